@@ -1,0 +1,1 @@
+"""The one definition of nodes, parameters and participants."""

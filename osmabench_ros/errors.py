@@ -1,0 +1,102 @@
+"""Errors that a user can act on; each message names what is at fault and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class OsmabenchError(Exception):
+    """Base of every error this package raises on purpose.
+
+    The command line prints the message without a traceback and exits with `exit_code`.
+    """
+
+    exit_code = 1
+
+
+class ConfigError(OsmabenchError):
+    """A configuration file, parameter or argument is wrong; names the file and key."""
+
+    exit_code = 2
+
+
+class MissingDependencyError(OsmabenchError):
+    """An optional library or system package is not installed; names the extra to install."""
+
+    exit_code = 3
+
+
+class SceneError(OsmabenchError):
+    """A scene or data set cannot be loaded; names the file and, if any, the object."""
+
+
+class SimulationError(OsmabenchError):
+    """A simulator failed or was asked for something impossible, e.g. an unreachable goal."""
+
+
+class SequenceError(OsmabenchError):
+    """A recorded sequence or bag cannot be read or written; names the file and frame."""
+
+
+class MapError(OsmabenchError):
+    """A semantic map is malformed; names the file and the offending element."""
+
+
+class UnsafePickleError(MapError):
+    """A pickle asks for something outside the allow-list; nothing of it was executed."""
+
+
+class MetricError(OsmabenchError):
+    """The input of a metric does not have the shape, range or labels it needs."""
+
+
+class LanguageModelError(OsmabenchError):
+    """A language model cannot be reached or keeps answering outside the schema."""
+
+
+class BudgetExceededError(LanguageModelError):
+    """The token or cost budget is used up; everything answered so far is kept."""
+
+
+class QuestionError(OsmabenchError):
+    """A question or answer file is malformed; names the file and line."""
+
+
+class ContractError(OsmabenchError):
+    """A message breaks the topic contract; names the topic and the field."""
+
+
+class ParticipantError(OsmabenchError):
+    """A node of the run died, hung or never came; names the participant."""
+
+
+class RunError(OsmabenchError):
+    """A run or one of its stages failed; names the run and stage."""
+
+
+class RequirementError(RunError):
+    """The run completed, but a threshold under `requirements` does not hold."""
+
+    exit_code = 4
+
+
+def suggestion(word: str, choices: Iterable[str]) -> str:
+    """Return the tail of an error message: the nearest choice, and all of them.
+
+    Parameters
+    ----------
+    word : str
+        What the user wrote.
+    choices : iterable of str
+        What would have been accepted.
+
+    Returns
+    -------
+    str
+        For example ``'Did you mean "camera"? Choose from: baseline, camera.'``
+    """
+    known = sorted(choices)
+    near = difflib.get_close_matches(word, known, n=1)
+    hint = f'Did you mean "{near[0]}"? ' if near else ''
+    return f'{hint}Choose from: {", ".join(known) or "(nothing is registered)"}.'

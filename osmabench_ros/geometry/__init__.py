@@ -1,0 +1,1 @@
+"""Poses, camera intrinsics, boxes, frames of a sequence; all axis conversions are in `axes`."""

@@ -1,0 +1,62 @@
+"""The only place that converts between axis conventions.
+
+World and base frames follow REP-103: x forward, y left, z up. Optical frames: x right, y down,
+z forward. Habitat (and glTF): x right, y up, -z forward.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.geometry.pose import Pose
+
+WORLD_FROM_HABITAT: NDArray[np.float64] = np.array(
+    [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]
+)
+"""Rotation that takes Habitat's y-up coordinates to z-up: (x, y, z) -> (x, -z, y)."""
+
+LINK_FROM_OPTICAL: NDArray[np.float64] = np.array(
+    [[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]]
+)
+"""Rotation that takes optical coordinates to those of camera_link (REP-103)."""
+
+OPENGL_FROM_OPTICAL: NDArray[np.float64] = np.diag([1.0, -1.0, -1.0])
+"""Rotation that takes optical coordinates to an OpenGL or Habitat camera (y up, -z forward)."""
+
+
+def points_from_habitat(points: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Convert points or directions (..., 3) from Habitat's y-up to the z-up world."""
+    return np.stack([points[..., 0], -points[..., 2], points[..., 1]], axis=-1)
+
+
+def points_to_habitat(points: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Convert points or directions (..., 3) from the z-up world to Habitat's y-up."""
+    return np.stack([points[..., 0], points[..., 2], -points[..., 1]], axis=-1)
+
+
+def object_pose_from_habitat(pose: Pose) -> Pose:
+    """Convert the pose of a y-up object in a y-up world to that of its z-up copy, z up.
+
+    Both the world and the object's own vertices are expected to be turned by
+    `points_from_habitat`, hence the conjugation.
+    """
+    rotation = WORLD_FROM_HABITAT @ pose.rotation @ WORLD_FROM_HABITAT.T
+    return Pose(rotation, WORLD_FROM_HABITAT @ pose.translation)
+
+
+def camera_pose_from_habitat(pose: Pose) -> Pose:
+    """Convert a Habitat camera (y up, -z forward) in Habitat's world to an optical pose, z up."""
+    rotation = WORLD_FROM_HABITAT @ pose.rotation @ OPENGL_FROM_OPTICAL
+    return Pose(rotation, WORLD_FROM_HABITAT @ pose.translation)
+
+
+def camera_pose_to_habitat(pose: Pose) -> Pose:
+    """Undo `camera_pose_from_habitat`."""
+    rotation = WORLD_FROM_HABITAT.T @ pose.rotation @ OPENGL_FROM_OPTICAL
+    return Pose(rotation, WORLD_FROM_HABITAT.T @ pose.translation)
+
+
+def optical_pose_in_link() -> Pose:
+    """Return the pose of a camera's optical frame in its link frame (REP-103)."""
+    return Pose(LINK_FROM_OPTICAL, np.zeros(3))

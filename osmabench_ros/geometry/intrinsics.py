@@ -1,0 +1,86 @@
+"""Pinhole camera."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Intrinsics:
+    """Pinhole intrinsics without distortion; integer pixel coordinates are pixel centres.
+
+    Parameters
+    ----------
+    width, height : int
+        Image size in pixels.
+    fx, fy : float
+        Focal lengths in pixels.
+    cx, cy : float
+        Principal point in pixels; the middle of the image is ((width-1)/2, (height-1)/2).
+    """
+
+    width: int
+    height: int
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.height < 1:
+            raise ValueError(f'an image of {self.width} x {self.height} pixels is empty')
+        if not (self.fx > 0 and self.fy > 0 and math.isfinite(self.cx) and math.isfinite(self.cy)):
+            raise ValueError('focal lengths must be positive, the principal point finite')
+
+    @classmethod
+    def from_hfov(cls, width: int, height: int, hfov_rad: float) -> Intrinsics:
+        """Build a centred camera with square pixels from its horizontal field of view."""
+        if not 0 < hfov_rad < math.pi:
+            raise ValueError(f'a horizontal field of view lies in (0, pi), not {hfov_rad}')
+        focal = width / 2 / math.tan(hfov_rad / 2)
+        return cls(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """Camera matrix K, shape (3, 3)."""
+        return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
+
+    @property
+    def hfov_rad(self) -> float:
+        """Horizontal field of view from the left edge of the image to the right edge."""
+        left = (self.cx + 0.5) / self.fx
+        right = (self.width - 0.5 - self.cx) / self.fx
+        return math.atan(left) + math.atan(right)
+
+    def rays(self) -> NDArray[np.float32]:
+        """Return the direction of every pixel at z = 1, optical axes, shape (height, width, 3)."""
+        u = (np.arange(self.width, dtype=np.float64) - self.cx) / self.fx
+        v = (np.arange(self.height, dtype=np.float64) - self.cy) / self.fy
+        rays = np.ones((self.height, self.width, 3), np.float32)
+        rays[..., 0] = u
+        rays[..., 1] = v[:, None]
+        return rays
+
+    def back_project(self, depth_m: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Return points (height, width, 3) in the optical frame for z-depth in metres.
+
+        Pixels whose depth is NaN or infinite give points that are not finite.
+        """
+        if depth_m.shape != (self.height, self.width):
+            raise ValueError(
+                f'depth is {depth_m.shape}, the intrinsics say {(self.height, self.width)}'
+            )
+        with np.errstate(invalid='ignore'):
+            points = self.rays() * depth_m[..., None].astype(np.float32)
+        return np.asarray(points, np.float32)
+
+    def project(self, points: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return pixel coordinates (..., 2) of points (..., 3) in the optical frame, z > 0."""
+        z = points[..., 2]
+        u = self.fx * points[..., 0] / z + self.cx
+        v = self.fy * points[..., 1] / z + self.cy
+        return np.stack([u, v], axis=-1)

@@ -1,0 +1,1 @@
+"""Language models, text embedders, response cache, budgets."""

@@ -1,0 +1,1 @@
+"""Mapping methods that come with the package."""

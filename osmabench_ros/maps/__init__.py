@@ -1,0 +1,1 @@
+"""The semantic map, its form on disk, importers and exporters."""

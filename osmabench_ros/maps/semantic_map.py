@@ -1,0 +1,193 @@
+"""The semantic map: what every method's output becomes, whatever its own format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph
+
+FORMAT = 'osmabench.semantic_map/1'
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a map comes from.
+
+    Parameters
+    ----------
+    method : str
+        Name of the mapping method, e.g. ``'conceptgraphs'``.
+    method_version : str
+        Version or commit; empty if unknown.
+    models : mapping of str to str
+        Models the method used, e.g. ``{'clip': 'ViT-H-14'}``.
+    scene, condition : str
+        What was mapped, under which condition; empty if unknown.
+    frames_used : int
+        Frames integrated; 0 if unknown.
+    source_sha256 : str
+        Hex digest of the imported files; empty for live maps.
+    """
+
+    method: str
+    method_version: str = ''
+    models: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    scene: str = ''
+    condition: str = ''
+    frames_used: int = 0
+    source_sha256: str = ''
+
+
+@dataclass(frozen=True)
+class MapHeader:
+    """Frame, time and origin of a map.
+
+    Parameters
+    ----------
+    provenance : Provenance
+        Where the map comes from.
+    frame_id : str
+        Frame of all coordinates, z up, metres.
+    stamp_ns : int
+        Time of the newest frame in the map.
+    complete : bool
+        False if the method was cut off.
+    """
+
+    provenance: Provenance
+    frame_id: str = 'world'
+    stamp_ns: int = 0
+    complete: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSpace:
+    """A table of feature vectors and the encoder they come from.
+
+    Parameters
+    ----------
+    name : str
+        Key by which nodes and points refer to it.
+    vectors : ndarray of float32, shape (M, D)
+        One row a node, object or point.
+    model, pretrained : str
+        Encoder and weights, e.g. ``'ViT-H-14'``, ``'laion2b_s32b_b79k'``.
+    normalised : bool
+        Whether rows have unit length.
+    text_comparable : bool
+        Whether the cosine with the encoder's text features means similarity.
+    templates : tuple of str
+        Prompt templates of the method, e.g. ``'an image of {}'``.
+    """
+
+    name: str
+    vectors: NDArray[np.float32]
+    model: str
+    pretrained: str = ''
+    normalised: bool = False
+    text_comparable: bool = True
+    templates: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 2:
+            raise MapError(f'feature space "{self.name}": vectors are {self.vectors.shape}')
+        if not self.model:
+            raise MapError(f'feature space "{self.name}" does not name its model')
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """Which points belong to which node, as sparse rows, so that masks may overlap.
+
+    Parameters
+    ----------
+    node_ids : ndarray of int32, shape (R,)
+        Node of each row.
+    offsets : ndarray of int64, shape (R + 1,)
+        Row r owns ``point_indices[offsets[r]:offsets[r + 1]]``.
+    point_indices : ndarray of int64, shape (K,)
+        Indices into the dense points.
+    """
+
+    node_ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    point_indices: NDArray[np.int64]
+
+    def points_of(self, row: int) -> NDArray[np.int64]:
+        """Return the point indices of a row."""
+        return self.point_indices[self.offsets[row] : self.offsets[row + 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class DenseMap:
+    """The points of a map; a part the method does not give is None, never zero.
+
+    Parameters
+    ----------
+    points : ndarray of float32, shape (N, 3)
+        Metres, frame of the map.
+    colors : ndarray of uint8, shape (N, 3), optional
+        RGB.
+    labels : ndarray of int32, shape (N,), optional
+        Class id in the map's label set, UNLABELLED where the method gives none.
+    instances : ndarray of int32, shape (N,), optional
+        Node id, 0 where the point belongs to none.
+    scores : ndarray of float32, shape (N,), optional
+        Confidence of the label.
+    feature_rows : ndarray of int32, shape (N,), optional
+        Row in `feature_space`, -1 where there is none.
+    feature_space : str
+        Name of the feature space that `feature_rows` refers to.
+    valid : ndarray of bool, shape (N,), optional
+        False where the method never looked.
+    membership : Membership, optional
+        Overlapping masks of the nodes.
+    """
+
+    points: NDArray[np.float32]
+    colors: NDArray[np.uint8] | None = None
+    labels: NDArray[np.int32] | None = None
+    instances: NDArray[np.int32] | None = None
+    scores: NDArray[np.float32] | None = None
+    feature_rows: NDArray[np.int32] | None = None
+    feature_space: str = ''
+    valid: NDArray[np.bool_] | None = None
+    membership: Membership | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SemanticMap:
+    """A semantic map with its scene graph.
+
+    Parameters
+    ----------
+    header : MapHeader
+        Frame, time, origin.
+    graph : SceneGraph
+        Nodes and edges; empty if the method makes none.
+    dense : DenseMap, optional
+        Points with labels, instances, features.
+    label_set : LabelSet, optional
+        Meaning of the class ids; None for open-vocabulary maps that were not labelled yet.
+    feature_spaces : mapping of str to FeatureSpace
+        Feature tables by name.
+    extras : mapping
+        JSON-serialisable data of the source that has no place here.
+    """
+
+    header: MapHeader
+    graph: SceneGraph = field(default_factory=SceneGraph)
+    dense: DenseMap | None = None
+    label_set: LabelSet | None = None
+    feature_spaces: Mapping[str, FeatureSpace] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    extras: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))

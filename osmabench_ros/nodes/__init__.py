@@ -1,0 +1,1 @@
+"""One thin lifecycle node a file."""

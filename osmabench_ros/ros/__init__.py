@@ -1,0 +1,1 @@
+"""What every node shares: QoS, message conversions, parameters."""

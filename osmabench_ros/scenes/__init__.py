@@ -1,0 +1,1 @@
+"""Scenes, their loaders and their ground truth."""

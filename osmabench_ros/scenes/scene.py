@@ -1,0 +1,200 @@
+"""The scene: objects with meshes, materials and classes, rooms, lights. World frame, z up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import SceneError
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Light
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.scene_graph import AttributeValue
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """How a surface looks.
+
+    Parameters
+    ----------
+    base_color : tuple of float
+        sRGB-encoded colour in [0, 1], multiplied with the texture.
+    texture : ndarray of uint8, shape (h, w, 3), optional
+        sRGB image, row 0 at v = 0; it repeats.
+    """
+
+    base_color: tuple[float, float, float] = (0.8, 0.8, 0.8)
+    texture: NDArray[np.uint8] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Triangles that share a material, in the coordinates of their object.
+
+    Parameters
+    ----------
+    vertices : ndarray of float32, shape (V, 3)
+        Metres.
+    faces : ndarray of int32, shape (F, 3)
+        Vertex indices, counter-clockwise seen from outside.
+    normals : ndarray of float32, shape (V, 3)
+        Unit vertex normals.
+    uv : ndarray of float32, shape (V, 2)
+        Texture coordinates.
+    material : Material
+        Shared by all faces.
+    """
+
+    vertices: NDArray[np.float32]
+    faces: NDArray[np.int32]
+    normals: NDArray[np.float32]
+    uv: NDArray[np.float32]
+    material: Material = field(default_factory=Material)
+
+
+@dataclass(frozen=True, eq=False)
+class SceneObject:
+    """A physical thing.
+
+    Parameters
+    ----------
+    instance_id : int
+        Value in instance images, unique in the scene, >= 1.
+    name : str
+        Unique name, e.g. ``'mug_03'``.
+    class_id : int
+        Id in the scene's label set; UNLABELLED if the data set does not say.
+    meshes : tuple of Mesh
+        Surface in object coordinates.
+    pose : Pose
+        Object in the world.
+    attributes : mapping
+        What the data set knows: 'color', 'material', sizes in metres.
+    room_id : int, optional
+        Id of the room the object stands in.
+    """
+
+    instance_id: int
+    name: str
+    class_id: int
+    meshes: tuple[Mesh, ...]
+    pose: Pose = field(default_factory=Pose.identity)
+    attributes: Mapping[str, AttributeValue] = field(default_factory=lambda: MappingProxyType({}))
+    room_id: int | None = None
+
+    @cached_property
+    def world_vertices(self) -> NDArray[np.float32]:
+        """All vertices in the world, shape (V, 3), meshes one after another."""
+        local = np.concatenate([mesh.vertices for mesh in self.meshes])
+        return self.pose.transform(local).astype(np.float32)
+
+    @cached_property
+    def world_faces(self) -> NDArray[np.int32]:
+        """Faces into `world_vertices`, shape (F, 3)."""
+        offsets = np.cumsum([0, *(len(mesh.vertices) for mesh in self.meshes[:-1])])
+        parts = [mesh.faces + start for mesh, start in zip(self.meshes, offsets, strict=True)]
+        return np.concatenate(parts).astype(np.int32)
+
+    @cached_property
+    def box(self) -> AxisAlignedBox:
+        """Axis-aligned bounds in the world."""
+        return AxisAlignedBox.around(self.world_vertices)
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """A room of the scene.
+
+    Parameters
+    ----------
+    id : int
+        Unique among rooms and instances, >= 1.
+    name : str
+        For example ``'kitchen'``; unique in the scene.
+    label : str
+        Kind of room, e.g. ``'bedroom'`` for ``'bedroom 2'``.
+    box : AxisAlignedBox
+        Bounds between walls, floor and ceiling.
+    """
+
+    id: int
+    name: str
+    label: str
+    box: AxisAlignedBox
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A scene ready to be rendered and questioned.
+
+    Parameters
+    ----------
+    dataset, name : str
+        For example ``'apartment'`` and ``'seed_5'``.
+    label_set : LabelSet
+        Classes of the objects.
+    objects : tuple of SceneObject
+        Structure (walls, floors, ceilings) included.
+    rooms : tuple of Room
+        Empty if the data set has none.
+    lights : tuple of Light
+        The scene's own lights, world coordinates.
+    ambient : float
+        Linear ambient light of the baseline condition.
+    source_sha256 : str
+        Hex digest of the files or parameters the scene comes from.
+
+    Raises
+    ------
+    SceneError
+        If ids repeat, there is nothing to render, or a class id has no name.
+    """
+
+    dataset: str
+    name: str
+    label_set: LabelSet
+    objects: tuple[SceneObject, ...]
+    rooms: tuple[Room, ...] = ()
+    lights: tuple[Light, ...] = ()
+    ambient: float = 0.1
+    source_sha256: str = ''
+
+    def __post_init__(self) -> None:
+        where = f'scene {self.dataset}/{self.name}'
+        if not self.objects:
+            raise SceneError(f'{where} has no objects; nothing can be rendered')
+        ids = [item.instance_id for item in self.objects] + [room.id for room in self.rooms]
+        if len(set(ids)) != len(ids):
+            raise SceneError(f'{where}: an instance or room id occurs more than once')
+        for item in self.objects:
+            if item.instance_id < 1:
+                raise SceneError(f'{where}: object "{item.name}" has instance id < 1')
+            if item.class_id != UNLABELLED and item.class_id not in self.label_set.by_id:
+                raise SceneError(
+                    f'{where}: object "{item.name}" has class id {item.class_id}, which has no '
+                    f'name in label set "{self.label_set.name}"'
+                )
+
+    @cached_property
+    def by_instance(self) -> Mapping[int, SceneObject]:
+        """Objects by instance id."""
+        return {item.instance_id: item for item in self.objects}
+
+    @cached_property
+    def box(self) -> AxisAlignedBox:
+        """Bounds of all objects."""
+        return AxisAlignedBox(
+            np.min([item.box.minimum for item in self.objects], axis=0),
+            np.max([item.box.maximum for item in self.objects], axis=0),
+        )
+
+    def class_name(self, item: SceneObject) -> str:
+        """Return the class name of an object, 'unlabelled' without a class."""
+        return self.label_set.name_of(item.class_id)

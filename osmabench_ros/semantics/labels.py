@@ -1,0 +1,164 @@
+"""Classes and the one sentinel for what has none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import ConfigError
+
+UNLABELLED = 65535
+"""Class id of a pixel, point or label that has no class."""
+
+NO_INSTANCE = 0
+"""Instance id of a pixel or point that belongs to no object."""
+
+
+def normalised_name(name: str) -> str:
+    """Return a class name as this package spells it: lower case, single spaces, no underscores."""
+    return ' '.join(name.replace('_', ' ').lower().split())
+
+
+@dataclass(frozen=True)
+class LabelClass:
+    """One class.
+
+    Parameters
+    ----------
+    id : int
+        Value in semantic images, 0 to 65534.
+    name : str
+        Normalised name, e.g. ``'coffee table'``.
+    structure : bool
+        True for what a building consists of: walls, floors, ceilings, doors, windows.
+    """
+
+    id: int
+    name: str
+    structure: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.id < UNLABELLED:
+            raise ConfigError(
+                f'class "{self.name}" has id {self.id}; ids must lie in 0 to {UNLABELLED - 1}'
+            )
+        if not self.name:
+            raise ConfigError(f'class id {self.id} has no name; give it one in the label set')
+
+
+@dataclass(frozen=True)
+class LabelSet:
+    """The vocabulary of a scene or data set.
+
+    Parameters
+    ----------
+    name : str
+        For example ``'apartment'``.
+    classes : tuple of LabelClass
+        Ordered by id, ids and names unique.
+    """
+
+    name: str
+    classes: tuple[LabelClass, ...]
+
+    def __post_init__(self) -> None:
+        ids = [item.id for item in self.classes]
+        for what, values in (
+            ('id', [str(value) for value in ids]),
+            ('name', [item.name for item in self.classes]),
+        ):
+            twice = sorted(value for value, count in Counter(values).items() if count > 1)
+            if twice:
+                raise ConfigError(
+                    f'label set "{self.name}": {what} {", ".join(twice)} occurs more than once'
+                )
+        if ids != sorted(ids):
+            raise ConfigError(f'label set "{self.name}": classes must be ordered by id')
+
+    @classmethod
+    def from_names(
+        cls, name: str, names: Iterable[str], structure: Iterable[str] = (), first_id: int = 1
+    ) -> LabelSet:
+        """Build from names, numbered alphabetically; those in `structure` are marked so."""
+        marked = {normalised_name(item) for item in structure}
+        ordered = sorted({normalised_name(item) for item in names} | marked)
+        return cls(
+            name,
+            tuple(
+                LabelClass(first_id + i, item, item in marked) for i, item in enumerate(ordered)
+            ),
+        )
+
+    @cached_property
+    def by_id(self) -> Mapping[int, LabelClass]:
+        """Classes by id."""
+        return {item.id: item for item in self.classes}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, LabelClass]:
+        """Classes by normalised name."""
+        return {item.name: item for item in self.classes}
+
+    @property
+    def ids(self) -> NDArray[np.int32]:
+        """Class ids in order, shape (C,)."""
+        return np.array([item.id for item in self.classes], np.int32)
+
+    def name_of(self, class_id: int) -> str:
+        """Return the name of a class id, 'unlabelled' for the sentinel."""
+        if class_id == UNLABELLED:
+            return 'unlabelled'
+        try:
+            return self.by_id[class_id].name
+        except KeyError:
+            raise ConfigError(
+                f'label id {class_id} is not in label set "{self.name}" '
+                f"({len(self.classes)} classes); add it or use the scene's own label set"
+            ) from None
+
+    def id_of(self, name: str) -> int:
+        """Return the id of a class name, UNLABELLED if the set does not have it."""
+        found = self.by_name.get(normalised_name(name))
+        return UNLABELLED if found is None else found.id
+
+    def check(self, labels: NDArray[np.integer], source: str) -> None:
+        """Raise ConfigError if an array holds an id outside the set; `source` is named."""
+        unknown = np.setdiff1d(np.unique(labels), [*self.ids.tolist(), UNLABELLED])
+        if unknown.size:
+            raise ConfigError(
+                f'{source}: label ids {unknown[:5].tolist()} are not in label set "{self.name}"; '
+                'use the label set of the scene, 65535 for unlabelled'
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form."""
+        return {
+            'name': self.name,
+            'classes': [
+                {'id': item.id, 'name': item.name, 'structure': item.structure}
+                for item in self.classes
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> LabelSet:
+        """Rebuild from `to_json`."""
+        classes = (
+            LabelClass(int(item['id']), str(item['name']), bool(item.get('structure', False)))
+            for item in data['classes']
+        )
+        return cls(str(data['name']), tuple(sorted(classes, key=lambda item: item.id)))
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hex digest of the canonical JSON form."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(',', ':'))
+        return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,200 @@
+"""Scene graph: objects, rooms and relations. Ground truth and maps share this one model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from types import MappingProxyType
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
+from osmabench_ros.semantics.labels import UNLABELLED
+
+AttributeValue = str | float | bool
+"""Value of a node's attribute; lengths are metres."""
+
+
+class NodeKind(str, Enum):
+    """What a node stands for; layers of a hierarchical scene graph."""
+
+    OBJECT = 'object'
+    BACKGROUND = 'background'
+    PLACE = 'place'
+    ROOM = 'room'
+    FLOOR = 'floor'
+    BUILDING = 'building'
+
+
+class RelationType(str, Enum):
+    """Relations this package derives itself; methods may give others as plain text."""
+
+    ON = 'on'
+    IN = 'in'
+    UNDER = 'under'
+    NEXT_TO = 'next to'
+    NEAR = 'near'
+    ATTACHED_TO = 'attached to'
+    PART_OF = 'part of'
+
+
+@dataclass(frozen=True)
+class ScoredLabel:
+    """A class name with a confidence.
+
+    Parameters
+    ----------
+    name : str
+        Class name.
+    score : float
+        Confidence; NaN if the method gives none.
+    class_id : int
+        Id in the run's label set, UNLABELLED if the name is not in it.
+    """
+
+    name: str
+    score: float = math.nan
+    class_id: int = UNLABELLED
+
+
+@dataclass(frozen=True, eq=False)
+class SceneNode:
+    """A node of a scene graph; all lengths in metres, frame of the graph, z up.
+
+    Parameters
+    ----------
+    id : int
+        Unique in the graph, >= 1. For ground truth this is the instance id.
+    kind : NodeKind
+        Layer of the node.
+    labels : tuple of ScoredLabel
+        Best first; empty if the method names nothing.
+    captions : tuple of str
+        Free-text descriptions.
+    attributes : mapping
+        For example ``{'color': 'red', 'material': 'wood'}``.
+    box : AxisAlignedBox, optional
+        Axis-aligned bounds.
+    oriented_box : OrientedBox, optional
+        Oriented bounds.
+    parent : int, optional
+        Id of the containing node, e.g. the room of an object.
+    source_id : str
+        Identifier the method itself uses.
+    feature_row : int, optional
+        Row in the map's feature table `feature_space`.
+    feature_space : str
+        Name of a feature space of the map; empty without features.
+    observations : int
+        Number of frames the node was seen in.
+    """
+
+    id: int
+    kind: NodeKind = NodeKind.OBJECT
+    labels: tuple[ScoredLabel, ...] = ()
+    captions: tuple[str, ...] = ()
+    attributes: Mapping[str, AttributeValue] = field(default_factory=lambda: MappingProxyType({}))
+    box: AxisAlignedBox | None = None
+    oriented_box: OrientedBox | None = None
+    parent: int | None = None
+    source_id: str = ''
+    feature_row: int | None = None
+    feature_space: str = ''
+    observations: int = 0
+
+    @property
+    def label(self) -> str:
+        """Best label, '' if there is none."""
+        return self.labels[0].name if self.labels else ''
+
+    @property
+    def class_id(self) -> int:
+        """Class id of the best label, UNLABELLED if there is none."""
+        return self.labels[0].class_id if self.labels else UNLABELLED
+
+
+@dataclass(frozen=True)
+class SceneEdge:
+    """A directed relation: source TYPE target, e.g. cup on table.
+
+    Parameters
+    ----------
+    source, target : int
+        Node ids.
+    type : str
+        A `RelationType` value or the method's own word.
+    text : str
+        Free text as the method gives it.
+    score : float
+        Confidence; NaN if the method gives none.
+    """
+
+    source: int
+    target: int
+    type: str
+    text: str = ''
+    score: float = math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class SceneGraph:
+    """Nodes and edges.
+
+    Parameters
+    ----------
+    nodes : tuple of SceneNode
+        Ids unique.
+    edges : tuple of SceneEdge
+        Both ends exist.
+    frame_id : str
+        Frame of all coordinates, z up.
+
+    Raises
+    ------
+    MapError
+        If an id occurs twice, or an edge or parent leads nowhere.
+    """
+
+    nodes: tuple[SceneNode, ...] = ()
+    edges: tuple[SceneEdge, ...] = ()
+    frame_id: str = 'world'
+
+    def __post_init__(self) -> None:
+        if len(self.by_id) != len(self.nodes):
+            seen: set[int] = set()
+            twice = next(n.id for n in self.nodes if n.id in seen or seen.add(n.id))  # type: ignore[func-returns-value]
+            raise MapError(f'scene graph: node id {twice} occurs more than once')
+        for edge in self.edges:
+            for end in (edge.source, edge.target):
+                if end not in self.by_id:
+                    raise MapError(
+                        f'scene graph: edge {edge.source} "{edge.type}" {edge.target} '
+                        f'names node {end}, which does not exist'
+                    )
+        for node in self.nodes:
+            if node.id < 1:
+                raise MapError(f'scene graph: node id {node.id} is below 1')
+            if node.parent is not None and node.parent not in self.by_id:
+                raise MapError(f'scene graph: node {node.id} has parent {node.parent}, not a node')
+
+    @cached_property
+    def by_id(self) -> Mapping[int, SceneNode]:
+        """Nodes by id."""
+        return {node.id: node for node in self.nodes}
+
+    def of_kind(self, kind: NodeKind) -> Iterator[SceneNode]:
+        """Yield the nodes of one layer in order."""
+        return (node for node in self.nodes if node.kind is kind)
+
+    @cached_property
+    def _outgoing(self) -> Mapping[int, tuple[SceneEdge, ...]]:
+        edges: dict[int, list[SceneEdge]] = {}
+        for edge in self.edges:
+            edges.setdefault(edge.source, []).append(edge)
+        return {key: tuple(value) for key, value in edges.items()}
+
+    def edges_from(self, node_id: int) -> tuple[SceneEdge, ...]:
+        """Return the edges that start at a node."""
+        return self._outgoing.get(node_id, ())

@@ -1,0 +1,1 @@
+"""Posed RGB-D sequences on disk and in bags; ground-truth clouds."""

@@ -1,0 +1,1 @@
+"""Simulators, conditions, trajectories."""

@@ -1,0 +1,64 @@
+"""What every simulator offers to the bridge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Lighting
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """Images of one pose, consistent with each other pixel by pixel.
+
+    Parameters
+    ----------
+    color : ndarray of uint8, shape (height, width, 3)
+        RGB.
+    depth_m : ndarray of float32, shape (height, width)
+        Metres along the optical axis; +inf where nothing is in range.
+    semantic : ndarray of uint16, shape (height, width)
+        Class id; UNLABELLED where there is none.
+    instance : ndarray of int32, shape (height, width)
+        Instance id; 0 where there is none.
+    """
+
+    color: NDArray[np.uint8]
+    depth_m: NDArray[np.float32]
+    semantic: NDArray[np.uint16]
+    instance: NDArray[np.int32]
+
+
+class Simulator(Protocol):
+    """Renders a loaded scene.
+
+    A simulator belongs to the thread that made it.
+    """
+
+    @property
+    def description(self) -> str:
+        """Name, version and device for the manifest, e.g. the OpenGL renderer."""
+        ...
+
+    @property
+    def intrinsics(self) -> Intrinsics:
+        """Camera shared by all images."""
+        ...
+
+    def set_lighting(self, lighting: Lighting) -> None:
+        """Make these lights shine from the next `render` on."""
+        ...
+
+    def render(self, camera_pose: Pose) -> Observation:
+        """Render all images from an optical pose in the world."""
+        ...
+
+    def close(self) -> None:
+        """Free memory, contexts and worker processes; further calls are errors."""
+        ...

@@ -1,0 +1,1 @@
+"""Questions about a scene, answers from a map, and their judgement."""
