@@ -32,6 +32,9 @@ class Mapper(Protocol):
 class MapperFactory(Protocol):
     """Constructor that entry points name."""
 
+    uses_ground_truth: bool
+    """As of the mappers it makes; read before there is one."""
+
     def __call__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> Mapper:
         """Make a mapper for one run."""
         ...

@@ -1,0 +1,216 @@
+"""Fuses the points of many frames in a voxel grid, exactly and independently of their order.
+
+Every sum is an integer, so the result depends neither on the order of the frames nor on when it
+is asked for, and the same frames give the same bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MapError
+
+AXIS_BITS = (17, 17, 14)
+"""Bits of a key for the voxel's x, y and z; what remains of 63 names the segment."""
+
+SEGMENT_BITS = 63 - sum(AXIS_BITS)
+MAX_SEGMENTS = 1 << SEGMENT_BITS
+"""Number of different segments that a grid can tell apart."""
+
+POSITION_STEPS = 4096
+"""Positions are rounded to this fraction of a voxel before they are summed."""
+
+_LEVELS = np.array([1 << (bits - 1) for bits in AXIS_BITS], np.int64)
+_MERGE_ROWS = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class FusedCells:
+    """Cells of a voxel grid, one for each pair of voxel and segment, ordered by key.
+
+    Parameters
+    ----------
+    voxels : ndarray of int64, shape (N,)
+        Packed voxel index; cells of one voxel are neighbours in the arrays.
+    segments : ndarray of int64, shape (N,)
+        Segment that the points of the cell belong to.
+    points : ndarray of float32, shape (N, 3)
+        Mean of the fused points in metres.
+    colors : ndarray of uint8, shape (N, 3)
+        Mean RGB.
+    counts : ndarray of int64, shape (N,)
+        Points fused into the cell.
+    extras : ndarray of float64, shape (N, E)
+        Means of the extra columns.
+    """
+
+    voxels: NDArray[np.int64]
+    segments: NDArray[np.int64]
+    points: NDArray[np.float32]
+    colors: NDArray[np.uint8]
+    counts: NDArray[np.int64]
+    extras: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.voxels)
+
+    def select(self, mask: NDArray[np.bool_] | NDArray[np.integer]) -> FusedCells:
+        """Return the cells that a mask or index array picks."""
+        return FusedCells(
+            self.voxels[mask],
+            self.segments[mask],
+            self.points[mask],
+            self.colors[mask],
+            self.counts[mask],
+            self.extras[mask],
+        )
+
+    def vote_shares(self) -> NDArray[np.float64]:
+        """Return for each cell its share of the points of its voxel, shape (N,), in (0, 1]."""
+        _, voxel = np.unique(self.voxels, return_inverse=True)
+        return np.asarray(self.counts / np.bincount(voxel, weights=self.counts)[voxel])
+
+    def winners(self) -> FusedCells:
+        """Return one cell a voxel: the one with most points, the lower segment in a tie."""
+        order = np.lexsort((self.segments, -self.counts, self.voxels))
+        _, first = np.unique(self.voxels[order], return_index=True)
+        return self.select(order[first])
+
+
+def voxel_indices(voxels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the integer grid coordinates (N, 3) of packed voxel indices (N,)."""
+    _, y_bits, z_bits = AXIS_BITS
+    x = voxels >> (y_bits + z_bits)
+    y = (voxels >> z_bits) & ((1 << y_bits) - 1)
+    z = voxels & ((1 << z_bits) - 1)
+    return np.stack([x, y, z], axis=1) - _LEVELS
+
+
+def _group(
+    keys: NDArray[np.int64], columns: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sum the rows of equal neighbouring keys."""
+    first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    return keys[first], np.add.reduceat(columns, first, axis=0)
+
+
+def _sorted_group(
+    keys: NDArray[np.int64], columns: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    order = np.argsort(keys, kind='stable')
+    return _group(keys[order], columns[order])
+
+
+class VoxelFusion:
+    """Sums points, colours and extra columns in a voxel grid.
+
+    Memory grows with the surface that was seen, not with the number of frames.
+
+    Parameters
+    ----------
+    voxel_m : float
+        Edge of a voxel in metres.
+    extra_columns : int
+        Number of integer columns that are averaged besides position and colour.
+    """
+
+    def __init__(self, voxel_m: float, extra_columns: int = 0) -> None:
+        self.voxel_m = voxel_m
+        self._width = 7 + extra_columns
+        self._keys = np.empty(0, np.int64)
+        self._sums = np.empty((0, self._width), np.int64)
+        self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._pending_rows = 0
+
+    def add(
+        self,
+        points: NDArray[np.floating],
+        colors: NDArray[np.uint8],
+        segments: NDArray[np.integer],
+        extras: NDArray[np.integer] | None = None,
+    ) -> None:
+        """Fuse the points of one frame.
+
+        Parameters
+        ----------
+        points : ndarray, shape (N, 3)
+            Finite, metres. Neighbours in the array should be neighbours in space.
+        colors : ndarray of uint8, shape (N, 3)
+            RGB.
+        segments : ndarray of int, shape (N,)
+            Which segment each point belongs to, 0 to MAX_SEGMENTS - 1.
+        extras : ndarray of int, shape (N, E), optional
+            Extra columns.
+
+        Raises
+        ------
+        MapError
+            If a point lies outside the grid or a segment is out of range.
+        """
+        if not len(points):
+            return
+        keys, steps = self._pack(points, segments)
+        columns = np.empty((len(points), self._width), np.int64)
+        columns[:, 0] = 1
+        columns[:, 1:4] = steps
+        columns[:, 4:7] = colors
+        if extras is not None:
+            columns[:, 7:] = extras
+        # Neighbouring pixels often share a cell: summing them first leaves less to sort.
+        part = _sorted_group(*_group(keys, columns))
+        self._pending.append(part)
+        self._pending_rows += len(part[0])
+        if self._pending_rows > max(_MERGE_ROWS, len(self._keys)):
+            self._merge()
+
+    def _pack(
+        self, points: NDArray[np.floating], segments: NDArray[np.integer]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the key of each point and its position in the voxel, in POSITION_STEPS."""
+        steps = np.floor(points * np.float64(POSITION_STEPS / self.voxel_m)).astype(np.int64)
+        index = steps // POSITION_STEPS
+        steps -= index * POSITION_STEPS
+        index += _LEVELS
+        if (index < 0).any() or (index >= 2 * _LEVELS).any():
+            reach = (_LEVELS * self.voxel_m).astype(int).tolist()
+            raise MapError(
+                f'a point lies {float(np.abs(points).max()):.0f} m from the origin; the voxel '
+                f'grid reaches {reach} m: check poses and depth, or set a larger voxel_m'
+            )
+        if segments.min() < 0 or segments.max() >= MAX_SEGMENTS:
+            raise MapError(
+                f'{int(segments.max())} segments are too many for a map; it holds {MAX_SEGMENTS}: '
+                'check that instance ids stay the same between frames'
+            )
+        _, y_bits, z_bits = AXIS_BITS
+        voxels = (((index[:, 0] << y_bits) | index[:, 1]) << z_bits) | index[:, 2]
+        return (voxels << SEGMENT_BITS) | segments, steps
+
+    def _merge(self) -> None:
+        if self._pending:
+            parts = [(self._keys, self._sums), *self._pending]
+            keys = np.concatenate([part[0] for part in parts])
+            sums = np.concatenate([part[1] for part in parts])
+            self._keys, self._sums = _sorted_group(keys, sums)
+            self._pending, self._pending_rows = [], 0
+
+    def cells(self) -> FusedCells:
+        """Return all cells so far, ordered by voxel and segment."""
+        self._merge()
+        voxels = self._keys >> SEGMENT_BITS
+        counts = self._sums[:, 0]
+        means = self._sums[:, 1:] / counts[:, None]
+        points = (voxel_indices(voxels) + means[:, :3] / POSITION_STEPS) * self.voxel_m
+        # Flooring to steps moved each point by half a step on average.
+        points += self.voxel_m / POSITION_STEPS / 2
+        return FusedCells(
+            voxels=voxels,
+            segments=self._keys & (MAX_SEGMENTS - 1),
+            points=points.astype(np.float32),
+            colors=np.rint(means[:, 3:6]).astype(np.uint8),
+            counts=counts.copy(),
+            extras=means[:, 6:],
+        )

@@ -1,0 +1,52 @@
+"""Options of mappers: declared as models, checked with errors that name the key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from osmabench_ros.errors import ConfigError, suggestion
+
+
+class MapperOptions(BaseModel):
+    """Base of all option models: immutable, unknown keys are refused."""
+
+    model_config = ConfigDict(extra='forbid', frozen=True)
+
+
+OptionsT = TypeVar('OptionsT', bound=MapperOptions)
+
+
+def parse_options(model: type[OptionsT], options: Mapping[str, Any], mapper: str) -> OptionsT:
+    """Check the options of a mapper.
+
+    Parameters
+    ----------
+    model : type of MapperOptions
+        What the mapper takes.
+    options : mapping
+        What the user wrote.
+    mapper : str
+        Name of the mapper, for the error.
+
+    Raises
+    ------
+    ConfigError
+        If an option is unknown or its value is out of range; names the option.
+    """
+    unknown = sorted(set(options) - set(model.model_fields))
+    if unknown:
+        raise ConfigError(
+            f'mapper "{mapper}" has no option "{unknown[0]}". '
+            f'{suggestion(unknown[0], model.model_fields)}'
+        )
+    try:
+        return model.model_validate(dict(options))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = '.'.join(str(part) for part in first['loc'])
+        raise ConfigError(
+            f'mapper "{mapper}": option "{where}" is {first["input"]!r}: {first["msg"]}'
+        ) from error

@@ -1,0 +1,144 @@
+"""Oracle: fuses ground-truth labels and instances; the ceiling of what a map can score."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
+from osmabench_ros.mappers.nodes import make_node, voted_labels
+from osmabench_ros.mappers.options import MapperOptions, parse_options
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.semantics.labels import NO_INSTANCE, LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+
+
+class OracleOptions(MapperOptions):
+    """Options of the oracle mapper.
+
+    Parameters
+    ----------
+    voxel_m : float
+        Edge of a voxel.
+    stride : int
+        Every how many-th row and column of the images is used.
+    max_depth_m : float
+        Pixels farther away are left out.
+    """
+
+    voxel_m: float = Field(0.03, gt=0.001, le=1.0)
+    stride: int = Field(1, ge=1, le=64)
+    max_depth_m: float = Field(10.0, gt=0.0)
+
+
+class OracleMapper:
+    """Fuses the semantic and instance images that the simulator gives.
+
+    A voxel at the border of two objects holds a point of each, so that nothing is rounded away.
+
+    Parameters
+    ----------
+    label_set : LabelSet
+        Vocabulary of the semantic images.
+    seed : int
+        Unused; the oracle is not random.
+    options : dict
+        See `OracleOptions`.
+    """
+
+    name = 'oracle'
+    uses_ground_truth = True
+
+    def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
+        del seed
+        self.options = parse_options(OracleOptions, options, self.name)
+        self.label_set = label_set
+        self._fusion = VoxelFusion(self.options.voxel_m)
+        self._segments: dict[tuple[int, int], int] = {}
+        self._observations: Counter[int] = Counter()
+        self._frames = 0
+        self._stamp_ns = 0
+
+    def integrate(self, frame: Frame) -> None:
+        """Take one frame into the map.
+
+        Raises
+        ------
+        ConfigError
+            If the frame has no ground truth, or a class id is not in the label set.
+        """
+        if frame.semantic is None or frame.instance is None:
+            raise ConfigError(
+                f'mapper "{self.name}" reads ground truth, but frame {frame.index} has no '
+                'semantic or no instance image; publish them, or choose the mapper "appearance"'
+            )
+        step = self.options.stride
+        used = np.zeros(frame.depth_m.shape, np.bool_)
+        used[::step, ::step] = True
+        used &= frame.valid & (frame.depth_m <= self.options.max_depth_m)
+        segments = self._segments_of(frame.semantic[used], frame.instance[used], frame.index)
+        self._fusion.add(frame.world_points(used), frame.color[used], segments)
+        self._frames += 1
+        self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
+
+    def _segments_of(
+        self, semantic: NDArray[np.uint16], instance: NDArray[np.int32], index: int
+    ) -> NDArray[np.int64]:
+        """Give each pair of class and instance a number, and count who was seen."""
+        codes = (instance.astype(np.int64) << 16) | semantic
+        first = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]])[: len(codes)])
+        pairs, inverse = np.unique(codes[first], return_inverse=True)
+        self.label_set.check(pairs & 0xFFFF, f'semantic image of frame {index}')
+        self._observations.update(np.unique(pairs >> 16).tolist())
+        numbers = [
+            self._segments.setdefault((int(pair & 0xFFFF), int(pair >> 16)), len(self._segments))
+            for pair in pairs
+        ]
+        lengths = np.diff(np.append(first, len(codes)))
+        return np.repeat(np.array(numbers, np.int64)[inverse.reshape(-1)], lengths)
+
+    def semantic_map(self, *, final: bool) -> SemanticMap:
+        """Return the map so far; `final` if no frame will follow."""
+        cells = self._fusion.cells()
+        pairs = np.array(list(self._segments), np.int32).reshape(-1, 2)[cells.segments]
+        labels, instances = pairs[:, 0], pairs[:, 1]
+        dense = DenseMap(
+            points=cells.points,
+            colors=cells.colors,
+            labels=np.ascontiguousarray(labels),
+            instances=np.ascontiguousarray(instances),
+            scores=cells.vote_shares().astype(np.float32),
+        )
+        provenance = Provenance(method=self.name, frames_used=self._frames)
+        return SemanticMap(
+            header=MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final),
+            graph=SceneGraph(tuple(self._nodes(cells, labels, instances))),
+            dense=dense,
+            label_set=self.label_set,
+        )
+
+    def _nodes(
+        self, cells: FusedCells, labels: NDArray[np.int32], instances: NDArray[np.int32]
+    ) -> Sequence[SceneNode]:
+        """Return a node for each instance, ordered by id."""
+        order = np.argsort(instances, kind='stable')
+        ids, starts = np.unique(instances[order], return_index=True)
+        nodes = []
+        for node_id, rows in zip(ids.tolist(), np.split(order, starts[1:]), strict=True):
+            if node_id == NO_INSTANCE:
+                continue
+            part = cells.select(rows)
+            votes = np.bincount(labels[rows], weights=part.counts)
+            named = {int(i): float(votes[i]) for i in np.flatnonzero(votes)}
+            scored = voted_labels(named, self.label_set)
+            nodes.append(
+                make_node(node_id, part, scored, self.label_set, self._observations[node_id])
+            )
+        return nodes

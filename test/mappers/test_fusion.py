@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.mappers.fusion import MAX_SEGMENTS, VoxelFusion, voxel_indices
+
+RNG = np.random.default_rng(3)
+
+
+def random_frames(count=5, size=4000):
+    for _ in range(count):
+        yield (
+            RNG.uniform(-2, 2, (size, 3)),
+            RNG.integers(0, 256, (size, 3)).astype(np.uint8),
+            RNG.integers(0, 4, size),
+        )
+
+
+def brute_force(frames, voxel_m):
+    """Group by voxel and segment with a dictionary."""
+    groups = {}
+    for points, colors, segments in frames:
+        for point, color, segment in zip(points, colors, segments, strict=True):
+            key = (*np.floor(point / voxel_m).astype(int).tolist(), int(segment))
+            groups.setdefault(key, []).append((point, color))
+    return {
+        key: (len(items), *(np.mean(part, axis=0) for part in zip(*items, strict=True)))
+        for key, items in groups.items()
+    }
+
+
+def test_cells_equal_a_brute_force_grouping():
+    frames = list(random_frames())
+    fusion = VoxelFusion(0.25)
+    for frame in frames:
+        fusion.add(*frame)
+    cells = fusion.cells()
+    expected = brute_force(frames, 0.25)
+    keys = np.column_stack([voxel_indices(cells.voxels), cells.segments]).tolist()
+    assert len(cells) == len(expected)
+    for row, key in enumerate(keys):
+        count, point, color = expected[tuple(key)]
+        assert cells.counts[row] == count
+        np.testing.assert_allclose(cells.points[row], point, atol=0.25 / 4096)
+        np.testing.assert_allclose(cells.colors[row], color, atol=0.5001)
+
+
+def test_the_order_of_frames_and_questions_does_not_matter():
+    frames = list(random_frames())
+    forth, back = VoxelFusion(0.1), VoxelFusion(0.1)
+    for frame in frames:
+        forth.add(*frame)
+        forth.cells()
+    for frame in reversed(frames):
+        back.add(*frame)
+    for name in ('voxels', 'segments', 'points', 'colors', 'counts'):
+        assert getattr(forth.cells(), name).tobytes() == getattr(back.cells(), name).tobytes()
+
+
+def test_merging_early_changes_nothing(monkeypatch):
+    frames = list(random_frames())
+    late, early = VoxelFusion(0.1), VoxelFusion(0.1)
+    for frame in frames:
+        late.add(*frame)
+    monkeypatch.setattr('osmabench_ros.mappers.fusion._MERGE_ROWS', 1)
+    for frame in frames:
+        early.add(*frame)
+    assert late.cells().points.tobytes() == early.cells().points.tobytes()
+
+
+def test_a_plane_stays_exactly_in_its_plane():
+    x, y = np.meshgrid(np.linspace(0, 1, 200), np.linspace(0, 1, 200))
+    points = np.column_stack([x.ravel(), y.ravel(), np.full(x.size, 0.7531)])
+    fusion = VoxelFusion(0.05)
+    fusion.add(points, np.zeros((x.size, 3), np.uint8), np.zeros(x.size, np.int64))
+    cells = fusion.cells()
+    assert 400 <= len(cells) <= 441
+    np.testing.assert_allclose(cells.points[:, 2], 0.7531, atol=0.05 / 4096)
+
+
+def test_extra_columns_are_averaged():
+    fusion = VoxelFusion(1.0, extra_columns=2)
+    points = np.full((4, 3), 0.5)
+    extras = np.array([[0, 10], [2, 10], [4, -10], [6, -10]])
+    fusion.add(points, np.zeros((4, 3), np.uint8), np.zeros(4, np.int64), extras)
+    np.testing.assert_array_equal(fusion.cells().extras, [[3.0, 0.0]])
+
+
+def test_shares_and_winners_of_a_voxel():
+    fusion = VoxelFusion(1.0)
+    points = np.array([[0.5, 0.5, 0.5]] * 4 + [[1.5, 0.5, 0.5]] * 2)
+    segments = np.array([2, 1, 1, 1, 7, 3])
+    fusion.add(points, np.zeros((6, 3), np.uint8), segments)
+    cells = fusion.cells()
+    assert cells.segments.tolist() == [1, 2, 3, 7]
+    assert cells.vote_shares().tolist() == [0.75, 0.25, 0.5, 0.5]
+    assert cells.winners().segments.tolist() == [1, 3]  # a tie goes to the lower segment
+
+
+def test_an_empty_grid_has_no_cells():
+    fusion = VoxelFusion(0.1)
+    fusion.add(np.empty((0, 3)), np.empty((0, 3), np.uint8), np.empty(0, np.int64))
+    assert len(fusion.cells()) == 0
+    assert len(fusion.cells().winners()) == 0
+
+
+@pytest.mark.parametrize('point', [(1e5, 0, 0), (0, -1e5, 0), (0, 0, 3000.0)])
+def test_a_point_outside_the_grid_is_refused(point):
+    with pytest.raises(MapError, match='voxel grid reaches'):
+        VoxelFusion(0.1).add(np.array([point]), np.zeros((1, 3), np.uint8), np.zeros(1, int))
+
+
+def test_too_many_segments_are_refused():
+    with pytest.raises(MapError, match='too many for a map'):
+        VoxelFusion(0.1).add(
+            np.zeros((1, 3)), np.zeros((1, 3), np.uint8), np.array([MAX_SEGMENTS])
+        )

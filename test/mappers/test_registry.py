@@ -1,0 +1,43 @@
+import pytest
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.mappers.registry import make_mapper, mapper_class, mapper_names
+from osmabench_ros.semantics.labels import LabelSet
+
+LABELS = LabelSet.from_names('test', ['cup'], ['floor'])
+
+
+def test_the_mappers_of_the_package_are_registered():
+    assert {'oracle', 'noisy_oracle', 'appearance'} <= set(mapper_names())
+
+
+def test_an_unknown_mapper_is_named_with_the_nearest_one():
+    with pytest.raises(ConfigError, match=r'no mapper "orcale".*Did you mean "oracle"\?'):
+        make_mapper('orcale', label_set=LABELS)
+
+
+def test_a_mapper_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
+    info = tmp_path / 'broken-1.0.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text('Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n')
+    (info / 'entry_points.txt').write_text('[osmabench.mappers]\nbroken = no_such_module:Mapper\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert 'broken' in mapper_names()
+    with pytest.raises(ConfigError, match='"broken" cannot be imported from "no_such_module'):
+        make_mapper('broken', label_set=LABELS)
+
+
+def test_whether_ground_truth_is_read_is_known_before_a_mapper_is_made():
+    assert mapper_class('oracle').uses_ground_truth is True
+
+
+def test_unknown_and_wrong_options_are_named():
+    with pytest.raises(ConfigError, match=r'"oracle" has no option "voxel".*"voxel_m"'):
+        make_mapper('oracle', label_set=LABELS, options={'voxel': 0.1})
+    with pytest.raises(ConfigError, match=r'"oracle": option "voxel_m" is -1'):
+        make_mapper('oracle', label_set=LABELS, options={'voxel_m': -1})
+
+
+def test_options_reach_the_mapper():
+    mapper = make_mapper('oracle', label_set=LABELS, options={'voxel_m': 0.07})
+    assert mapper.options.voxel_m == 0.07
