@@ -1,0 +1,122 @@
+"""Finds every fault of a map on disk, each with its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from osmabench_ros.errors import MapError, OsmabenchError
+from osmabench_ros.geometry.ply import read_ply
+from osmabench_ros.maps.array_files import read_npy
+from osmabench_ros.maps.document import MapDocument
+from osmabench_ros.maps.faults import Fault, faults_of_content
+from osmabench_ros.maps.raw_map import RawMap, array_names
+
+DOCUMENT, CLOUD, EXTRAS = 'map.json', 'cloud.ply', 'extras/extras.json'
+
+
+def faults_of_directory(directory: Path) -> list[Fault]:
+    """Return every fault of a map directory; an empty list means that `read_map` takes it.
+
+    Parameters
+    ----------
+    directory : Path
+        Folder with map.json.
+
+    Returns
+    -------
+    list of Fault
+        In the order: form of map.json, unreadable files, content.
+    """
+    return load_raw(directory)[1]
+
+
+def faults_of_raw(raw: RawMap) -> list[Fault]:
+    """Return every fault of a map that is about to be written."""
+    try:
+        text = json.dumps(raw.document, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        return [Fault(DOCUMENT, '', f'cannot be written as JSON: {error}')]
+    return _form_faults(text) or list(faults_of_content(raw))
+
+
+def load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
+    """Read a map directory without trust.
+
+    Returns
+    -------
+    raw : RawMap or None
+        What could be read; None if map.json has faults of form.
+    faults : list of Fault
+        Everything that is wrong.
+    """
+    if not (directory / DOCUMENT).is_file():
+        return None, [Fault(DOCUMENT, '', f'does not exist in {directory}; is it a map?')]
+    text = (directory / DOCUMENT).read_bytes()
+    faults = _form_faults(text)
+    if faults:
+        return None, faults
+    document = json.loads(text)
+    arrays: dict[str, NDArray[Any]] = {}
+    for name in array_names(document):
+        try:
+            arrays[name] = read_npy(directory / name)
+        except MapError as error:
+            faults.append(Fault(name, '', str(error)))
+    raw = RawMap(document, arrays, _cloud(directory, document, faults), _extras(directory, faults))
+    return raw, [*faults, *faults_of_content(raw)]
+
+
+def _form_faults(text: str | bytes) -> list[Fault]:
+    try:
+        MapDocument.model_validate_json(text)
+    except ValidationError as error:
+        return [Fault(DOCUMENT, _place(item['loc']), _message(item)) for item in error.errors()]
+    return []
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    text = ''
+    for key in location:
+        text += f'[{key}]' if isinstance(key, int) else f'.{key}'
+    return text.removeprefix('.')
+
+
+def _message(item: Any) -> str:
+    value = repr(item['input'])
+    shown = value if len(value) <= 60 else f'{value[:57]}...'
+    return str(item['msg']) + ('' if item['type'] == 'missing' else f' (it is {shown})')
+
+
+def _cloud(
+    directory: Path, document: dict[str, Any], faults: list[Fault]
+) -> dict[str, NDArray[Any]] | None:
+    if not document.get('dense'):
+        return None
+    if not (directory / CLOUD).is_file():
+        faults.append(Fault(CLOUD, '', 'does not exist, though map.json has a dense part'))
+        return None
+    try:
+        return read_ply(directory / CLOUD)
+    except OsmabenchError as error:
+        faults.append(Fault(CLOUD, '', str(error)))
+        return None
+
+
+def _extras(directory: Path, faults: list[Fault]) -> dict[str, Any]:
+    path = directory / EXTRAS
+    if not path.is_file():
+        return {}
+    try:
+        extras = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        faults.append(Fault(EXTRAS, '', f'is no JSON: {error}'))
+        return {}
+    if not isinstance(extras, dict):
+        faults.append(Fault(EXTRAS, '', f'must hold an object, not a {type(extras).__name__}'))
+        return {}
+    return extras
