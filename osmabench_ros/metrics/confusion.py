@@ -1,0 +1,189 @@
+"""Confusion matrices: counted in one pass, added over scenes, read and written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MetricError
+from osmabench_ros.metrics.device import resolve_device, to_tensor
+
+if TYPE_CHECKING:
+    import torch
+
+OUTSIDE = -1
+"""Label of what lies outside the vocabulary or has no class."""
+
+NOTHING = -2
+"""Label of places where there is nothing: as a column missed, as a row hallucinated."""
+
+POINTS_PER_CHUNK = 8_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class ConfusionMatrix:
+    """Counts of true (row) against predicted (column) labels.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (C, C)
+        Points.
+    labels : ndarray of int64, shape (C,)
+        Label of each row and column; negative ones are no classes.
+    """
+
+    counts: NDArray[np.int64]
+    labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        counts, labels = np.asarray(self.counts), np.asarray(self.labels, np.int64)
+        if counts.shape != (len(labels), len(labels)):
+            raise MetricError(
+                f'a confusion matrix of shape {counts.shape} does not fit {len(labels)} labels'
+            )
+        if not np.issubdtype(counts.dtype, np.integer) or (counts < 0).any():
+            raise MetricError('a confusion matrix holds counts: integers that are not negative')
+        if len(np.unique(labels)) != len(labels):
+            raise MetricError('a label of a confusion matrix occurs more than once')
+        object.__setattr__(self, 'counts', counts.astype(np.int64))
+        object.__setattr__(self, 'labels', labels)
+
+    def __add__(self, other: ConfusionMatrix) -> ConfusionMatrix:
+        """Add by label; see `summed`."""
+        return summed([self, other])
+
+
+def count_pairs(truth: torch.Tensor, predicted: torch.Tensor, classes: int) -> NDArray[np.int64]:
+    """Count pairs of indices with one bincount.
+
+    Parameters
+    ----------
+    truth, predicted : torch.Tensor of int64, shape (N,)
+        Indices in [0, classes).
+    classes : int
+        Number of rows and columns.
+
+    Returns
+    -------
+    ndarray of int64, shape (classes, classes)
+    """
+    import torch
+
+    pairs = truth * classes + predicted
+    counts = torch.bincount(pairs, minlength=classes * classes)
+    return np.asarray(counts.reshape(classes, classes).cpu().numpy())
+
+
+def confusion_matrix(
+    truth: Sequence[int] | NDArray[np.integer] | torch.Tensor,
+    predicted: Sequence[int] | NDArray[np.integer] | torch.Tensor,
+    vocabulary: Sequence[int] | NDArray[np.integer],
+    *,
+    extra_labels: Sequence[int] = (OUTSIDE,),
+    device: str = 'auto',
+) -> ConfusionMatrix:
+    """Count true against predicted labels.
+
+    Parameters
+    ----------
+    truth, predicted : array or torch.Tensor of int, shape (N,)
+        Labels. What is neither in the vocabulary nor in `extra_labels` counts as OUTSIDE.
+    vocabulary : sequence of int
+        Labels in the order of rows and columns, none negative.
+    extra_labels : sequence of int
+        Negative labels that follow them; OUTSIDE must be among them.
+    device : str
+        'auto', 'cpu' or 'cuda'; counts are the same.
+
+    Raises
+    ------
+    MetricError
+        If the shapes differ.
+    """
+    pair: list[Any] = [
+        np.asarray(x) if isinstance(x, (list, tuple)) else x for x in (truth, predicted)
+    ]
+    shapes = [tuple(item.shape) for item in pair]
+    if shapes[0] != shapes[1] or len(shapes[0]) != 1:
+        raise MetricError(f'true labels have shape {shapes[0]}, predicted ones {shapes[1]}')
+    labels = np.array([*(int(item) for item in vocabulary), *extra_labels], np.int64)
+    where = resolve_device(device)
+    table, offset = _lookup(labels, where)
+    counts = np.zeros((len(labels), len(labels)), np.int64)
+    for start in range(0, shapes[0][0], POINTS_PER_CHUNK):
+        chunk = slice(start, start + POINTS_PER_CHUNK)
+        rows, columns = (
+            table[(to_tensor(item[chunk], where).long() + offset).clamp_(0, len(table) - 1)]
+            for item in pair
+        )
+        counts += count_pairs(rows, columns, len(labels))
+    return ConfusionMatrix(counts, labels)
+
+
+def _lookup(labels: NDArray[np.int64], device: torch.device) -> tuple[torch.Tensor, int]:
+    """Return the index of every label, and what to add to a label to look it up.
+
+    The first and last entries stand for everything below and above.
+    """
+    offset = 1 - int(labels.min())
+    outside = int(np.flatnonzero(labels == OUTSIDE)[0])
+    table = np.full(int(labels.max()) + offset + 2, outside, np.int64)
+    table[labels + offset] = np.arange(len(labels))
+    return to_tensor(table, device), offset
+
+
+def summed(matrices: Iterable[ConfusionMatrix]) -> ConfusionMatrix:
+    """Add matrices by label, whatever labels each of them has.
+
+    Returns
+    -------
+    ConfusionMatrix
+        Classes in ascending order, then the negative labels, -1 first.
+    """
+    matrices = list(matrices)
+    everything = np.unique(np.concatenate([item.labels for item in matrices]))
+    labels = np.concatenate([everything[everything >= 0], everything[everything < 0][::-1]])
+    place = {int(label): index for index, label in enumerate(labels)}
+    counts = np.zeros((len(labels), len(labels)), np.int64)
+    for item in matrices:
+        index = np.array([place[int(label)] for label in item.labels])
+        counts[np.ix_(index, index)] += item.counts
+    return ConfusionMatrix(counts, labels)
+
+
+def write_confusions(matrices: Mapping[str, ConfusionMatrix], path: Path) -> None:
+    """Write `<scene>/matrix` and `<scene>/labels` of every scene to an .npz file."""
+    arrays: dict[str, Any] = {}
+    for scene, item in matrices.items():
+        arrays[f'{scene}/matrix'], arrays[f'{scene}/labels'] = item.counts, item.labels
+    partial = path.with_name(f'.{path.name}.partial')
+    with partial.open('wb') as file:
+        np.savez_compressed(file, **arrays)
+    os.replace(partial, path)
+
+
+def read_confusions(path: Path) -> dict[str, ConfusionMatrix]:
+    """Read what `write_confusions` wrote; scenes in the order of the file.
+
+    Raises
+    ------
+    MetricError
+        If the file cannot be read or an array is missing or of another shape.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            scenes = dict.fromkeys(name.rpartition('/')[0] for name in arrays.files)
+            return {
+                scene: ConfusionMatrix(arrays[f'{scene}/matrix'], arrays[f'{scene}/labels'])
+                for scene in scenes
+            }
+    except (OSError, ValueError, KeyError, MetricError) as error:
+        raise MetricError(
+            f'{path}: not a file of confusion matrices (<scene>/matrix, <scene>/labels): {error}'
+        ) from error

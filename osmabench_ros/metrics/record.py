@@ -1,0 +1,98 @@
+"""One figure of a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from osmabench_ros.errors import MetricError
+
+
+class Mode(str, Enum):
+    """Whose rules a figure follows."""
+
+    NONE = ''
+    COMPAT = 'compat'
+    STRICT = 'strict'
+
+
+@dataclass(frozen=True)
+class MetricRecord:
+    """A figure with its interval and the number of samples behind it.
+
+    Parameters
+    ----------
+    suite : str
+        Name of the suite, e.g. ``'osma_segmentation'``.
+    mode : str
+        A `Mode` value: 'compat' for the published code's rules, 'strict' for the protocol done
+        right, '' where the two do not differ.
+    metric : str
+        Name of the figure with its unit if it has one, e.g. ``'macc'``, ``'chamfer_m'``.
+    class_name : str
+        Class, room or other group the figure is about; '' for all.
+    value : float, optional
+        None if the figure is not applicable.
+    low, high : float, optional
+        Bounds of the interval; None without one.
+    n : int
+        Samples behind the value.
+    higher_is_better : bool
+        Direction.
+    applicable : bool
+        False if the method does not give what the metric needs; such a record leaves every
+        average, it is not a zero.
+    """
+
+    suite: str
+    mode: str
+    metric: str
+    class_name: str = ''
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    higher_is_better: bool = True
+    applicable: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ('value', 'low', 'high'):
+            number = getattr(self, name)
+            if number is not None:
+                number = float(number)
+                object.__setattr__(self, name, number if math.isfinite(number) else None)
+        object.__setattr__(self, 'n', int(self.n))
+        object.__setattr__(self, 'applicable', bool(self.applicable and self.value is not None))
+
+    @classmethod
+    def not_applicable(
+        cls, suite: str, mode: str, metric: str, *, higher_is_better: bool = True
+    ) -> MetricRecord:
+        """Return the record of a figure the method gives no material for."""
+        return cls(suite, mode, metric, higher_is_better=higher_is_better, applicable=False)
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What a record is about, without its figures: suite, mode, metric, class name."""
+        return self.suite, self.mode, self.metric, self.class_name
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form; a figure that does not exist is null."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> MetricRecord:
+        """Rebuild from `to_json`; other keys, such as those of the run, are left aside.
+
+        Raises
+        ------
+        MetricError
+            If a key is missing or a figure is not a number.
+        """
+        try:
+            return cls(**{name: data[name] for name in cls.__dataclass_fields__})
+        except (KeyError, TypeError, ValueError) as error:
+            raise MetricError(f'metric record {dict(data)} is malformed: {error!r}') from error

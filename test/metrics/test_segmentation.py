@@ -1,0 +1,226 @@
+import csv
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shared_data import shared_path
+from sklearn.metrics import confusion_matrix as sklearn_confusion
+from sklearn.metrics import jaccard_score, recall_score, top_k_accuracy_score
+
+from osmabench_ros.errors import MetricError
+from osmabench_ros.metrics.confusion import (
+    NOTHING,
+    OUTSIDE,
+    ConfusionMatrix,
+    confusion_matrix,
+    read_confusions,
+    write_confusions,
+)
+from osmabench_ros.metrics.matching import Neighbours, nearest
+from osmabench_ros.metrics.segmentation import (
+    compat_confusion,
+    hallucinated_points,
+    score_scenes,
+    segmentation_scores,
+    strict_confusion,
+    top_k_accuracy,
+)
+from osmabench_ros.semantics.labels import UNLABELLED
+
+CONDITIONS = {
+    'replica_cad': ('baseline', 'camera_lights', 'dynamic_lights', 'no_lights', 'velocity'),
+    'hm3d': ('camera_lights', 'no_lights', 'velocity'),
+}
+FILES = [
+    f'conceptgraphs_{dataset}_{name}' for dataset in CONDITIONS for name in CONDITIONS[dataset]
+]
+
+# mAcc and f-mIoU in percent, Tables I and II of arXiv 2503.10331.
+TABLES = {
+    'conceptgraphs_replica_cad_baseline': (29.53, 28.00),
+    'conceptgraphs_replica_cad_camera_lights': (29.76, 22.71),
+    'conceptgraphs_replica_cad_dynamic_lights': (24.73, 14.29),
+    'conceptgraphs_replica_cad_no_lights': (26.80, 21.34),
+    'conceptgraphs_replica_cad_velocity': (28.32, 27.33),
+    'conceptgraphs_hm3d_no_lights': (20.39, 17.72),
+    'conceptgraphs_hm3d_camera_lights': (16.73, 15.48),
+    'conceptgraphs_hm3d_velocity': (19.42, 17.49),
+}
+
+
+@pytest.mark.parametrize('name', FILES)
+def test_every_published_row_follows_from_its_matrix(name: str) -> None:
+    with shared_path('oracles', 'segmentation', f'{name}.csv').open() as file:
+        published = {row['scene']: row for row in csv.DictReader(file)}
+    matrices = read_confusions(shared_path('oracles', 'segmentation', f'{name}.npz'))
+    rows = score_scenes(matrices)
+    assert {row.scene for row in rows} == set(published)
+    for row in rows:
+        for metric in ('miou', 'fmiou', 'macc'):
+            expected = float(published[row.scene][metric])
+            assert getattr(row, metric) == pytest.approx(expected, abs=1e-9), (row.scene, metric)
+
+
+@pytest.mark.parametrize('name', FILES)
+def test_the_papers_tables_sum_scenes_of_replica_cad_and_average_those_of_hm3d(name: str) -> None:
+    rows = score_scenes(read_confusions(shared_path('oracles', 'segmentation', f'{name}.npz')))
+    overall, mean = rows[-2:]
+    assert (overall.scene, mean.scene) == ('overall', 'overall_mean')
+    row = overall if 'replica' in name else mean
+    assert (round(100 * row.macc, 2), round(100 * row.fmiou, 2)) == TABLES[name]
+
+
+labels = st.lists(st.integers(-1, 6), min_size=1, max_size=80)
+
+
+@settings(max_examples=60, deadline=None)
+@given(labels, st.randoms())
+def test_confusion_and_scores_agree_with_scikit_learn(truth: list[int], random: object) -> None:
+    predicted = [random.randint(-1, 6) for _ in truth]  # type: ignore[attr-defined]
+    vocabulary = [1, 2, 3, 4, 5, 6, 0]
+    ours = confusion_matrix(truth, predicted, vocabulary, device='cpu')
+    theirs = sklearn_confusion(truth, predicted, labels=[*vocabulary, -1])
+    np.testing.assert_array_equal(ours.counts, theirs)
+    scores = segmentation_scores(ours, ignored=())
+    classes = [c for c in range(7) if c in truth]
+    if not classes:
+        assert np.isnan(scores.miou)
+        return
+    macro = {'labels': classes, 'average': 'macro', 'zero_division': 0}
+    assert scores.miou == pytest.approx(jaccard_score(truth, predicted, **macro))
+    assert scores.macc == pytest.approx(recall_score(truth, predicted, **macro))
+    weighted = jaccard_score(truth, predicted, labels=classes, average='weighted', zero_division=0)
+    assert scores.fmiou == pytest.approx(weighted)
+
+
+def test_labels_outside_every_table_count_as_outside() -> None:
+    found = confusion_matrix([1, 70000, -9], [70001, 1, 1], [1], device='cpu')
+    assert found.counts.tolist() == [[0, 1], [2, 0]]
+
+
+def test_torch_and_numpy_input_count_alike() -> None:
+    rng = np.random.default_rng(0)
+    truth, predicted = rng.integers(0, 9, (2, 1000)).astype(np.uint16)
+    ours = confusion_matrix(truth, predicted, range(9), device='cpu')
+    tensors = [torch.from_numpy(item.astype(np.int32)) for item in (truth, predicted)]
+    np.testing.assert_array_equal(
+        ours.counts, confusion_matrix(*tensors, range(9), device='cpu').counts
+    )
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device')
+def test_cuda_counts_what_the_cpu_counts() -> None:
+    truth, predicted = np.random.default_rng(0).integers(0, 99, (2, 100_000))
+    cpu, cuda = (
+        confusion_matrix(truth, predicted, range(99), device=name) for name in ('cpu', 'cuda')
+    )
+    np.testing.assert_array_equal(cpu.counts, cuda.counts)
+
+
+def test_compat_takes_the_nearest_label_however_far_and_drops_what_has_no_class() -> None:
+    points = np.array([[0, 0, 0], [100, 0, 0], [1, 0, 0], [2, 0, 0]], np.float32)
+    truth = np.array([3, 3, 0, UNLABELLED])
+    predicted = np.array([3, 7])
+    near = nearest(points, np.array([[0, 0, 0], [50, 0, 0]], np.float32), device='cpu')
+    found = compat_confusion(truth, predicted, near, device='cpu')
+    assert found.labels.tolist() == [3, OUTSIDE]
+    assert found.counts.tolist() == [[1, 1], [0, 0]]
+
+
+def test_strict_counts_missing_and_unlabelled_points_as_errors() -> None:
+    near = Neighbours(np.array([0, 1, 0, 0]), np.array([0.01, 0.01, 0.2, 0.02], np.float32))
+    truth = np.array([3, 3, 3, UNLABELLED])
+    predicted = np.array([3, UNLABELLED])
+    vocabulary = np.array([3, 4])
+    found = strict_confusion(
+        truth, predicted, near, gate_m=0.1, vocabulary=vocabulary, device='cpu'
+    )
+    assert found.labels.tolist() == [3, 4, OUTSIDE, NOTHING]
+    assert found.counts[0].tolist() == [1, 0, 1, 1]
+    assert found.counts.sum() == 3
+    scores = segmentation_scores(found, ignored=())
+    assert scores.macc == pytest.approx(1 / 3)
+    assert scores.miou == pytest.approx(1 / 3)
+
+
+def test_strict_hallucinations_lower_iou_but_not_accuracy() -> None:
+    near = Neighbours(np.zeros(10, np.int64), np.zeros(10, np.float32))
+    arguments = {'gate_m': 0.1, 'vocabulary': np.array([3, 4]), 'device': 'cpu'}
+    truth, predicted = np.full(10, 3), np.array([3])
+    clean = strict_confusion(truth, predicted, near, **arguments)
+    dirty = strict_confusion(truth, predicted, near, hallucinated={3: 10, 9: 2}, **arguments)
+    assert segmentation_scores(clean).miou == 1.0
+    assert segmentation_scores(dirty).miou == 0.5
+    assert segmentation_scores(dirty).macc == 1.0
+    assert dirty.counts[-1].tolist() == [10, 0, 2, 0]
+
+
+def test_a_global_vocabulary_punishes_classes_that_do_not_exist() -> None:
+    matrix = ConfusionMatrix(np.array([[1, 1, 0], [0, 0, 0], [0, 0, 0]]), np.array([1, 2, -1]))
+    assert segmentation_scores(matrix).miou == 0.5
+    assert segmentation_scores(matrix, punish_false_classes=True).miou == 0.25
+
+
+def test_hallucinated_surface_weighs_as_much_as_true_surface_whatever_its_density() -> None:
+    rng = np.random.default_rng(0)
+    true = rng.random((40_000, 3)) * [2, 2, 0]
+    sparse, dense = ((rng.random((n, 3)) * [1, 1, 0]) + [0, 0, 5] for n in (4000, 100_000))
+    for points in (sparse, dense):
+        found = hallucinated_points(
+            points, np.full(len(points), 7), np.ones(len(points), bool), true, cell_m=0.1
+        )
+        assert found == {7: pytest.approx(10_000, rel=0.02)}
+
+
+def test_top_k_accuracy_agrees_with_scikit_learn() -> None:
+    rng = np.random.default_rng(0)
+    scores, truth = rng.random((200, 7)), rng.integers(0, 7, 200)
+    ranked = np.argsort(-scores, axis=1)
+    for k in (1, 3):
+        expected = top_k_accuracy_score(truth, scores, k=k, labels=range(7))
+        assert top_k_accuracy(ranked, truth, k) == (pytest.approx(expected), 200)
+    assert np.isnan(top_k_accuracy(ranked[:1], np.array([UNLABELLED]), 1)[0])
+
+
+def test_summed_matrices_align_by_label() -> None:
+    one = ConfusionMatrix(np.array([[1, 2], [0, 0]]), np.array([5, -1]))
+    two = ConfusionMatrix(np.array([[3, 0], [1, 4]]), np.array([2, 5]))
+    total = one + two
+    assert total.labels.tolist() == [2, 5, -1]
+    assert total.counts.tolist() == [[3, 0, 0], [1, 5, 2], [0, 0, 0]]
+
+
+def test_matrices_survive_a_file(tmp_path: object) -> None:
+    path = tmp_path / 'matrices.npz'  # type: ignore[operator]
+    matrix = ConfusionMatrix(np.array([[1, 2], [0, 0]]), np.array([5, -1]))
+    write_confusions({'a': matrix, 'b': matrix}, path)
+    first = path.read_bytes()
+    again = read_confusions(path)
+    assert list(again) == ['a', 'b']
+    np.testing.assert_array_equal(again['b'].counts, matrix.counts)
+    write_confusions({'a': matrix, 'b': matrix}, path)
+    assert path.read_bytes() == first
+
+
+def test_malformed_input_is_refused(tmp_path: object) -> None:
+    with pytest.raises(MetricError, match=r'\(3,\), predicted ones \(2,\)'):
+        confusion_matrix([1, 1, 1], [1, 1], [1], device='cpu')
+    with pytest.raises(MetricError, match='does not fit 3 labels'):
+        ConfusionMatrix(np.zeros((2, 2), int), np.arange(3))
+    with pytest.raises(MetricError, match='not negative'):
+        ConfusionMatrix(np.full((1, 1), -1), np.arange(1))
+    with pytest.raises(MetricError, match='more than once'):
+        ConfusionMatrix(np.zeros((2, 2), int), np.array([1, 1]))
+    with pytest.raises(MetricError, match='no confusion matrices'):
+        score_scenes({})
+    path = tmp_path / 'x.npz'  # type: ignore[operator]
+    path.write_bytes(b'no archive')
+    with pytest.raises(MetricError, match=r'x\.npz: not a file of confusion matrices'):
+        read_confusions(path)
+    near = Neighbours(np.zeros(2, np.int64), np.zeros(2, np.float32))
+    with pytest.raises(MetricError, match='nearest neighbours'):
+        compat_confusion(np.zeros(3, np.int64), np.zeros(2, np.int64), near, device='cpu')
+    with pytest.raises(MetricError, match='does not fit 3 true labels'):
+        top_k_accuracy(np.zeros((2, 2)), np.zeros(3), 1)
