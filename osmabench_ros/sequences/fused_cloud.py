@@ -1,0 +1,96 @@
+"""The depth-fused ground-truth cloud of OSMa-Bench, for its compatible figures only.
+
+It comes from the very images that the method saw and is as dense as they overlap; figures that
+should be right use the cloud sampled on the meshes instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.semantics.cloud import LabelledCloud
+
+FRAME_STRIDE = 5
+POINT_STRIDE = 10
+SATURATION_M = 10.0
+"""Depth from which on OSMa-Bench's 16-bit images (6553.5 a metre) say no more."""
+
+
+class FusedCloudBuilder:
+    """Collects points of posed frames with ground-truth images.
+
+    Parameters
+    ----------
+    frame_stride : int
+        Use every so-many-th frame by its index, from 0 on.
+    point_stride : int
+        Keep every so-many-th valid pixel of a frame in row-major order.
+    saturation_m : float, optional
+        Depth at and beyond which a pixel is no geometry; None if depth never saturates.
+    """
+
+    def __init__(
+        self,
+        frame_stride: int = FRAME_STRIDE,
+        point_stride: int = POINT_STRIDE,
+        saturation_m: float | None = SATURATION_M,
+    ) -> None:
+        if frame_stride < 1 or point_stride < 1:
+            raise SequenceError(
+                f'strides of a fused cloud must be at least 1, not {frame_stride}, {point_stride}'
+            )
+        self._frame_stride = frame_stride
+        self._point_stride = point_stride
+        self._saturation_m = saturation_m
+        self._points: list[NDArray[np.float32]] = []
+        self._labels: list[NDArray[np.int32]] = []
+        self._instances: list[NDArray[np.int32]] = []
+
+    def add(self, frame: Frame) -> None:
+        """Take a frame into the cloud, or leave it aside if its index says so.
+
+        Raises
+        ------
+        SequenceError
+            If the frame has no semantic image.
+        """
+        if frame.index % self._frame_stride:
+            return
+        if frame.semantic is None:
+            raise SequenceError(
+                f'frame {frame.index} has no semantic image; a ground-truth cloud needs one'
+            )
+        mask = self._kept(frame)
+        self._points.append(frame.world_points(mask))
+        self._labels.append(frame.semantic[mask].astype(np.int32))
+        instances = np.zeros(mask.shape, np.int32) if frame.instance is None else frame.instance
+        self._instances.append(instances[mask])
+
+    def _kept(self, frame: Frame) -> NDArray[np.bool_]:
+        valid = frame.valid
+        if self._saturation_m is not None:
+            valid &= frame.depth_m < self._saturation_m
+        mask = np.zeros(valid.size, bool)
+        mask[np.flatnonzero(valid)[:: self._point_stride]] = True
+        return mask.reshape(valid.shape)
+
+    def cloud(self) -> LabelledCloud:
+        """Return what was collected so far; empty without frames."""
+        return LabelledCloud(
+            np.concatenate([np.zeros((0, 3), np.float32), *self._points]),
+            np.concatenate([np.zeros(0, np.int32), *self._labels]),
+            np.concatenate([np.zeros(0, np.int32), *self._instances]),
+        )
+
+
+def fused_cloud(frames: Iterable[Frame]) -> LabelledCloud:
+    """Fuse the frames of a sequence as OSMa-Bench does."""
+    builder = FusedCloudBuilder()
+    for frame in frames:
+        builder.add(frame)
+    return builder.cloud()

@@ -1,0 +1,261 @@
+"""What a map is compared with, and how it is kept on disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.graph_json import graph_from_json, graph_to_json
+from osmabench_ros.semantics.labels import NO_INSTANCE, LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph
+
+FORMAT = 'osmabench.ground_truth/1'
+DOCUMENT = 'ground_truth.json'
+_CLOUDS = ('surface', 'unseen', 'fused')
+_POSES = 'camera_poses.npy'
+
+
+@dataclass(frozen=True, eq=False)
+class GroundTruth:
+    """Ground truth of one scene and trajectory, shared by all conditions and mappers.
+
+    Parameters
+    ----------
+    dataset, scene : str
+        Where it comes from.
+    label_set : LabelSet
+        Meaning of the class ids.
+    graph : SceneGraph
+        All objects, rooms and relations of the scene, seen or not.
+    surface : LabelledCloud
+        Points spread uniformly over the meshes, those that the trajectory could see.
+    unseen : LabelledCloud
+        The other points: a map need not have them, and may.
+    camera_poses : tuple of Pose
+        Optical frame in the world, one a frame.
+    intrinsics : Intrinsics
+        Camera of the trajectory.
+    seen_instances : tuple of int
+        Instances with enough visible surface, ascending.
+    fused : LabelledCloud, optional
+        OSMa-Bench's cloud from depth images, for compatible figures.
+    max_depth_m : float
+        How far the camera was taken to see.
+    points_per_m2 : float
+        Density of `surface` and `unseen`.
+    """
+
+    dataset: str
+    scene: str
+    label_set: LabelSet
+    graph: SceneGraph
+    surface: LabelledCloud
+    unseen: LabelledCloud
+    camera_poses: tuple[Pose, ...]
+    intrinsics: Intrinsics
+    seen_instances: tuple[int, ...]
+    fused: LabelledCloud | None = None
+    max_depth_m: float = 10.0
+    points_per_m2: float = 400.0
+
+
+def build_ground_truth(
+    scene: Scene,
+    camera_poses: Sequence[Pose],
+    intrinsics: Intrinsics,
+    *,
+    frames: Iterable[Frame] | None = None,
+    points_per_m2: float = 400.0,
+    max_depth_m: float = 10.0,
+    min_visible_points: int = 5,
+    seed: int = 0,
+    progress: Callable[[str, float], None] | None = None,
+) -> GroundTruth:
+    """Sample a scene's surface, find what the trajectory could see, and describe the rest.
+
+    Parameters
+    ----------
+    scene : Scene
+        The scene that was rendered.
+    camera_poses : sequence of Pose
+        Optical frame in the world, one a frame.
+    intrinsics : Intrinsics
+        Camera of the trajectory.
+    frames : iterable of Frame, optional
+        Frames with ground-truth images, for the fused cloud of the compatible figures.
+    points_per_m2 : float
+        Density of the sampled surface.
+    max_depth_m : float
+        Farthest depth that counts as seen.
+    min_visible_points : int
+        Visible surface points that make an instance seen.
+    seed : int
+        Seed of the sampling.
+    progress : callable, optional
+        Called with a text and the fraction done.
+    """
+    from osmabench_ros.scenes.ground_truth import ground_truth_graph
+    from osmabench_ros.scenes.surface import sample_surface
+    from osmabench_ros.scenes.visibility import visible_mask
+    from osmabench_ros.sequences.fused_cloud import fused_cloud
+
+    report = progress or (lambda _text, _fraction: None)
+    report('sampling the surface', 0.0)
+    cloud = sample_surface(scene, points_per_m2, seed)
+    report('casting rays', 0.2)
+    visible = visible_mask(scene, cloud, camera_poses, intrinsics, max_depth_m)
+    surface = cloud.select(visible)
+    report('fusing frames', 0.7)
+    fused = None if frames is None else fused_cloud(frames)
+    report('deriving relations', 0.9)
+    return GroundTruth(
+        scene.dataset,
+        scene.name,
+        scene.label_set,
+        ground_truth_graph(scene),
+        surface,
+        cloud.select(~visible),
+        tuple(camera_poses),
+        intrinsics,
+        seen_instances(surface.instances, min_visible_points),
+        fused,
+        max_depth_m,
+        points_per_m2,
+    )
+
+
+def seen_instances(instances: NDArray[np.integer], min_points: int) -> tuple[int, ...]:
+    """Return the instances with at least so many points, ascending."""
+    ids, counts = np.unique(instances, return_counts=True)
+    return tuple(int(i) for i in ids[(counts >= min_points) & (ids != NO_INSTANCE)])
+
+
+def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
+    """Write to a folder, byte-identical for equal ground truth; replaces an older one.
+
+    Parameters
+    ----------
+    truth : GroundTruth
+        What to write.
+    directory : Path
+        Gets ground_truth.json and .npy arrays. It appears when everything is written.
+
+    Raises
+    ------
+    SequenceError
+        If the folder exists and holds something else, or cannot be written.
+    """
+    if directory.exists() and not _is_replaceable(directory):
+        raise SequenceError(f'{directory} exists and holds no {DOCUMENT}; name another folder')
+    partial = directory.with_name(f'.{directory.name}.partial')
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for name, array in _arrays(truth).items():
+            np.save(partial / name, array, allow_pickle=False)
+        text = json.dumps(_document(truth), indent=1, sort_keys=True, allow_nan=False)
+        (partial / DOCUMENT).write_text(f'{text}\n', encoding='utf-8')
+        if directory.exists():
+            shutil.rmtree(directory)
+        partial.rename(directory)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise SequenceError(f'{directory}: cannot write the ground truth: {error}') from error
+
+
+def read_ground_truth(directory: Path) -> GroundTruth:
+    """Read what `write_ground_truth` wrote.
+
+    Raises
+    ------
+    SequenceError
+        If a file is missing or malformed; names it.
+    """
+    path = directory / DOCUMENT
+    try:
+        data = json.loads(path.read_text(encoding='utf-8'))
+        if data['format'] != FORMAT:
+            raise SequenceError(f'{path}: format "{data["format"]}" is not "{FORMAT}"')
+        clouds = {name: _read_cloud(directory, name) for name in _CLOUDS}
+        surface, unseen = clouds['surface'], clouds['unseen']
+        if surface is None or unseen is None:
+            raise SequenceError(f'{directory}: surface_points.npy or unseen_points.npy is missing')
+        return GroundTruth(
+            str(data['dataset']),
+            str(data['scene']),
+            LabelSet.from_json(data['label_set']),
+            graph_from_json(data['graph'], str(path)),
+            surface,
+            unseen,
+            tuple(Pose.from_matrix(matrix) for matrix in _read(directory / _POSES)),
+            Intrinsics(**data['intrinsics']),
+            tuple(int(item) for item in data['seen_instances']),
+            clouds['fused'],
+            float(data['max_depth_m']),
+            float(data['points_per_m2']),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SequenceError(f'{directory}: cannot read the ground truth: {error!r}') from error
+
+
+def _is_replaceable(directory: Path) -> bool:
+    return (directory / DOCUMENT).exists() or not any(directory.iterdir())
+
+
+def _document(truth: GroundTruth) -> dict[str, Any]:
+    camera = truth.intrinsics
+    return {
+        'format': FORMAT,
+        'dataset': truth.dataset,
+        'scene': truth.scene,
+        'label_set': truth.label_set.to_json(),
+        'graph': graph_to_json(truth.graph),
+        'intrinsics': {
+            name: getattr(camera, name) for name in ('width', 'height', 'fx', 'fy', 'cx', 'cy')
+        },
+        'seen_instances': list(truth.seen_instances),
+        'max_depth_m': truth.max_depth_m,
+        'points_per_m2': truth.points_per_m2,
+    }
+
+
+def _arrays(truth: GroundTruth) -> dict[str, NDArray[Any]]:
+    poses = np.array([pose.matrix for pose in truth.camera_poses]).reshape(-1, 4, 4)
+    arrays: dict[str, NDArray[Any]] = {_POSES: poses}
+    for name in _CLOUDS:
+        cloud: LabelledCloud | None = getattr(truth, name)
+        if cloud is None:
+            continue
+        arrays[f'{name}_points.npy'] = cloud.points.astype(np.float32)
+        arrays[f'{name}_labels.npy'] = cloud.labels.astype(np.int32)
+        arrays[f'{name}_instances.npy'] = cloud.instances.astype(np.int32)
+        if cloud.normals is not None:
+            arrays[f'{name}_normals.npy'] = cloud.normals.astype(np.float32)
+    return arrays
+
+
+def _read_cloud(directory: Path, name: str) -> LabelledCloud | None:
+    if not (directory / f'{name}_points.npy').exists():
+        return None
+    points, labels, instances = (
+        _read(directory / f'{name}_{part}.npy') for part in ('points', 'labels', 'instances')
+    )
+    normals = directory / f'{name}_normals.npy'
+    return LabelledCloud(points, labels, instances, _read(normals) if normals.exists() else None)
+
+
+def _read(path: Path) -> NDArray[Any]:
+    return np.asarray(np.load(path, allow_pickle=False))

@@ -1,0 +1,133 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.sequences.fused_cloud import FusedCloudBuilder, fused_cloud
+from osmabench_ros.sequences.ground_truth import (
+    GroundTruth,
+    read_ground_truth,
+    seen_instances,
+    write_ground_truth,
+)
+
+CAMERA = Intrinsics.from_hfov(8, 6, 1.5)
+
+
+def cloud(n: int, *, normals: bool) -> LabelledCloud:
+    rng = np.random.default_rng(n)
+    return LabelledCloud(
+        rng.random((n, 3)).astype(np.float32),
+        rng.integers(1, 3, n).astype(np.int32),
+        rng.integers(0, 4, n).astype(np.int32),
+        rng.random((n, 3)).astype(np.float32) if normals else None,
+    )
+
+
+@pytest.fixture
+def truth() -> GroundTruth:
+    graph = SceneGraph((SceneNode(1, labels=(ScoredLabel('chair', 1.0, 1),)),))
+    poses = (Pose.identity(), Pose.from_yaw(0.5, (1, 2, 3)))
+    labels = LabelSet.from_names('test', ['chair', 'table'])
+    clouds = cloud(20, normals=True), cloud(7, normals=True)
+    return GroundTruth('apartment', 's1', labels, graph, *clouds, poses, CAMERA, (1, 3))
+
+
+def test_ground_truth_survives_a_folder(truth: GroundTruth, tmp_path: Path) -> None:
+    truth = replace(truth, fused=cloud(11, normals=False))
+    write_ground_truth(truth, tmp_path / 'gt')
+    again = read_ground_truth(tmp_path / 'gt')
+    assert again.fused is not None
+    assert again.fused.normals is None
+    for one, other in ((again.surface, truth.surface), (again.unseen, truth.unseen)):
+        np.testing.assert_array_equal(one.points, other.points)
+        np.testing.assert_array_equal(one.normals, other.normals)
+        np.testing.assert_array_equal(one.labels, other.labels)
+    np.testing.assert_array_equal(again.camera_poses[1].matrix, truth.camera_poses[1].matrix)
+    assert again.label_set == truth.label_set
+    assert again.intrinsics == CAMERA
+    assert again.seen_instances == (1, 3)
+    assert again.graph.by_id[1].label == 'chair'
+
+
+def test_equal_ground_truth_gives_equal_bytes(truth: GroundTruth, tmp_path: Path) -> None:
+    for name in 'ab':
+        write_ground_truth(truth, tmp_path / name)
+    write_ground_truth(truth, tmp_path / 'a')
+    files = sorted(path.name for path in (tmp_path / 'a').iterdir())
+    assert files == sorted(path.name for path in (tmp_path / 'b').iterdir())
+    assert all(
+        (tmp_path / 'a' / name).read_bytes() == (tmp_path / 'b' / name).read_bytes()
+        for name in files
+    )
+    assert not list(tmp_path.glob('.*'))
+
+
+def test_a_foreign_folder_is_not_replaced(truth: GroundTruth, tmp_path: Path) -> None:
+    (tmp_path / 'thesis.txt').write_text('years of work')
+    with pytest.raises(SequenceError, match='name another folder'):
+        write_ground_truth(truth, tmp_path)
+    assert (tmp_path / 'thesis.txt').exists()
+
+
+def test_damaged_folders_are_named(truth: GroundTruth, tmp_path: Path) -> None:
+    with pytest.raises(SequenceError, match='nowhere'):
+        read_ground_truth(tmp_path / 'nowhere')
+    write_ground_truth(truth, tmp_path / 'gt')
+    (tmp_path / 'gt' / 'unseen_points.npy').unlink()
+    with pytest.raises(SequenceError, match=r'unseen_points\.npy'):
+        read_ground_truth(tmp_path / 'gt')
+    (tmp_path / 'gt' / 'ground_truth.json').write_text('{"format": "other"}')
+    with pytest.raises(SequenceError, match='"other" is not'):
+        read_ground_truth(tmp_path / 'gt')
+
+
+def test_seen_instances_need_enough_points() -> None:
+    assert seen_instances(np.array([0, 0, 0, 5, 5, 5, 2, 2]), 3) == (5,)
+
+
+def frame(index: int, depth: float = 2.0) -> Frame:
+    shape = (CAMERA.height, CAMERA.width)
+    depth_m = np.full(shape, depth, np.float32)
+    depth_m[0] = np.nan
+    return Frame(
+        index,
+        0,
+        Pose.identity(),
+        CAMERA,
+        np.zeros((*shape, 3), np.uint8),
+        depth_m,
+        np.full(shape, UNLABELLED, np.uint16),
+        np.full(shape, 7, np.int32),
+    )
+
+
+def test_fused_cloud_takes_every_fifth_frame_and_tenth_point() -> None:
+    found = fused_cloud(frame(index) for index in range(11))
+    valid = (CAMERA.height - 1) * CAMERA.width
+    assert len(found) == 3 * -(-valid // 10)
+    np.testing.assert_allclose(found.points[:, 2], 2.0)
+    assert set(found.labels) == {UNLABELLED}
+    assert set(found.instances) == {7}
+
+
+def test_saturated_depth_is_no_geometry() -> None:
+    assert len(fused_cloud([frame(0, depth=10.0)])) == 0
+    builder = FusedCloudBuilder(point_stride=1, saturation_m=None)
+    builder.add(frame(0, depth=10.0))
+    assert len(builder.cloud()) == (CAMERA.height - 1) * CAMERA.width
+
+
+def test_bad_frames_and_strides_are_refused() -> None:
+    with pytest.raises(SequenceError, match='frame 0 has no semantic image'):
+        fused_cloud([replace(frame(0), semantic=None)])
+    with pytest.raises(SequenceError, match='at least 1'):
+        FusedCloudBuilder(frame_stride=0)
