@@ -73,11 +73,18 @@ class FusedCells:
         _, voxel = np.unique(self.voxels, return_inverse=True)
         return np.asarray(self.counts / np.bincount(voxel, weights=self.counts)[voxel])
 
-    def winners(self) -> FusedCells:
-        """Return one cell a voxel: the one with most points, the lower segment in a tie."""
-        order = np.lexsort((self.segments, -self.counts, self.voxels))
+    def winner_rows(self, abstaining: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """Return one cell a voxel: the one with most points, the lower segment in a tie.
+
+        Parameters
+        ----------
+        abstaining : ndarray of bool, shape (N,), optional
+            Cells that win only where no other is.
+        """
+        votes = self.counts if abstaining is None else np.where(abstaining, 0, self.counts)
+        order = np.lexsort((self.segments, -votes, self.voxels))
         _, first = np.unique(self.voxels[order], return_index=True)
-        return self.select(order[first])
+        return np.asarray(order[first], np.int64)
 
 
 def voxel_indices(voxels: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,11 +30,26 @@ class OracleOptions(MapperOptions):
         Every how many-th row and column of the images is used.
     max_depth_m : float
         Pixels farther away are left out.
+    vote : bool
+        Keep one point a voxel, that of the segment with most pixels, instead of one a segment.
     """
 
     voxel_m: float = Field(0.03, gt=0.001, le=1.0)
     stride: int = Field(1, ge=1, le=64)
     max_depth_m: float = Field(10.0, gt=0.0)
+    vote: bool = False
+
+
+def require_ground_truth(
+    frame: Frame, mapper: str
+) -> tuple[NDArray[np.uint16], NDArray[np.int32]]:
+    """Return the semantic and instance image of a frame, or raise a ConfigError."""
+    if frame.semantic is None or frame.instance is None:
+        raise ConfigError(
+            f'mapper "{mapper}" reads ground truth, but frame {frame.index} has no semantic or '
+            'no instance image; publish them, or choose the mapper "appearance"'
+        )
+    return frame.semantic, frame.instance
 
 
 class OracleMapper:
@@ -74,16 +88,12 @@ class OracleMapper:
         ConfigError
             If the frame has no ground truth, or a class id is not in the label set.
         """
-        if frame.semantic is None or frame.instance is None:
-            raise ConfigError(
-                f'mapper "{self.name}" reads ground truth, but frame {frame.index} has no '
-                'semantic or no instance image; publish them, or choose the mapper "appearance"'
-            )
+        semantic, instance = require_ground_truth(frame, self.name)
         step = self.options.stride
         used = np.zeros(frame.depth_m.shape, np.bool_)
         used[::step, ::step] = True
         used &= frame.valid & (frame.depth_m <= self.options.max_depth_m)
-        segments = self._segments_of(frame.semantic[used], frame.instance[used], frame.index)
+        segments = self._segments_of(semantic[used], instance[used], frame.index)
         self._fusion.add(frame.world_points(used), frame.color[used], segments)
         self._frames += 1
         self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
@@ -108,32 +118,39 @@ class OracleMapper:
         """Return the map so far; `final` if no frame will follow."""
         cells = self._fusion.cells()
         pairs = np.array(list(self._segments), np.int32).reshape(-1, 2)[cells.segments]
-        labels, instances = pairs[:, 0], pairs[:, 1]
-        dense = DenseMap(
-            points=cells.points,
-            colors=cells.colors,
-            labels=np.ascontiguousarray(labels),
-            instances=np.ascontiguousarray(instances),
-            scores=cells.vote_shares().astype(np.float32),
-        )
+        scores = cells.vote_shares()
+        if self.options.vote:
+            rows = cells.winner_rows(abstaining=pairs[:, 1] == NO_INSTANCE)
+            cells, pairs, scores = cells.select(rows), pairs[rows], scores[rows]
+        labels, instances = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+        nodes = self._nodes(cells, labels, instances)
+        if self.options.vote:
+            labels = _labels_of_nodes(nodes, labels, instances)
         provenance = Provenance(method=self.name, frames_used=self._frames)
         return SemanticMap(
             header=MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final),
-            graph=SceneGraph(tuple(self._nodes(cells, labels, instances))),
-            dense=dense,
+            graph=SceneGraph(nodes),
+            dense=DenseMap(
+                points=cells.points,
+                colors=cells.colors,
+                labels=labels,
+                instances=instances,
+                scores=scores.astype(np.float32),
+            ),
             label_set=self.label_set,
         )
 
     def _nodes(
         self, cells: FusedCells, labels: NDArray[np.int32], instances: NDArray[np.int32]
-    ) -> Sequence[SceneNode]:
+    ) -> tuple[SceneNode, ...]:
         """Return a node for each instance, ordered by id."""
         order = np.argsort(instances, kind='stable')
-        ids, starts = np.unique(instances[order], return_index=True)
+        ids = np.setdiff1d(instances, [NO_INSTANCE])
+        starts = np.searchsorted(instances[order], ids)
+        stops = np.searchsorted(instances[order], ids, side='right')
         nodes = []
-        for node_id, rows in zip(ids.tolist(), np.split(order, starts[1:]), strict=True):
-            if node_id == NO_INSTANCE:
-                continue
+        for node_id, start, stop in zip(ids.tolist(), starts, stops, strict=True):
+            rows = order[start:stop]
             part = cells.select(rows)
             votes = np.bincount(labels[rows], weights=part.counts)
             named = {int(i): float(votes[i]) for i in np.flatnonzero(votes)}
@@ -141,4 +158,16 @@ class OracleMapper:
             nodes.append(
                 make_node(node_id, part, scored, self.label_set, self._observations[node_id])
             )
-        return nodes
+        return tuple(nodes)
+
+
+def _labels_of_nodes(
+    nodes: tuple[SceneNode, ...], labels: NDArray[np.int32], instances: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Return the class of the node that each point belongs to, its own label without a node."""
+    ids = np.array([node.id for node in nodes], np.int32)
+    classes = np.array([node.class_id for node in nodes], np.int32)
+    owned = np.isin(instances, ids)
+    result = labels.copy()
+    result[owned] = classes[np.searchsorted(ids, instances[owned])]
+    return result

@@ -94,14 +94,17 @@ def test_shares_and_winners_of_a_voxel():
     cells = fusion.cells()
     assert cells.segments.tolist() == [1, 2, 3, 7]
     assert cells.vote_shares().tolist() == [0.75, 0.25, 0.5, 0.5]
-    assert cells.winners().segments.tolist() == [1, 3]  # a tie goes to the lower segment
+    assert cells.segments[cells.winner_rows()].tolist() == [1, 3]  # ties: the lower segment
+    abstaining = np.isin(cells.segments, [1, 3])
+    assert cells.segments[cells.winner_rows(abstaining)].tolist() == [2, 7]
+    assert cells.segments[cells.winner_rows(np.ones(4, bool))].tolist() == [1, 3]
 
 
 def test_an_empty_grid_has_no_cells():
     fusion = VoxelFusion(0.1)
     fusion.add(np.empty((0, 3)), np.empty((0, 3), np.uint8), np.empty(0, np.int64))
     assert len(fusion.cells()) == 0
-    assert len(fusion.cells().winners()) == 0
+    assert fusion.cells().winner_rows().size == 0
 
 
 @pytest.mark.parametrize('point', [(1e5, 0, 0), (0, -1e5, 0), (0, 0, 3000.0)])

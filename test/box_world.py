@@ -1,0 +1,101 @@
+"""A world of coloured boxes, rendered by intersecting rays with them; for tests of mappers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+
+LABELS = LabelSet.from_names('boxes', ['cup', 'table', 'sofa', 'shelf'], ['floor', 'wall'])
+
+
+@dataclass(frozen=True)
+class Box:
+    """A solid between two corners."""
+
+    low: tuple[float, float, float]
+    high: tuple[float, float, float]
+    label: str
+    color: tuple[int, int, int]
+
+
+ROOM = (
+    Box((-3, -3, -0.1), (3, 3, 0), 'floor', (189, 140, 89)),
+    Box((-3.1, -3, 0), (-3, 3, 2.5), 'wall', (237, 237, 232)),
+    Box((3, -3, 0), (3.1, 3, 2.5), 'wall', (237, 237, 232)),
+    Box((-3, 3, 0), (3, 3.1, 2.5), 'wall', (237, 237, 232)),
+    Box((-3, -3.1, 0), (3, -3, 2.5), 'wall', (237, 237, 232)),
+    Box((1.0, -0.6, 0), (1.8, 0.6, 0.7), 'table', (128, 82, 46)),
+    Box((1.3, -0.1, 0.7), (1.4, 0.0, 0.85), 'cup', (194, 33, 31)),
+    Box((-2.9, -1.0, 0), (-2.1, 1.0, 0.6), 'sofa', (38, 82, 173)),
+    Box((-0.8, 2.5, 0), (0.8, 2.95, 1.6), 'shelf', (56, 133, 64)),
+)
+"""A room with four pieces of furniture; instance i + 1 is the i-th box."""
+
+
+def look(position, target) -> Pose:
+    """Return the optical pose of a camera at a position that looks at a target."""
+    forward = np.subtract(target, position).astype(float)
+    forward /= np.linalg.norm(forward)
+    right = np.cross(forward, [0, 0, 1])
+    right /= np.linalg.norm(right)
+    return Pose(np.column_stack([right, np.cross(forward, right), forward]), np.array(position))
+
+
+def render(boxes, pose: Pose, intrinsics: Intrinsics, index: int = 0, light=None) -> Frame:
+    """Render a frame by the slab method; `light` maps (points, colours) to colours."""
+    rays = intrinsics.rays().reshape(-1, 3).astype(float) @ pose.rotation.T
+    depth = np.full(len(rays), np.inf)
+    hit = np.full(len(rays), -1)
+    with np.errstate(divide='ignore'):
+        inverse = 1.0 / rays
+    for i, box in enumerate(boxes):
+        near, far = (
+            pick(np.multiply(np.subtract(corners, pose.translation), inverse[:, None]), axis=1)
+            for pick, corners in ((np.min, (box.low, box.high)), (np.max, (box.low, box.high)))
+        )
+        enter, leave = near.max(axis=1), far.min(axis=1)
+        closer = (enter < leave) & (enter > 0) & (enter < depth)
+        depth[closer], hit[closer] = enter[closer], i
+    shape = (intrinsics.height, intrinsics.width)
+    labels = np.array([*(LABELS.id_of(box.label) for box in boxes), UNLABELLED], np.uint16)
+    colors = np.array([*(box.color for box in boxes), (0, 0, 0)], np.uint8)[hit]
+    if light is not None:
+        colors = light(pose, depth, colors)
+    return Frame(
+        index=index,
+        stamp_ns=index * 100_000_000,
+        camera_pose=pose,
+        intrinsics=intrinsics,
+        color=colors.reshape(*shape, 3),
+        depth_m=depth.reshape(shape).astype(np.float32),
+        semantic=labels[hit].reshape(shape),
+        instance=(hit + 1).reshape(shape).astype(np.int32),
+    )
+
+
+def frames(boxes=ROOM, count: int = 12, size=(160, 120), light=None) -> list[Frame]:
+    """Render the views of a camera that turns about the middle of the room."""
+    intrinsics = Intrinsics.from_hfov(*size, np.pi / 2)
+    result = []
+    for i in range(count):
+        angle = 2 * np.pi * i / count
+        out = np.array([np.cos(angle), np.sin(angle), 0.0])
+        pose = look(-0.4 * out + [0, 0, 1.4], 2 * out + [0, 0, 0.6])
+        result.append(render(boxes, pose, intrinsics, i, light))
+    return result
+
+
+def visible_cloud(sequence: list[Frame]) -> LabelledCloud:
+    """Return the labelled points of all pixels of some frames."""
+    return LabelledCloud(
+        np.concatenate([frame.world_points() for frame in sequence]),
+        np.concatenate([frame.semantic[frame.valid] for frame in sequence]).astype(np.int32),
+        np.concatenate([frame.instance[frame.valid] for frame in sequence]),
+    )

@@ -1,0 +1,130 @@
+from dataclasses import replace
+
+import box_world
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.mappers.oracle import OracleMapper
+from osmabench_ros.maps.archive import pack_map
+from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.semantics.scene_graph import NodeKind
+
+
+def mapped(frames, **options):
+    mapper = OracleMapper(label_set=box_world.LABELS, seed=0, options=options)
+    for frame in frames:
+        mapper.integrate(frame)
+    return mapper.semantic_map(final=True)
+
+
+@pytest.fixture(scope='module')
+def frames():
+    return box_world.frames()
+
+
+@pytest.fixture(scope='module')
+def semantic_map(frames):
+    return mapped(frames)
+
+
+def test_what_was_seen_gets_its_true_label_and_instance(frames, semantic_map):
+    truth = box_world.visible_cloud(frames)
+    distance, nearest = cKDTree(semantic_map.dense.points).query(truth.points)
+    assert distance.max() < 0.03 * np.sqrt(3)
+    correct = semantic_map.dense.labels[nearest] == truth.labels
+    per_class = [correct[truth.labels == label].mean() for label in np.unique(truth.labels)]
+    assert np.mean(per_class) > 0.99
+    assert (semantic_map.dense.instances[nearest] == truth.instances).mean() > 0.99
+
+
+def test_map_points_lie_on_the_surface(semantic_map):
+    points, instances = semantic_map.dense.points, semantic_map.dense.instances
+    for i, box in enumerate(box_world.ROOM):
+        own = points[instances == i + 1]
+        low, high = np.array(box.low), np.array(box.high)
+        assert ((own > low - 1e-3) & (own < high + 1e-3)).all()
+
+
+def test_nodes_carry_class_kind_color_and_instance_id(semantic_map):
+    nodes = semantic_map.graph.by_id
+    assert sorted(nodes) == list(range(1, 10))
+    assert [nodes[i].label for i in (1, 2, 6, 7)] == ['floor', 'wall', 'table', 'cup']
+    assert nodes[7].class_id == box_world.LABELS.id_of('cup')
+    assert nodes[1].kind is NodeKind.BACKGROUND
+    assert nodes[7].kind is NodeKind.OBJECT
+    colors = [nodes[i].attributes['color'] for i in range(6, 10)]
+    assert colors == ['brown', 'red', 'blue', 'green']
+
+
+def test_boxes_are_true_to_the_voxel_where_faces_were_seen(semantic_map):
+    cup = semantic_map.graph.by_id[7].box
+    np.testing.assert_allclose(cup.minimum, (1.3, -0.1, 0.7), atol=0.03)
+    assert cup.maximum[2] == pytest.approx(0.85, abs=0.03)
+    sofa = semantic_map.graph.by_id[8]
+    np.testing.assert_allclose(sofa.box.maximum, (-2.1, 1.0, 0.6), atol=0.03)
+    assert sofa.attributes['length_m'] == pytest.approx(2.0, abs=0.06)
+
+
+def test_observations_count_the_frames_that_showed_the_object(frames, semantic_map):
+    for node in semantic_map.graph.nodes:
+        assert node.observations == sum((frame.instance == node.id).any() for frame in frames)
+
+
+def test_the_same_frames_give_the_same_bytes(frames, semantic_map):
+    assert pack_map(mapped(frames)) == pack_map(semantic_map)
+
+
+def test_invalid_far_and_unlabelled_pixels(frames):
+    frame = frames[0]
+    depth = frame.depth_m.copy()
+    depth[:40] = np.nan
+    depth[40:60] = np.inf
+    semantic, instance = frame.semantic.copy(), frame.instance.copy()
+    semantic[60:80], instance[60:80] = UNLABELLED, 0
+    result = mapped(
+        [replace(frame, depth_m=depth, semantic=semantic, instance=instance)], max_depth_m=2.0
+    )
+    offset = result.dense.points - frame.camera_pose.translation
+    assert np.isfinite(result.dense.points).all()
+    assert (offset @ frame.camera_pose.rotation[:, 2]).max() <= 2.0 + 1e-3
+    lost = result.dense.labels == UNLABELLED
+    assert lost.any()
+    assert (result.dense.instances[lost] == 0).all()
+    assert 0 not in result.graph.by_id
+
+
+def test_voting_keeps_one_point_a_voxel(frames):
+    all_points, voted = mapped(frames), mapped(frames, vote=True)
+    assert len(voted.dense.points) < len(all_points.dense.points)
+    keys = np.floor(voted.dense.points / 0.03).astype(int)
+    assert len(np.unique(keys, axis=0)) > 0.98 * len(keys)
+
+
+def test_no_frames_give_an_empty_map():
+    result = mapped([])
+    assert len(result.dense.points) == 0
+    assert result.graph.nodes == ()
+
+
+def test_a_map_asked_for_early_is_not_complete(frames):
+    mapper = OracleMapper(label_set=box_world.LABELS, seed=0, options={})
+    mapper.integrate(frames[0])
+    early = mapper.semantic_map(final=False)
+    assert not early.header.complete
+    assert early.header.stamp_ns == frames[0].stamp_ns
+    assert early.header.provenance.frames_used == 1
+
+
+def test_a_frame_without_ground_truth_is_refused(frames):
+    mapper = OracleMapper(label_set=box_world.LABELS, seed=0, options={})
+    with pytest.raises(ConfigError, match='frame 0 has no semantic or no instance'):
+        mapper.integrate(replace(frames[0], semantic=None))
+
+
+def test_a_label_outside_the_label_set_is_named(frames):
+    mapper = OracleMapper(label_set=box_world.LABELS, seed=0, options={})
+    wrong = np.full_like(frames[3].semantic, 77)
+    with pytest.raises(ConfigError, match=r'frame 3: label ids \[77\].*"boxes"'):
+        mapper.integrate(replace(frames[3], semantic=wrong))
