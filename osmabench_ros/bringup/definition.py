@@ -1,0 +1,123 @@
+"""The one definition of the nodes of a run; the runner and the launch files both use it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from osmabench_ros.bringup.node_spec import NodeSpec
+from osmabench_ros.ros.participants import Participant
+from osmabench_ros.runs.plan import RunPlan, config_digest
+from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
+
+BRIDGE = 'simulator_bridge'
+MAPPER = 'mapper'
+RECORDER = 'map_recorder'
+EVALUATOR = 'evaluator'
+
+
+def nodes_of_run(plan: RunPlan) -> list[NodeSpec]:
+    """Return the nodes of a run, the bridge last, because it waits for the others.
+
+    Parameters
+    ----------
+    plan : RunPlan
+        The run; its shared folder must be prepared.
+    """
+    followers = [_mapper(plan), _recorder(plan), _evaluator(plan)]
+    participants = [
+        str(Participant(spec.name, spec.acks)) for spec in followers if spec.participant
+    ]
+    return [*followers, _bridge(plan, participants)]
+
+
+def simulation_parameters(plan: RunPlan) -> dict[str, Any]:
+    """Return the parameters that say what is simulated."""
+    config, camera = plan.config, plan.config.camera
+    return {
+        'scene': plan.scene.reference,
+        'scene_name': plan.scene.scene,
+        'seed': plan.scene.seed,
+        'condition': plan.identity.condition,
+        'simulator': config.simulator.name,
+        'simulator_options': yaml.safe_dump(config.simulator.options),
+        'image_width': camera.width,
+        'image_height': camera.height,
+        'hfov_deg': camera.hfov_deg,
+        'camera_height_m': camera.mounting_height_m,
+        'camera_pitch_deg': camera.pitch_deg,
+        'near_m': camera.near_m,
+        'far_m': camera.far_m,
+        'frame_rate_hz': config.trajectory.frame_rate_hz,
+        'max_frames': config.trajectory.max_frames,
+        'path_file': str(plan.shared_directory / PATH_FILE),
+    }
+
+
+def _bridge(plan: RunPlan, participants: list[str]) -> NodeSpec:
+    pacing = plan.config.pacing
+    return NodeSpec(
+        BRIDGE,
+        'simulator_bridge_node',
+        {
+            **simulation_parameters(plan),
+            'run_id': plan.identity.run_id,
+            'mapper': plan.identity.mapper,
+            'config_sha256': config_digest(plan.config),
+            'pacing': pacing.mode.value,
+            'speed_factor': pacing.speed_factor,
+            'participants': participants,
+            'match_timeout_s': pacing.match_timeout_s,
+            'ack_timeout_s': pacing.ack_timeout_s,
+        },
+        participant=False,
+    )
+
+
+def _mapper(plan: RunPlan) -> NodeSpec:
+    mapper = plan.mapper
+    if mapper.command:
+        return NodeSpec(MAPPER, command=mapper.command, managed=False, acks=mapper.acks)
+    return NodeSpec(
+        MAPPER,
+        'mapper_node',
+        {
+            'mapper': mapper.name,
+            'options': yaml.safe_dump(mapper.options),
+            'seed': plan.scene.seed,
+            'pacing': plan.config.pacing.mode.value,
+        },
+        acks=True,
+    )
+
+
+def _recorder(plan: RunPlan) -> NodeSpec:
+    return NodeSpec(
+        RECORDER,
+        'map_recorder_node',
+        {
+            'map_directory': str(plan.map_directory),
+            'participant': MAPPER,
+            'pacing': plan.config.pacing.mode.value,
+        },
+        acks=True,
+    )
+
+
+def _evaluator(plan: RunPlan) -> NodeSpec:
+    shared = plan.shared_directory
+    config = plan.config
+    return NodeSpec(
+        EVALUATOR,
+        'evaluator_node',
+        {
+            'ground_truth_directory': str(shared / GROUND_TRUTH_FOLDER),
+            'questions_file': str(shared / QUESTIONS_FILE),
+            'output_directory': str(plan.directory),
+            'suites': yaml.safe_dump([item.model_dump() for item in config.suites]),
+            'requirements': yaml.safe_dump([item.model_dump() for item in config.requirements]),
+            'exit_when_done': True,
+        },
+        ends_run=True,
+    )

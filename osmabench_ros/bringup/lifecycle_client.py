@@ -1,0 +1,88 @@
+"""Takes nodes through their lifecycle from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rclpy.executors import Executor
+from rclpy.node import Node
+
+from osmabench_ros.errors import ParticipantError
+
+Check = Callable[[], None]
+"""Called again and again while waiting; raises if waiting has become pointless."""
+
+
+class LifecycleClient:
+    """Asks lifecycle nodes to change their state.
+
+    Parameters
+    ----------
+    node : Node
+        Client node.
+    executor : Executor
+        Spins the client node.
+    timeout_s : float
+        For one transition, the start of the process included.
+    """
+
+    def __init__(self, node: Node, executor: Executor, timeout_s: float) -> None:
+        self._node = node
+        self._executor = executor
+        self._timeout_s = timeout_s
+
+    def bring_up(self, names: list[str], check: Check) -> None:
+        """Configure all nodes, then activate all.
+
+        Parameters
+        ----------
+        names : list of str
+            Node names in order.
+        check : callable
+            Raises if one of the processes has died.
+
+        Raises
+        ------
+        ParticipantError
+            If a node does not answer in time or refuses.
+        """
+        for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
+            for name in names:
+                self._change(name, transition, check)
+
+    def _change(self, name: str, transition: int, check: Check) -> None:
+        client = self._node.create_client(ChangeState, f'{name}/change_state')
+        deadline = time.monotonic() + self._timeout_s
+        try:
+            while not client.service_is_ready():
+                self._wait(name, deadline, check)
+            request = ChangeState.Request(transition=Transition(id=transition))
+            future = client.call_async(request)
+            while not future.done():
+                self._wait(name, deadline, check)
+            if not future.result().success:
+                self._give_time_to_die(check)
+                raise ParticipantError(
+                    f'node "{name}" refused lifecycle transition {transition}; see its log'
+                )
+        finally:
+            self._node.destroy_client(client)
+
+    def _wait(self, name: str, deadline: float, check: Check) -> None:
+        check()
+        self._executor.spin_once(timeout_sec=0.05)
+        if time.monotonic() > deadline:
+            raise ParticipantError(
+                f'node "{name}" did not change its lifecycle state within {self._timeout_s:g} s; '
+                'see its log'
+            )
+
+    def _give_time_to_die(self, check: Check) -> None:
+        """Wait for the process to tell its own reason, which is better than ours."""
+        deadline = time.monotonic() + 3.0
+        while time.monotonic() < deadline:
+            check()
+            self._executor.spin_once(timeout_sec=0.05)

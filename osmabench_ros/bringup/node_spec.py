@@ -1,0 +1,67 @@
+"""One node of a run, however it is started."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+PACKAGE = 'osmabench_ros'
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """A node with everything that the runner and the launch files need to start it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the node, and of the participant.
+    executable : str
+        Program in lib/osmabench_ros, also the module in osmabench_ros.nodes.
+    parameters : mapping
+        ROS parameters.
+    command : tuple of str
+        Program of somebody else's node; `executable` is unused then.
+    managed : bool
+        Whether it is a lifecycle node that must be configured and activated.
+    acks : bool
+        Whether it acknowledges frames.
+    participant : bool
+        Whether the bridge waits for it.
+    ends_run : bool
+        Whether its end is the end of the run and its exit code the verdict.
+    """
+
+    name: str
+    executable: str = ''
+    parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    command: tuple[str, ...] = ()
+    managed: bool = True
+    acks: bool = False
+    participant: bool = True
+    ends_run: bool = False
+
+    def command_line(self, parameter_file: str) -> list[str]:
+        """Return the arguments of a process of its own.
+
+        Parameters
+        ----------
+        parameter_file : str
+            YAML file with the parameters.
+        """
+        start = list(self.command) or [sys.executable, '-m', f'{PACKAGE}.nodes.{self.executable}']
+        return [
+            *start,
+            '--ros-args',
+            '-r',
+            f'__node:={self.name}',
+            '--params-file',
+            parameter_file,
+        ]
+
+    def parameter_document(self) -> dict[str, Any]:
+        """Return the content of that YAML file, for whatever namespace the node gets."""
+        return {f'/**/{self.name}': {'ros__parameters': dict(self.parameters)}}

@@ -1,0 +1,145 @@
+"""What is installed, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from osmabench_ros.errors import OsmabenchError
+
+
+class Level(str, Enum):
+    """How bad it is."""
+
+    OK = 'ok'
+    ABSENT = 'absent'
+    FAILED = 'failed'
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One look at the machine.
+
+    Parameters
+    ----------
+    part : str
+        What was looked at.
+    level : Level
+        ABSENT if only an optional part is missing, FAILED if no run is possible.
+    detail : str
+        What was found.
+    remedy : str
+        What to do; empty if there is nothing to do.
+    """
+
+    part: str
+    level: Level
+    detail: str
+    remedy: str = ''
+
+
+@dataclass(frozen=True)
+class _Module:
+    name: str
+    purpose: str
+    remedy: str
+    required: bool = False
+
+
+MODULES = (
+    _Module('rclpy', 'nodes', 'source a ROS 2 installation, or make env', required=True),
+    _Module('osmabench_ros.msg', 'messages', 'make messages, or colcon build', required=True),
+    _Module('torch', 'metrics', "pip install 'osmabench_ros[metrics]'", required=True),
+    _Module(
+        'open3d', 'exact ground truth', "pip install 'osmabench_ros[geometry]'", required=True
+    ),
+    _Module('tf2_ros', 'transforms on /tf', 'apt install ros-$ROS_DISTRO-tf2-ros'),
+    _Module('tf_transformations', 'quaternions', 'apt install ros-$ROS_DISTRO-tf-transformations'),
+    _Module('sensor_msgs_py', 'point clouds', 'apt install ros-$ROS_DISTRO-sensor-msgs-py'),
+    _Module('launch_ros', 'ros2 launch', 'apt install ros-$ROS_DISTRO-launch-ros'),
+    _Module('rosbags', 'bags', "pip install 'osmabench_ros[bags]'"),
+    _Module('sentence_transformers', 'label matching', "pip install 'osmabench_ros[language]'"),
+    _Module('google.genai', 'Gemini', "pip install 'osmabench_ros[language]'"),
+    _Module('spark_dsg', 'Hydra scene graphs', "pip install 'osmabench_ros[hydra]'"),
+    _Module('habitat_sim', 'Habitat-Sim in this interpreter', 'see docs/habitat.md'),
+)
+
+
+def examine(out: Path | None = None) -> list[Finding]:
+    """Look at everything a run needs or could use.
+
+    Parameters
+    ----------
+    out : Path, optional
+        Where results would go; its disk is looked at.
+    """
+    looks: list[Callable[[], Finding]] = [_python]
+    looks += [lambda module=module: _module(module) for module in MODULES]  # type: ignore[misc]
+    looks += [_renderer, _device, _discovery, lambda: _disk(out or Path())]
+    return [look() for look in looks]
+
+
+def _python() -> Finding:
+    return Finding('python', Level.OK, f'{platform.python_version()} on {platform.platform()}')
+
+
+def _module(module: _Module) -> Finding:
+    try:
+        found = importlib.import_module(module.name)
+    except ImportError as error:
+        level = Level.FAILED if module.required else Level.ABSENT
+        return Finding(module.name, level, f'for {module.purpose}: {error}', module.remedy)
+    try:
+        version = importlib.metadata.version(module.name.split('.')[0])
+    except importlib.metadata.PackageNotFoundError:
+        version = getattr(found, '__version__', '')
+    return Finding(module.name, Level.OK, f'{version} for {module.purpose}'.strip())
+
+
+def _renderer() -> Finding:
+    from osmabench_ros.simulation.opengl.context import create_context, renderer_name
+
+    try:
+        context = create_context()
+    except OsmabenchError as error:
+        return Finding('OpenGL', Level.FAILED, str(error), 'see docs/troubleshooting.md')
+    try:
+        return Finding('OpenGL', Level.OK, renderer_name(context))
+    finally:
+        context.release()
+
+
+def _device() -> Finding:
+    try:
+        import torch
+    except ImportError:
+        return Finding('GPU', Level.ABSENT, 'metrics need torch')
+    if torch.cuda.is_available():
+        return Finding('GPU', Level.OK, f'metrics run on {torch.cuda.get_device_name()}')
+    return Finding('GPU', Level.ABSENT, f'metrics run on {torch.get_num_threads()} CPU threads')
+
+
+def _discovery() -> Finding:
+    found = os.environ.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET (the default of ROS)')
+    return Finding(
+        'discovery',
+        Level.OK,
+        f'{found} in this shell; runs use LOCALHOST and a domain of their own',
+    )
+
+
+def _disk(path: Path) -> Finding:
+    existing = next(item for item in (path.absolute(), *path.absolute().parents) if item.exists())
+    free_gib = shutil.disk_usage(existing).free / 2**30
+    if not os.access(existing, os.W_OK):
+        return Finding('disk', Level.FAILED, f'{existing} is not writable', 'choose another --out')
+    if free_gib < 1:
+        return Finding('disk', Level.FAILED, f'{free_gib:.1f} GiB free', 'free at least 1 GiB')
+    return Finding('disk', Level.OK, f'{free_gib:.0f} GiB free at {existing}')

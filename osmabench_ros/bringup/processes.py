@@ -1,0 +1,114 @@
+"""Processes that do not outlive the runner, with a log each."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from osmabench_ros.errors import RunError
+from osmabench_ros.ros.lifecycle import ERROR_PREFIX
+
+PR_SET_PDEATHSIG = 1
+TAIL_LINES = 5
+
+
+class ManagedProcess:
+    """A child process in a session of its own, logging to a file.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    command : sequence of str
+        Program and arguments.
+    log_file : Path
+        Gets stdout and stderr.
+    environment : mapping of str to str
+        Complete environment of the child.
+
+    Raises
+    ------
+    RunError
+        If the program cannot be started.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str], log_file: Path, environment: Mapping[str, str]
+    ) -> None:
+        self.name = name
+        self.log_file = log_file
+        self.peak_memory_bytes = 0
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with log_file.open('wb') as log:
+                self._process = subprocess.Popen(  # noqa: S603 - the user's own configuration
+                    list(command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=dict(environment),
+                    start_new_session=True,
+                    preexec_fn=_die_with_parent if sys.platform == 'linux' else None,
+                )
+        except OSError as error:
+            raise RunError(
+                f'cannot start {name} ({command[0]}): {error.strerror}; check its command'
+            ) from error
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while it runs; samples memory on the way."""
+        code = self._process.poll()
+        if code is None:
+            with contextlib.suppress(psutil.Error):
+                memory = psutil.Process(self._process.pid).memory_info().rss
+                self.peak_memory_bytes = max(self.peak_memory_bytes, memory)
+        return code
+
+    def reason(self) -> str:
+        """Return why it ended: its own error, else the signal or code and the end of its log."""
+        lines = self.log_file.read_text(errors='replace').splitlines()
+        told = [line for line in lines if line.startswith(ERROR_PREFIX)]
+        if told:
+            return told[-1].removeprefix(ERROR_PREFIX)
+        code = self._process.poll()
+        how = (
+            f'was killed by {signal.Signals(-code).name}' if code and code < 0 else f'exit {code}'
+        )
+        tail = '\n    '.join(lines[-TAIL_LINES:])
+        return f'{how}; end of {self.log_file}:\n    {tail}'
+
+    def stop(self, grace_s: float = 5.0) -> None:
+        """Ask the process to end, then make its whole session end."""
+        group = self._process.pid
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, number)
+            deadline = time.monotonic() + grace_s
+            while time.monotonic() < deadline:
+                if self._process.poll() is not None and not _group_alive(group):
+                    return
+                time.sleep(0.02)
+
+
+def _group_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _die_with_parent() -> None:
+    # A runner that is killed cannot clean up; the kernel then ends its children.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

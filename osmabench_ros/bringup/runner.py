@@ -1,0 +1,156 @@
+"""Runs a matrix: prepares what runs share, runs what is not done yet, and reports on all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from osmabench_ros.bringup.definition import MAPPER, nodes_of_run
+from osmabench_ros.bringup.live_run import LiveRunResult, run_live
+from osmabench_ros.errors import OsmabenchError, RequirementError, RunError
+from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.files import read_json, write_json
+from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
+from osmabench_ros.runs.preparation import (
+    GROUND_TRUTH_FOLDER,
+    QUESTIONS_FILE,
+    check_names,
+    prepare_scene,
+    scene_keys,
+)
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
+
+Progress = Callable[[str, float], None]
+
+MANIFEST = 'manifest.json'
+TIMINGS = 'timings.json'
+
+
+def run_matrix(
+    config: MatrixConfig, out: Path, *, fresh: bool = False, progress: Progress
+) -> MatrixReport:
+    """Run every run of a configuration and write the report of all.
+
+    Parameters
+    ----------
+    config : MatrixConfig
+        What to run.
+    out : Path
+        Parent of the matrix' folder, which has the name of the configuration.
+    fresh : bool
+        Delete what is there. Otherwise stages that are done stay done.
+    progress : callable
+        Gets what is going on and the fraction done.
+
+    Returns
+    -------
+    MatrixReport
+        Also in report.json and report.html of the folder. A run that failed is in it with its
+        error; the others go on.
+
+    Raises
+    ------
+    ConfigError
+        If a name in the configuration is unknown; before any minute is spent.
+    RunError
+        If the folder holds results of another configuration or cannot be written to.
+    """
+    check_names(config)
+    root = out / config.name
+    _claim(root, config, fresh=fresh)
+    plans = plan_runs(config, scene_keys(config), root)
+    reports = []
+    for number, plan in enumerate(plans):
+        label = f'[{number + 1}/{len(plans)}] {plan.identity.run_id}'
+
+        def told(
+            text: str, fraction: float, label: str = label, number: int = number
+        ) -> None:
+            progress(f'{label}: {text}', (number + fraction) / len(plans))
+
+        reports.append(_run_or_report_failure(plan, told))
+    progress('writing the report', 1.0)
+    return write_matrix_report(config, plans, reports, root)
+
+
+def _claim(root: Path, config: MatrixConfig, *, fresh: bool) -> None:
+    """Make sure that a folder holds results of this configuration only."""
+    digest = config_digest(config)
+    if fresh and root.exists():
+        if not (root / MANIFEST).exists():
+            raise RunError(f'{root} has no {MANIFEST}; it is not ours to delete, choose --out')
+        shutil.rmtree(root)
+    if (root / MANIFEST).exists():
+        if read_json(root / MANIFEST).get('config_sha256') != digest:
+            raise RunError(
+                f'{root} holds results of another configuration of that name; '
+                'start over with --fresh, or choose another --out'
+            )
+        return
+    write_json(
+        root / MANIFEST, {'config_sha256': digest, 'config': config.model_dump(mode='json')}
+    )
+
+
+def _run_or_report_failure(plan: RunPlan, progress: Progress) -> RunReport:
+    try:
+        return _run(plan, progress)
+    except RequirementError:
+        raise
+    except OsmabenchError as error:
+        report = RunReport(
+            run_id=plan.identity.run_id, status=Status.FAILED, error=str(error)
+        )
+        write_json(plan.directory / 'failure.json', report.model_dump(mode='json'))
+        return report
+
+
+def _run(plan: RunPlan, progress: Progress) -> RunReport:
+    if plan.report_file.exists():
+        return RunReport.model_validate(read_json(plan.report_file))
+    prepare_scene(plan, progress)
+    (plan.directory / 'failure.json').unlink(missing_ok=True)
+    if plan.map_directory.exists():
+        # A map is complete or not there: the run was cut off while it was evaluated.
+        progress('evaluating', 0.9)
+        return evaluate_run(
+            _inputs(plan), list(plan.config.suites), plan.config.requirements
+        )
+    result = run_live(
+        nodes_of_run(plan),
+        plan.directory / 'logs',
+        timeout_after_frames_s=plan.config.pacing.evaluation_timeout_s,
+        progress=progress,
+    )
+    _write_timings(plan, result)
+    if not plan.report_file.exists():
+        raise RunError(f'node "evaluator" wrote no report: {result.reason or "no reason given"}')
+    return RunReport.model_validate(read_json(plan.report_file))
+
+
+def _inputs(plan: RunPlan) -> EvaluationInputs:
+    return EvaluationInputs(
+        identity=plan.identity,
+        map_directory=plan.map_directory,
+        ground_truth_directory=plan.shared_directory / GROUND_TRUTH_FOLDER,
+        questions_file=plan.shared_directory / QUESTIONS_FILE,
+        output_directory=plan.directory,
+    )
+
+
+def _write_timings(plan: RunPlan, result: LiveRunResult) -> None:
+    rate = result.frames / result.mapping_s if result.mapping_s > 0 else None
+    write_json(
+        plan.directory / TIMINGS,
+        {
+            'run_id': plan.identity.run_id,
+            'frames': result.frames,
+            'mapping_s': result.mapping_s,
+            'mapping_frames_per_second': rate,
+            'peak_memory_bytes': result.peak_memory_bytes,
+            'mapper_peak_memory_bytes': result.peak_memory_bytes.get(MAPPER),
+        },
+    )

@@ -1,0 +1,61 @@
+"""`osmabench run` and `osmabench demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from osmabench_ros.bringup.runner import run_matrix
+from osmabench_ros.cli.progress import shown_progress
+from osmabench_ros.errors import RequirementError, RunError
+from osmabench_ros.reports.terminal import print_report
+from osmabench_ros.runs.config import MatrixConfig, load_config, with_scene
+from osmabench_ros.runs.report_model import MatrixReport, Status
+
+Out = Annotated[Path, typer.Option(help='Folder that gets a folder of results a configuration.')]
+Fresh = Annotated[bool, typer.Option('--fresh', help='Start over, deleting earlier results.')]
+
+
+def run(
+    config: Annotated[str, typer.Argument(help='YAML file, or a name in config/, e.g. demo.')],
+    out: Out = Path('runs'),
+    fresh: Fresh = False,
+) -> None:
+    """Run a configuration: every scene under every condition with every mapper.
+
+    A run that was cut off goes on where it stopped. Exits with 0 if and only if every stage
+    completed and every threshold under `requirements:` holds.
+    """
+    _run(load_config(config), out, fresh)
+
+
+def demo(
+    scene: Annotated[
+        str, typer.Argument(help="'apartment', or a *.scene_dataset_config.json to try.")
+    ] = 'apartment',
+    seed: Annotated[int, typer.Option(min=0, help='Another seed is another apartment.')] = 5,
+    out: Out = Path('runs'),
+    fresh: Fresh = False,
+) -> None:
+    """Map a furnished scene with two mappers under two lights, and report."""
+    _run(with_scene(load_config('demo'), scene, seed), out, fresh)
+
+
+def _run(config: MatrixConfig, out: Path, fresh: bool) -> None:
+    with shown_progress() as progress:
+        report = run_matrix(config, out, fresh=fresh, progress=progress)
+    print_report(report, out / config.name)
+    _exit_with_verdict(report)
+
+
+def _exit_with_verdict(report: MatrixReport) -> None:
+    failed = [item for item in report.runs if item.status is Status.FAILED]
+    if failed:
+        reasons = '; '.join(f'{item.run_id}: {item.error}' for item in failed)
+        raise RunError(f'{len(failed)} of {len(report.runs)} runs failed. {reasons}')
+    if report.failed_requirements:
+        raise RequirementError(
+            'requirements do not hold: ' + '; '.join(report.failed_requirements)
+        )

@@ -1,0 +1,129 @@
+"""Hosts a bundled mapping method: frames in, a semantic map out."""
+
+from __future__ import annotations
+
+import time
+
+import yaml
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.mappers.mapper import Mapper
+from osmabench_ros.mappers.registry import make_mapper, mapper_class
+from osmabench_ros.msg import LabelInfo, RunState
+from osmabench_ros.ros import topics
+from osmabench_ros.ros.acknowledger import Acknowledger
+from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.frame_receiver import FrameReceiver
+from osmabench_ros.ros.label_messages import label_set_from_message
+from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+from osmabench_ros.ros.map_messages import MapPublisher
+from osmabench_ros.ros.parameters import ParameterSpec
+from osmabench_ros.ros.qos import latched_profile
+
+PARAMETERS = (
+    ParameterSpec('mapper', 'oracle', 'Entry point in the group osmabench.mappers.'),
+    ParameterSpec('options', '{}', 'Options of the mapper, a YAML mapping.'),
+    ParameterSpec('seed', 0, 'Seed of everything random in the mapper.', 0, 2**31 - 1),
+    ParameterSpec('pacing', 'lockstep', 'Pacing of the run.', choices=('lockstep', 'realtime')),
+    ParameterSpec('settle_s', 1.0, 'Seconds without a frame that end a realtime run.', 0.0, 600.0),
+)
+
+
+class MapperNode(BenchmarkNode):
+    """Integrates frames as they come, acknowledges each, publishes the final map."""
+
+    def __init__(self) -> None:
+        super().__init__('mapper', PARAMETERS)
+        self._mapper: Mapper | None = None
+        self._waiting: list[Frame] = []
+        self._published = False
+        self._last_frame_s = time.monotonic()
+        self._frames_to_map: int | None = None
+
+    def configure(self) -> None:
+        """Subscribe; the mapper itself is made when the label set is known."""
+        name, lockstep = self.parameter['mapper'], self.parameter['pacing'] == 'lockstep'
+        self._options = _options_from_yaml(self.parameter['options'])
+        self._acks = Acknowledger(self, self.get_name())
+        self._maps = MapPublisher(self, self.get_name())
+        self._receiver = FrameReceiver(
+            self,
+            self._on_frame,
+            lockstep=lockstep,
+            ground_truth=mapper_class(name).uses_ground_truth,
+            on_repeat=self._acks.acknowledge,
+        )
+        create_checked_subscription(
+            self, LabelInfo, topics.LABEL_INFO, self._on_labels, latched_profile()
+        )
+        create_checked_subscription(
+            self, RunState, topics.RUN_STATE, self._on_run_state, latched_profile()
+        )
+        self.create_timer(0.2, self.guarded(self._publish_when_done))
+
+    def _on_labels(self, message: LabelInfo) -> None:
+        if self._mapper is None:
+            self._mapper = make_mapper(
+                self.parameter['mapper'],
+                label_set=label_set_from_message(message, topics.LABEL_INFO),
+                seed=self.parameter['seed'],
+                options=self._options,
+            )
+            for frame in self._waiting:
+                self._integrate(self._mapper, frame)
+            self._waiting = []
+
+    def _on_frame(self, frame: Frame) -> None:
+        if self._mapper is None:
+            self._waiting.append(frame)
+        else:
+            self._integrate(self._mapper, frame)
+
+    def _integrate(self, mapper: Mapper, frame: Frame) -> None:
+        start = time.perf_counter()
+        mapper.integrate(frame)
+        self._last_frame_s = time.monotonic()
+        self._acks.acknowledge(
+            frame.stamp_ns,
+            frame_index=frame.index,
+            processing_time_s=time.perf_counter() - start,
+        )
+        self._publish_when_done()
+
+    def _on_run_state(self, message: RunState) -> None:
+        if message.state == RunState.STATE_FINISHED:
+            self._frames_to_map = message.frames_published
+            self._publish_when_done()
+
+    def _publish_when_done(self) -> None:
+        """Publish once nothing can follow: all frames came, or (realtime) none for a while."""
+        if self._published or self._mapper is None or self._frames_to_map is None:
+            return
+        all_here = self._receiver.frames >= self._frames_to_map
+        settled = time.monotonic() - self._last_frame_s > self.parameter['settle_s']
+        if all_here or (self.parameter['pacing'] == 'realtime' and settled):
+            self._published = True
+            self._maps.publish(self._mapper.semantic_map(final=True), is_final=True)
+            self.get_logger().info(f'published the map of {self._receiver.frames} frames')
+
+
+def _options_from_yaml(text: str) -> dict[str, object]:
+    try:
+        options = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f'node mapper: parameter "options" is not YAML: {error}') from error
+    if not isinstance(options, dict):
+        raise ConfigError(
+            'node mapper: parameter "options" must be a mapping, e.g. {voxel_m: 0.05}'
+        )
+    return options
+
+
+def main() -> int:
+    """Run the node."""
+    return run_node(MapperNode)
+
+
+if __name__ == '__main__':
+    raise SystemExit(main())

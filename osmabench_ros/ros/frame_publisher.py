@@ -1,0 +1,83 @@
+"""Publishes everything that belongs to one frame, with one identical stamp."""
+
+from __future__ import annotations
+
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Odometry
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import CameraInfo, Image
+
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.msg import LightingState
+from osmabench_ros.ros import topics
+from osmabench_ros.ros.images import camera_info_message, image_to_message
+from osmabench_ros.ros.poses import pose_message
+from osmabench_ros.ros.qos import clock_profile, frame_profile, latched_profile
+from osmabench_ros.ros.stamps import stamp_to_message
+from osmabench_ros.ros.transforms import GroundTruthTransforms
+
+
+class FramePublisher:
+    """Publishers of the camera, the ground truth, the lighting and the clock.
+
+    Parameters
+    ----------
+    node : Node
+        Owner.
+    lockstep : bool
+        Keep all messages until they are delivered.
+    base_to_camera : Pose
+        Optical frame in base_link.
+    """
+
+    def __init__(self, node: Node, *, lockstep: bool, base_to_camera: Pose) -> None:
+        profile = frame_profile(lockstep=lockstep)
+        self._images = {
+            topic: node.create_publisher(Image, topic, profile)
+            for topic in (topics.COLOR, topics.DEPTH, topics.SEMANTIC, topics.INSTANCE)
+        }
+        self._infos = [
+            node.create_publisher(CameraInfo, topic, profile)
+            for topic in (topics.COLOR_INFO, topics.DEPTH_INFO)
+        ]
+        self._pose = node.create_publisher(PoseStamped, topics.CAMERA_POSE, profile)
+        self._odometry = node.create_publisher(Odometry, topics.ODOMETRY, profile)
+        self._lighting = node.create_publisher(LightingState, topics.LIGHTING, latched_profile())
+        self._clock = node.create_publisher(Clock, topics.CLOCK, clock_profile())
+        self._transforms = GroundTruthTransforms(node, base_to_camera)
+
+    def publish(self, frame: Frame, lighting: LightingState | None = None) -> None:
+        """Publish one frame; the clock first, the images last."""
+        stamp = stamp_to_message(frame.stamp_ns)
+        self._clock.publish(Clock(clock=stamp))
+        if lighting is not None:
+            lighting.header.stamp = stamp
+            lighting.header.frame_id = topics.WORLD_FRAME
+            self._lighting.publish(lighting)
+        self._publish_poses(frame)
+        for publisher in self._infos:
+            publisher.publish(camera_info_message(frame.intrinsics, stamp, topics.CAMERA_FRAME))
+        for topic, image, encoding in (
+            (topics.COLOR, frame.color, 'rgb8'),
+            (topics.DEPTH, frame.depth_m, '32FC1'),
+            (topics.SEMANTIC, frame.semantic, '16UC1'),
+            (topics.INSTANCE, frame.instance, '32SC1'),
+        ):
+            if image is not None:
+                self._images[topic].publish(
+                    image_to_message(image, encoding, stamp, topics.CAMERA_FRAME)
+                )
+
+    def _publish_poses(self, frame: Frame) -> None:
+        pose = PoseStamped(pose=pose_message(frame.camera_pose))
+        pose.header.stamp = stamp_to_message(frame.stamp_ns)
+        pose.header.frame_id = topics.WORLD_FRAME
+        self._pose.publish(pose)
+        if frame.base_pose is not None:
+            odometry = Odometry(child_frame_id=topics.BASE_FRAME)
+            odometry.header = pose.header
+            odometry.pose.pose = pose_message(frame.base_pose)
+            self._odometry.publish(odometry)
+            self._transforms.send(frame.stamp_ns, frame.base_pose)

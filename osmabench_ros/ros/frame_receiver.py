@@ -1,0 +1,142 @@
+"""Puts the messages of one stamp together to a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from geometry_msgs.msg import PoseStamped
+from rclpy.node import Node
+from sensor_msgs.msg import CameraInfo, Image
+
+from osmabench_ros.errors import ContractError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.ros import topics
+from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.images import (
+    depth_from_message,
+    image_from_message,
+    intrinsics_from_message,
+)
+from osmabench_ros.ros.poses import pose_from_message
+from osmabench_ros.ros.qos import frame_profile
+from osmabench_ros.ros.stamps import stamp_from_message
+
+MAX_PENDING = 32
+"""Incomplete frames that are kept; older ones are given up and counted."""
+
+
+class FrameReceiver:
+    """Subscribes to the camera and calls back with complete frames, in order of their stamps.
+
+    Parameters
+    ----------
+    node : Node
+        Owner of the subscriptions.
+    on_frame : callable
+        Gets each `Frame` once.
+    lockstep : bool
+        Keep all messages.
+    ground_truth : bool
+        Whether to subscribe to the semantic and instance images too.
+    on_repeat : callable, optional
+        Gets the stamp in nanoseconds of a frame that arrives again; a bridge repeats its first
+        frame until it is acknowledged.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        on_frame: Callable[[Frame], None],
+        *,
+        lockstep: bool,
+        ground_truth: bool,
+        on_repeat: Callable[[int], None] | None = None,
+    ) -> None:
+        self._on_frame = on_frame
+        self._on_repeat = on_repeat
+        self._pending: dict[int, dict[str, Any]] = {}
+        self._last_stamp_ns = -1
+        self.frames = 0
+        self.incomplete = 0
+        types: dict[str, type[Any]] = {
+            topics.COLOR: Image,
+            topics.DEPTH: Image,
+            topics.COLOR_INFO: CameraInfo,
+            topics.CAMERA_POSE: PoseStamped,
+        }
+        if ground_truth:
+            types |= {topics.SEMANTIC: Image, topics.INSTANCE: Image}
+        self._needed = frozenset(types)
+        self.subscriptions = [
+            create_checked_subscription(
+                node, kind, topic, self._collector(topic), frame_profile(lockstep=lockstep)
+            )
+            for topic, kind in types.items()
+        ]
+
+    def _collector(self, topic: str) -> Callable[[Any], None]:
+        return lambda message: self._collect(topic, message)
+
+    def _collect(self, topic: str, message: Any) -> None:
+        stamp_ns = stamp_from_message(message.header.stamp)
+        if stamp_ns <= self._last_stamp_ns:
+            if topic == topics.CAMERA_POSE and self._on_repeat is not None:
+                self._on_repeat(stamp_ns)
+            return
+        parts = self._pending.setdefault(stamp_ns, {})
+        parts[topic] = message
+        if self._needed <= parts.keys():
+            self._complete(stamp_ns, parts)
+        elif len(self._pending) > MAX_PENDING:
+            del self._pending[min(self._pending)]
+            self.incomplete += 1
+
+    def _complete(self, stamp_ns: int, parts: dict[str, Any]) -> None:
+        older = [stamp for stamp in self._pending if stamp <= stamp_ns]
+        self.incomplete += len(older) - 1
+        for stamp in older:
+            del self._pending[stamp]
+        self._last_stamp_ns = stamp_ns
+        frame = frame_from_messages(self.frames, stamp_ns, parts)
+        self.frames += 1
+        self._on_frame(frame)
+
+
+def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Frame:
+    """Return the frame that the messages of one stamp make.
+
+    Parameters
+    ----------
+    index : int
+        Number of the frame as the receiver counts.
+    stamp_ns : int
+        Their common stamp.
+    parts : dict of str to message
+        Messages by contract topic; the ground-truth images may be absent.
+
+    Raises
+    ------
+    ContractError
+        If a message breaks the contract; names its topic.
+    """
+    pose_message = parts[topics.CAMERA_POSE]
+    if pose_message.header.frame_id not in ('', topics.WORLD_FRAME):
+        raise ContractError(
+            f'topic "{topics.CAMERA_POSE}": frame_id is "{pose_message.header.frame_id}", '
+            f'must be "{topics.WORLD_FRAME}"'
+        )
+    semantic, instance = parts.get(topics.SEMANTIC), parts.get(topics.INSTANCE)
+    try:
+        return Frame(
+            index=index,
+            stamp_ns=stamp_ns,
+            camera_pose=pose_from_message(pose_message.pose, topics.CAMERA_POSE),
+            intrinsics=intrinsics_from_message(parts[topics.COLOR_INFO], topics.COLOR_INFO),
+            color=image_from_message(parts[topics.COLOR], topics.COLOR),
+            depth_m=depth_from_message(parts[topics.DEPTH], topics.DEPTH),
+            semantic=None if semantic is None else image_from_message(semantic, topics.SEMANTIC),
+            instance=None if instance is None else image_from_message(instance, topics.INSTANCE),
+        )
+    except ValueError as error:
+        raise ContractError(f'camera topics: {error}') from error

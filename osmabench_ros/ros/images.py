@@ -1,0 +1,132 @@
+"""Images and camera information to messages and back."""
+
+from __future__ import annotations
+
+import array
+import sys
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from numpy.typing import NDArray
+from sensor_msgs.msg import CameraInfo, Image
+
+from osmabench_ros.errors import ContractError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+
+PIXEL_TYPES: dict[str, tuple[np.dtype[Any], int]] = {
+    'rgb8': (np.dtype(np.uint8), 3),
+    'bgr8': (np.dtype(np.uint8), 3),
+    '32FC1': (np.dtype(np.float32), 1),
+    '16UC1': (np.dtype(np.uint16), 1),
+    'mono16': (np.dtype(np.uint16), 1),
+    '32SC1': (np.dtype(np.int32), 1),
+}
+"""Element type and channels of the encodings that the contract knows."""
+
+
+def image_to_message(image: NDArray[Any], encoding: str, stamp: Time, frame_id: str) -> Image:
+    """Return an Image message.
+
+    Parameters
+    ----------
+    image : ndarray, shape (height, width) or (height, width, 3)
+        Pixels of the encoding's type.
+    encoding : str
+        A key of `PIXEL_TYPES`.
+    stamp : Time
+        Stamp of the frame.
+    frame_id : str
+        Optical frame.
+    """
+    dtype, channels = PIXEL_TYPES[encoding]
+    if image.dtype != dtype:
+        raise ValueError(f'{encoding} needs {dtype}, not {image.dtype}')
+    message = Image(
+        height=image.shape[0],
+        width=image.shape[1],
+        encoding=encoding,
+        is_bigendian=sys.byteorder == 'big',
+        step=image.shape[1] * channels * dtype.itemsize,
+    )
+    message.header.stamp = stamp
+    message.header.frame_id = frame_id
+    # An array of bytes is taken over as it is; a list or bytes would be checked one by one.
+    message.data = array.array('B', np.ascontiguousarray(image).tobytes())
+    return message
+
+
+def image_from_message(message: Image, topic: str) -> NDArray[Any]:
+    """Return pixels of shape (height, width) or (height, width, 3).
+
+    Raises
+    ------
+    ContractError
+        If the encoding is unknown or the size of the data contradicts the header.
+    """
+    if message.encoding not in PIXEL_TYPES:
+        raise ContractError(
+            f'topic "{topic}": encoding "{message.encoding}" is not supported; '
+            f'publish one of {", ".join(PIXEL_TYPES)}'
+        )
+    dtype, channels = PIXEL_TYPES[message.encoding]
+    row = message.width * channels * dtype.itemsize
+    if message.step < row or len(message.data) != message.step * message.height:
+        raise ContractError(
+            f'topic "{topic}": {len(message.data)} bytes with a step of {message.step} do not '
+            f'make {message.width} x {message.height} pixels of {message.encoding}'
+        )
+    rows = np.frombuffer(message.data, np.uint8).reshape(message.height, message.step)
+    pixels = np.ascontiguousarray(rows[:, :row]).view(
+        dtype.newbyteorder('>' if message.is_bigendian else '<')
+    )
+    pixels = pixels.astype(dtype, copy=False)
+    if channels == 1:
+        return pixels
+    pixels = pixels.reshape(message.height, message.width, channels)
+    return pixels[..., ::-1] if message.encoding == 'bgr8' else pixels
+
+
+def depth_from_message(message: Image, topic: str) -> NDArray[np.float32]:
+    """Return depth in metres with REP-118's meaning of NaN and infinity.
+
+    16-bit images are millimetres, in which 0 is invalid.
+    """
+    depth = image_from_message(message, topic)
+    if depth.dtype == np.uint16:
+        return np.where(depth == 0, np.float32(np.nan), depth.astype(np.float32) / 1000)
+    if depth.dtype != np.float32:
+        raise ContractError(f'topic "{topic}": depth must be 32FC1 or 16UC1')
+    return depth
+
+
+def camera_info_message(intrinsics: Intrinsics, stamp: Time, frame_id: str) -> CameraInfo:
+    """Return CameraInfo with K, D, R and P of an undistorted pinhole camera."""
+    message = CameraInfo(
+        height=intrinsics.height, width=intrinsics.width, distortion_model='plumb_bob'
+    )
+    message.header.stamp = stamp
+    message.header.frame_id = frame_id
+    message.d = [0.0] * 5
+    message.k = intrinsics.matrix.ravel().tolist()
+    message.r = np.eye(3).ravel().tolist()
+    message.p = np.hstack([intrinsics.matrix, np.zeros((3, 1))]).ravel().tolist()
+    return message
+
+
+def intrinsics_from_message(message: CameraInfo, topic: str) -> Intrinsics:
+    """Return intrinsics.
+
+    Raises
+    ------
+    ContractError
+        If the camera is distorted or its matrix is not that of a pinhole.
+    """
+    if any(abs(value) > 1e-9 for value in message.d):
+        raise ContractError(f'topic "{topic}": images must be rectified, D is {list(message.d)}')
+    try:
+        return Intrinsics(
+            message.width, message.height, message.k[0], message.k[4], message.k[2], message.k[5]
+        )
+    except ValueError as error:
+        raise ContractError(f'topic "{topic}": {error}') from error

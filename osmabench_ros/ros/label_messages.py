@@ -1,0 +1,59 @@
+"""Label sets to messages and back."""
+
+from __future__ import annotations
+
+import colorsys
+
+from std_msgs.msg import ColorRGBA
+
+from osmabench_ros.errors import ConfigError, ContractError
+from osmabench_ros.msg import LabelClass as LabelClassMessage
+from osmabench_ros.msg import LabelInfo
+from osmabench_ros.ros.stamps import stamp_to_message
+from osmabench_ros.semantics.labels import LabelClass, LabelSet
+
+GOLDEN_RATIO = 0.6180339887498949
+
+
+def class_color(class_id: int) -> tuple[float, float, float]:
+    """Return a colour in [0, 1] that differs from those of nearby ids."""
+    hue = class_id * GOLDEN_RATIO % 1.0
+    return colorsys.hsv_to_rgb(hue, 0.55 + 0.4 * (class_id % 2), 0.95 - 0.3 * (class_id % 3) / 2)
+
+
+def label_set_to_message(label_set: LabelSet, stamp_ns: int) -> LabelInfo:
+    """Return the message of a label set."""
+    classes = []
+    for item in label_set.classes:
+        red, green, blue = class_color(item.id)
+        classes.append(
+            LabelClassMessage(
+                id=item.id,
+                name=item.name,
+                structure=item.structure,
+                color=ColorRGBA(r=red, g=green, b=blue, a=1.0),
+            )
+        )
+    message = LabelInfo(name=label_set.name, sha256=label_set.sha256, classes=classes)
+    message.header.stamp = stamp_to_message(stamp_ns)
+    return message
+
+
+def label_set_from_message(message: LabelInfo, topic: str) -> LabelSet:
+    """Return the label set of a message.
+
+    Raises
+    ------
+    ContractError
+        If ids or names repeat or are out of range, or the digest does not match.
+    """
+    try:
+        label_set = LabelSet(
+            message.name,
+            tuple(LabelClass(item.id, item.name, item.structure) for item in message.classes),
+        )
+    except ConfigError as error:
+        raise ContractError(f'topic "{topic}": {error}') from error
+    if message.sha256 and message.sha256 != label_set.sha256:
+        raise ContractError(f'topic "{topic}": sha256 does not match the classes')
+    return label_set

@@ -1,0 +1,95 @@
+"""When the next frame may follow. Steady clock in, decisions out; no ROS in here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from osmabench_ros.errors import ParticipantError
+
+REPEAT_FIRST_AFTER_S = 3.0
+"""A reader may not have matched yet when the writer has, and then misses the first frame."""
+
+
+@dataclass
+class Acknowledgements:
+    """Who still owes an acknowledgement of the newest frame.
+
+    Parameters
+    ----------
+    participants : iterable of str
+        Those that acknowledge.
+    timeout_s : float
+        How long they may take for a frame.
+    """
+
+    participants: Iterable[str]
+    timeout_s: float
+    _owing: set[str] = field(default_factory=set, init=False)
+    _stamp_ns: int = field(default=-1, init=False)
+    _since_s: float = field(default=0.0, init=False)
+    counts: dict[str, int] = field(default_factory=dict, init=False)
+    processing_s: dict[str, float] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.participants = tuple(self.participants)
+        self.counts = dict.fromkeys(self.participants, 0)
+        self.processing_s = dict.fromkeys(self.participants, 0.0)
+        self._seen: dict[str, int] = dict.fromkeys(self.participants, -1)
+
+    def expect(self, stamp_ns: int, now_s: float) -> None:
+        """Start to wait for a frame that was just published."""
+        self._owing = set(self.participants)
+        self._stamp_ns = stamp_ns
+        self._since_s = now_s
+
+    def receive(self, participant: str, stamp_ns: int, processing_s: float) -> None:
+        """Take an acknowledgement; repeated ones and those of strangers change nothing."""
+        if participant not in self._seen or stamp_ns <= self._seen[participant]:
+            return
+        self._seen[participant] = stamp_ns
+        self.counts[participant] += 1
+        self.processing_s[participant] += processing_s
+        if stamp_ns == self._stamp_ns:
+            self._owing.discard(participant)
+
+    @property
+    def complete(self) -> bool:
+        """Whether everybody acknowledged the newest frame."""
+        return not self._owing
+
+    def waited_s(self, now_s: float) -> float:
+        """Return for how long the newest frame has been out."""
+        return now_s - self._since_s
+
+    def check(self, now_s: float, frame_index: int) -> None:
+        """Raise ParticipantError if somebody took too long; names everyone who did."""
+        if self._owing and self.waited_s(now_s) > self.timeout_s:
+            names = ', '.join(sorted(self._owing))
+            raise ParticipantError(
+                f'no acknowledgement of frame {frame_index} from {names} within '
+                f'{self.timeout_s:g} s; the node hangs, is too slow (raise pacing.ack_timeout_s), '
+                'or does not acknowledge (declare it with acks: false)'
+            )
+
+
+@dataclass
+class RealtimeClock:
+    """Due times of frames on the steady clock.
+
+    Parameters
+    ----------
+    speed_factor : float
+        Stamp seconds per wall second.
+    """
+
+    speed_factor: float
+    _start_s: float | None = field(default=None, init=False)
+    _start_stamp_ns: int = field(default=0, init=False)
+
+    def due(self, stamp_ns: int, now_s: float) -> bool:
+        """Tell whether the frame of a stamp may be published; the first one starts the clock."""
+        if self._start_s is None:
+            self._start_s, self._start_stamp_ns = now_s, stamp_ns
+        elapsed = (stamp_ns - self._start_stamp_ns) / 1e9 / self.speed_factor
+        return now_s - self._start_s >= elapsed

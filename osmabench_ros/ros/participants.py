@@ -1,0 +1,113 @@
+"""The participants a run declares, and whether they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rclpy.node import Node
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.ros import topics
+from osmabench_ros.ros.qos import lossless_profile, require_compatible
+
+ACKS_SUFFIX = ':acks'
+
+
+@dataclass(frozen=True)
+class Participant:
+    """A node that takes part in a run.
+
+    Parameters
+    ----------
+    name : str
+        Name of the node.
+    acks : bool
+        Whether it acknowledges frames.
+    """
+
+    name: str
+    acks: bool
+
+    def __str__(self) -> str:
+        return self.name + (ACKS_SUFFIX if self.acks else '')
+
+    @classmethod
+    def parse(cls, text: str) -> Participant:
+        """Read 'name' or 'name:acks'."""
+        name = text.removesuffix(ACKS_SUFFIX)
+        if not name or ':' in name:
+            raise ConfigError(
+                f'participant "{text}" is malformed; write NAME or NAME{ACKS_SUFFIX}'
+            )
+        return cls(name, text.endswith(ACKS_SUFFIX))
+
+
+def missing_participants(node: Node, participants: Sequence[Participant]) -> list[str]:
+    """Return what is still missing until frame 0 may be published.
+
+    A participant is there when its node is, when it subscribes to a frame topic if it
+    acknowledges frames, and when its acknowledgements find their way here.
+
+    Parameters
+    ----------
+    node : Node
+        The bridge.
+    participants : sequence of Participant
+        Declared ones; any other node, an RViz say, is never waited for.
+
+    Returns
+    -------
+    list of str
+        One phrase each, for people; empty if everybody is matched.
+
+    Raises
+    ------
+    ContractError
+        If a declared participant subscribes or publishes with QoS that cannot match.
+    """
+    present = set(node.get_node_names())
+    missing = []
+    for participant in participants:
+        if participant.name not in present:
+            missing.append(f'node "{participant.name}" is not running')
+        elif participant.acks:
+            missing += _missing_endpoints(node, participant)
+    return missing
+
+
+def _missing_endpoints(node: Node, participant: Participant) -> list[str]:
+    missing = []
+    if not _subscribes_to_frames(node, participant.name):
+        missing.append(f'"{participant.name}" subscribes to no frame topic')
+    ack_publishers = node.get_publishers_info_by_topic(_resolved(node, topics.FRAME_ACK))
+    own = [info for info in ack_publishers if info.node_name == participant.name]
+    for info in own:
+        require_compatible(
+            topics.FRAME_ACK,
+            (participant.name, info.qos_profile),
+            (node.get_name(), lossless_profile()),
+        )
+    if not own:
+        missing.append(f'"{participant.name}" does not publish {topics.FRAME_ACK}')
+    return missing
+
+
+def _subscribes_to_frames(node: Node, name: str) -> bool:
+    found = False
+    for topic in topics.FRAME_TOPICS:
+        resolved = _resolved(node, topic)
+        ours = [
+            info.qos_profile
+            for info in node.get_publishers_info_by_topic(resolved)
+            if info.node_name == node.get_name()
+        ]
+        for info in node.get_subscriptions_info_by_topic(resolved):
+            if info.node_name == name and ours:
+                require_compatible(topic, (node.get_name(), ours[0]), (name, info.qos_profile))
+                found = True
+    return found
+
+
+def _resolved(node: Node, topic: str) -> str:
+    return str(node.resolve_topic_name(topic))

@@ -1,0 +1,94 @@
+"""The quality-of-service profiles of the topic contract."""
+
+from __future__ import annotations
+
+from rclpy.qos import (
+    DurabilityPolicy,
+    HistoryPolicy,
+    QoSCompatibility,
+    QoSProfile,
+    ReliabilityPolicy,
+    qos_check_compatible,
+)
+
+from osmabench_ros.errors import ContractError
+
+
+def frame_profile(*, lockstep: bool) -> QoSProfile:
+    """Return the profile of everything that belongs to a frame.
+
+    Parameters
+    ----------
+    lockstep : bool
+        Keep all, since no frame may be lost; otherwise keep the last 10.
+    """
+    return QoSProfile(
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.VOLATILE,
+        history=HistoryPolicy.KEEP_ALL if lockstep else HistoryPolicy.KEEP_LAST,
+        depth=10,
+    )
+
+
+def latched_profile() -> QoSProfile:
+    """Return the profile of run information, labels, maps and reports: late joiners get them."""
+    return QoSProfile(
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL,
+        history=HistoryPolicy.KEEP_LAST,
+        depth=1,
+    )
+
+
+def lossless_profile() -> QoSProfile:
+    """Return the profile of acknowledgements and map chunks: each one counts."""
+    return QoSProfile(
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.VOLATILE,
+        history=HistoryPolicy.KEEP_ALL,
+        depth=1,
+    )
+
+
+def clock_profile() -> QoSProfile:
+    """Return the profile of /clock."""
+    return QoSProfile(
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.VOLATILE,
+        history=HistoryPolicy.KEEP_LAST,
+        depth=1,
+    )
+
+
+def describe(profile: QoSProfile) -> str:
+    """Return the policies that decide compatibility, e.g. 'reliable, transient local'."""
+    names = (profile.reliability.name, profile.durability.name)
+    return ', '.join(name.lower().replace('_', ' ') for name in names)
+
+
+def require_compatible(
+    topic: str,
+    publisher: tuple[str, QoSProfile],
+    subscriber: tuple[str, QoSProfile],
+) -> None:
+    """Raise if a subscriber would receive nothing from a publisher.
+
+    Parameters
+    ----------
+    topic : str
+        Named in the error.
+    publisher, subscriber : tuple of (str, QoSProfile)
+        Node name and the profile it uses.
+
+    Raises
+    ------
+    ContractError
+        Naming the topic, both nodes and both profiles.
+    """
+    compatibility, reason = qos_check_compatible(publisher[1], subscriber[1])
+    if compatibility == QoSCompatibility.ERROR:
+        raise ContractError(
+            f'topic "{topic}": QoS of publisher {publisher[0]} ({describe(publisher[1])}) and '
+            f'subscriber {subscriber[0]} ({describe(subscriber[1])}) do not match: '
+            f'{reason.strip()} Give the subscriber the profile of the publisher.'
+        )

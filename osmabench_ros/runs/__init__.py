@@ -1,0 +1,1 @@
+"""Identity, directory, stages and resumption of runs."""

@@ -1,0 +1,199 @@
+"""What a configuration file of `osmabench run` may say."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from osmabench_ros.configuration import config_path
+from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.geometry.intrinsics import Intrinsics
+
+
+class Section(BaseModel):
+    """A part of the configuration; unknown keys are errors."""
+
+    model_config = ConfigDict(extra='forbid', frozen=True)
+
+
+class SceneConfig(Section):
+    """Which scene; `reference` is 'apartment' or a path to a scene data set."""
+
+    reference: str = 'apartment'
+    scene: str = ''
+    seed: int = Field(0, ge=0)
+
+
+class CameraConfig(Section):
+    """The robot's camera."""
+
+    width: int = Field(640, ge=16, le=4096)
+    height: int = Field(480, ge=16, le=4096)
+    hfov_deg: float = Field(90.0, gt=0, lt=180)
+    mounting_height_m: float = Field(1.5, gt=0, le=3)
+    pitch_deg: float = Field(0.0, ge=-90, le=90)
+    near_m: float = Field(0.05, gt=0)
+    far_m: float = Field(50.0, gt=0)
+
+    @property
+    def intrinsics(self) -> Intrinsics:
+        """Pinhole with the principal point in the middle."""
+        return Intrinsics.from_hfov(self.width, self.height, math.radians(self.hfov_deg))
+
+
+class RobotConfig(Section):
+    """Size of the robot that paths are planned for."""
+
+    radius_m: float = Field(0.2, gt=0, le=1)
+    height_m: float = Field(1.5, gt=0, le=3)
+
+
+class TrajectoryConfig(Section):
+    """Path and sampling; speeds are those of the condition."""
+
+    goals: int = Field(5, ge=1, le=100)
+    goal_points: tuple[tuple[float, float], ...] = ()
+    frame_rate_hz: float = Field(5.0, gt=0, le=120)
+    max_frames: int = Field(60, ge=2)
+
+
+class PacingMode(str, Enum):
+    """How the bridge times frames."""
+
+    LOCKSTEP = 'lockstep'
+    REALTIME = 'realtime'
+
+
+class PacingConfig(Section):
+    """Timing and watchdogs, in seconds of wall time."""
+
+    mode: PacingMode = PacingMode.LOCKSTEP
+    speed_factor: float = Field(1.0, gt=0, le=100)
+    match_timeout_s: float = Field(60.0, gt=0)
+    ack_timeout_s: float = Field(120.0, gt=0)
+    evaluation_timeout_s: float = Field(900.0, gt=0)
+
+
+class MapperConfig(Section):
+    """A mapping method: a bundled one by name, or a command that starts a node of its own."""
+
+    name: str
+    options: dict[str, Any] = {}
+    command: tuple[str, ...] = ()
+    acks: bool = True
+
+    @field_validator('name')
+    @classmethod
+    def _plain(cls, value: str) -> str:
+        if not value or not all(char.isalnum() or char in '_-' for char in value):
+            raise ValueError('a mapper name consists of letters, digits, "_" and "-"')
+        return value
+
+
+class SimulatorConfig(Section):
+    """A simulator backend and its options."""
+
+    name: str = 'opengl'
+    options: dict[str, Any] = {}
+
+
+class SuiteConfig(Section):
+    """A suite of metrics and its options."""
+
+    name: str
+    options: dict[str, Any] = {}
+
+
+class Requirement(Section):
+    """A threshold that must hold for every matching record of the report."""
+
+    suite: str
+    metric: str
+    mode: str | None = None
+    class_name: str = ''
+    mapper: str | None = None
+    condition: str | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+
+
+class MatrixConfig(Section):
+    """A list of runs: every scene under every condition with every mapper."""
+
+    name: str
+    scenes: tuple[SceneConfig, ...] = (SceneConfig(),)
+    conditions: tuple[str, ...] = ('baseline',)
+    mappers: tuple[MapperConfig, ...]
+    simulator: SimulatorConfig = SimulatorConfig()
+    camera: CameraConfig = CameraConfig()
+    robot: RobotConfig = RobotConfig()
+    trajectory: TrajectoryConfig = TrajectoryConfig()
+    pacing: PacingConfig = PacingConfig()
+    suites: tuple[SuiteConfig, ...]
+    requirements: tuple[Requirement, ...] = ()
+
+    @field_validator('scenes', 'conditions', 'mappers', 'suites')
+    @classmethod
+    def _not_empty(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not value:
+            raise ValueError('must not be empty')
+        return value
+
+
+def load_config(name_or_path: str) -> MatrixConfig:
+    """Read a configuration file.
+
+    Parameters
+    ----------
+    name_or_path : str
+        A YAML file, or the name of one in the package's `config/`, such as ``'demo'``.
+
+    Raises
+    ------
+    ConfigError
+        If it is missing, not YAML, or says something unknown; names the file and the key.
+    """
+    path = Path(name_or_path)
+    if not path.suffix and not path.exists():
+        path = config_path(f'{name_or_path}.yaml')
+    try:
+        data = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise ConfigError(f'configuration {path}: {error.strerror}; give a YAML file') from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f'configuration {path} is not YAML: {error}') from error
+    return parse_config(data, str(path))
+
+
+def parse_config(data: Any, source: str) -> MatrixConfig:
+    """Check the content of a configuration; `source` is named in errors."""
+    if not isinstance(data, dict):
+        raise ConfigError(f'configuration {source}: must be a mapping of keys to values')
+    try:
+        return MatrixConfig.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(f'configuration {source}: {_first_fault(error)}') from error
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors()[0]
+    place = [str(part) for part in fault['loc']]
+    if fault['type'] == 'extra_forbidden':
+        known = _keys_at(place[:-1])
+        return f'unknown key "{".".join(place)}". {suggestion(place[-1], known)}'
+    return f'{".".join(place) or "(top level)"}: {fault["msg"]}'
+
+
+def _keys_at(place: list[str]) -> list[str]:
+    model: Any = MatrixConfig
+    for part in place:
+        if part.isdigit():
+            continue
+        annotation = model.model_fields[part].annotation
+        model = next(iter(getattr(annotation, '__args__', ())), annotation)
+    return list(model.model_fields)

@@ -1,0 +1,84 @@
+"""Writing that leaves nothing half-written, and hashes of what was written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import RunError
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write JSON with sorted keys under a temporary name, then rename."""
+    write_text(path, json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + '\n')
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text under a temporary name, then rename.
+
+    Raises
+    ------
+    RunError
+        If the folder cannot be written to.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f'.{path.name}.', dir=path.parent)
+        try:
+            with os.fdopen(handle, 'w', encoding='utf-8') as file:
+                file.write(text)
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        raise RunError(f'cannot write {path}: {error.strerror}; choose another --out') from error
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON.
+
+    Raises
+    ------
+    RunError
+        If the file is missing or not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding='utf-8'))
+    except (OSError, ValueError) as error:
+        raise RunError(f'cannot read {path}: {error}') from error
+
+
+@contextmanager
+def replaced_directory(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder that takes the place of `path` if the block succeeds."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f'.{path.name}.', dir=path.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        if path.exists():
+            shutil.rmtree(path)
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hex digest of a file, or of a folder's files with their names."""
+    digest = hashlib.sha256()
+    files = (
+        [path] if path.is_file() else sorted(item for item in path.rglob('*') if item.is_file())
+    )
+    for item in files:
+        digest.update(str(item.relative_to(path)).encode())
+        digest.update(item.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,55 @@
+"""A run is one (dataset, scene, condition, mapper, simulator, seed)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class SceneKey:
+    """What runs share: one trajectory, one ground truth, one question set.
+
+    Parameters
+    ----------
+    dataset, scene : str
+        Names of the loaded scene.
+    seed : int
+        Seed of the scene, the path and the questions.
+    """
+
+    dataset: str
+    scene: str
+    seed: int
+
+    def __str__(self) -> str:
+        return '.'.join((_slug(self.dataset), _slug(self.scene), str(self.seed)))
+
+
+@dataclass(frozen=True, order=True)
+class RunIdentity:
+    """One run.
+
+    Parameters
+    ----------
+    scene_key : SceneKey
+        Dataset, scene and seed.
+    condition, mapper, simulator : str
+        Names.
+    """
+
+    scene_key: SceneKey
+    condition: str
+    mapper: str
+    simulator: str
+
+    @property
+    def run_id(self) -> str:
+        """Unique name, also that of the run's folder."""
+        key = self.scene_key
+        parts = (key.dataset, key.scene, self.condition, self.mapper, self.simulator)
+        return '.'.join((*(_slug(part) for part in parts), str(key.seed)))
+
+
+def _slug(text: str) -> str:
+    return re.sub(r'[^A-Za-z0-9_-]+', '-', text) or '-'

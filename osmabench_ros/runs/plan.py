@@ -1,0 +1,99 @@
+"""From a configuration to the list of its runs and their folders."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """One run and where it is kept.
+
+    Parameters
+    ----------
+    identity : RunIdentity
+        What is run.
+    scene : SceneConfig
+        How its scene is loaded.
+    mapper : MapperConfig
+        How its mapping method is started.
+    config : MatrixConfig
+        The rest of the configuration.
+    root : Path
+        Folder of the matrix.
+    """
+
+    identity: RunIdentity
+    scene: SceneConfig
+    mapper: MapperConfig
+    config: MatrixConfig
+    root: Path
+
+    @property
+    def directory(self) -> Path:
+        """Folder of the run."""
+        return self.root / self.identity.run_id
+
+    @property
+    def shared_directory(self) -> Path:
+        """Folder of what all runs of the scene and seed share."""
+        return self.root / 'shared' / str(self.identity.scene_key)
+
+    @property
+    def map_directory(self) -> Path:
+        """Folder of the recorded map."""
+        return self.directory / 'map'
+
+    @property
+    def report_file(self) -> Path:
+        """Report of the run."""
+        return self.directory / 'report.json'
+
+
+def config_digest(config: MatrixConfig) -> str:
+    """Return the hex digest of a configuration, the same however its YAML is written."""
+    text = json.dumps(config.model_dump(mode='json'), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def plan_runs(
+    config: MatrixConfig, scene_keys: dict[SceneConfig, SceneKey], root: Path
+) -> list[RunPlan]:
+    """Return the runs of a matrix, scene by scene, condition by condition.
+
+    Parameters
+    ----------
+    config : MatrixConfig
+        What to run.
+    scene_keys : dict
+        Identity of every scene of the configuration, known once it is loaded.
+    root : Path
+        Folder of the matrix.
+    """
+    plans = [
+        RunPlan(
+            RunIdentity(scene_keys[scene], condition, mapper.name, config.simulator.name),
+            scene,
+            mapper,
+            config,
+            root,
+        )
+        for scene in config.scenes
+        for condition in config.conditions
+        for mapper in config.mappers
+    ]
+    ids = [plan.identity.run_id for plan in plans]
+    twice = sorted({run_id for run_id in ids if ids.count(run_id) > 1})
+    if twice:
+        raise ConfigError(
+            f'configuration "{config.name}" lists run {twice[0]} more than once; '
+            'every scene, condition and mapper may be named once'
+        )
+    return plans

@@ -1,0 +1,156 @@
+"""What report.json says: the typed result of a run and of a matrix."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pydantic import BaseModel, ConfigDict
+
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.runs.config import Requirement
+from osmabench_ros.runs.identity import RunIdentity
+
+RUN_SCHEMA = 'osmabench.run_report/1'
+MATRIX_SCHEMA = 'osmabench.report/1'
+
+
+class Status(str, Enum):
+    """How a run ended."""
+
+    COMPLETE = 'complete'
+    FAILED = 'failed'
+
+
+class Record(BaseModel):
+    """One number with the run it belongs to; `value` is null if it is not applicable."""
+
+    model_config = ConfigDict(extra='forbid', frozen=True)
+
+    run_id: str
+    dataset: str
+    scene: str
+    condition: str
+    mapper: str
+    simulator: str
+    seed: int
+    suite: str
+    mode: str | None
+    metric: str
+    class_name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    higher_is_better: bool
+    applicable: bool
+
+    @classmethod
+    def of(cls, identity: RunIdentity, record: MetricRecord) -> Record:
+        """Join a metric with the identity of its run."""
+        key = identity.scene_key
+        return cls(
+            run_id=identity.run_id,
+            dataset=key.dataset,
+            scene=key.scene,
+            condition=identity.condition,
+            mapper=identity.mapper,
+            simulator=identity.simulator,
+            seed=key.seed,
+            **{**record.to_json(), 'mode': record.mode or None},
+        )
+
+
+class RunReport(BaseModel):
+    """The result of one run."""
+
+    model_config = ConfigDict(extra='forbid', frozen=True)
+
+    schema_name: str = RUN_SCHEMA
+    run_id: str
+    status: Status
+    error: str = ''
+    metrics: tuple[Record, ...] = ()
+    failed_requirements: tuple[str, ...] = ()
+    versions: dict[str, str] = {}
+    hashes: dict[str, str] = {}
+
+
+class MatrixReport(BaseModel):
+    """The result of a matrix."""
+
+    model_config = ConfigDict(extra='forbid', frozen=True)
+
+    schema_name: str = MATRIX_SCHEMA
+    name: str
+    passed: bool
+    runs: tuple[RunReport, ...]
+    failed_requirements: tuple[str, ...] = ()
+    versions: dict[str, str] = {}
+    hashes: dict[str, str] = {}
+
+    @property
+    def metrics(self) -> tuple[Record, ...]:
+        """All records of all runs."""
+        return tuple(record for run in self.runs for record in run.metrics)
+
+
+def unmet(requirements: tuple[Requirement, ...], records: tuple[Record, ...]) -> tuple[str, ...]:
+    """Return a sentence for every requirement that does not hold.
+
+    A requirement that no record matches does not hold either, since a threshold that is never
+    looked at would always pass.
+    """
+    sentences = []
+    for requirement in requirements:
+        found = [record for record in records if _concerns(requirement, record)]
+        if not found:
+            sentences.append(f'{_describe(requirement)}: no such metric was computed')
+        sentences += [
+            f'{_describe(requirement)}: {record.value} in {record.run_id}'
+            for record in found
+            if not _holds(requirement, record.value)
+        ]
+    return tuple(sentences)
+
+
+def for_run(
+    requirements: tuple[Requirement, ...], identity: RunIdentity
+) -> tuple[Requirement, ...]:
+    """Return the requirements that concern one run."""
+    return tuple(
+        item
+        for item in requirements
+        if item.mapper in (None, identity.mapper) and item.condition in (None, identity.condition)
+    )
+
+
+def _concerns(requirement: Requirement, record: Record) -> bool:
+    return (
+        (requirement.suite, requirement.metric, requirement.class_name)
+        == (record.suite, record.metric, record.class_name)
+        and requirement.mode in (None, record.mode)
+        and requirement.mapper in (None, record.mapper)
+        and requirement.condition in (None, record.condition)
+    )
+
+
+def _holds(requirement: Requirement, value: float | None) -> bool:
+    if value is None:
+        return False
+    above = requirement.at_least is None or value >= requirement.at_least
+    return above and (requirement.at_most is None or value <= requirement.at_most)
+
+
+def _describe(requirement: Requirement) -> str:
+    words = [requirement.suite, requirement.mode, requirement.metric, requirement.class_name]
+    where = [
+        f'{name} {value}'
+        for name, value in (('mapper', requirement.mapper), ('condition', requirement.condition))
+        if value
+    ]
+    bounds = [
+        f'{word} {value:g}'
+        for word, value in (('>=', requirement.at_least), ('<=', requirement.at_most))
+        if value is not None
+    ]
+    return ' '.join([*(word for word in words if word), *bounds, *where])

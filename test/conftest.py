@@ -1,0 +1,64 @@
+"""Skips what this machine cannot run, with the reason."""
+
+import importlib.util
+import os
+
+import pytest
+
+# Nothing in the tests may reach or wait for the network.
+os.environ.setdefault('HF_HUB_OFFLINE', '1')
+os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+
+
+def _lacks_ros() -> str:
+    if importlib.util.find_spec('rclpy') is None:
+        return 'rclpy is not installed'
+    if importlib.util.find_spec('osmabench_ros.msg') is None:
+        return 'the messages are not built; make messages'
+    return ''
+
+
+def _lacks_gl() -> str:
+    from osmabench_ros.errors import OsmabenchError
+    from osmabench_ros.simulation.opengl.context import create_context
+
+    try:
+        create_context().release()
+    except OsmabenchError as error:
+        return str(error)
+    return ''
+
+
+def _lacks_browser() -> str:
+    from shutil import which
+
+    return '' if which('chromium') else 'chromium is not installed'
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for marker, look in (('ros', _lacks_ros), ('gl', _lacks_gl), ('browser', _lacks_browser)):
+        marked = [item for item in items if item.get_closest_marker(marker)]
+        reason = look() if marked else ''
+        if reason:
+            for item in marked:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope='session')
+def ros_domain() -> 'object':
+    """A ROS domain that nothing else on this machine uses."""
+    from osmabench_ros.bringup.isolation import private_domain
+
+    with private_domain() as domain:
+        yield domain
+
+
+@pytest.fixture
+def ros_context(ros_domain: int) -> 'object':
+    """An initialised rclpy context of the test's own, in a private domain."""
+    import rclpy
+
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=ros_domain, args=[])
+    yield context
+    context.try_shutdown()

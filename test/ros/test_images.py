@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ros
+
+pytest.importorskip('sensor_msgs')
+
+from builtin_interfaces.msg import Time  # noqa: E402
+
+from osmabench_ros.errors import ContractError  # noqa: E402
+from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
+from osmabench_ros.ros.images import (  # noqa: E402
+    PIXEL_TYPES,
+    camera_info_message,
+    depth_from_message,
+    image_from_message,
+    image_to_message,
+    intrinsics_from_message,
+)
+
+
+@pytest.mark.parametrize('encoding', ['rgb8', '32FC1', '16UC1', '32SC1'])
+def test_images_survive_the_message(encoding: str) -> None:
+    dtype, channels = PIXEL_TYPES[encoding]
+    shape = (5, 7, channels) if channels > 1 else (5, 7)
+    image = np.random.default_rng(0).integers(0, 255, shape).astype(dtype)
+    message = image_to_message(image, encoding, Time(sec=3), 'camera')
+    again = image_from_message(message, 'topic')
+    np.testing.assert_array_equal(again, image)
+    assert again.dtype == dtype
+    assert message.step * message.height == len(message.data)
+
+
+def test_rows_may_be_padded_and_bgr_is_turned() -> None:
+    message = image_to_message(np.zeros((2, 2, 3), np.uint8), 'rgb8', Time(), '')
+    message.encoding, message.step = 'bgr8', 8
+    message.data = bytes([1, 2, 3, 4, 5, 6, 0, 0] * 2)
+    np.testing.assert_array_equal(image_from_message(message, 't')[0], [[3, 2, 1], [6, 5, 4]])
+
+
+def test_millimetres_become_metres_and_zero_becomes_invalid() -> None:
+    message = image_to_message(np.array([[0, 1500]], np.uint16), '16UC1', Time(), '')
+    depth = depth_from_message(message, 't')
+    assert np.isnan(depth[0, 0])
+    assert depth[0, 1] == pytest.approx(1.5)
+
+
+def test_a_short_image_is_refused_by_name() -> None:
+    message = image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
+    message.height = 5
+    with pytest.raises(ContractError, match='"camera/x".*4 x 5'):
+        image_from_message(message, 'camera/x')
+
+
+def test_an_unknown_encoding_is_refused() -> None:
+    message = image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
+    message.encoding = 'yuv422'
+    with pytest.raises(ContractError, match='yuv422'):
+        image_from_message(message, 't')
+
+
+def test_camera_info_is_filled_and_comes_back() -> None:
+    intrinsics = Intrinsics(640, 480, 500.0, 510.0, 319.5, 239.5)
+    message = camera_info_message(intrinsics, Time(), 'camera')
+    assert list(message.p)[:3] == [500.0, 0.0, 319.5]
+    assert list(message.d) == [0.0] * 5
+    assert message.distortion_model == 'plumb_bob'
+    assert intrinsics_from_message(message, 't') == intrinsics
+
+
+def test_distorted_cameras_are_refused() -> None:
+    message = camera_info_message(Intrinsics(8, 8, 5.0, 5.0, 3.5, 3.5), Time(), '')
+    message.d = [0.1, 0.0, 0.0, 0.0, 0.0]
+    with pytest.raises(ContractError, match='rectified'):
+        intrinsics_from_message(message, 't')

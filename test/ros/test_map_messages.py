@@ -1,0 +1,111 @@
+import math
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from osmabench_ros.errors import ContractError  # noqa: E402
+from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox  # noqa: E402
+from osmabench_ros.geometry.pose import Pose  # noqa: E402
+from osmabench_ros.maps.archive import unpack_map  # noqa: E402
+from osmabench_ros.maps.semantic_map import (  # noqa: E402
+    DenseMap,
+    MapHeader,
+    Provenance,
+    SemanticMap,
+)
+from osmabench_ros.ros.graph_messages import graph_from_message, graph_to_message  # noqa: E402
+from osmabench_ros.ros.map_messages import MapAssembler, map_to_messages  # noqa: E402
+from osmabench_ros.semantics.graph_json import graph_to_json  # noqa: E402
+from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
+from osmabench_ros.semantics.scene_graph import (  # noqa: E402
+    NodeKind,
+    SceneEdge,
+    SceneGraph,
+    SceneNode,
+    ScoredLabel,
+)
+
+
+def small_map(points: int = 4) -> SemanticMap:
+    box = AxisAlignedBox(np.zeros(3), np.ones(3))
+    graph = SceneGraph(
+        (
+            SceneNode(1, NodeKind.ROOM, (ScoredLabel('kitchen', 1.0),), box=box),
+            SceneNode(
+                2,
+                labels=(ScoredLabel('mug', 0.5, 1), ScoredLabel('cup')),
+                captions=('a red mug',),
+                attributes={'color': 'red', 'height_m': 0.125, 'open': True},
+                box=box,
+                oriented_box=OrientedBox(Pose.from_yaw(0.5), np.array([1.0, 2.0, 3.0])),
+                parent=1,
+                source_id='x7',
+                observations=3,
+            ),
+        ),
+        (SceneEdge(2, 1, 'part of', 'mug in kitchen', 0.75),),
+    )
+    rng = np.random.default_rng(0)
+    dense = DenseMap(
+        rng.normal(size=(points, 3)).astype(np.float32),
+        labels=np.ones(points, np.int32),
+        instances=np.full(points, 2, np.int32),
+    )
+    label_set = LabelSet.from_names('tiny', ['mug'])
+    return SemanticMap(MapHeader(Provenance('test')), graph, dense, label_set)
+
+
+def test_graphs_survive_the_message() -> None:
+    graph = small_map().graph
+    again = graph_from_message(graph_to_message(graph), 't')
+    rotation = again.nodes[1].oriented_box.pose.rotation
+    np.testing.assert_allclose(rotation, graph.nodes[1].oriented_box.pose.rotation, atol=1e-12)
+    sent, received = graph_to_json(graph), graph_to_json(again)
+    del sent['nodes'][1]['oriented_box'], received['nodes'][1]['oriented_box']
+    assert received == sent
+    assert math.isnan(again.nodes[1].labels[1].score)
+
+
+def test_an_edge_to_nowhere_is_refused_with_the_topic() -> None:
+    message = graph_to_message(small_map().graph)
+    message.relations[0].target = 9
+    with pytest.raises(ContractError, match='"semantic_map".*node 9'):
+        graph_from_message(message, 'semantic_map')
+
+
+def test_a_large_map_travels_in_chunks_of_any_order() -> None:
+    sent = small_map(1_500_000)
+    announcement, chunks = map_to_messages(sent, 'mapper', is_final=True)
+    assert len(chunks) > 1
+    assembler = MapAssembler()
+    assert all(assembler.add(chunk) is None for chunk in reversed(chunks))
+    complete = assembler.announce(announcement)
+    assert complete is not None
+    again = unpack_map(complete[1], max_bytes=2**30)
+    np.testing.assert_array_equal(again.dense.points, sent.dense.points)
+
+
+def test_a_damaged_chunk_is_noticed() -> None:
+    announcement, chunks = map_to_messages(small_map(), 'mapper', is_final=True)
+    chunks[0].data[10] ^= 1
+    assembler = MapAssembler()
+    assembler.announce(announcement)
+    with pytest.raises(ContractError, match='sha256'):
+        assembler.add(chunks[0])
+
+
+def test_an_oversized_announcement_is_refused_before_anything_is_kept() -> None:
+    announcement, _ = map_to_messages(small_map(), 'mapper', is_final=True)
+    announcement.payload_size = 2**40
+    with pytest.raises(ContractError, match='payload'):
+        MapAssembler().announce(announcement)
+
+
+def test_chunks_nobody_announced_are_not_kept_for_ever() -> None:
+    _, chunks = map_to_messages(small_map(200_000), 'mapper', is_final=True)
+    assembler = MapAssembler(max_bytes=1000)
+    with pytest.raises(ContractError, match='wait for their announcement'):
+        assembler.add(chunks[0])

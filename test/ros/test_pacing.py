@@ -1,0 +1,44 @@
+import pytest
+
+from osmabench_ros.errors import ParticipantError
+
+pytest.importorskip('rclpy')
+
+from osmabench_ros.ros.pacing import Acknowledgements, RealtimeClock
+
+
+def test_a_frame_is_complete_once_everybody_acknowledged_it() -> None:
+    acks = Acknowledgements(['a', 'b'], timeout_s=10.0)
+    acks.expect(100, now_s=0.0)
+    acks.receive('a', 100, 0.1)
+    assert not acks.complete
+    acks.receive('b', 100, 0.2)
+    assert acks.complete
+    assert acks.counts == {'a': 1, 'b': 1}
+
+
+def test_old_repeated_and_foreign_acknowledgements_do_not_count() -> None:
+    acks = Acknowledgements(['a'], timeout_s=10.0)
+    acks.expect(100, 0.0)
+    acks.receive('stranger', 100, 0.0)
+    acks.receive('a', 50, 0.0)
+    assert not acks.complete
+    acks.receive('a', 100, 0.0)
+    acks.receive('a', 100, 0.0)
+    assert acks.counts == {'a': 2}
+
+
+def test_who_is_late_is_named() -> None:
+    acks = Acknowledgements(['fast', 'slow'], timeout_s=5.0)
+    acks.expect(100, 0.0)
+    acks.receive('fast', 100, 0.0)
+    acks.check(4.9, 7)
+    with pytest.raises(ParticipantError, match='frame 7 from slow'):
+        acks.check(5.1, 7)
+
+
+def test_realtime_frames_are_due_at_their_stamps_times_the_factor() -> None:
+    clock = RealtimeClock(speed_factor=2.0)
+    assert clock.due(1_000_000_000, now_s=50.0)
+    assert not clock.due(2_000_000_000, now_s=50.49)
+    assert clock.due(2_000_000_000, now_s=50.5)
