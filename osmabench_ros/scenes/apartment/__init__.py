@@ -1,0 +1,1 @@
+"""A procedural furnished apartment: every seed is another valid layout."""

@@ -1,0 +1,126 @@
+"""A piece of the apartment under construction, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
+
+from osmabench_ros.scenes.apartment import solids
+from osmabench_ros.scenes.apartment.finishes import Finish, material_of
+from osmabench_ros.scenes.scene import Mesh
+from osmabench_ros.semantics.scene_graph import RelationType
+
+
+@dataclass(frozen=True)
+class Support:
+    """A place where smaller things may be put, in the coordinates of the piece.
+
+    Parameters
+    ----------
+    center : tuple of float
+        (x, y, z) of the middle of the surface.
+    size : tuple of float
+        Extent along x and y in metres.
+    clearance_m : float
+        Free height above it.
+    relation : RelationType
+        ON or IN: how a thing on this surface relates to the piece.
+    """
+
+    center: tuple[float, float, float]
+    size: tuple[float, float]
+    clearance_m: float = 0.6
+    relation: RelationType = RelationType.ON
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A finished thing; local frame: z up from its bottom, x across, front towards -y.
+
+    Parameters
+    ----------
+    class_name : str
+        Class in the apartment's label set.
+    meshes : tuple of Mesh
+        One a finish; the footprint is centred on the origin, the bottom lies at z = 0.
+    size : tuple of float
+        Extents along x, y, z in metres.
+    color, material : str
+        Of its main part.
+    supports : tuple of Support
+        Where things may be put.
+    """
+
+    class_name: str
+    meshes: tuple[Mesh, ...]
+    size: tuple[float, float, float]
+    color: str
+    material: str
+    supports: tuple[Support, ...] = ()
+
+
+class Body:
+    """Collects solids with finishes and makes a `Piece` of them."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Finish, list[solids.Solid]] = {}
+
+    def add(
+        self,
+        solid: solids.Solid,
+        finish: Finish,
+        at: ArrayLike = (0.0, 0.0, 0.0),
+        tilt_rad: tuple[float, float, float] | None = None,
+    ) -> None:
+        """Add a solid, turned about x, y, z in this order, then shifted."""
+        rotation = None if tilt_rad is None else Rotation.from_euler('xyz', tilt_rad).as_matrix()
+        self._parts.setdefault(finish, []).append(solid.moved(at, rotation))
+
+    def box(self, low: Sequence[float], high: Sequence[float], finish: Finish) -> None:
+        """Add a cuboid between two corners."""
+        a, b = np.asarray(low, float), np.asarray(high, float)
+        self.add(solids.box(b - a), finish, (a + b) / 2)
+
+    def legs(
+        self, width: float, depth: float, height: float, thickness: float, finish: Finish
+    ) -> None:
+        """Add four square legs in the corners of a footprint centred on the origin."""
+        x, y, half = (width - thickness) / 2, (depth - thickness) / 2, thickness / 2
+        for sx in (-x, x):
+            for sy in (-y, y):
+                self.box((sx - half, sy - half, 0), (sx + half, sy + half, height), finish)
+
+    def piece(self, class_name: str, main: Finish, supports: Iterable[Support] = ()) -> Piece:
+        """Finish: centre the footprint, put the bottom on z = 0, merge parts by finish."""
+        merged = {finish: solids.joined(parts) for finish, parts in self._parts.items()}
+        low = np.min([item.vertices.min(axis=0) for item in merged.values()], axis=0)
+        high = np.max([item.vertices.max(axis=0) for item in merged.values()], axis=0)
+        shift = -np.array([(low[0] + high[0]) / 2, (low[1] + high[1]) / 2, low[2]])
+        size = high - low
+        return Piece(
+            class_name,
+            tuple(_mesh(item, finish, shift) for finish, item in merged.items()),
+            (float(size[0]), float(size[1]), float(size[2])),
+            main.color,
+            main.material,
+            tuple(_shifted(item, shift) for item in supports),
+        )
+
+
+def _mesh(solid: solids.Solid, finish: Finish, shift: NDArray[np.float64]) -> Mesh:
+    return Mesh(
+        (solid.vertices + shift).astype(np.float32),
+        solid.faces.astype(np.int32),
+        solid.normals.astype(np.float32),
+        (solid.uv_m / finish.tile_m).astype(np.float32),
+        material_of(finish),
+    )
+
+
+def _shifted(support: Support, shift: NDArray[np.float64]) -> Support:
+    x, y, z = (float(a + b) for a, b in zip(support.center, shift, strict=True))
+    return replace(support, center=(x, y, z))

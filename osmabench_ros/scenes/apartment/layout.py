@@ -1,0 +1,335 @@
+"""Floor plans: rooms in three strips, doorways between them, windows to the outside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+WALL_M = 0.12
+"""Thickness of a wall; each of two neighbouring rooms owns half."""
+
+DOOR_HEIGHT_M = 2.05
+FRAME_M = 0.04
+"""Thickness of the frame that lines a doorway; it narrows the passage on either side."""
+
+WINDOW_SILL_M = 0.95
+WINDOW_HEAD_M = 2.1
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A hole in a side of a room.
+
+    Parameters
+    ----------
+    kind : str
+        'door' (a passage), 'entrance' (closed by a leaf) or 'window'.
+    low_m, high_m : float
+        Interval along the side.
+    sill_m, head_m : float
+        Heights of its lower and upper edge.
+    """
+
+    kind: str
+    low_m: float
+    high_m: float
+    sill_m: float
+    head_m: float
+
+    def meets(self, low_m: float, high_m: float, z_low_m: float, z_high_m: float) -> bool:
+        """Tell whether a rectangle on the side overlaps the hole."""
+        along = low_m < self.high_m and high_m > self.low_m
+        return along and z_low_m < self.head_m and z_high_m > self.sill_m
+
+
+@dataclass(eq=False)
+class Side:
+    """One wall of a room seen from inside; u runs along it, the room lies to its left.
+
+    Parameters
+    ----------
+    origin, along, inward : ndarray, shape (2,)
+        Corner where u = 0, direction of u, direction into the room.
+    length_m : float
+        Length between the room's corners.
+    yaw_rad : float
+        Heading of a piece whose back is at this wall.
+    outside : bool
+        Whether the wall is part of the facade.
+    openings : list of Opening
+        Not overlapping.
+    """
+
+    origin: NDArray[np.float64]
+    along: NDArray[np.float64]
+    inward: NDArray[np.float64]
+    length_m: float
+    yaw_rad: float
+    outside: bool = False
+    openings: list[Opening] = field(default_factory=list)
+
+    def point(self, u_m: float, v_m: float = 0.0) -> NDArray[np.float64]:
+        """Return (x, y) at a distance along the wall and a distance from it."""
+        return np.asarray(self.origin + u_m * self.along + v_m * self.inward)
+
+    def position_of(self, point: NDArray[np.float64]) -> float:
+        """Return u of the foot of a point (2,)."""
+        return float((point - self.origin) @ self.along)
+
+
+@dataclass(eq=False)
+class RoomPlan:
+    """A rectangular room.
+
+    Parameters
+    ----------
+    id : int
+        Id of the room in the scene.
+    label : str
+        Kind of room, unique here.
+    low, high : ndarray, shape (2,)
+        Corners in the middle of the walls.
+    sides : list of Side
+        South, east, north, west.
+    """
+
+    id: int
+    label: str
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    sides: list[Side] = field(default_factory=list)
+
+    @property
+    def inner_low(self) -> NDArray[np.float64]:
+        """South-west corner between the walls."""
+        return self.low + WALL_M / 2
+
+    @property
+    def inner_high(self) -> NDArray[np.float64]:
+        """North-east corner between the walls."""
+        return self.high - WALL_M / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Doorway:
+    """A passage between two rooms.
+
+    Parameters
+    ----------
+    center : ndarray, shape (2,)
+        Middle of the passage, in the middle of the wall.
+    along : ndarray, shape (2,)
+        Direction of the wall.
+    width_m : float
+        Width of the hole in the wall, frame included.
+    rooms : tuple of int
+        Positions of the two rooms in the plan.
+    """
+
+    center: NDArray[np.float64]
+    along: NDArray[np.float64]
+    width_m: float
+    rooms: tuple[int, int]
+
+    @property
+    def passage_m(self) -> float:
+        """Free width between the frame's posts."""
+        return self.width_m - 2 * FRAME_M
+
+
+@dataclass(frozen=True, eq=False)
+class FloorPlan:
+    """Rooms, passages and the height of the ceiling."""
+
+    rooms: tuple[RoomPlan, ...]
+    doorways: tuple[Doorway, ...]
+    height_m: float
+
+
+@dataclass(frozen=True)
+class _Strips:
+    """Room kinds with their least width in a southern, middle and northern strip."""
+
+    south: tuple[tuple[str, float], ...]
+    middle: str
+    north: tuple[tuple[str, float], ...]
+    slack_m: tuple[float, float]
+    depths_m: tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
+
+
+_VARIANTS = (
+    _Strips(
+        (('living room', 4.9), ('kitchen', 3.9)),
+        'hallway',
+        (('bedroom', 3.9), ('bathroom', 2.6), ('study', 2.9)),
+        (0.3, 1.3),
+        ((4.3, 5.0), (1.6, 1.9), (3.7, 4.2)),
+    ),
+    _Strips(
+        (('living room', 4.9), ('study', 2.9)),
+        'hallway',
+        (('bedroom', 3.9), ('bathroom', 2.6), ('kitchen', 3.8)),
+        (0.2, 0.9),
+        ((4.4, 5.0), (1.6, 1.9), (3.7, 4.2)),
+    ),
+    _Strips(
+        (('kitchen', 3.9), ('study', 3.0)),
+        'living room',
+        (('bedroom', 3.9), ('bathroom', 2.7)),
+        (0.2, 1.0),
+        ((3.6, 4.1), (4.3, 4.9), (3.6, 4.1)),
+    ),
+)
+
+_FIRST_ROOM_ID = 1001
+_SIDES = {
+    'south': ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), np.pi),
+    'east': ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), -np.pi / 2),
+    'north': ((1.0, 1.0), (-1.0, 0.0), (0.0, -1.0), 0.0),
+    'west': ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), np.pi / 2),
+}
+
+
+def draw_plan(rng: np.random.Generator) -> FloorPlan:
+    """Draw a floor plan whose rooms are all reachable through doorways."""
+    variant = _VARIANTS[int(rng.integers(len(_VARIANTS)))]
+    height = round(float(rng.uniform(2.5, 2.75)), 2)
+    rooms = _rooms(variant, rng)
+    for room in rooms:
+        room.sides = _sides(room, rooms)
+    doorways = _doorways(rooms, rng)
+    for doorway in doorways:
+        for index in doorway.rooms:
+            _cut_passage(rooms[index], doorway)
+    _cut_entrance(rooms, rng)
+    _cut_windows(rooms, rng)
+    return FloorPlan(tuple(rooms), tuple(doorways), height)
+
+
+def _rooms(variant: _Strips, rng: np.random.Generator) -> list[RoomPlan]:
+    rows = [list(variant.south), [(variant.middle, 0.0)], list(variant.north)]
+    depths = [round(float(rng.uniform(*bounds)), 2) for bounds in variant.depths_m]
+    for row in rows:
+        rng.shuffle(row)
+    if rng.random() < 0.5:
+        rows, depths = rows[::-1], depths[::-1]
+    least = max(sum(width for _, width in row) for row in rows)
+    total = round(least + float(rng.uniform(*variant.slack_m)), 2)
+    south = np.concatenate([[0.0], np.cumsum(depths)])
+    found = []
+    for row, y_low, y_high in zip(rows, south[:-1], south[1:], strict=True):
+        share = rng.dirichlet(np.full(len(row), 3.0))
+        spare = total - sum(width for _, width in row)
+        widths = [width + spare * part for (_, width), part in zip(row, share, strict=True)]
+        edges = np.round(np.concatenate([[0.0], np.cumsum(widths)]), 3)
+        found += [
+            (label, (x_low, y_low), (x_high, y_high))
+            for (label, _), x_low, x_high in zip(row, edges[:-1], edges[1:], strict=True)
+        ]
+    return [
+        RoomPlan(_FIRST_ROOM_ID + i, label, np.array(low), np.array(high))
+        for i, (label, low, high) in enumerate(found)
+    ]
+
+
+def _sides(room: RoomPlan, rooms: list[RoomPlan]) -> list[Side]:
+    low, high = room.inner_low, room.inner_high
+    extent = high - low
+    bounds_low = np.min([item.low for item in rooms], axis=0)
+    bounds_high = np.max([item.high for item in rooms], axis=0)
+    sides = []
+    for corner, along, inward, yaw in _SIDES.values():
+        axis = 0 if inward[0] else 1
+        edge, bound = (room.low, bounds_low) if inward[axis] > 0 else (room.high, bounds_high)
+        sides.append(
+            Side(
+                low + extent * np.array(corner),
+                np.array(along),
+                np.array(inward),
+                float(extent[0] if along[0] else extent[1]),
+                yaw,
+                outside=bool(abs(edge[axis] - bound[axis]) < 1e-6),
+            )
+        )
+    return sides
+
+
+def _shared_wall(a: RoomPlan, b: RoomPlan) -> tuple[int, float, float, float] | None:
+    """Return (axis across the wall, its coordinate, low, high along it) or None."""
+    for axis in (0, 1):
+        for first, second in ((a, b), (b, a)):
+            if abs(first.high[axis] - second.low[axis]) < 1e-6:
+                other = 1 - axis
+                low = max(a.inner_low[other], b.inner_low[other])
+                high = min(a.inner_high[other], b.inner_high[other])
+                if high > low:
+                    return axis, float(first.high[axis]), float(low), float(high)
+    return None
+
+
+def _doorways(rooms: list[RoomPlan], rng: np.random.Generator) -> list[Doorway]:
+    middle = next(i for i, room in enumerate(rooms) if room.low[0] == 0 and _spans(room, rooms))
+    pairs = [(middle, i) for i in range(len(rooms)) if i != middle]
+    labels = {room.label: i for i, room in enumerate(rooms)}
+    if rooms[middle].label == 'hallway':
+        pairs.append((labels['living room'], labels['kitchen']))
+    doorways = []
+    for a, b in pairs:
+        shared = _shared_wall(rooms[a], rooms[b])
+        if shared is not None:
+            wide = middle not in (a, b)
+            doorways.append(_doorway(shared, (a, b), wide, rng))
+    return doorways
+
+
+def _spans(room: RoomPlan, rooms: list[RoomPlan]) -> bool:
+    return bool(room.high[0] == max(item.high[0] for item in rooms))
+
+
+def _doorway(
+    shared: tuple[int, float, float, float],
+    rooms: tuple[int, int],
+    wide: bool,
+    rng: np.random.Generator,
+) -> Doorway:
+    axis, line, low, high = shared
+    width = round(float(rng.uniform(1.25, 1.5) if wide else rng.uniform(1.04, 1.12)), 3)
+    margin = width / 2 + 0.12
+    spread = float(rng.uniform(0.0, 0.35)) * (high - low - 2 * margin)
+    at = low + margin + spread if rng.random() < 0.5 else high - margin - spread
+    center, along = np.zeros(2), np.zeros(2)
+    center[axis], center[1 - axis], along[1 - axis] = line, round(float(at), 3), 1.0
+    return Doorway(center, along, width, rooms)
+
+
+def _cut_passage(room: RoomPlan, doorway: Doorway) -> None:
+    for side in room.sides:
+        offset = doorway.center - side.origin
+        if abs(side.along @ doorway.along) > 0.5 and abs(offset @ side.inward) < WALL_M:
+            u, half = side.position_of(doorway.center), doorway.width_m / 2
+            side.openings.append(Opening('door', u - half, u + half, 0.0, DOOR_HEIGHT_M))
+
+
+def _cut_entrance(rooms: list[RoomPlan], rng: np.random.Generator) -> None:
+    middle = next(room for room in rooms if room.low[0] == 0 and _spans(room, rooms))
+    side = [item for item in middle.sides if item.outside][int(rng.integers(2))]
+    half, slack = 0.5, 0.2
+    if side.length_m < 2 * (half + slack):
+        slack = side.length_m / 2 - half
+    u = float(rng.uniform(half + slack, side.length_m - half - slack))
+    side.openings.append(Opening('entrance', u - half, u + half, 0.0, DOOR_HEIGHT_M))
+
+
+def _cut_windows(rooms: list[RoomPlan], rng: np.random.Generator) -> None:
+    for room in rooms:
+        wanted = {'hallway': 0, 'bathroom': 1}.get(room.label, 2)
+        free = [side for side in room.sides if side.outside and not side.openings]
+        for side in sorted(free, key=lambda item: -item.length_m)[:wanted]:
+            longest = 0.9 if room.label == 'bathroom' else min(1.8, side.length_m - 1.2)
+            width = round(float(rng.uniform(0.75, 1.0)) * longest, 2)
+            u = side.length_m / 2 + float(rng.uniform(-0.15, 0.15)) * (side.length_m - width)
+            side.openings.append(
+                Opening('window', u - width / 2, u + width / 2, WINDOW_SILL_M, WINDOW_HEAD_M)
+            )

@@ -1,0 +1,1 @@
+"""Builders of single pieces: each takes a `Style` and returns a `Piece`."""

@@ -1,0 +1,277 @@
+"""Where furniture may stand: inside the room, clear of doors and of each other, room to walk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.apartment.body import Piece
+from osmabench_ros.scenes.apartment.layout import RoomPlan, Side
+
+GAP_M = 0.012
+"""Least distance between two pieces, and between a piece and a wall."""
+
+WALK_RADIUS_M = 0.32
+"""Half the width of the way that always stays open; a robot of radius 0.2 m needs less."""
+
+WALK_HEIGHT_M = 1.9
+CELL_M = 0.05
+CONNECTED_SHARE = 0.9
+"""Least share of the free floor that can be reached from the doors."""
+
+DOOR_CLEARANCE_M = 0.75
+TRIES = 60
+
+
+def footprint_box(piece: Piece, pose: Pose) -> AxisAlignedBox:
+    """Return the box around a piece that stands upright at a pose."""
+    cos, sin = abs(np.cos(pose.yaw_rad)), abs(np.sin(pose.yaw_rad))
+    width, depth, height = piece.size
+    half = np.array([cos * width + sin * depth, sin * width + cos * depth, 0.0]) / 2
+    low = pose.translation - half
+    return AxisAlignedBox(low, pose.translation + half + [0, 0, height])
+
+
+class RoomSpace:
+    """The free space of one room.
+
+    Parameters
+    ----------
+    plan : RoomPlan
+        Room with its openings.
+    height_m : float
+        Height of the ceiling.
+    rng : numpy.random.Generator
+        Source of positions.
+    """
+
+    def __init__(self, plan: RoomPlan, height_m: float, rng: np.random.Generator) -> None:
+        self.plan = plan
+        self.height_m = height_m
+        self._rng = rng
+        self._taken: list[AxisAlignedBox] = []
+        self._clear: list[AxisAlignedBox] = []
+        self._doors: list[NDArray[np.float64]] = []
+        for side in plan.sides:
+            for opening in side.openings:
+                if opening.kind != 'window':
+                    self._keep_door_clear(side, opening.low_m, opening.high_m)
+
+    def _keep_door_clear(self, side: Side, low_m: float, high_m: float) -> None:
+        corners = [side.point(low_m - 0.05), side.point(high_m + 0.05, DOOR_CLEARANCE_M)]
+        self._clear.append(_zone(corners, 0.0, WALK_HEIGHT_M))
+        self._doors.append(side.point((low_m + high_m) / 2, WALK_RADIUS_M + CELL_M))
+
+    def copy(self) -> RoomSpace:
+        """Return a space with the same boxes taken, to try out a way of furnishing."""
+        twin = RoomSpace(self.plan, self.height_m, self._rng)
+        twin._taken = list(self._taken)
+        twin._clear = list(self._clear)
+        return twin
+
+    def take(self, box: AxisAlignedBox, clear: AxisAlignedBox | None = None) -> None:
+        """Mark a box as occupied and, if given, another that must stay free."""
+        self._taken.append(box)
+        if clear is not None:
+            self._clear.append(clear)
+
+    def is_free(self, box: AxisAlignedBox, clear: AxisAlignedBox | None = None) -> bool:
+        """Tell whether a box fits in, and the zone before it is not built over."""
+        inside = (box.minimum[:2] >= self.plan.inner_low - 1e-9).all() and (
+            box.maximum[:2] <= self.plan.inner_high + 1e-9
+        ).all()
+        if not inside or box.maximum[2] > self.height_m + 1e-9:
+            return False
+        if _meets_any(box, self._taken, GAP_M) or _meets_any(box, self._clear, 0.0):
+            return False
+        return clear is None or not _meets_any(clear, self._taken, 0.0)
+
+    def stays_walkable(self, box: AxisAlignedBox) -> bool:
+        """Tell whether all doors and nearly all free floor stay connected with one box more."""
+        low, high = self.plan.inner_low, self.plan.inner_high
+        shape = np.maximum(np.ceil((high - low) / CELL_M).astype(int), 1)
+        x, y = (low[i] + (np.arange(shape[i]) + 0.5) * CELL_M for i in (0, 1))
+        free = np.ones(shape, bool)
+        for item in [*self._taken, box]:
+            if item.minimum[2] < WALK_HEIGHT_M and item.maximum[2] > 0.03:
+                inside_x = _near(x, item.minimum[0], item.maximum[0])
+                free[np.ix_(inside_x, _near(y, item.minimum[1], item.maximum[1]))] = False
+        radius = WALK_RADIUS_M
+        free[(x < low[0] + radius) | (x > high[0] - radius)] = False
+        free[:, (y < low[1] + radius) | (y > high[1] - radius)] = False
+        regions, _ = ndimage.label(free)
+        at_doors = {int(regions[tuple(((p - low) / CELL_M).astype(int))]) for p in self._doors}
+        if len(at_doors) != 1 or at_doors == {0}:
+            return False
+        return bool((regions == at_doors.pop()).sum() >= CONNECTED_SHARE * free.sum())
+
+    def against_wall(
+        self, piece: Piece, front_m: float = 0.55, gap_m: float = GAP_M, corner: bool = False
+    ) -> Pose | None:
+        """Find a pose with the back at a wall, `front_m` of free floor before it.
+
+        Parameters
+        ----------
+        piece : Piece
+            Its back is at +y.
+        front_m : float
+            Depth of the zone before it that must stay free.
+        gap_m : float
+            Distance from the wall.
+        corner : bool
+            Try the ends of the walls first.
+        """
+        for side, u in self._wall_positions(piece.size[0], corner):
+            pose = wall_pose(side, u, piece, gap_m)
+            if self._wall_is_free(side, u, piece, 0.0) and self._accept(piece, pose, front_m):
+                return pose
+        return None
+
+    def free_standing(
+        self, piece: Piece, margin_m: tuple[float, float] = (0.5, 0.5)
+    ) -> Pose | None:
+        """Find a pose away from the walls with free floor of `margin_m` along its x and y."""
+        for _ in range(TRIES):
+            yaw = float(self._rng.integers(4)) * np.pi / 2
+            box = footprint_box(piece, Pose.from_yaw(yaw))
+            margin = np.array(margin_m if yaw % np.pi < 0.1 else margin_m[::-1])
+            half = box.size[:2] / 2 + margin
+            low, high = self.plan.inner_low + half, self.plan.inner_high - half
+            if (low > high).any():
+                continue
+            pose = Pose.from_yaw(yaw, (*self._rng.uniform(low, high), 0.0))
+            box = footprint_box(piece, pose)
+            around = AxisAlignedBox(box.minimum - [*margin, 0], box.maximum + [*margin, 0])
+            if self.is_free(box, around) and self.stays_walkable(box):
+                self.take(box)
+                return pose
+        return None
+
+    def on_wall(self, piece: Piece, bottom_m: float, above: Pose | None = None) -> Pose | None:
+        """Find a pose hanging on a wall; `above` is a piece on the floor to hang over."""
+        if above is None:
+            spots = self._wall_positions(piece.size[0] + 0.1, corner=False)
+        else:
+            side = min(self.plan.sides, key=lambda item: abs(_turn(item.yaw_rad, above.yaw_rad)))
+            spots = [(side, side.position_of(above.translation[:2]))]
+        for side, u in spots:
+            pose = wall_pose(side, u, piece, 0.002, bottom_m)
+            box = footprint_box(piece, pose)
+            if self._wall_is_free(side, u, piece, bottom_m) and self.is_free(box):
+                self.take(box)
+                return pose
+        return None
+
+    def at(self, piece: Piece, pose: Pose) -> bool:
+        """Take a given pose if it is free."""
+        box = footprint_box(piece, pose)
+        if not (self.is_free(box) and self.stays_walkable(box)):
+            return False
+        self.take(box)
+        return True
+
+    def row(self, pieces: Sequence[Piece], front_m: float = 0.8) -> list[Pose] | None:
+        """Find poses for pieces side by side at one wall, left to right as listed."""
+        widths = [piece.size[0] + GAP_M + 0.002 for piece in pieces]
+        total = sum(widths)
+        for side, middle in self._wall_positions(total, corner=True):
+            # A piece at a wall looks into the room, so its left is towards larger u.
+            starts = middle + total / 2 - np.cumsum([0.0, *widths[:-1]])
+            spots = [float(start) - width / 2 for start, width in zip(starts, widths, strict=True)]
+            poses = [
+                wall_pose(side, u, piece, GAP_M) for u, piece in zip(spots, pieces, strict=True)
+            ]
+            if self._row_is_free(side, spots, pieces, poses, front_m):
+                for piece, pose in zip(pieces, poses, strict=True):
+                    self.take(footprint_box(piece, pose), front_zone(piece, pose, front_m))
+                return poses
+        return None
+
+    def _row_is_free(
+        self,
+        side: Side,
+        spots: Sequence[float],
+        pieces: Sequence[Piece],
+        poses: Sequence[Pose],
+        front_m: float,
+    ) -> bool:
+        boxes = []
+        for u, piece, pose in zip(spots, pieces, poses, strict=True):
+            box = footprint_box(piece, pose)
+            if not self._wall_is_free(side, u, piece, 0.0):
+                return False
+            if not self.is_free(box, front_zone(piece, pose, front_m)):
+                return False
+            boxes.append(box)
+        around = AxisAlignedBox(
+            np.min([box.minimum for box in boxes], axis=0),
+            np.max([box.maximum for box in boxes], axis=0),
+        )
+        return self.stays_walkable(around)
+
+    def _accept(self, piece: Piece, pose: Pose, front_m: float) -> bool:
+        box, clear = footprint_box(piece, pose), front_zone(piece, pose, front_m)
+        if not (self.is_free(box, clear) and self.stays_walkable(box)):
+            return False
+        self.take(box, clear)
+        return True
+
+    def _wall_positions(self, width_m: float, corner: bool) -> list[tuple[Side, float]]:
+        fitting = [side for side in self.plan.sides if side.length_m >= width_m + 2 * GAP_M]
+        spots: list[tuple[Side, float]] = []
+        if not fitting:
+            return spots
+        half = width_m / 2 + GAP_M
+        if corner:
+            ends = [(side, u) for side in fitting for u in (half, side.length_m - half)]
+            spots += [ends[i] for i in self._rng.permutation(len(ends))]
+        for _ in range(TRIES):
+            side = fitting[int(self._rng.integers(len(fitting)))]
+            spots.append((side, float(self._rng.uniform(half, side.length_m - half))))
+        return spots
+
+    @staticmethod
+    def _wall_is_free(side: Side, u: float, piece: Piece, bottom_m: float) -> bool:
+        low, high = u - piece.size[0] / 2 - 0.04, u + piece.size[0] / 2 + 0.04
+        top = bottom_m + piece.size[2]
+        return not any(item.meets(low, high, bottom_m, top) for item in side.openings)
+
+
+def wall_pose(side: Side, u_m: float, piece: Piece, gap_m: float, z_m: float = 0.0) -> Pose:
+    """Return the pose of a piece whose back is `gap_m` from a wall, centred at u."""
+    x, y = side.point(u_m, piece.size[1] / 2 + gap_m)
+    return Pose.from_yaw(side.yaw_rad, (x, y, z_m))
+
+
+def front_zone(piece: Piece, pose: Pose, depth_m: float) -> AxisAlignedBox | None:
+    """Return the box of floor before a piece, None without depth."""
+    if depth_m <= 0:
+        return None
+    half, front = piece.size[0] / 2, -piece.size[1] / 2
+    corners = pose.transform(np.array([[-half, front, 0.0], [half, front - depth_m, 0.0]]))
+    return _zone(list(corners[:, :2]), 0.02, WALK_HEIGHT_M)
+
+
+def _zone(corners: Sequence[NDArray[np.float64]], low_m: float, high_m: float) -> AxisAlignedBox:
+    low, high = np.min(corners, axis=0), np.max(corners, axis=0)
+    return AxisAlignedBox(np.array([*low, low_m]), np.array([*high, high_m]))
+
+
+def _meets_any(box: AxisAlignedBox, others: Sequence[AxisAlignedBox], gap_m: float) -> bool:
+    return any(
+        ((box.minimum < other.maximum + gap_m) & (box.maximum > other.minimum - gap_m)).all()
+        for other in others
+    )
+
+
+def _near(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.bool_]:
+    return (values > low - WALK_RADIUS_M) & (values < high + WALK_RADIUS_M)
+
+
+def _turn(a: float, b: float) -> float:
+    return (a - b + np.pi) % (2 * np.pi) - np.pi

@@ -1,0 +1,243 @@
+"""Closed surfaces with outward normals and texture coordinates in metres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+SMOOTH_COS = 0.6
+"""Neighbouring profile segments are shaded smoothly if the cosine between them exceeds this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solid:
+    """A triangle surface before it gets a finish.
+
+    Parameters
+    ----------
+    vertices, normals : ndarray, shape (V, 3)
+        Metres; unit outward normals.
+    faces : ndarray of int, shape (F, 3)
+        Counter-clockwise seen from outside.
+    uv_m : ndarray, shape (V, 2)
+        Texture coordinates in metres along the surface.
+    """
+
+    vertices: NDArray[np.float64]
+    faces: NDArray[np.int64]
+    normals: NDArray[np.float64]
+    uv_m: NDArray[np.float64]
+
+    def moved(self, offset: ArrayLike, rotation: NDArray[np.float64] | None = None) -> Solid:
+        """Return a copy that is rotated (3, 3), then shifted (3,)."""
+        turn = np.eye(3) if rotation is None else rotation
+        return Solid(
+            self.vertices @ turn.T + np.asarray(offset, float),
+            self.faces,
+            self.normals @ turn.T,
+            self.uv_m,
+        )
+
+
+def _unit_box() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    corners, normals, faces = [], [], []
+    for axis in range(3):
+        first, second = (axis + 1) % 3, (axis + 2) % 3
+        for sign in (-1.0, 1.0):
+            normal = np.zeros(3)
+            normal[axis] = sign
+            start = len(corners)
+            for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1)):
+                corner = normal / 2
+                corner[first], corner[second] = a / 2, b / 2
+                corners.append(corner)
+                normals.append(normal)
+            quad = [(0, 1, 2), (0, 2, 3)] if sign > 0 else [(0, 2, 1), (0, 3, 2)]
+            faces += [[start + i for i in triangle] for triangle in quad]
+    return np.array(corners), np.array(normals), np.array(faces)
+
+
+_CORNERS, _NORMALS, _FACES = _unit_box()
+_UV_AXES = np.repeat([[1, 2], [0, 2], [0, 1]], 8, axis=0)
+
+
+def box(size: ArrayLike, fitted: bool = False) -> Solid:
+    """Return a cuboid with edge lengths `size`, centred on the origin.
+
+    If `fitted`, the texture coordinates run from 0 to 1 over every face instead of in metres.
+    """
+    vertices = _CORNERS * np.asarray(size, float)
+    uv = np.take_along_axis(_CORNERS + 0.5 if fitted else vertices, _UV_AXES, axis=1)
+    return Solid(vertices, _FACES, _NORMALS, uv)
+
+
+def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Solid:
+    """Turn a profile of (radius, z) points about the z axis.
+
+    Parameters
+    ----------
+    profile : sequence of (float, float)
+        From the bottom outside to the top; the outside is on the right of the way. A way that
+        comes back down inside gives a vessel with a wall.
+    segments : int
+        Number of steps around the axis.
+    """
+    way = np.asarray(profile, float)
+    delta = np.diff(way, axis=0)
+    length = np.linalg.norm(delta, axis=1)
+    flat = np.column_stack([delta[:, 1], -delta[:, 0]]) / length[:, None]
+    distance = np.concatenate([[0.0], np.cumsum(length)])
+    angle = np.linspace(0, 2 * np.pi, segments + 1)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    width = 2 * np.pi * way[:, 0].max() / segments
+    vertices, normals, uv, faces = [], [], [], []
+    for i in range(len(flat)):
+        for end in (i, i + 1):
+            near = i - 1 if end == i else i + 1
+            normal = flat[i]
+            if 0 <= near < len(flat) and flat[i] @ flat[near] > SMOOTH_COS:
+                normal = (flat[i] + flat[near]) / np.linalg.norm(flat[i] + flat[near])
+            radius, z = way[end]
+            vertices.append(np.column_stack([circle * radius, np.full(segments + 1, z)]))
+            normals.append(np.column_stack([circle * normal[0], np.full(segments + 1, normal[1])]))
+            uv.append(
+                np.column_stack(
+                    [np.arange(segments + 1) * width, np.full(segments + 1, distance[end])]
+                )
+            )
+        faces.append(_band(2 * i * (segments + 1), segments, way[i, 0] > 0, way[i + 1, 0] > 0))
+    return Solid(*(np.concatenate(part) for part in (vertices, faces, normals, uv)))
+
+
+def _band(start: int, segments: int, bottom: bool, top: bool) -> NDArray[np.int64]:
+    low = start + np.arange(segments)
+    high = low + segments + 1
+    triangles = []
+    if bottom:
+        triangles.append(np.column_stack([low, low + 1, high + 1]))
+    if top:
+        triangles.append(np.column_stack([low, high + 1, high]))
+    return np.concatenate(triangles)
+
+
+def cylinder(radius: float, height: float, top: float | None = None, segments: int = 16) -> Solid:
+    """Return a cylinder or a cone's frustum that stands on z = 0; `top` is its upper radius."""
+    upper = radius if top is None else top
+    profile = [(0.0, 0.0), (radius, 0.0), (upper, height)]
+    return lathe([*profile, (0.0, height)] if upper > 0 else profile, segments)
+
+
+def ellipsoid(size: ArrayLike, segments: int = 14, exponent: float = 1.0) -> Solid:
+    """Return a superellipsoid around the origin.
+
+    Parameters
+    ----------
+    size : array_like, shape (3,)
+        Full extents in metres.
+    segments : int
+        Steps around the z axis; half as many from pole to pole.
+    exponent : float
+        1 is an ellipsoid; towards 0 it becomes a box with soft edges (cushions, mattresses).
+    """
+    extent = np.asarray(size, float) / 2
+    rows = max(segments // 2, 4)
+    latitude = np.linspace(-np.pi / 2, np.pi / 2, rows + 1)[:, None]
+    longitude = np.linspace(-np.pi, np.pi, segments + 1)[None, :]
+
+    def surface(power: float) -> NDArray[np.float64]:
+        def bent(value: NDArray[np.float64]) -> NDArray[np.float64]:
+            value = np.where(np.abs(value) < 1e-12, 0.0, value)
+            return np.sign(value) * np.abs(value) ** power
+
+        x = bent(np.cos(latitude)) * bent(np.cos(longitude))
+        y = bent(np.cos(latitude)) * bent(np.sin(longitude))
+        return np.stack([x, y, bent(np.sin(latitude)) * np.ones_like(longitude)], axis=-1)
+
+    vertices = (surface(exponent) * extent).reshape(-1, 3)
+    normals = (surface(2.0 - exponent) / extent).reshape(-1, 3)
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    uv = np.stack(np.broadcast_arrays(longitude * extent[0], latitude * extent[2]), axis=-1)
+    bands = [_band(i * (segments + 1), segments, i > 0, i < rows - 1) for i in range(rows)]
+    return Solid(vertices, np.concatenate(bands), normals, uv.reshape(-1, 2))
+
+
+def rod(start: ArrayLike, end: ArrayLike, radius: float, segments: int = 8) -> Solid:
+    """Return a cylinder from one point to another."""
+    origin = np.asarray(start, float)
+    axis = np.asarray(end, float) - origin
+    length = float(np.linalg.norm(axis))
+    z = axis / length
+    side = np.array([1.0, 0, 0]) if abs(z[0]) < 0.9 else np.array([0, 1.0, 0])
+    x = np.cross(side, z)
+    x /= np.linalg.norm(x)
+    rotation = np.column_stack([x, np.cross(z, x), z])
+    return cylinder(radius, length, segments=segments).moved(origin, rotation)
+
+
+def ribbon(path: ArrayLike, height: float, thickness: float) -> Solid:
+    """Return an upright sheet along a path of (x, y) points, standing on z = 0."""
+    line = np.asarray(path, float)
+    tangent = np.gradient(line, axis=0)
+    side = np.column_stack([tangent[:, 1], -tangent[:, 0]])
+    side /= np.linalg.norm(side, axis=1, keepdims=True)
+    right, left = line + side * thickness / 2, line - side * thickness / 2
+    outline = np.concatenate([right, left[::-1], right[:1]])
+    walls = _upright(outline, height)
+    n = len(line)
+    low = np.concatenate([right, left])
+    quad = np.arange(n - 1)
+    up = np.concatenate(
+        [
+            np.column_stack([quad, quad + 1, quad + n + 1]),
+            np.column_stack([quad, quad + n + 1, quad + n]),
+        ]
+    )
+    caps = []
+    for z, faces, normal in ((height, up, 1.0), (0.0, up[:, ::-1], -1.0)):
+        vertices = np.column_stack([low, np.full(2 * n, z)])
+        caps.append(Solid(vertices, faces, np.tile([0, 0, normal], (2 * n, 1)), low))
+    return joined([walls, *caps])
+
+
+def _upright(outline: NDArray[np.float64], height: float) -> Solid:
+    first, second = outline[:-1], outline[1:]
+    keep = np.linalg.norm(second - first, axis=1) > 1e-9
+    first, second = first[keep], second[keep]
+    delta = second - first
+    length = np.linalg.norm(delta, axis=1)
+    normal = np.column_stack([delta[:, 1], -delta[:, 0], np.zeros(len(delta))]) / length[:, None]
+    along = np.concatenate([[0.0], np.cumsum(length)])
+    zero = np.zeros(len(first))
+    top = zero + height
+    corners = [
+        np.column_stack([first, zero]),
+        np.column_stack([second, zero]),
+        np.column_stack([second, top]),
+        np.column_stack([first, top]),
+    ]
+    uv = [
+        np.column_stack(item)
+        for item in ((along[:-1], zero), (along[1:], zero), (along[1:], top), (along[:-1], top))
+    ]
+    start = 4 * np.arange(len(first))[:, None, None]
+    faces = (start + np.array([[0, 1, 2], [0, 2, 3]])).reshape(-1, 3)
+    return Solid(
+        np.stack(corners, axis=1).reshape(-1, 3),
+        faces,
+        np.repeat(normal, 4, axis=0),
+        np.stack(uv, axis=1).reshape(-1, 2),
+    )
+
+
+def joined(solids: Sequence[Solid]) -> Solid:
+    """Return one surface made of several."""
+    starts = np.cumsum([0, *(len(item.vertices) for item in solids[:-1])])
+    return Solid(
+        np.concatenate([item.vertices for item in solids]),
+        np.concatenate([item.faces + s for item, s in zip(solids, starts, strict=True)]),
+        np.concatenate([item.normals for item in solids]),
+        np.concatenate([item.uv_m for item in solids]),
+    )
