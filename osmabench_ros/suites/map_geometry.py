@@ -1,0 +1,157 @@
+"""Coverage and accuracy of a map's geometry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from osmabench_ros.metrics.geometry import (
+    estimated_normals,
+    geometry_scores,
+    mean_distance,
+    normal_consistency,
+    share_within,
+    volume_of,
+)
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.semantics.scene_graph import NodeKind
+from osmabench_ros.suites.options import SuiteOptions, checked_options
+from osmabench_ros.suites.prediction import predicted_labels
+from osmabench_ros.suites.suite import SuiteContext
+
+LOWER_IS_BETTER = frozenset(
+    {'accuracy_m', 'completeness_m', 'chamfer_m', 'hallucinated_volume_m3', 'missed_volume_m3'}
+)
+
+
+class GeometryOptions(SuiteOptions):
+    """Options of the suite.
+
+    Parameters
+    ----------
+    gate_m : float
+        Distance within which a surface counts as covered; also the edge of volume cells.
+    thresholds_m : tuple of float
+        Thresholds of precision, recall and F-score.
+    normal_samples : int
+        Surface points, drawn with the run's seed, whose normals are compared; 0 for none.
+    """
+
+    gate_m: float = Field(0.1, gt=0)
+    thresholds_m: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
+    normal_samples: int = Field(100_000, ge=0)
+
+
+class MapGeometrySuite:
+    """How much of the visible surface a map covers, and how true its points are.
+
+    Coverage is taken against the surface that the trajectory saw, accuracy against all surface:
+    a method may complete what it did not see, but not make things up.
+    """
+
+    name = 'map_geometry'
+
+    def __init__(self, *, options: Mapping[str, Any]) -> None:
+        self._options = checked_options(GeometryOptions, options, self.name)
+
+    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
+        """Score the points of one map."""
+        if context.matches.predicted is None:
+            return [
+                self._record(metric, None)
+                for metric in ('coverage', 'accuracy_m', 'completeness_m', 'chamfer_m')
+            ]
+        return [
+            *self._overall(context),
+            *self._volumes(context),
+            *self._normals(context),
+            *self._per_class(context),
+            *self._per_room(context),
+        ]
+
+    def _record(
+        self, metric: str, value: float | None, n: int = 0, class_name: str = ''
+    ) -> MetricRecord:
+        return MetricRecord(
+            self.name,
+            '',
+            metric,
+            class_name,
+            value,
+            n=n,
+            higher_is_better=metric not in LOWER_IS_BETTER,
+        )
+
+    def _overall(self, context: SuiteContext) -> Iterator[MetricRecord]:
+        there = context.matches.map_to_truth.distances_m
+        back = context.matches.surface_to_map.distances_m
+        thresholds = self._options.thresholds_m
+        scores = geometry_scores(there, back, thresholds)
+        yield self._record('coverage', share_within(back, self._options.gate_m), len(back))
+        yield self._record('accuracy_m', scores.accuracy_m, len(there))
+        yield self._record('completeness_m', scores.completeness_m, len(back))
+        yield self._record('chamfer_m', scores.chamfer_m, len(there) + len(back))
+        for i, threshold in enumerate(thresholds):
+            name = f'{threshold:g}m'
+            yield self._record(f'precision_{name}', scores.precision[i], len(there))
+            yield self._record(f'recall_{name}', scores.recall[i], len(back))
+            yield self._record(f'f_score_{name}', scores.f_score[i], len(there) + len(back))
+
+    def _volumes(self, context: SuiteContext) -> Iterator[MetricRecord]:
+        matches, gate = context.matches, self._options.gate_m
+        assert matches.predicted is not None
+        made_up = matches.predicted.points[~matches.map_to_truth.within(gate)]
+        missed = context.ground_truth.surface.points[~matches.surface_to_map.within(gate)]
+        yield self._record('hallucinated_volume_m3', volume_of(made_up, gate), len(made_up))
+        yield self._record('missed_volume_m3', volume_of(missed, gate), len(missed))
+
+    def _normals(self, context: SuiteContext) -> Iterator[MetricRecord]:
+        surface, matches = context.ground_truth.surface, context.matches
+        if surface.normals is None or not self._options.normal_samples:
+            return
+        assert matches.predicted is not None
+        covered = np.flatnonzero(matches.surface_to_map.within(self._options.gate_m))
+        rows = _sampled(covered, self._options.normal_samples, context.seed)
+        found = estimated_normals(matches.predicted.points, matches.surface_to_map.indices[rows])
+        value, n = normal_consistency(surface.normals[rows].astype(np.float64), found)
+        yield self._record('normal_consistency', value, n)
+
+    def _per_class(self, context: SuiteContext) -> Iterator[MetricRecord]:
+        truth, matches = context.ground_truth, context.matches
+        assert matches.predicted is not None
+        labels = predicted_labels(context.semantic_map, truth.label_set)
+        predicted = None if labels is None else labels[matches.predicted.rows]
+        back, there = matches.surface_to_map.distances_m, matches.map_to_truth.distances_m
+        for class_id in np.unique(truth.surface.labels):
+            if class_id == UNLABELLED:
+                continue
+            name = truth.label_set.name_of(int(class_id))
+            yield from self._group(name, back[truth.surface.labels == class_id])
+            if predicted is not None:
+                own = there[predicted == class_id]
+                yield self._record('accuracy_m', mean_distance(own), len(own), name)
+
+    def _per_room(self, context: SuiteContext) -> Iterator[MetricRecord]:
+        surface, matches = context.ground_truth.surface, context.matches
+        for room in context.ground_truth.graph.of_kind(NodeKind.ROOM):
+            if room.box is None:
+                continue
+            inside = room.box.contains(surface.points)
+            name = f'room {room.source_id or room.label or room.id}'
+            yield from self._group(name, matches.surface_to_map.distances_m[inside])
+
+    def _group(self, name: str, back: NDArray[np.float32]) -> Iterator[MetricRecord]:
+        n = len(back)
+        yield self._record('coverage', share_within(back, self._options.gate_m), n, name)
+        yield self._record('completeness_m', mean_distance(back), n, name)
+
+
+def _sampled(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.intp]:
+    if len(rows) <= most:
+        return rows
+    return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))

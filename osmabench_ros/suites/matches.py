@@ -1,0 +1,65 @@
+"""Nearest neighbours between a map and its ground truth, each searched once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics.matching import NeighbourIndex, Neighbours
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.prediction import PredictedCloud, predicted_cloud
+
+
+class Matches:
+    """Lazily computed matches; indices into the map are those of its valid points.
+
+    Parameters
+    ----------
+    semantic_map : SemanticMap
+        The map.
+    ground_truth : GroundTruth
+        The truth.
+    device : str
+        'auto', 'cpu' or 'cuda'.
+    """
+
+    def __init__(self, semantic_map: SemanticMap, ground_truth: GroundTruth, device: str) -> None:
+        self._map = semantic_map
+        self._truth = ground_truth
+        self._device = device
+
+    @cached_property
+    def predicted(self) -> PredictedCloud | None:
+        """Valid points of the map; None if it has no dense part."""
+        return predicted_cloud(self._map)
+
+    @cached_property
+    def _map_index(self) -> NeighbourIndex:
+        assert self.predicted is not None
+        return NeighbourIndex(self.predicted.points, self._device, 'map')
+
+    @cached_property
+    def surface_to_map(self) -> Neighbours:
+        """Nearest map point of every visible surface point."""
+        return self._map_index.query(self._truth.surface.points, what='ground-truth surface')
+
+    @cached_property
+    def fused_to_map(self) -> Neighbours:
+        """Nearest map point of every point of the depth-fused cloud."""
+        assert self._truth.fused is not None
+        return self._map_index.query(self._truth.fused.points, what='fused ground-truth cloud')
+
+    @cached_property
+    def truth_points(self) -> NDArray[np.float32]:
+        """All surface points, the visible ones first."""
+        return np.concatenate([self._truth.surface.points, self._truth.unseen.points])
+
+    @cached_property
+    def map_to_truth(self) -> Neighbours:
+        """Nearest surface point of every map point, whether the trajectory saw it or not."""
+        assert self.predicted is not None
+        index = NeighbourIndex(self.truth_points, self._device, 'ground-truth surface')
+        return index.query(self.predicted.points, what='map')

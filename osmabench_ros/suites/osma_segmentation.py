@@ -1,0 +1,209 @@
+"""OSMa-Bench semantic segmentation, as published and done right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from osmabench_ros.errors import MetricError
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics.confusion import (
+    NOTHING,
+    OUTSIDE,
+    ConfusionMatrix,
+    write_confusions,
+)
+from osmabench_ros.metrics.record import MetricRecord, Mode
+from osmabench_ros.metrics.segmentation import (
+    SegmentationScores,
+    compat_confusion,
+    hallucinated_points,
+    scene_vocabulary,
+    segmentation_scores,
+    strict_confusion,
+    top_k_accuracy,
+)
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.suites.node_rankings import ranked_labels
+from osmabench_ros.suites.options import SuiteOptions, checked_options
+from osmabench_ros.suites.prediction import labels_from_indices, predicted_labels
+from osmabench_ros.suites.suite import SuiteContext
+
+FIGURES = ('macc', 'miou', 'fmiou', 'accuracy')
+
+
+class SegmentationOptions(SuiteOptions):
+    """Options of the suite.
+
+    Parameters
+    ----------
+    gate_m : float
+        Largest distance of a match in strict mode.
+    vocabulary : str
+        'scene' offers the classes of the scene, 'global' all of the label set.
+    ignored_ids : tuple of int
+        Classes that compat leaves out; OSMa-Bench's data has 0 for "other".
+    top_k : tuple of int
+        Ranks of the top-k accuracy.
+    modes : tuple of str
+        What to compute.
+    """
+
+    gate_m: float = Field(0.1, gt=0)
+    vocabulary: Literal['scene', 'global'] = 'scene'
+    ignored_ids: tuple[int, ...] = ()
+    top_k: tuple[int, ...] = (3, 5)
+    modes: tuple[Literal['compat', 'strict'], ...] = ('compat', 'strict')
+
+
+class OsmaSegmentationSuite:
+    """Per-class and mean figures of the labels of a map's points.
+
+    Writes ``confusion_compat.npz`` and ``confusion_strict.npz`` where the context has a folder
+    for them.
+    """
+
+    name = 'osma_segmentation'
+
+    def __init__(self, *, options: Mapping[str, Any]) -> None:
+        self._options = checked_options(SegmentationOptions, options, self.name)
+
+    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
+        """Score the labels of one map."""
+        records: list[MetricRecord] = []
+        for mode in self._options.modes:
+            score = self._compat if mode == 'compat' else self._strict
+            records += score(context) or self._nothing(mode)
+        return records
+
+    def _nothing(self, mode: str) -> list[MetricRecord]:
+        return [MetricRecord.not_applicable(self.name, mode, metric) for metric in FIGURES]
+
+    def _compat(self, context: SuiteContext) -> list[MetricRecord]:
+        fused = context.ground_truth.fused
+        if fused is None or context.matches.predicted is None:
+            return []
+        vocabulary = scene_vocabulary(fused.labels, self._options.ignored_ids)
+        labels = _labels(context, vocabulary)
+        if labels is None:
+            return []
+        matrix = compat_confusion(
+            fused.labels,
+            labels,
+            context.matches.fused_to_map,
+            ignored=self._options.ignored_ids,
+            device=context.device,
+        )
+        _keep(context, matrix, Mode.COMPAT)
+        scores = segmentation_scores(matrix, ignored=self._options.ignored_ids)
+        return list(self._records(scores, context.ground_truth.label_set, Mode.COMPAT))
+
+    def _strict(self, context: SuiteContext) -> list[MetricRecord]:
+        truth, predicted = context.ground_truth, context.matches.predicted
+        if predicted is None:
+            return []
+        is_global = self._options.vocabulary == 'global'
+        seen = scene_vocabulary(truth.surface.labels, ())
+        vocabulary = truth.label_set.ids.astype(np.int64) if is_global else seen
+        labels = _labels(context, vocabulary)
+        if labels is None:
+            return []
+        hallucinated = ~context.matches.map_to_truth.within(self._options.gate_m)
+        matrix = strict_confusion(
+            truth.surface.labels,
+            labels,
+            context.matches.surface_to_map,
+            gate_m=self._options.gate_m,
+            vocabulary=vocabulary,
+            hallucinated=hallucinated_points(
+                predicted.points,
+                labels,
+                hallucinated,
+                truth.surface.points,
+                cell_m=self._options.gate_m,
+            ),
+            device=context.device,
+        )
+        _keep(context, matrix, Mode.STRICT)
+        scores = segmentation_scores(matrix, ignored=(), punish_false_classes=is_global)
+        return [
+            *self._records(scores, truth.label_set, Mode.STRICT),
+            *self._lost(matrix, hallucinated),
+            *self._top_k(context),
+        ]
+
+    def _records(
+        self, scores: SegmentationScores, label_set: LabelSet, mode: Mode
+    ) -> Iterator[MetricRecord]:
+        n = int(scores.support.sum())
+        values = (scores.macc, scores.miou, scores.fmiou, scores.accuracy_overall)
+        for metric, value in zip(FIGURES, values, strict=True):
+            yield MetricRecord(self.name, mode.value, metric, value=value, n=n)
+        for i, class_id in enumerate(scores.labels):
+            name, support = label_set.name_of(int(class_id)), int(scores.support[i])
+            for metric, figures in (('iou', scores.iou), ('class_accuracy', scores.accuracy)):
+                yield MetricRecord(self.name, mode.value, metric, name, figures[i], n=support)
+
+    def _lost(
+        self, matrix: ConfusionMatrix, hallucinated: NDArray[np.bool_]
+    ) -> Iterator[MetricRecord]:
+        """Yield shares of true points that are missing or unlabelled, of map points made up."""
+        real = matrix.counts[matrix.labels >= 0]
+        for metric, label in (('missing', NOTHING), ('unlabelled', OUTSIDE)):
+            lost = real[:, matrix.labels == label].sum()
+            yield self._share(metric, int(lost), int(real.sum()))
+        yield self._share('hallucinated', int(hallucinated.sum()), len(hallucinated))
+
+    def _share(self, metric: str, part: int, n: int) -> MetricRecord:
+        value = part / n if n else None
+        return MetricRecord(
+            self.name, Mode.STRICT.value, metric, value=value, n=n, higher_is_better=False
+        )
+
+    def _top_k(self, context: SuiteContext) -> Iterator[MetricRecord]:
+        truth, matches = context.ground_truth, context.matches
+        assert matches.predicted is not None
+        ranking = ranked_labels(context.semantic_map, truth.label_set, max(self._options.top_k))
+        for k in self._options.top_k:
+            metric = f'top{k}_accuracy'
+            if ranking is None:
+                yield MetricRecord.not_applicable(self.name, Mode.STRICT.value, metric)
+                continue
+            near = matches.surface_to_map
+            rows = np.append(matches.predicted.rows, -1)[
+                np.where(near.within(self._options.gate_m), near.indices, -1)
+            ]
+            value, n = top_k_accuracy(ranking[rows], truth.surface.labels, k)
+            yield MetricRecord(self.name, Mode.STRICT.value, metric, value=value, n=n)
+
+
+def _labels(context: SuiteContext, vocabulary: NDArray[np.int64]) -> NDArray[np.int32] | None:
+    """Return the class of every valid point of the map, None if there is no telling."""
+    truth, predicted = context.ground_truth, context.matches.predicted
+    assert predicted is not None
+    labels = predicted_labels(context.semantic_map, truth.label_set)
+    if labels is None and context.labeller is not None and _has_features(context.semantic_map):
+        names = [truth.label_set.name_of(int(item)) for item in vocabulary]
+        indices = context.labeller(context.semantic_map, names)
+        dense = context.semantic_map.dense
+        labels = labels_from_indices(indices, vocabulary, len(dense.points) if dense else 0)
+    return None if labels is None else labels[predicted.rows]
+
+
+def _has_features(semantic_map: SemanticMap) -> bool:
+    dense = semantic_map.dense
+    if dense is None or not semantic_map.feature_spaces:
+        return False
+    if dense.feature_space and dense.feature_space not in semantic_map.feature_spaces:
+        raise MetricError(f'map: there is no feature space "{dense.feature_space}"')
+    return True
+
+
+def _keep(context: SuiteContext, matrix: ConfusionMatrix, mode: Mode) -> None:
+    if context.output_directory is not None:
+        path = context.output_directory / f'confusion_{mode.value}.npz'
+        write_confusions({context.scene_name: matrix}, path)

@@ -1,0 +1,44 @@
+import math
+
+import numpy as np
+import pytest
+
+from osmabench_ros.errors import ConfigError, MetricError
+from osmabench_ros.metrics.device import resolve_device, to_tensor
+from osmabench_ros.metrics.record import MetricRecord
+
+
+def test_records_survive_json_and_tolerate_keys_of_the_run() -> None:
+    record = MetricRecord('s', 'strict', 'macc', 'chair', 0.5, 0.4, 0.6, 12)
+    assert MetricRecord.from_json({**record.to_json(), 'run_id': 'x'}) == record
+
+
+def test_what_does_not_exist_is_null_and_not_applicable() -> None:
+    record = MetricRecord('s', '', 'macc', value=math.nan, low=math.inf, n=3)
+    assert record.value is None
+    assert record.low is None
+    assert not record.applicable
+    assert record == MetricRecord.from_json(record.to_json())
+    assert not MetricRecord.not_applicable('s', '', 'x', higher_is_better=False).applicable
+
+
+def test_numpy_figures_become_plain_ones() -> None:
+    record = MetricRecord('s', '', 'm', value=np.float32(0.5), n=np.int64(3))
+    assert type(record.value) is float
+    assert type(record.n) is int
+
+
+def test_malformed_records_are_refused() -> None:
+    with pytest.raises(MetricError, match='malformed'):
+        MetricRecord.from_json({'suite': 's'})
+
+
+def test_devices_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(ConfigError, match='device "gpu" is unknown'):
+        resolve_device('gpu')
+    assert resolve_device('cpu').type == 'cpu'
+
+
+def test_tensors_keep_values_of_unsigned_and_reversed_arrays() -> None:
+    assert to_tensor(np.array([65535], np.uint16)).tolist() == [65535]
+    assert to_tensor(np.arange(3)[::-1]).tolist() == [2, 1, 0]

@@ -1,0 +1,115 @@
+"""A room of a floor, a table top and a chair seat, and the map of a faultless method."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.scene_graph import (
+    NodeKind,
+    SceneEdge,
+    SceneGraph,
+    SceneNode,
+    ScoredLabel,
+)
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.suite import SuiteContext
+
+LABELS = LabelSet.from_names('room', ['chair', 'floor', 'lamp', 'table'], structure=['floor'])
+PLANES = {
+    'floor': (1, (0.0, 0.0, 0.0), (4.0, 4.0)),
+    'table': (2, (1.0, 1.0, 0.8), (2.0, 1.0)),
+    'chair': (3, (3.2, 3.2, 0.5), (0.5, 0.5)),
+}
+POINTS_PER_M2 = 400.0
+
+
+def plane(name: str, seed: int) -> LabelledCloud:
+    instance, corner, size = PLANES[name]
+    n = round(size[0] * size[1] * POINTS_PER_M2)
+    offsets = np.random.default_rng(seed).random((n, 3)) * [*size, 0.0]
+    return LabelledCloud(
+        (offsets + corner).astype(np.float32),
+        np.full(n, LABELS.id_of(name), np.int32),
+        np.full(n, instance, np.int32),
+        np.tile(np.array([[0, 0, 1]], np.float32), (n, 1)),
+    )
+
+
+def joined(clouds: list[LabelledCloud]) -> LabelledCloud:
+    parts = ('points', 'labels', 'instances', 'normals')
+    return LabelledCloud(*(np.concatenate([getattr(c, part) for c in clouds]) for part in parts))
+
+
+def scene_graph() -> SceneGraph:
+    nodes = [
+        SceneNode(
+            instance,
+            NodeKind.BACKGROUND if name == 'floor' else NodeKind.OBJECT,
+            (ScoredLabel(name, 1.0, LABELS.id_of(name)),),
+            attributes={'color': 'brown'},
+            box=AxisAlignedBox(corner, np.add(corner, [*size, 0.02])),
+            parent=9,
+        )
+        for name, (instance, corner, size) in PLANES.items()
+    ]
+    room = SceneNode(
+        9, NodeKind.ROOM, (ScoredLabel('kitchen'),), box=AxisAlignedBox([0, 0, -0.1], [4, 4, 3])
+    )
+    edges = (SceneEdge(3, 2, 'next to'), SceneEdge(2, 1, 'on'), SceneEdge(3, 1, 'on'))
+    return SceneGraph((*nodes, room), edges)
+
+
+@pytest.fixture(scope='session')
+def ground_truth() -> GroundTruth:
+    surface = joined([plane(name, seed) for seed, name in enumerate(PLANES)])
+    return GroundTruth(
+        'test',
+        'room',
+        LABELS,
+        scene_graph(),
+        surface,
+        surface.select(np.zeros(len(surface), bool)),
+        (Pose.identity(),),
+        Intrinsics.from_hfov(8, 6, 1.5),
+        (1, 2, 3),
+        surface,
+        points_per_m2=POINTS_PER_M2,
+    )
+
+
+def map_of(cloud: LabelledCloud) -> SemanticMap:
+    dense = DenseMap(cloud.points, labels=cloud.labels, instances=cloud.instances)
+    return SemanticMap(MapHeader(Provenance('test')), scene_graph(), dense, LABELS)
+
+
+@pytest.fixture(scope='session')
+def perfect_map() -> SemanticMap:
+    """The same surfaces, sampled elsewhere."""
+    return map_of(joined([plane(name, 10 + seed) for seed, name in enumerate(PLANES)]))
+
+
+MapEdit = Callable[..., SemanticMap]
+
+
+@pytest.fixture
+def with_dense(perfect_map: SemanticMap) -> MapEdit:
+    """Replace parts of the dense map."""
+
+    def edit(**parts: object) -> SemanticMap:
+        assert perfect_map.dense is not None
+        return replace(perfect_map, dense=replace(perfect_map.dense, **parts))
+
+    return edit
+
+
+@pytest.fixture
+def context(ground_truth: GroundTruth, perfect_map: SemanticMap) -> SuiteContext:
+    return SuiteContext('room', perfect_map, ground_truth, device='cpu')

@@ -1,0 +1,74 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.map_geometry import MapGeometrySuite
+from osmabench_ros.suites.suite import SuiteContext
+
+
+def evaluate(context: SuiteContext, **options: object) -> dict[tuple[str, str], MetricRecord]:
+    records = MapGeometrySuite(options=options).evaluate(context)
+    found = {(item.metric, item.class_name): item for item in records}
+    assert len(found) == len(records)
+    return found
+
+
+def test_a_faultless_map_covers_everything(context: SuiteContext) -> None:
+    found = evaluate(context)
+    assert found['coverage', ''].value == 1.0
+    assert found['accuracy_m', ''].value < 0.04
+    assert found['hallucinated_volume_m3', ''].value == 0.0
+    assert found['missed_volume_m3', ''].value == 0.0
+    assert found['normal_consistency', ''].value > 0.99
+    assert found['coverage', 'room kitchen'].n == found['coverage', ''].n
+    assert not found['chamfer_m', ''].higher_is_better
+    assert found['f_score_0.1m', ''].higher_is_better
+
+
+def test_a_missing_table_shows_in_its_class_and_in_the_missed_volume(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap]
+) -> None:
+    labels = context.semantic_map.dense.labels
+    table = labels == context.ground_truth.label_set.id_of('table')
+    found = evaluate(replace(context, semantic_map=with_dense(valid=~table)))
+    assert found['coverage', 'table'].value == 0.0
+    assert found['coverage', 'floor'].value == 1.0
+    # Two square metres in one layer of cells of 0.1 m.
+    assert found['missed_volume_m3', ''].value == pytest.approx(0.2, rel=0.15)
+    assert not found['accuracy_m', 'table'].applicable
+
+
+def test_completing_what_was_not_seen_is_no_error_but_inventing_is(
+    context: SuiteContext, ground_truth: GroundTruth
+) -> None:
+    table = ground_truth.surface.labels == ground_truth.label_set.id_of('table')
+    unseen = replace(
+        ground_truth,
+        surface=ground_truth.surface.select(~table),
+        unseen=ground_truth.surface.select(table),
+    )
+    assert evaluate(replace(context, ground_truth=unseen))['precision_0.1m', ''].value == 1.0
+    nothing = ground_truth.surface.select(np.zeros(len(table), bool))
+    invented = replace(unseen, unseen=nothing)
+    found = evaluate(replace(context, ground_truth=invented))
+    assert found['precision_0.1m', ''].value == pytest.approx(1 - table.mean(), abs=1e-3)
+    assert found['hallucinated_volume_m3', ''].value == pytest.approx(0.2, rel=0.15)
+
+
+def test_a_map_without_points_is_not_applicable_and_an_empty_one_covers_nothing(
+    context: SuiteContext, perfect_map: SemanticMap, with_dense: Callable[..., SemanticMap]
+) -> None:
+    bare = evaluate(replace(context, semantic_map=replace(perfect_map, dense=None)))
+    assert not any(item.applicable for item in bare.values())
+    empty = np.zeros(0, np.int32)
+    nothing = with_dense(points=np.zeros((0, 3), np.float32), labels=empty, instances=empty)
+    found = evaluate(replace(context, semantic_map=nothing))
+    assert found['coverage', ''].value == 0.0
+    assert found['f_score_0.1m', ''].value == 0.0
+    assert not found['accuracy_m', ''].applicable
+    assert not found['chamfer_m', ''].applicable

@@ -1,0 +1,215 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from osmabench_ros.errors import ConfigError, MetricError
+from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
+from osmabench_ros.metrics.confusion import read_confusions
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.segmentation import score_scenes
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
+from osmabench_ros.suites.registry import make_suite, suite_names
+from osmabench_ros.suites.suite import SuiteContext
+
+
+def evaluate(context: SuiteContext, **options: object) -> dict[tuple[str, str, str], MetricRecord]:
+    records = OsmaSegmentationSuite(options=options).evaluate(context)
+    found = {(item.mode, item.metric, item.class_name): item for item in records}
+    assert len(found) == len(records)
+    return found
+
+
+def test_a_faultless_map_scores_one(context: SuiteContext) -> None:
+    found = evaluate(context)
+    for mode in ('compat', 'strict'):
+        assert found[mode, 'macc', ''].value == pytest.approx(1.0, abs=2e-3)
+    assert found['strict', 'iou', 'table'].value == pytest.approx(1.0, abs=5e-3)
+    for metric in ('missing', 'unlabelled', 'hallucinated'):
+        record = found['strict', metric, '']
+        assert record.value == 0.0
+        assert not record.higher_is_better
+
+
+def test_an_unmapped_table_costs_strict_its_class_and_compat_nothing_it_should(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap]
+) -> None:
+    dense = context.semantic_map.dense
+    assert dense is not None
+    assert dense.labels is not None
+    table = dense.labels == context.ground_truth.label_set.id_of('table')
+    broken = replace(context, semantic_map=with_dense(valid=~table))
+    found = evaluate(broken)
+    assert found['strict', 'class_accuracy', 'table'].value == 0.0
+    assert found['strict', 'macc', ''].value == pytest.approx(2 / 3, abs=2e-3)
+    n = found['strict', 'macc', ''].n
+    assert found['strict', 'missing', ''].value == pytest.approx(table.sum() / n, abs=1e-2)
+    assert found['compat', 'macc', ''].value == pytest.approx(2 / 3, abs=2e-3)
+    assert found['compat', 'iou', 'floor'].value < found['strict', 'iou', 'floor'].value
+
+
+def test_invented_surface_costs_strict_and_not_compat(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap]
+) -> None:
+    dense = context.semantic_map.dense
+    assert dense is not None
+    assert dense.labels is not None
+    assert dense.instances is not None
+    ghost = dense.points + np.array([0, 0, 20], np.float32)
+    dirty = with_dense(
+        points=np.concatenate([dense.points, ghost]),
+        labels=np.tile(dense.labels, 2),
+        instances=np.tile(dense.instances, 2),
+    )
+    found = evaluate(replace(context, semantic_map=dirty))
+    assert found['compat', 'miou', ''].value == pytest.approx(1.0, abs=5e-3)
+    assert found['strict', 'miou', ''].value == pytest.approx(0.5, abs=0.05)
+    assert found['strict', 'hallucinated', ''].value == 0.5
+
+
+def test_confusions_are_kept_as_published_ones(context: SuiteContext, tmp_path: Path) -> None:
+    found = evaluate(replace(context, output_directory=tmp_path))
+    for mode in ('compat', 'strict'):
+        matrices = read_confusions(tmp_path / f'confusion_{mode}.npz')
+        row = score_scenes(matrices, ignored=())[0]
+        assert row.scene == 'room'
+        assert row.macc == pytest.approx(found[mode, 'macc', ''].value)
+
+
+def test_maps_without_labels_or_points_are_not_applicable_not_zero(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    for bare in (
+        replace(perfect_map, dense=None),
+        replace(perfect_map, dense=replace(perfect_map.dense, labels=None), graph=SceneGraph()),
+    ):
+        found = evaluate(replace(context, semantic_map=bare))
+        assert found
+        assert all(not item.applicable and item.value is None for item in found.values())
+
+
+def test_an_empty_map_misses_everything(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap]
+) -> None:
+    empty = np.zeros(0, np.int32)
+    nothing = with_dense(points=np.zeros((0, 3), np.float32), labels=empty, instances=empty)
+    found = evaluate(replace(context, semantic_map=nothing))
+    assert found['strict', 'macc', ''].value == 0.0
+    assert found['strict', 'missing', ''].value == 1.0
+    assert found['compat', 'macc', ''].value == 0.0
+    assert not found['strict', 'hallucinated', ''].applicable
+
+
+def test_another_label_set_is_translated_by_name(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    other = LabelSet.from_names('wide', ['aquarium', 'Chair', 'FLOOR', 'zebra'], first_id=50)
+    dense = perfect_map.dense
+    assert dense is not None
+    own = context.ground_truth.label_set
+    table = {own.id_of('chair'): 51, own.id_of('floor'): 52, own.id_of('table'): 53}
+    labels = np.array([table[int(item)] for item in dense.labels], np.int32)
+    moved = replace(perfect_map, label_set=other, dense=replace(dense, labels=labels))
+    found = evaluate(replace(context, semantic_map=moved))
+    assert found['strict', 'class_accuracy', 'floor'].value == pytest.approx(1, abs=2e-3)
+    assert found['strict', 'class_accuracy', 'table'].value == 0.0
+
+
+def test_points_without_labels_take_those_of_their_nodes_and_ranks_give_top_k(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    wrong_first = (ScoredLabel('lamp'), ScoredLabel('table'))
+    nodes = (
+        SceneNode(1, labels=(ScoredLabel('floor'),)),
+        SceneNode(2, labels=wrong_first),
+        SceneNode(3, labels=(ScoredLabel('chair'),)),
+    )
+    bare = replace(
+        perfect_map,
+        graph=SceneGraph(nodes),
+        label_set=None,
+        dense=replace(perfect_map.dense, labels=None),
+    )
+    found = evaluate(replace(context, semantic_map=bare), top_k=(1, 2))
+    assert found['strict', 'class_accuracy', 'table'].value == 0.0
+    assert found['strict', 'top1_accuracy', ''].value == pytest.approx(
+        found['strict', 'accuracy', ''].value
+    )
+    assert found['strict', 'top2_accuracy', ''].value == pytest.approx(1.0, abs=2e-3)
+
+
+def test_a_labeller_names_feature_maps_from_the_vocabulary_of_the_mode(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    asked = []
+
+    def labeller(semantic_map: SemanticMap, names: list[str]) -> np.ndarray:
+        asked.append(list(names))
+        assert semantic_map.dense is not None
+        return np.full(len(semantic_map.dense.points), names.index('floor'))
+
+    features = FeatureSpace('clip', np.zeros((1, 4), np.float32), 'ViT-B-32')
+    bare = replace(
+        perfect_map,
+        graph=SceneGraph(),
+        dense=replace(perfect_map.dense, labels=None),
+        feature_spaces={'clip': features},
+    )
+    found = evaluate(replace(context, semantic_map=bare, labeller=labeller), vocabulary='global')
+    assert asked == [['chair', 'floor', 'table'], ['chair', 'floor', 'lamp', 'table']]
+    assert found['strict', 'macc', ''].value == pytest.approx(1 / 3, abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ('parts', 'message'),
+    [
+        ({'labels': np.zeros(3, np.int32)}, r'labels have shape \(3,\)'),
+        ({'points': np.full((7200 + 900, 3), np.nan, np.float32)}, 'shape'),
+        ({'valid': np.zeros(2, bool)}, r'valid have shape \(2,\)'),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(
+    context: SuiteContext,
+    with_dense: Callable[..., SemanticMap],
+    parts: dict[str, object],
+    message: str,
+) -> None:
+    with pytest.raises(MetricError, match=message):
+        evaluate(replace(context, semantic_map=with_dense(**parts)))
+
+
+def test_labels_unknown_to_the_label_set_and_nan_points_are_refused(
+    context: SuiteContext, perfect_map: SemanticMap, with_dense: Callable[..., SemanticMap]
+) -> None:
+    dense = perfect_map.dense
+    assert dense is not None
+    labels = np.full(len(dense.points), 4711, np.int32)
+    with pytest.raises(MetricError, match='4711'):
+        evaluate(replace(context, semantic_map=with_dense(labels=labels)))
+    with pytest.raises(MetricError, match='no label set'):
+        evaluate(replace(context, semantic_map=replace(perfect_map, label_set=None)))
+    points = dense.points.copy()
+    points[5, 1] = np.nan
+    with pytest.raises(MetricError, match=r'map: 1 of \d+ points have NaN'):
+        evaluate(replace(context, semantic_map=with_dense(points=points)))
+    unlabelled = with_dense(labels=np.full(len(dense.points), UNLABELLED, np.int32))
+    found = evaluate(replace(context, semantic_map=unlabelled))
+    assert found['strict', 'unlabelled', ''].value == 1.0
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ConfigError, match='Did you mean "gate_m"'):
+        OsmaSegmentationSuite(options={'gate': 1})
+    with pytest.raises(ConfigError, match='"gate_m": Input should be greater than 0'):
+        OsmaSegmentationSuite(options={'gate_m': -1})
+
+
+def test_suites_are_found_by_name() -> None:
+    assert {'osma_segmentation', 'map_geometry'} <= set(suite_names())
+    assert make_suite('osma_segmentation', {'gate_m': 0.2}).name == 'osma_segmentation'
+    with pytest.raises(ConfigError, match='Did you mean "map_geometry"'):
+        make_suite('map_geometri')
