@@ -76,7 +76,9 @@ def unpack_map(packed: bytes, *, max_bytes: int = MAX_BYTES) -> SemanticMap:
                 _check(archive.infolist(), len(packed), max_bytes)
                 for info in archive.infolist():
                     _extract(archive, info, Path(folder))
-        except (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError) as error:
+        except MapError:
+            raise
+        except Exception as error:  # zipfile has many ways to dislike hostile bytes
             raise MapError(f'the packed map is no readable zip archive: {error}') from error
         return read_map(Path(folder))
 

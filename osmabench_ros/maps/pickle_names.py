@@ -1,0 +1,197 @@
+"""The names a pickle may refer to, each with an inert constructor of this package's own."""
+
+from __future__ import annotations
+
+import math
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MapError, UnsafePickleError
+from osmabench_ros.maps.pickle_machine import Constructor, Lookup, Name, Pending
+
+DropArray = Callable[[np.dtype[Any], tuple[int, ...]], bool]
+"""Says for element type and shape whether an array is not needed; it then becomes None."""
+
+_DTYPE = re.compile(r'[<>=|]?([biuf][1248]|f16|c8|c16|\?|[SU]\d{1,6})|O8?|object')
+_STUB_MODULES = ('omegaconf', 'pathlib', 'typing')
+_STUB_NAMES = {
+    'pathlib': {'PosixPath', 'PurePosixPath', 'WindowsPath', 'PureWindowsPath'},
+    'typing': {'Any'},
+}
+_DUALMAP = {'LocalObject', 'GlobalObject', 'BaseObject', 'LocalObjStatus'}
+_MODULE_NAMES = {'__builtin__': 'builtins', 'numpy.core.multiarray': 'numpy._core.multiarray'}
+
+
+@dataclass(eq=False)
+class Inert(Pending):
+    """An object of a foreign class: its name, arguments and state, and nothing that acts.
+
+    Parameters
+    ----------
+    name : Name
+        The class.
+    arguments : tuple
+        What its constructor was to get.
+    state : object
+        What was to become its attributes; None if there was none.
+    """
+
+    name: Name
+    arguments: tuple[Any, ...]
+    state: Any = field(default=None)
+
+    def built(self, state: Any) -> Any:
+        """Keep the state."""
+        self.state = state
+        return self
+
+
+class _PendingDtype(Pending):
+    """The element type of an array, made of NumPy's short code for it."""
+
+    def __init__(self, arguments: tuple[Any, ...]) -> None:
+        code = arguments[0] if arguments else None
+        if not isinstance(code, str) or not _DTYPE.fullmatch(code):
+            raise UnsafePickleError(f'holds an array of type {code!r}; only numbers are loaded')
+        self.value: np.dtype[Any] = np.dtype('O' if code[0] in 'oO' else code)
+
+    def built(self, state: Any) -> Any:
+        """Take the byte order, refuse fields and everything else a number does not have."""
+        order, subtype, names, fields = state[1:5]
+        if subtype is not None or names is not None or fields is not None:
+            raise UnsafePickleError('holds a structured array; only numbers are loaded')
+        if order in ('<', '>'):
+            self.value = self.value.newbyteorder(order)
+        return self
+
+
+def _dtype_of(value: Any) -> np.dtype[Any]:
+    if not isinstance(value, _PendingDtype):
+        raise UnsafePickleError('holds an array whose type is none')
+    return value.value
+
+
+class _PendingArray(Pending):
+    """An array whose shape and bytes are still to come."""
+
+    def __init__(self, drop: DropArray | None) -> None:
+        self._drop = drop
+
+    def built(self, state: Any) -> NDArray[Any] | None:
+        """Return the array, or None if it is not needed."""
+        shape, dtype, fortran, data = state[-4:]
+        dtype = _dtype_of(dtype)
+        shape = tuple(int(size) for size in shape)
+        if self._drop is not None and self._drop(dtype, shape):
+            return None
+        return array_of(data, dtype, shape, bool(fortran))
+
+
+def array_of(
+    data: Any, dtype: np.dtype[Any], shape: tuple[int, ...], fortran: bool
+) -> NDArray[Any]:
+    """Return an array of raw bytes, or of a list for arrays of objects, checked for size."""
+    order: Any = 'F' if fortran else 'C'
+    if dtype.hasobject:
+        if not isinstance(data, list) or len(data) != math.prod(shape):
+            raise UnsafePickleError('holds an array of objects that is not given as a list')
+        objects = np.empty(len(data), object)
+        for i, item in enumerate(data):
+            objects[i] = item
+        return objects.reshape(shape, order=order)
+    if isinstance(data, str):  # pickles of Python 2
+        data = data.encode('latin-1')
+    if not isinstance(data, bytes | bytearray):
+        raise MapError('is malformed: the data of an array are no bytes')
+    if min(shape, default=0) < 0 or len(data) != math.prod(shape) * dtype.itemsize:
+        raise MapError(f'is malformed: {len(data)} bytes for an array of shape {shape}')
+    array = np.frombuffer(data, dtype).reshape(shape, order=order)
+    return np.array(array, dtype.newbyteorder('='))
+
+
+def _scalar(arguments: tuple[Any, ...]) -> Any:
+    dtype, data = arguments
+    return array_of(data, _dtype_of(dtype), (), False).item()
+
+
+class _PendingUuid(Pending):
+    def built(self, state: Any) -> uuid.UUID:
+        return uuid.UUID(int=int(state['int']))
+
+
+def _encoded(arguments: tuple[Any, ...]) -> bytes:
+    """Return bytes as protocol 2 writes them: a text and the code it was made with."""
+    text, code = arguments
+    if code not in ('latin1', 'latin-1') or not isinstance(text, str):
+        raise UnsafePickleError(f'encodes with {code!r}; only latin1 is allowed')
+    return text.encode('latin-1')
+
+
+def _container(kind: type, arguments: tuple[Any, ...]) -> Any:
+    if len(arguments) > 1 or (arguments and not isinstance(arguments[0], list | tuple | dict)):
+        raise UnsafePickleError(f'makes a {kind.__name__} of {len(arguments)} arguments')
+    return kind(*arguments)
+
+
+def _default_dict(arguments: tuple[Any, ...]) -> dict[Any, Any]:
+    """Return a plain dict: a default factory is never kept."""
+    return _container(dict, arguments[1:])  # type: ignore[no-any-return]
+
+
+def _integer(arguments: tuple[Any, ...]) -> int:
+    if len(arguments) > 1 or not all(isinstance(item, int | float) for item in arguments):
+        raise UnsafePickleError('makes an int of something that is no number')
+    return int(*arguments)
+
+
+def _empty_bytes(arguments: tuple[Any, ...]) -> bytes:
+    if arguments:
+        raise UnsafePickleError('makes bytes of something')
+    return b''
+
+
+def names_of_numpy(drop: DropArray | None = None) -> Lookup:
+    """Return the table for NumPy arrays, containers, and stubs of known foreign classes.
+
+    Parameters
+    ----------
+    drop : callable, optional
+        Arrays to leave out while reading, e.g. the image masks of ConceptGraphs.
+    """
+    table: dict[Name, Constructor] = {
+        Name('numpy._core.multiarray', '_reconstruct'): lambda _: _PendingArray(drop),
+        Name('numpy._core.multiarray', 'scalar'): _scalar,
+        Name('numpy', 'ndarray'): lambda _: _PendingArray(drop),
+        Name('numpy', 'dtype'): _PendingDtype,
+        Name('collections', 'OrderedDict'): lambda arguments: _container(dict, arguments),
+        Name('collections', 'defaultdict'): _default_dict,
+        Name('uuid', 'UUID'): lambda _: _PendingUuid(),
+        Name('builtins', 'dict'): lambda arguments: _container(dict, arguments),
+        Name('builtins', 'list'): lambda arguments: _container(list, arguments),
+        Name('builtins', 'int'): _integer,
+        Name('builtins', 'bytes'): _empty_bytes,
+        Name('_codecs', 'encode'): _encoded,
+    }
+
+    def lookup(name: Name) -> Constructor | None:
+        plain = Name(_MODULE_NAMES.get(name.module, name.module), name.name)
+        found = table.get(plain)
+        if found is not None or not _is_stub(name):
+            return found
+        return lambda arguments: Inert(name, arguments)
+
+    return lookup
+
+
+def _is_stub(name: Name) -> bool:
+    root = name.module.split('.')[0]
+    if root in _STUB_MODULES:
+        allowed = _STUB_NAMES.get(root)
+        return allowed is None or (name.module.startswith(root) and name.name in allowed)
+    return name.module in ('utils.object', 'dualmap.object') and name.name in _DUALMAP
