@@ -1,0 +1,198 @@
+"""The path of the robot: turns in place and straight drives, shared by all conditions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import SimulationError
+from osmabench_ros.simulation.navigation import NavigationMap
+
+FORMAT = 'osmabench.path/1'
+SMALLEST_TURN_RAD = 1e-6
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Constant speeds of the robot; the paper's by default (arXiv 2503.10331, section IV).
+
+    Parameters
+    ----------
+    linear_m_s : float
+        While driving.
+    angular_rad_s : float
+        While turning in place.
+    """
+
+    linear_m_s: float = 0.75
+    angular_rad_s: float = 0.8
+
+    def faster(self, factor: float) -> Motion:
+        """Return both speeds times a factor."""
+        return Motion(self.linear_m_s * factor, self.angular_rad_s * factor)
+
+
+@dataclass(frozen=True, eq=False)
+class RobotPath:
+    """States between which the robot either drives straight or turns in place.
+
+    Parameters
+    ----------
+    states : ndarray of float64, shape (K, 3)
+        x and y in metres and heading in radians, unwrapped, of base_link in the world.
+    segments : ndarray of int64, shape (K - 1,)
+        0-based goal segment of the leg after each state.
+    floor_height_m : float
+        World z of base_link.
+
+    Raises
+    ------
+    SimulationError
+        If a number is not finite or the shapes do not fit.
+    """
+
+    states: NDArray[np.float64]
+    segments: NDArray[np.int64]
+    floor_height_m: float
+
+    def __post_init__(self) -> None:
+        if self.states.ndim != 2 or self.states.shape[1] != 3 or len(self.states) < 1:
+            raise SimulationError(f'a path needs states of shape (K, 3), not {self.states.shape}')
+        if self.segments.shape != (len(self.states) - 1,):
+            raise SimulationError(
+                f'a path of {len(self.states)} states needs {len(self.states) - 1} segment '
+                f'numbers, not {len(self.segments)}'
+            )
+        if not np.isfinite(self.states).all() or not np.isfinite(self.floor_height_m):
+            raise SimulationError('a path must be finite; it holds NaN or infinity')
+
+    @property
+    def length_m(self) -> float:
+        """Distance driven."""
+        return float(np.linalg.norm(np.diff(self.states[:, :2], axis=0), axis=1).sum())
+
+    def times_s(self, motion: Motion) -> NDArray[np.float64]:
+        """Return when each state is reached, shape (K,), starting at 0."""
+        steps = np.diff(self.states, axis=0)
+        driving = np.linalg.norm(steps[:, :2], axis=1) / motion.linear_m_s
+        turning = np.abs(steps[:, 2]) / motion.angular_rad_s
+        return np.concatenate([[0.0], np.cumsum(driving + turning)])
+
+    def states_at(
+        self, times_s: NDArray[np.float64], motion: Motion
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return states (T, 3) and legs (T,) at times since the start."""
+        reached = self.times_s(motion)
+        states = np.stack([np.interp(times_s, reached, column) for column in self.states.T], 1)
+        legs = np.clip(np.searchsorted(reached, times_s, side='right') - 1, 0, None)
+        return states, np.minimum(legs, max(len(self.states) - 2, 0))
+
+    def until(self, duration_s: float, motion: Motion) -> RobotPath:
+        """Return the part of the path that is done within a time."""
+        reached = self.times_s(motion)
+        if reached[-1] <= duration_s:
+            return self
+        kept = int(np.searchsorted(reached, duration_s, side='right'))
+        end, _ = self.states_at(np.array([duration_s]), motion)
+        states = np.concatenate([self.states[:kept], end])
+        return RobotPath(states, self.segments[: len(states) - 1], self.floor_height_m)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form."""
+        return {
+            'format': FORMAT,
+            'states': self.states.tolist(),
+            'segments': self.segments.tolist(),
+            'floor_height_m': self.floor_height_m,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], source: str = 'path') -> RobotPath:
+        """Rebuild from `to_json`; `source` is named in errors."""
+        try:
+            if data['format'] != FORMAT:
+                raise SimulationError(f'{source}: format is {data["format"]}, expected {FORMAT}')
+            return cls(
+                np.array(data['states'], np.float64).reshape(-1, 3),
+                np.array(data['segments'], np.int64),
+                float(data['floor_height_m']),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise SimulationError(f'{source}: malformed path: {error!r}') from error
+
+    @classmethod
+    def read(cls, path: Path) -> RobotPath:
+        """Read a JSON file."""
+        try:
+            data = json.loads(path.read_text(encoding='utf-8'))
+        except (OSError, ValueError) as error:
+            raise SimulationError(f'cannot read path {path}: {error}') from error
+        return cls.from_json(data, str(path))
+
+
+def plan_path(
+    navigation: NavigationMap,
+    *,
+    goals: int,
+    seed: int,
+    goal_points: Sequence[Sequence[float]] = (),
+) -> RobotPath:
+    """Plan a path through random reachable goals, or through given ones.
+
+    Parameters
+    ----------
+    navigation : NavigationMap
+        Where the robot may be.
+    goals : int
+        How many goals follow the start.
+    seed : int
+        Seed of the draw.
+    goal_points : sequence of (x, y), optional
+        Start and goals instead of random ones, metres.
+
+    Raises
+    ------
+    SimulationError
+        If a given point cannot be reached; names it.
+    """
+    rng = np.random.default_rng([seed, goals])
+    points = np.asarray(goal_points, np.float64).reshape(-1, 2)
+    if not len(points):
+        points = navigation.random_points(goals + 1, rng)
+    if len(points) < 2:
+        raise SimulationError('a path needs a start and a goal: two points or more')
+    lines = [
+        navigation.shortest_path(start, goal)
+        for start, goal in zip(points[:-1], points[1:], strict=True)
+    ]
+    return _with_turns(lines, navigation.floor_height_m)
+
+
+def _with_turns(lines: Sequence[NDArray[np.float64]], floor_height_m: float) -> RobotPath:
+    states: list[tuple[float, float, float]] = []
+    segments: list[int] = []
+    for number, line in enumerate(lines):
+        for (x, y), (next_x, next_y) in zip(line[:-1], line[1:], strict=True):
+            if np.hypot(next_x - x, next_y - y) < 1e-9:
+                continue
+            heading = float(np.arctan2(next_y - y, next_x - x))
+            if states:
+                turn = (heading - states[-1][2] + np.pi) % (2 * np.pi) - np.pi
+                heading = states[-1][2] + turn
+                if abs(turn) > SMALLEST_TURN_RAD:
+                    states.append((x, y, heading))
+                    segments.append(number)
+            else:
+                states.append((x, y, heading))
+            states.append((next_x, next_y, states[-1][2]))
+            segments.append(number)
+    if not states:
+        x, y = lines[0][0]
+        states.append((x, y, 0.0))
+    return RobotPath(np.array(states), np.array(segments, np.int64), floor_height_m)

@@ -1,0 +1,123 @@
+"""Camera poses along a path at a frame rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.simulation.robot_path import Motion, RobotPath
+
+
+@dataclass(frozen=True)
+class CameraMount:
+    """Where the camera sits on the robot.
+
+    Parameters
+    ----------
+    height_m : float
+        Above base_link, which is on the floor.
+    pitch_rad : float
+        Positive looks down.
+    """
+
+    height_m: float = 1.5
+    pitch_rad: float = 0.0
+
+    @property
+    def base_to_camera(self) -> Pose:
+        """Optical frame in base_link."""
+        rotation = Rotation.from_euler('y', self.pitch_rad).as_matrix()
+        return Pose(rotation, np.array([0.0, 0.0, self.height_m])) @ optical_pose_in_link()
+
+
+@dataclass(frozen=True, eq=False)
+class TrajectoryFrame:
+    """One instant of a trajectory.
+
+    Parameters
+    ----------
+    time_s : float
+        Since the start.
+    base_pose, camera_pose : Pose
+        base_link and the optical frame in the world.
+    segment : int
+        0-based goal segment.
+    segment_progress : float
+        Share of the segment's time that is over, 0 to 1.
+    """
+
+    time_s: float
+    base_pose: Pose
+    camera_pose: Pose
+    segment: int
+    segment_progress: float
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Frames at a constant rate.
+
+    Parameters
+    ----------
+    frames : tuple of TrajectoryFrame
+        In order of time.
+    frame_rate_hz : float
+        Frames per second.
+    mount : CameraMount
+        Camera on the robot.
+    """
+
+    frames: tuple[TrajectoryFrame, ...]
+    frame_rate_hz: float
+    mount: CameraMount
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    @property
+    def camera_poses(self) -> tuple[Pose, ...]:
+        """Optical frames in the world."""
+        return tuple(frame.camera_pose for frame in self.frames)
+
+
+def sample_trajectory(
+    path: RobotPath, motion: Motion, frame_rate_hz: float, mount: CameraMount
+) -> Trajectory:
+    """Sample a path at a frame rate, so that frame spacing follows from speed and rate.
+
+    Parameters
+    ----------
+    path : RobotPath
+        Where the robot goes.
+    motion : Motion
+        How fast.
+    frame_rate_hz : float
+        Frames per second.
+    mount : CameraMount
+        Camera on the robot.
+    """
+    reached = path.times_s(motion)
+    count = int(np.floor(reached[-1] * frame_rate_hz + 1e-9)) + 1
+    times = np.arange(count) / frame_rate_hz
+    states, legs = path.states_at(times, motion)
+    frames = []
+    for time_s, (x, y, yaw), leg in zip(times, states, legs, strict=True):
+        segment = int(path.segments[leg]) if len(path.segments) else 0
+        own = np.flatnonzero(path.segments == segment)
+        start, end = (reached[own[0]], reached[own[-1] + 1]) if len(own) else (0.0, 0.0)
+        progress = (time_s - start) / (end - start) if end > start else 0.0
+        base = Pose.from_yaw(yaw, (x, y, path.floor_height_m))
+        frames.append(
+            TrajectoryFrame(
+                float(time_s),
+                base,
+                base @ mount.base_to_camera,
+                segment,
+                float(np.clip(progress, 0.0, 1.0)),
+            )
+        )
+    return Trajectory(tuple(frames), frame_rate_hz, mount)
