@@ -7,7 +7,7 @@ from osmabench_ros.scenes.apartment.generate import generate_apartment
 from osmabench_ros.scenes.scene import Scene
 
 
-def load_scene(reference: str, *, scene: str = '', seed: int = 0) -> Scene:
+def load_scene(reference: str, *, scene: str = "", seed: int = 0) -> Scene:
     """Load a scene.
 
     Parameters

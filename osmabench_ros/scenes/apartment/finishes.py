@@ -39,8 +39,8 @@ COLORS: dict[str, RGB] = {
 }
 """sRGB of the colour names that attributes use."""
 
-JITTER = 0.035
-"""Standard deviation of the deviation of an instance's sRGB from its named colour."""
+SHADE_SIGMA, HUE_SIGMA = 0.05, 0.012
+"""Standard deviations of an instance's sRGB from its named colour: in common, a channel."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,8 @@ class Style:
     ) -> Finish:
         """Return a finish in one of the colours, each instance a little different."""
         color = self.pick(colors)
-        shade = np.clip(np.array(COLORS[color]) + self.rng.normal(0.0, JITTER, 3), 0.02, 0.98)
+        deviation = self.rng.normal(0.0, SHADE_SIGMA) + self.rng.normal(0.0, HUE_SIGMA, 3)
+        shade = np.clip(np.array(COLORS[color]) + deviation, 0.02, 0.98)
         rgb = (round(float(shade[0]), 3), round(float(shade[1]), 3), round(float(shade[2]), 3))
         return Finish(rgb, color, material, pattern, tile_m)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.apartment.body import Piece, Support
 from osmabench_ros.scenes.apartment.finishes import Style
@@ -49,6 +49,24 @@ class Placed:
     carrier: Placed | None = None
 
 
+@dataclass(frozen=True)
+class _Spot:
+    """A place on a support and the half extents of what stands there."""
+
+    x: float
+    y: float
+    z: float
+    yaw_rad: float
+    half_x: float
+    half_y: float
+
+    def is_close(self, other: _Spot) -> bool:
+        """Tell whether the footprints are nearer than `SPACING_M`."""
+        gap_x = abs(self.x - other.x) - self.half_x - other.half_x
+        gap_y = abs(self.y - other.y) - self.half_y - other.half_y
+        return max(gap_x, gap_y) < SPACING_M
+
+
 class Furnisher:
     """Furnishes one room.
 
@@ -64,7 +82,7 @@ class Furnisher:
         self.space = space
         self.style = style
         self.placed: list[Placed] = []
-        self._used: dict[tuple[int, int], list[AxisAlignedBox]] = {}
+        self._used: dict[tuple[int, int], list[_Spot]] = {}
 
     def _keep(
         self,
@@ -80,10 +98,10 @@ class Furnisher:
         return item
 
     def wall(
-        self, piece: Piece, front_m: float = 0.55, corner: bool = False, gap_m: float = 0.012
+        self, piece: Piece, front_m: float = 0.55, corner: bool = False, reserve: bool = True
     ) -> Placed | None:
         """Stand a piece with its back at a wall, if there is room."""
-        pose = self.space.against_wall(piece, front_m, gap_m, corner)
+        pose = self.space.against_wall(piece, front_m, corner, reserve)
         return self._keep(piece, pose)
 
     def must(self, placed: Placed | None) -> Placed:
@@ -168,13 +186,11 @@ class Furnisher:
             return None
         used = self._used.setdefault((id(carrier), place), [])
         for _ in range(TRIES):
-            pose = self._spot(piece, support, facing)
-            if pose is None:
-                continue
-            box = footprint_box(piece, pose)
-            if not any(_close(box, other) for other in used):
-                used.append(box)
-                return self._keep(piece, carrier.pose @ pose, support.relation, carrier)
+            spot = self._spot(piece, support, facing)
+            if spot is not None and not any(spot.is_close(other) for other in used):
+                used.append(spot)
+                pose = carrier.pose @ Pose.from_yaw(spot.yaw_rad, (spot.x, spot.y, spot.z))
+                return self._keep(piece, pose, support.relation, carrier)
         return None
 
     def centered(self, carrier: Placed | None, piece: Piece, place: int = 0) -> Placed | None:
@@ -182,9 +198,10 @@ class Furnisher:
         if carrier is None:
             return None
         support = carrier.piece.supports[place]
-        pose = Pose.from_yaw(0.0, support.center)
-        self._used.setdefault((id(carrier), place), []).append(footprint_box(piece, pose))
-        return self._keep(piece, carrier.pose @ pose, support.relation, carrier)
+        spot = _Spot(*support.center, 0.0, piece.size[0] / 2, piece.size[1] / 2)
+        self._used.setdefault((id(carrier), place), []).append(spot)
+        pose = carrier.pose @ Pose.from_yaw(0.0, support.center)
+        return self._keep(piece, pose, support.relation, carrier)
 
     def put_each(
         self,
@@ -201,18 +218,21 @@ class Furnisher:
                 kept.append(item)
         return kept
 
-    def _spot(self, piece: Piece, support: Support, facing: bool) -> Pose | None:
-        rng = self.style.rng
+    def _spot(self, piece: Piece, support: Support, facing: bool) -> _Spot | None:
+        """Draw a place on a support, None if the piece is too large for it that way round."""
+        rng, (width, depth, _) = self.style.rng, piece.size
         yaw = float(rng.normal(0.0, 0.12) if facing else rng.uniform(-np.pi, np.pi))
-        if not facing and max(piece.size[:2]) > 0.6 * min(support.size):
+        if not facing and max(width, depth) > 0.6 * min(support.size):
             yaw = 0.0
-        half = footprint_box(piece, Pose.from_yaw(yaw)).size[:2] / 2
-        room = np.array(support.size) / 2 - half
-        if (room < -1e-9).any():
+        cos, sin = abs(math.cos(yaw)), abs(math.sin(yaw))
+        half_x, half_y = (cos * width + sin * depth) / 2, (sin * width + cos * depth) / 2
+        room_x, room_y = support.size[0] / 2 - half_x, support.size[1] / 2 - half_y
+        if room_x < 0 or room_y < 0:
             return None
-        x, y = rng.uniform(-room, np.maximum(room, -room + 1e-9))
-        cx, cy, cz = support.center
-        return Pose.from_yaw(yaw, (cx + float(x), cy + float(y), cz))
+        x, y, z = support.center
+        x += float(rng.uniform(-room_x, room_x))
+        y += float(rng.uniform(-room_y, room_y))
+        return _Spot(x, y, z, yaw, half_x, half_y)
 
     def hang_curtains(self, build: Callable[[float, float], Piece]) -> None:
         """Hang a panel on either side of every window; `build` takes width and height."""
@@ -225,8 +245,3 @@ class Furnisher:
                     panel = build(0.3, opening.head_m + 0.14 - bottom)
                     pose = wall_pose(side, edge + sign * 0.13, panel, 0.002, bottom)
                     self.hang_at(panel, pose)
-
-
-def _close(a: AxisAlignedBox, b: AxisAlignedBox) -> bool:
-    gap = np.maximum(a.minimum - b.maximum, b.minimum - a.maximum)[:2]
-    return bool(gap.max() < SPACING_M)

@@ -136,5 +136,5 @@ def _scene_object(item: Placed, instance_id: int, number: int) -> SceneObject:
 
 
 def _room(plan: RoomPlan, height_m: float) -> Room:
-    box = AxisAlignedBox([*plan.inner_low, 0.0], [*plan.inner_high, height_m])
+    box = AxisAlignedBox(np.array([*plan.inner_low, 0.0]), np.array([*plan.inner_high, height_m]))
     return Room(plan.id, plan.label, plan.label, box)

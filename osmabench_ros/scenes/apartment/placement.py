@@ -111,7 +111,7 @@ class RoomSpace:
         return bool((regions == at_doors.pop()).sum() >= CONNECTED_SHARE * free.sum())
 
     def against_wall(
-        self, piece: Piece, front_m: float = 0.55, gap_m: float = GAP_M, corner: bool = False
+        self, piece: Piece, front_m: float = 0.55, corner: bool = False, reserve: bool = True
     ) -> Pose | None:
         """Find a pose with the back at a wall, `front_m` of free floor before it.
 
@@ -120,15 +120,19 @@ class RoomSpace:
         piece : Piece
             Its back is at +y.
         front_m : float
-            Depth of the zone before it that must stay free.
-        gap_m : float
-            Distance from the wall.
+            Depth of the zone before it that must be free.
         corner : bool
             Try the ends of the walls first.
+        reserve : bool
+            Whether that zone stays free; a coffee table may come to stand before a sofa.
         """
         for side, u in self._wall_positions(piece.size[0], corner):
-            pose = wall_pose(side, u, piece, gap_m)
-            if self._wall_is_free(side, u, piece, 0.0) and self._accept(piece, pose, front_m):
+            pose = wall_pose(side, u, piece, GAP_M)
+            if not self._wall_is_free(side, u, piece, 0.0):
+                continue
+            box, clear = footprint_box(piece, pose), front_zone(piece, pose, front_m)
+            if self.is_free(box, clear) and self.stays_walkable(box):
+                self.take(box, clear if reserve else None)
                 return pose
         return None
 
@@ -146,7 +150,8 @@ class RoomSpace:
                 continue
             pose = Pose.from_yaw(yaw, (*self._rng.uniform(low, high), 0.0))
             box = footprint_box(piece, pose)
-            around = AxisAlignedBox(box.minimum - [*margin, 0], box.maximum + [*margin, 0])
+            spread = np.array([*margin, 0.0])
+            around = AxisAlignedBox(box.minimum - spread, box.maximum + spread)
             if self.is_free(box, around) and self.stays_walkable(box):
                 self.take(box)
                 return pose
@@ -213,13 +218,6 @@ class RoomSpace:
             np.max([box.maximum for box in boxes], axis=0),
         )
         return self.stays_walkable(around)
-
-    def _accept(self, piece: Piece, pose: Pose, front_m: float) -> bool:
-        box, clear = footprint_box(piece, pose), front_zone(piece, pose, front_m)
-        if not (self.is_free(box, clear) and self.stays_walkable(box)):
-            return False
-        self.take(box, clear)
-        return True
 
     def _wall_positions(self, width_m: float, corner: bool) -> list[tuple[Side, float]]:
         fitting = [side for side in self.plan.sides if side.length_m >= width_m + 2 * GAP_M]

@@ -33,7 +33,7 @@ def _basics(furnisher: Furnisher, curtains: bool = True) -> None:
     furnisher.ceiling(deco.ceiling_lamp(style), x, y)
     if curtains:
         cloth = style.fabric('beige', 'red', 'blue', 'green', 'gray', 'white')
-        furnisher.hang_curtains(lambda width, height: deco.curtain(style, width, height, cloth))
+        furnisher.hang_curtains(lambda width, height: deco.curtain(width, height, cloth))
 
 
 def _fill_shelf(furnisher: Furnisher, shelf: Placed | None, levels: int) -> None:
@@ -128,9 +128,9 @@ def living_room(furnisher: Furnisher) -> None:
     furnisher.hang(tech.television(style), 0.95, stand)
     furnisher.put_each(stand, (tech.speaker, deco.small_plant))
     furnisher.put_each(stand, (storage.carton, ware.book, ware.book), (1, 2))
-    sofa = furnisher.must(furnisher.wall(seating.sofa(style), 1.5))
+    sofa = furnisher.must(furnisher.wall(seating.sofa(style), 1.5, reserve=False))
     furnisher.put_each(sofa, (seating.cushion, seating.cushion))
-    rug = deco.rug(style, style.uniform(1.5, 1.9), style.uniform(1.0, 1.2))
+    rug = deco.rug(style, sofa.piece.size[0] - 0.1, style.uniform(1.0, 1.2))
     rug_placed = furnisher.before(sofa, rug, 0.12, 0.0)
     low = tables.coffee_table(style)
     if rug_placed is not None:
@@ -161,8 +161,8 @@ def bedroom(furnisher: Furnisher) -> None:
     style = furnisher.style
     _basics(furnisher)
     bed = furnisher.must(furnisher.wall(seating.bed(style), 0.6))
-    furnisher.put_each(bed, (seating.pillow, seating.pillow))
-    furnisher.put(bed, seating.blanket(style), 1)
+    furnisher.put_each(bed, (seating.pillow, seating.pillow), (0, 1))
+    furnisher.put(bed, seating.blanket(style), 2)
     for side in (-1, 1):
         stand = furnisher.beside(bed, tables.nightstand(style), side)
         furnisher.put(stand, deco.table_lamp(style))
@@ -208,7 +208,7 @@ def study(furnisher: Furnisher) -> None:
     """Furnish a study: desk with computer, shelf, printer."""
     style = furnisher.style
     _basics(furnisher)
-    desk = furnisher.must(furnisher.wall(tables.desk(style), 0.9))
+    desk = furnisher.must(furnisher.wall(tables.desk(style), 0.9, reserve=False))
     furnisher.put_each(desk, (tech.monitor, tech.keyboard, tech.mouse, deco.table_lamp, ware.cup))
     furnisher.before(desk, seating.office_chair(style), 0.08, np.pi)
     shelf = furnisher.wall(storage.bookshelf(style))

@@ -43,7 +43,8 @@ class Solid:
 
 
 def _unit_box() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    corners, normals, faces = [], [], []
+    corners: list[NDArray[np.float64]] = []
+    normals, faces = [], []
     for axis in range(3):
         first, second = (axis + 1) % 3, (axis + 2) % 3
         for sign in (-1.0, 1.0):
@@ -86,30 +87,43 @@ def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Solid:
         Number of steps around the axis.
     """
     way = np.asarray(profile, float)
-    delta = np.diff(way, axis=0)
-    length = np.linalg.norm(delta, axis=1)
-    flat = np.column_stack([delta[:, 1], -delta[:, 0]]) / length[:, None]
-    distance = np.concatenate([[0.0], np.cumsum(length)])
+    ends = np.stack([way[:-1], way[1:]], axis=1)
+    length = np.linalg.norm(np.diff(way, axis=0), axis=1)
     angle = np.linspace(0, 2 * np.pi, segments + 1)
-    circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    width = 2 * np.pi * way[:, 0].max() / segments
-    vertices, normals, uv, faces = [], [], [], []
-    for i in range(len(flat)):
-        for end in (i, i + 1):
-            near = i - 1 if end == i else i + 1
-            normal = flat[i]
-            if 0 <= near < len(flat) and flat[i] @ flat[near] > SMOOTH_COS:
-                normal = (flat[i] + flat[near]) / np.linalg.norm(flat[i] + flat[near])
-            radius, z = way[end]
-            vertices.append(np.column_stack([circle * radius, np.full(segments + 1, z)]))
-            normals.append(np.column_stack([circle * normal[0], np.full(segments + 1, normal[1])]))
-            uv.append(
-                np.column_stack(
-                    [np.arange(segments + 1) * width, np.full(segments + 1, distance[end])]
-                )
-            )
-        faces.append(_band(2 * i * (segments + 1), segments, way[i, 0] > 0, way[i + 1, 0] > 0))
-    return Solid(*(np.concatenate(part) for part in (vertices, faces, normals, uv)))
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    shape = (len(ends), 2, segments + 1)
+    vertices, normals = np.empty((*shape, 3)), np.empty((*shape, 3))
+    for target, source in ((vertices, ends), (normals, _profile_normals(ends, length))):
+        target[..., :2] = source[:, :, None, :1] * circle
+        target[..., 2] = source[:, :, 1:]
+    uv = np.empty((*shape, 2))
+    uv[..., 0] = angle * way[:, 0].max()
+    distance = np.concatenate([[0.0], np.cumsum(length)])
+    uv[..., 1] = np.stack([distance[:-1], distance[1:]], axis=1)[..., None]
+    bands = [
+        _band(2 * i * (segments + 1), segments, low > 0, high > 0)
+        for i, (low, high) in enumerate(ends[:, :, 0])
+    ]
+    return Solid(
+        vertices.reshape(-1, 3), np.concatenate(bands), normals.reshape(-1, 3), uv.reshape(-1, 2)
+    )
+
+
+def _profile_normals(
+    ends: NDArray[np.float64], length: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return (radius, z) normals at both ends of every segment, averaged over soft bends."""
+    delta = ends[:, 1] - ends[:, 0]
+    flat = np.stack([delta[:, 1], -delta[:, 0]], axis=1) / length[:, None]
+    bend = flat[:-1] + flat[1:]
+    size = np.linalg.norm(bend, axis=1, keepdims=True)
+    # The length of the sum of two unit vectors tells the cosine between them.
+    soft = size > np.sqrt(2 + 2 * SMOOTH_COS)
+    bend = bend / np.maximum(size, 1e-12)
+    normals = np.stack([flat, flat], axis=1)
+    normals[1:, 0] = np.where(soft, bend, flat[1:])
+    normals[:-1, 1] = np.where(soft, bend, flat[:-1])
+    return normals
 
 
 def _band(start: int, segments: int, bottom: bool, top: bool) -> NDArray[np.int64]:
@@ -117,9 +131,9 @@ def _band(start: int, segments: int, bottom: bool, top: bool) -> NDArray[np.int6
     high = low + segments + 1
     triangles = []
     if bottom:
-        triangles.append(np.column_stack([low, low + 1, high + 1]))
+        triangles.append(np.stack([low, low + 1, high + 1], axis=1))
     if top:
-        triangles.append(np.column_stack([low, high + 1, high]))
+        triangles.append(np.stack([low, high + 1, high], axis=1))
     return np.concatenate(triangles)
 
 
@@ -173,7 +187,7 @@ def rod(start: ArrayLike, end: ArrayLike, radius: float, segments: int = 8) -> S
     side = np.array([1.0, 0, 0]) if abs(z[0]) < 0.9 else np.array([0, 1.0, 0])
     x = np.cross(side, z)
     x /= np.linalg.norm(x)
-    rotation = np.column_stack([x, np.cross(z, x), z])
+    rotation = np.stack([x, np.cross(z, x), z], axis=1)
     return cylinder(radius, length, segments=segments).moved(origin, rotation)
 
 

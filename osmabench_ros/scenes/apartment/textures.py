@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,7 +194,7 @@ _PATTERNS: dict[str, Callable[[np.random.Generator], NDArray[np.uint8]]] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def texture(name: str) -> NDArray[np.uint8]:
     """Return a texture of shape (256, 256, 3) by name, sRGB, read-only, row 0 at v = 0."""
     image = _PATTERNS[name](_rng(name))

@@ -119,7 +119,7 @@ def rug(style: Style, width: float, depth: float) -> Piece:
     return body.piece('rug', cloth, [Support((0, 0, RUG_M), half, 2.0)])
 
 
-def curtain(style: Style, width: float, height: float, cloth: Finish) -> Piece:
+def curtain(width: float, height: float, cloth: Finish) -> Piece:
     """Return one panel of a curtain with its piece of rod."""
     body = Body()
     x = np.linspace(-width / 2, width / 2, 33)

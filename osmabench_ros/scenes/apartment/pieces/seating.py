@@ -99,9 +99,12 @@ def bed(style: Style) -> Piece:
     body.box((-half, back - 0.06, 0.1), (half, back, style.uniform(0.95, 1.15)), wood)
     mattress = solids.box((width - 0.06, length - 0.12, top - 0.32))
     body.add(mattress, sheet, (0, -0.03, 0.32 + (top - 0.32) / 2))
-    pillows = Support((0, back - 0.36, top), (width - 0.14, 0.46), 0.4)
+    pillows = [
+        Support((side * width / 4, back - 0.36, top), (width / 2 - 0.06, 0.46), 0.4)
+        for side in (-1, 1)
+    ]
     foot = Support((0, -0.32, top), (width - 0.1, length - 0.92), 0.4)
-    return body.piece('bed', wood, [pillows, foot])
+    return body.piece('bed', wood, [*pillows, foot])
 
 
 def pillow(style: Style) -> Piece:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from osmabench_ros.scenes.apartment import solids
 from osmabench_ros.scenes.apartment.body import Body, Piece, Support
 from osmabench_ros.scenes.apartment.finishes import Style, plain
@@ -16,7 +18,7 @@ def cup(style: Style) -> Piece:
     profile = [(0, 0), (radius, 0), (radius, height), (inner, height), (inner, 0.008), (0, 0.008)]
     body.add(solids.lathe(profile, 14), glaze)
     handle = [(radius, 0.75), (radius + 0.028, 0.7), (radius + 0.028, 0.3), (radius, 0.25)]
-    for (x0, z0), (x1, z1) in zip(handle, handle[1:], strict=False):
+    for (x0, z0), (x1, z1) in pairwise(handle):
         body.add(solids.rod((x0, 0, z0 * height), (x1, 0, z1 * height), 0.006, 6), glaze)
     return body.piece('cup', glaze)
 
