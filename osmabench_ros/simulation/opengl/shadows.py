@@ -1,0 +1,202 @@
+"""Shadow maps: one row of an atlas for every light, rendered when needed and kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.scenes.lights import Light, LightKind
+from osmabench_ros.simulation.opengl.context import shader_source
+from osmabench_ros.simulation.opengl.culling import boxes_in_frustum, frustum_planes
+from osmabench_ros.simulation.opengl.geometry import SceneGeometry
+from osmabench_ros.simulation.opengl.projection import (
+    CUBE_FACES,
+    cube_projection,
+    parallel_projection,
+)
+
+LARGEST_TILE_TEXELS = 512
+"""Edge of a face: under 1 cm a texel in a room."""
+
+NEAR_M, FAR_M = 0.1, 100.0
+"""Range of a lamp's shadows; its own bulb and shade, closer than that, do not block it."""
+
+_Key = tuple[LightKind, tuple[float, ...], tuple[float, ...]]
+
+
+@dataclass
+class _Row:
+    """Where a light's faces lie and which of them are up to date."""
+
+    index: int
+    views: dict[int, NDArray[np.float64]]
+    stale: set[int] = field(default_factory=set)
+    last_used: int = 0
+
+
+class ShadowAtlas:
+    """Depth of the scene as each light sees it.
+
+    Point and spot lights have a row of six square tiles, one for each axis direction of the
+    world; a directional light has one wide tile over the same row. A row is rendered when its
+    light is first used or after something moved in its view, and stays while there is room.
+
+    Parameters
+    ----------
+    context : moderngl.Context
+        Current on this thread.
+    geometry : SceneGeometry
+        What casts shadows.
+    """
+
+    def __init__(self, context: Any, geometry: SceneGeometry) -> None:
+        self._context = context
+        self._geometry = geometry
+        self._program = context.program(
+            vertex_shader=shader_source('shadow_vertex.glsl'),
+            fragment_shader=shader_source('shadow_fragment.glsl'),
+        )
+        self._vertex_array = geometry.vertex_array(self._program)
+        self._rows: dict[_Key, _Row] = {}
+        self._clock = 0
+        self._texture: Any = None
+        self._framebuffer: Any = None
+        self.tile_texels = 0
+        self.row_count = 0
+        self.faces_rendered = 0
+
+    @property
+    def depth_coefficients(self) -> tuple[float, float]:
+        """(a, b) such that a perspective tile holds a - b / z."""
+        return FAR_M / (FAR_M - NEAR_M), FAR_M * NEAR_M / (FAR_M - NEAR_M)
+
+    @property
+    def texture(self) -> Any:
+        """Depth texture with comparison on."""
+        return self._texture
+
+    def rows(self, lights: Sequence[Light]) -> list[int]:
+        """Bring the shadows of these lights up to date and return their rows.
+
+        Parameters
+        ----------
+        lights : sequence of Light
+            In world coordinates.
+        """
+        if len(lights) > self.row_count:
+            self._grow(len(lights))
+        self._clock += 1
+        rows = [self._row(light) for light in lights]
+        for row in rows:
+            self._refresh(row)
+        return [row.index for row in rows]
+
+    def directional_matrix(self, light: Light) -> NDArray[np.float64]:
+        """Return the matrix from the world to (u, v, depth) of a directional light's tile."""
+        row = self._rows[_key(light)]
+        to_texture = np.diag([0.5, 0.5 / self.row_count, 0.5, 1.0])
+        to_texture[:3, 3] = 0.5, (row.index + 0.5) / self.row_count, 0.5 - 0.0005
+        return np.asarray(to_texture @ row.views[0])
+
+    def forget(self, minimum: NDArray[np.float64], maximum: NDArray[np.float64]) -> None:
+        """Mark what sees any of N boxes as out of date; for where objects were and are now."""
+        for row in self._rows.values():
+            for face, view in row.views.items():
+                if boxes_in_frustum(minimum, maximum, frustum_planes(view)).any():
+                    row.stale.add(face)
+
+    def release(self) -> None:
+        """Free everything."""
+        self._free_atlas()
+        self._vertex_array.release()
+        self._program.release()
+
+    def _row(self, light: Light) -> _Row:
+        key = _key(light)
+        row = self._rows.get(key)
+        if row is None:
+            views = light_views(light, self._scene_box())
+            row = _Row(self._free_index(), views, set(views))
+            self._rows[key] = row
+        row.last_used = self._clock
+        return row
+
+    def _free_index(self) -> int:
+        used = {row.index for row in self._rows.values()}
+        free = set(range(self.row_count)) - used
+        if free:
+            return min(free)
+        oldest = min(self._rows, key=lambda key: self._rows[key].last_used)
+        return self._rows.pop(oldest).index
+
+    def _refresh(self, row: _Row) -> None:
+        for face in sorted(row.stale):
+            width = self.tile_texels * (CUBE_FACES if len(row.views) == 1 else 1)
+            corner = (face * self.tile_texels, row.index * self.tile_texels)
+            self._render((*corner, width, self.tile_texels), row.views[face])
+        row.stale.clear()
+
+    def _render(self, viewport: tuple[int, ...], view: NDArray[np.float64]) -> None:
+        self._framebuffer.use()
+        self._framebuffer.viewport = viewport
+        self._framebuffer.clear(depth=1.0, viewport=viewport)
+        self._program['clip_from_world'].write(view.T.astype('f4').tobytes())
+        chosen = np.flatnonzero(boxes_in_frustum(*self._geometry.boxes, frustum_planes(view)))
+        self._geometry.draw(self._vertex_array, chosen)
+        self.faces_rendered += 1
+
+    def _scene_box(self) -> AxisAlignedBox:
+        minimum, maximum = self._geometry.boxes
+        return AxisAlignedBox(minimum.min(axis=0), maximum.max(axis=0))
+
+    def _grow(self, rows: int) -> None:
+        self._free_atlas()
+        largest = self._context.info['GL_MAX_TEXTURE_SIZE']
+        self.tile_texels = min(LARGEST_TILE_TEXELS, 2 ** int(math.log2(largest / rows)))
+        self.row_count = rows
+        size = (CUBE_FACES * self.tile_texels, rows * self.tile_texels)
+        self._texture = self._context.depth_texture(size)
+        self._texture.compare_func = '<='
+        self._texture.filter = (self._context.LINEAR, self._context.LINEAR)
+        self._texture.repeat_x = self._texture.repeat_y = False
+        self._framebuffer = self._context.framebuffer(depth_attachment=self._texture)
+
+    def _free_atlas(self) -> None:
+        self._rows.clear()
+        if self._texture is not None:
+            self._framebuffer.release()
+            self._texture.release()
+            self._texture = None
+
+
+def _key(light: Light) -> _Key:
+    if light.kind is LightKind.DIRECTIONAL:
+        return light.kind, (), light.direction
+    if light.kind is LightKind.SPOT:
+        return light.kind, light.position, (*light.direction, light.spot_half_angle_rad)
+    return light.kind, light.position, ()
+
+
+def light_views(light: Light, scene_box: AxisAlignedBox) -> dict[int, NDArray[np.float64]]:
+    """Return the projections a light needs, by tile: one, or the faces its cone reaches."""
+    if light.kind is LightKind.DIRECTIONAL:
+        return {0: parallel_projection(np.array(light.direction), scene_box)}
+    position = np.array(light.position)
+    faces = list(range(CUBE_FACES))
+    if light.kind is LightKind.SPOT:
+        faces = [face for face in faces if _cone_reaches(light, face)]
+    return {face: cube_projection(face, position, NEAR_M, FAR_M) for face in faces}
+
+
+def _cone_reaches(light: Light, face: int) -> bool:
+    """Tell whether a spot's cone may touch a cube face, whose corners are 54.7 deg off axis."""
+    axis = np.eye(3)[face // 2] * (1 - 2 * (face % 2))
+    cosine = float(axis @ light.direction) / float(np.linalg.norm(light.direction))
+    corner_rad = math.acos(1 / math.sqrt(3))
+    return math.acos(max(-1.0, min(1.0, cosine))) < light.spot_half_angle_rad + corner_rad

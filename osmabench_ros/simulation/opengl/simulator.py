@@ -1,0 +1,162 @@
+"""The embedded simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from osmabench_ros.errors import SimulationError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
+from osmabench_ros.simulation.opengl.context import Ownership, create_context, renderer_name
+from osmabench_ros.simulation.opengl.geometry import SceneGeometry
+from osmabench_ros.simulation.opengl.light_block import check_lighting
+from osmabench_ros.simulation.opengl.passes import GeometryPass, LightingPass
+from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
+from osmabench_ros.simulation.opengl.targets import Targets
+from osmabench_ros.simulation.simulator import Observation
+
+LARGEST_OBJECT_COUNT = 2**24 - 1
+"""Object numbers travel as float32, which holds integers exactly up to here."""
+
+
+class OpenGLSimulator:
+    """Renders colour, depth, classes and instances of a scene in one pass over its triangles.
+
+    Implements `Simulator`. The lights are those of the scene until `set_lighting`. Surfaces are
+    two-sided and diffuse; light falls off with the square of the distance and is blocked by every
+    object. Frames of the same input are bit-identical on one machine.
+
+    Parameters
+    ----------
+    scene : Scene
+        What to render.
+    intrinsics : Intrinsics
+        Camera shared by all images.
+    near_m, far_m : float
+        Range of z that is seen; depth is +inf beyond.
+
+    Raises
+    ------
+    MissingDependencyError
+        If there is no OpenGL through EGL.
+    SimulationError
+        If the range is empty or the scene has no triangles.
+    """
+
+    def __init__(
+        self, scene: Scene, intrinsics: Intrinsics, *, near_m: float = 0.05, far_m: float = 50.0
+    ) -> None:
+        _check(scene, near_m, far_m)
+        self._ownership = Ownership('OpenGLSimulator')
+        self._scene = scene
+        self._intrinsics = intrinsics
+        self._lighting = Lighting(scene.lights, scene.ambient)
+        check_lighting(self._lighting)
+        self._row_of = {item.instance_id: row for row, item in enumerate(scene.objects)}
+        self._class_of = np.array(
+            [UNLABELLED, *(item.class_id for item in scene.objects)], np.uint16
+        )
+        self._instance_of = np.array(
+            [NO_INSTANCE, *(item.instance_id for item in scene.objects)], np.int32
+        )
+        self._context = create_context()
+        self._description = f'opengl: {renderer_name(self._context)}'
+        with self._context:
+            self._geometry = SceneGeometry(self._context, scene)
+            self._targets = Targets(self._context, intrinsics.width, intrinsics.height)
+            self._shadows = ShadowAtlas(self._context, self._geometry)
+            self._geometry_pass = GeometryPass(
+                self._context, self._geometry, intrinsics, (near_m, far_m)
+            )
+            self._lighting_pass = LightingPass(self._context, intrinsics, self._shadows)
+
+    @property
+    def description(self) -> str:
+        """Backend and device, e.g. ``'opengl: llvmpipe (LLVM 15.0.6, 256 bits), OpenGL 4.5'``."""
+        return self._description
+
+    @property
+    def intrinsics(self) -> Intrinsics:
+        """Camera shared by all images."""
+        return self._intrinsics
+
+    def set_lighting(self, lighting: Lighting) -> None:
+        """Make these lights shine from the next `render` on.
+
+        Raises
+        ------
+        SimulationError
+            If there are more lights than the renderer holds, or a number is not finite.
+        """
+        self._ownership.check()
+        check_lighting(lighting)
+        self._lighting = lighting
+
+    def move_objects(self, poses: Mapping[int, Pose]) -> None:
+        """Put objects at other poses from the next `render` on.
+
+        Parameters
+        ----------
+        poses : mapping of int to Pose
+            Instance id to object pose in the world; other objects stay where they are.
+
+        Raises
+        ------
+        SimulationError
+            If the scene has no object with one of the ids.
+        """
+        self._ownership.check()
+        unknown = sorted(set(poses) - set(self._row_of))
+        if unknown:
+            raise SimulationError(
+                f'scene {self._scene.dataset}/{self._scene.name} has no object with instance id '
+                f'{unknown[0]}; it cannot be moved'
+            )
+        rows = {self._row_of[key]: pose for key, pose in poses.items()}
+        with self._context:
+            self._shadows.forget(*self._geometry.boxes_of(rows))
+            self._geometry.place(rows)
+            self._shadows.forget(*self._geometry.boxes_of(rows))
+
+    def render(self, camera_pose: Pose) -> Observation:
+        """Render all images from an optical pose in the world."""
+        self._ownership.check()
+        with self._context:
+            self._geometry_pass.render(self._targets, camera_pose)
+            self._lighting_pass.render(self._targets, camera_pose, self._lighting)
+            color = self._targets.read_color()
+            depth_m, number = self._targets.read_depth_and_number()
+        return Observation(color, depth_m, self._class_of[number], self._instance_of[number])
+
+    def close(self) -> None:
+        """Free the context and all it holds; further calls raise SimulationError."""
+        if self._ownership.closed:
+            return
+        self._ownership.check()
+        with self._context:
+            for part in (
+                self._lighting_pass,
+                self._geometry_pass,
+                self._shadows,
+                self._targets,
+                self._geometry,
+            ):
+                part.release()
+        self._context.release()
+        self._ownership.closed = True
+
+
+def _check(scene: Scene, near_m: float, far_m: float) -> None:
+    if not 0 < near_m < far_m:
+        raise SimulationError(f'the range from {near_m} m to {far_m} m is empty')
+    if not any(len(mesh.faces) for item in scene.objects for mesh in item.meshes):
+        raise SimulationError(f'scene {scene.dataset}/{scene.name} has no triangles to render')
+    if len(scene.objects) > LARGEST_OBJECT_COUNT:
+        raise SimulationError(
+            f'scene {scene.dataset}/{scene.name} has more than {LARGEST_OBJECT_COUNT} objects'
+        )

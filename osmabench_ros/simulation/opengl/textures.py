@@ -1,0 +1,73 @@
+"""Textures of a scene on the graphics device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+SRGB8_ALPHA8 = 0x8C43
+"""Internal format: decoded to linear when sampled, encoded when rendered to."""
+
+LARGEST_TEXELS = 1024
+"""Longer edges are scaled down; at 640 pixels a screen-filling wall does not show more."""
+
+
+class TextureStore:
+    """One device texture for every distinct image of the materials.
+
+    Parameters
+    ----------
+    context : moderngl.Context
+        Current on this thread.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        white = np.full((1, 1, 3), 255, np.uint8)
+        self._textures = [self._upload(white)]
+        self._by_identity: dict[int, int] = {}
+
+    def add(self, images: Iterable[NDArray[np.uint8] | None]) -> list[int]:
+        """Upload images that are new and return the number of each; None is plain white."""
+        return [self._number(image) for image in images]
+
+    def __getitem__(self, number: int) -> Any:
+        return self._textures[number]
+
+    def release(self) -> None:
+        """Free all textures."""
+        for texture in self._textures:
+            texture.release()
+        self._textures.clear()
+
+    def _number(self, image: NDArray[np.uint8] | None) -> int:
+        if image is None:
+            return 0
+        if id(image) not in self._by_identity:
+            self._by_identity[id(image)] = len(self._textures)
+            self._textures.append(self._upload(shrunk(image)))
+        return self._by_identity[id(image)]
+
+    def _upload(self, image: NDArray[np.uint8]) -> Any:
+        height, width = image.shape[:2]
+        opaque = np.full((height, width, 4), 255, np.uint8)
+        opaque[..., :3] = image
+        texture = self._context.texture(
+            (width, height), 4, opaque.tobytes(), internal_format=SRGB8_ALPHA8
+        )
+        texture.build_mipmaps()  # no anisotropy: llvmpipe may not come back from it
+        return texture
+
+
+def shrunk(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return an image (h, w, 3) with no edge longer than `LARGEST_TEXELS`."""
+    height, width = image.shape[:2]
+    scale = LARGEST_TEXELS / max(height, width)
+    if scale >= 1:
+        return image
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BOX))
