@@ -1,0 +1,94 @@
+"""What a noun phrase of a question refers to in a map."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from osmabench_ros.semantics.scene_graph import SceneNode
+from osmabench_ros.vqa.english import COLORS, MATERIALS, SHADES, color_name, material_noun
+from osmabench_ros.vqa.graph_index import GraphIndex
+from osmabench_ros.vqa.label_matching import LabelMatcher
+
+_ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Referents:
+    """Things a phrase may mean.
+
+    Parameters
+    ----------
+    nodes : tuple of SceneNode
+        Best observed first; empty if the map has none.
+    attribute_unknown : bool
+        True if the map does not say whether things of that label have the colour or material.
+    """
+
+    nodes: tuple[SceneNode, ...]
+    attribute_unknown: bool = False
+
+
+class ReferenceResolver:
+    """Resolves noun phrases in one map.
+
+    Parameters
+    ----------
+    index : GraphIndex
+        The map's graph.
+    matcher : LabelMatcher
+        For the labels of that graph.
+    """
+
+    def __init__(self, index: GraphIndex, matcher: LabelMatcher) -> None:
+        self._index = index
+        self._matcher = matcher
+        self._found: dict[str, Referents] = {}
+
+    def resolve(self, phrase: str) -> Referents:
+        """Return the things a phrase such as 'red wooden chair' means."""
+        if phrase not in self._found:
+            self._found[phrase] = self._search(phrase)
+        return self._found[phrase]
+
+    def _search(self, phrase: str) -> Referents:
+        words = phrase.split()
+        for cut in range(len(words)):
+            adjectives, noun = words[:cut], ' '.join(words[cut:])
+            if not set(adjectives) <= _ADJECTIVES:
+                break
+            nodes = self._named(noun)
+            if nodes:
+                return _with_attributes(nodes, adjectives)
+        return Referents(())
+
+    def _named(self, noun: str) -> tuple[SceneNode, ...]:
+        labels = sorted(self._matcher.matching(noun))
+        nodes = [node for label in labels for node in self._index.by_label[label]]
+        return tuple(sorted(nodes, key=_reliability))
+
+
+def _reliability(node: SceneNode) -> tuple[float, float, int]:
+    score = node.labels[0].score if node.labels else math.nan
+    return (-node.observations, 0.0 if math.isnan(score) else -score, node.id)
+
+
+def _with_attributes(nodes: tuple[SceneNode, ...], adjectives: list[str]) -> Referents:
+    material = next((material_noun(w) for w in adjectives if w in MATERIALS.values()), '')
+    color = color_name(' '.join(w for w in adjectives if w not in MATERIALS.values()))
+    unknown = False
+    for key, wanted, normal in (
+        ('color', color, color_name),
+        ('material', material, material_noun),
+    ):
+        if not wanted:
+            continue
+        unknown = unknown or any(key not in node.attributes for node in nodes)
+        nodes = tuple(n for n in nodes if normal(str(n.attributes.get(key, ''))) == wanted)
+    return Referents(nodes, unknown and not nodes)
+
+
+def attribute(node: SceneNode, key: str) -> str | None:
+    """Return a textual attribute of a node, None where the map does not have it."""
+    value = node.attributes.get(key)
+    return value if isinstance(value, str) and value else None

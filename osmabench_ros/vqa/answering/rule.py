@@ -1,0 +1,60 @@
+"""Answers by rule: reads the question, asks the recorded graph. Needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.vqa.answering.execution import QueryExecutor
+from osmabench_ros.vqa.answering.references import ReferenceResolver
+from osmabench_ros.vqa.graph_index import GraphIndex
+from osmabench_ros.vqa.label_matching import SIMILARITY_THRESHOLD, Embedder, LabelMatcher
+from osmabench_ros.vqa.questions import Answer, Inquiry
+from osmabench_ros.vqa.wording import parsed
+
+
+class RuleAnswerer:
+    """Parses the wording of exact questions and answers them from a map's scene graph alone.
+
+    Parameters
+    ----------
+    embedder : Embedder, optional
+        Matches labels that are neither equal nor synonyms; None does without.
+    threshold : float
+        Least cosine similarity of two labels that mean one thing.
+    """
+
+    name = 'rule'
+
+    def __init__(
+        self, embedder: Embedder | None = None, threshold: float = SIMILARITY_THRESHOLD
+    ) -> None:
+        self._embedder = embedder
+        self._threshold = threshold
+        self._latest: tuple[SemanticMap, QueryExecutor] | None = None
+
+    def answer(self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]) -> list[Answer]:
+        """Return one answer for each inquiry, value None where the map or the rules are silent."""
+        executor = self._executor(semantic_map)
+        return [_answered(executor, item, self.name) for item in inquiries]
+
+    def _executor(self, semantic_map: SemanticMap) -> QueryExecutor:
+        if self._latest is None or self._latest[0] is not semantic_map:
+            self._latest = (semantic_map, self._built(semantic_map))
+        return self._latest[1]
+
+    def _built(self, semantic_map: SemanticMap) -> QueryExecutor:
+        index = GraphIndex(semantic_map.graph)
+        vocabulary: Iterable[str] = ()
+        if semantic_map.label_set is not None:
+            vocabulary = semantic_map.label_set.by_name
+        matcher = LabelMatcher(index.by_label, vocabulary, self._embedder, self._threshold)
+        return QueryExecutor(index, ReferenceResolver(index, matcher))
+
+
+def _answered(executor: QueryExecutor, item: Inquiry, name: str) -> Answer:
+    query = parsed(item.text)
+    if query is None:
+        return Answer(item.id, None, name, note='the wording is not one that the rules know')
+    finding = executor.execute(query)
+    return Answer(item.id, finding.value, name, finding.nodes, finding.note)

@@ -1,0 +1,127 @@
+"""The little English that questions about objects need: articles, plurals, colours, materials."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+COLORS = (
+    'black', 'white', 'gray', 'grey', 'red', 'green', 'blue', 'yellow', 'orange', 'brown',
+    'purple', 'pink', 'beige', 'cyan', 'turquoise', 'gold', 'silver', 'cream', 'navy', 'teal',
+    'maroon', 'olive', 'violet', 'magenta', 'tan', 'ivory', 'khaki',
+)  # fmt: skip
+"""Words that a noun phrase may use as colour; 'light' and 'dark' may stand before them."""
+
+MATERIALS = {
+    'wood': 'wooden', 'wool': 'woollen', 'metal': 'metal', 'glass': 'glass', 'plastic': 'plastic',
+    'fabric': 'fabric', 'leather': 'leather', 'stone': 'stone', 'ceramic': 'ceramic',
+    'marble': 'marble', 'brick': 'brick', 'concrete': 'concrete', 'paper': 'paper',
+    'cardboard': 'cardboard', 'cotton': 'cotton', 'steel': 'steel', 'porcelain': 'porcelain',
+    'rubber': 'rubber', 'wicker': 'wicker', 'bamboo': 'bamboo', 'granite': 'granite',
+    'plaster': 'plaster', 'cloth': 'cloth', 'foam': 'foam', 'iron': 'iron', 'brass': 'brass',
+}  # fmt: skip
+"""Material nouns and the adjectives made of them."""
+
+SHADES = ('light', 'dark')
+
+_IRREGULAR = {
+    'person': 'people', 'man': 'men', 'woman': 'women', 'child': 'children', 'foot': 'feet',
+    'shelf': 'shelves', 'knife': 'knives', 'leaf': 'leaves', 'loaf': 'loaves', 'mouse': 'mice',
+    'bookshelf': 'bookshelves', 'half': 'halves', 'wife': 'wives', 'scarf': 'scarves',
+    'photo': 'photos', 'piano': 'pianos', 'radio': 'radios', 'video': 'videos',
+    'potato': 'potatoes', 'tomato': 'tomatoes', 'bus': 'buses', 'cactus': 'cacti',
+}  # fmt: skip
+_SINGULAR = {plural: singular for singular, plural in _IRREGULAR.items()}
+_MASS = {'fitness equipment', 'equipment', 'tableware', 'furniture', 'clothing', 'trash', 'art'}
+_VOWEL_SOUND = re.compile(r'^(?!(?:uni|use|eu|one))[aeiou]|^hour')
+
+
+def is_plural_only(noun: str) -> bool:
+    """Tell whether a label names a set or a mass, e.g. 'blinds', 'stairs', 'tableware'."""
+    last = noun.split(' ')[-1]
+    if noun in _MASS or last in _MASS:
+        return True
+    regular_plural = last.endswith('s') and not last.endswith(('ss', 'us', 'is'))
+    return regular_plural and last not in _IRREGULAR and last not in ('gas', 'lens', 'canvas')
+
+
+def _countable(noun: str) -> str:
+    return f'set of {noun}' if is_plural_only(noun) else noun
+
+
+def indefinite(noun: str) -> str:
+    """Return a noun phrase with 'a' or 'an'; 'blinds' becomes 'a set of blinds'."""
+    phrase = _countable(noun)
+    return f'an {phrase}' if _VOWEL_SOUND.match(phrase) else f'a {phrase}'
+
+
+def definite(noun: str) -> str:
+    """Return a noun phrase with 'the'."""
+    return f'the {_countable(noun)}'
+
+
+def bare(noun: str) -> str:
+    """Return a noun phrase without article, countable."""
+    return _countable(noun)
+
+
+@lru_cache(maxsize=4096)
+def plural(noun: str) -> str:
+    """Return the plural of a singular noun phrase; the last word changes."""
+    if is_plural_only(noun):
+        return f'sets of {noun}'
+    head, _, last = noun.rpartition(' ')
+    lead = f'{head} ' if head else ''
+    if last in _IRREGULAR:
+        return lead + _IRREGULAR[last]
+    if re.search(r'(s|x|z|ch|sh)$', last):
+        return f'{lead}{last}es'
+    if re.search(r'[^aeiou]y$', last):
+        return f'{lead}{last[:-1]}ies'
+    return f'{lead}{last}s'
+
+
+@lru_cache(maxsize=4096)
+def singular(noun: str) -> str:
+    """Return the singular of what `plural` makes; other nouns come back as they are."""
+    if noun.startswith('sets of '):
+        return noun[len('sets of ') :]
+    head, _, last = noun.rpartition(' ')
+    lead = f'{head} ' if head else ''
+    if last in _SINGULAR:
+        return lead + _SINGULAR[last]
+    endings = (('ies', 'y'), ('es', ''), ('s', ''))
+    for ending, replacement in endings:
+        candidate = last[: -len(ending)] + replacement
+        if last.endswith(ending) and plural(candidate) == last:
+            return lead + candidate
+    return noun
+
+
+def without_article(phrase: str) -> str:
+    """Return a noun phrase without its leading article and without 'set of'."""
+    stripped = re.sub(r'^(?:a|an|the)\s+', '', phrase.strip())
+    return re.sub(r'^sets? of\s+', '', stripped)
+
+
+def color_name(word: str) -> str:
+    """Return a colour in one spelling, lower case, 'grey' as 'gray'."""
+    return ' '.join(word.lower().split()).replace('grey', 'gray')
+
+
+def material_noun(word: str) -> str:
+    """Return the material noun of a noun or adjective: 'wooden' is 'wood'."""
+    word = ' '.join(word.lower().split())
+    return next((noun for noun, adjective in MATERIALS.items() if adjective == word), word)
+
+
+_ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values())
+
+
+@lru_cache(maxsize=4096)
+def without_adjectives(phrase: str) -> str:
+    """Return a noun phrase without leading colours and materials; one word always stays."""
+    words = phrase.split()
+    while len(words) > 1 and words[0] in _ADJECTIVES:
+        words = words[1:]
+    return ' '.join(words)

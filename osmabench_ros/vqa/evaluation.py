@@ -1,0 +1,161 @@
+"""Asks a map questions, has the answers judged and scores them beside the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.vqa.answering.baselines import constant, most_frequent, question_only
+from osmabench_ros.vqa.judging.deterministic import Judge
+from osmabench_ros.vqa.questions import Answer, Inquiry, Question, Verdict, inquiry
+from osmabench_ros.vqa.scores import records
+
+Progress = Callable[[str, float], None]
+
+_BATCH = 200
+
+
+class Answerer(Protocol):
+    """Answers questions from a recorded map."""
+
+    name: str
+
+    def answer(self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]) -> list[Answer]:
+        """Return an answer for each inquiry; those that are left out count as unanswered."""
+        ...
+
+
+@dataclass(frozen=True)
+class QuestionResult:
+    """What came of a question set.
+
+    Parameters
+    ----------
+    answers, verdicts : tuple
+        In order of the questions, one each.
+    records : tuple of MetricRecord
+        Accuracies of the map, baselines, ceiling.
+    """
+
+    answers: tuple[Answer, ...]
+    verdicts: tuple[Verdict, ...]
+    records: tuple[MetricRecord, ...]
+
+
+def evaluate_questions(
+    semantic_map: SemanticMap,
+    questions: Sequence[Question],
+    answerer: Answerer,
+    judge: Judge,
+    *,
+    suite: str = 'exact_questions',
+    mode: str = '',
+    ceiling_map: SemanticMap | None = None,
+    not_applicable: Collection[str] = (),
+    progress: Progress | None = None,
+) -> QuestionResult:
+    """Ask a map all questions and score the answers.
+
+    Parameters
+    ----------
+    semantic_map : SemanticMap
+        What the method recorded; the answerer sees nothing else.
+    questions : sequence of Question
+        Ids unique.
+    answerer, judge : Answerer, Judge
+        Who answers and who judges. Baselines go through the same judge.
+    suite, mode : str
+        Of the records.
+    ceiling_map : SemanticMap, optional
+        Map of the seen ground truth (`baselines.ground_truth_map`), answered by the same answerer.
+    not_applicable : collection of str
+        Categories that the method cannot serve.
+    progress : callable, optional
+        Called with a text and a fraction in 0 to 1.
+
+    Returns
+    -------
+    QuestionResult
+        Records: `accuracy`, `accuracy_answered`, `unanswered` overall (class name '') and by
+        category; `baseline_always_yes`, `baseline_always_no`, `baseline_most_frequent`,
+        `baseline_question_only`, `ceiling_ground_truth` likewise without the last two.
+    """
+    report = progress or (lambda _text, _fraction: None)
+    answers = answer_all(semantic_map, questions, answerer, report)
+    verdicts = judge_all(questions, answers, judge)
+    report('judged answers', 0.9)
+    found = records(
+        suite,
+        mode,
+        'accuracy',
+        questions,
+        {verdict.question_id: verdict for verdict in verdicts},
+        not_applicable=not_applicable,
+    )
+    others = dict(_baselines(questions))
+    if ceiling_map is not None:
+        others['ceiling_ground_truth'] = answer_all(ceiling_map, questions, answerer)
+    for metric, given in others.items():
+        judged = {v.question_id: v for v in judge_all(questions, given, judge)}
+        found += records(
+            suite,
+            mode,
+            metric,
+            questions,
+            judged,
+            not_applicable=not_applicable,
+            answered_too=False,
+        )
+    report('scored answers', 1.0)
+    return QuestionResult(tuple(answers), tuple(verdicts), tuple(found))
+
+
+def _baselines(questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:
+    return [
+        ('baseline_always_yes', constant(questions, 'yes')),
+        ('baseline_always_no', constant(questions, 'no')),
+        ('baseline_most_frequent', most_frequent(questions)),
+        ('baseline_question_only', question_only(questions)),
+    ]
+
+
+def answer_all(
+    semantic_map: SemanticMap,
+    questions: Sequence[Question],
+    answerer: Answerer,
+    progress: Progress | None = None,
+) -> list[Answer]:
+    """Return one answer for each question, joined by id.
+
+    An answer with an id that was not asked is dropped; a question without answer gets one with
+    value None.
+    """
+    given: dict[str, Answer] = {}
+    for start in range(0, len(questions), _BATCH):
+        batch = questions[start : start + _BATCH]
+        for answer in answerer.answer(semantic_map, [inquiry(item) for item in batch]):
+            given.setdefault(answer.question_id, answer)
+        if progress is not None:
+            done = start + len(batch)
+            progress(f'answered {done} of {len(questions)} questions', 0.9 * done / len(questions))
+    return [
+        given.get(item.id) or Answer(item.id, None, answerer.name, note='no answer came back')
+        for item in questions
+    ]
+
+
+def judge_all(
+    questions: Sequence[Question], answers: Sequence[Answer], judge: Judge
+) -> list[Verdict]:
+    """Return one verdict for each question, answers joined by id; none missing."""
+    by_id = {answer.question_id: answer for answer in answers}
+    pairs = [(question, by_id.get(question.id)) for question in questions]
+    verdicts = {verdict.question_id: verdict for verdict in judge.judge(pairs)}
+    return [
+        verdicts.get(item.id)
+        or Verdict(item.id, False, judge.name, answered=False, reason='the judge gave no verdict')
+        for item in questions
+    ]

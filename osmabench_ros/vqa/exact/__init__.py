@@ -1,0 +1,1 @@
+"""Exact questions: generated from a ground-truth scene graph, answerable from it, seeded."""

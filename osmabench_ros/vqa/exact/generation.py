@@ -1,0 +1,166 @@
+"""The exact questions of one scene."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import numpy as np
+
+from osmabench_ros.errors import QuestionError
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.vqa.answering.execution import QueryExecutor
+from osmabench_ros.vqa.answering.references import ReferenceResolver
+from osmabench_ros.vqa.exact import (
+    attributes,
+    comparison,
+    existence,
+    measurement,
+    relations,
+    robot_tasks,
+)
+from osmabench_ros.vqa.exact.selection import select
+from osmabench_ros.vqa.exact.view import Draft, SceneView, shuffled
+from osmabench_ros.vqa.label_matching import LabelMatcher
+from osmabench_ros.vqa.questions import (
+    AnswerType,
+    Category,
+    Evidence,
+    Question,
+    question_id,
+)
+from osmabench_ros.vqa.wording import WORDINGS, parsed, worded
+
+SUITE = 'exact_questions'
+GENERATOR = 'exact/1'
+ALL_CATEGORIES = tuple(category.value for category in Category)
+DEFAULT_COUNT = 184
+"""Questions a scene, as many as OSMa-Bench asks on average."""
+
+_LEAST_CANDIDATES = 100
+
+_Source = Callable[[SceneView, np.random.Generator, int], Iterator[Draft]]
+_SOURCES: tuple[_Source, ...] = (
+    existence.present,
+    existence.absent,
+    existence.logical,
+    measurement.counts,
+    measurement.lengths,
+    attributes.colors,
+    attributes.materials,
+    relations.spatial,
+    relations.functional,
+    comparison.sizes,
+    comparison.distances,
+    comparison.numbers,
+    robot_tasks.reachability,
+    robot_tasks.affordance,
+    robot_tasks.precondition,
+)
+
+
+def generate_questions(
+    graph: SceneGraph,
+    seen_ids: Collection[int],
+    *,
+    scene: str,
+    seed: int,
+    label_set: LabelSet | None = None,
+    count: int = DEFAULT_COUNT,
+    categories: Sequence[str] = ALL_CATEGORIES,
+) -> list[Question]:
+    """Generate exact questions about what a trajectory saw.
+
+    Parameters
+    ----------
+    graph : SceneGraph
+        Ground truth; ids are instance ids.
+    seen_ids : collection of int
+        Instances that the trajectory saw. The rest does not exist for any question.
+    scene : str
+        Name of the scene.
+    seed : int
+        The same arguments and seed give the same questions in the same order.
+    label_set : LabelSet, optional
+        Classes of the data set: those marked as structure are never asked about, those absent
+        are plausible for negative questions.
+    count : int
+        Questions wanted; fewer come if the scene does not allow as many.
+    categories : sequence of str
+        `Category` values, each of which gets an equal share.
+
+    Returns
+    -------
+    list of Question
+        Different in text, unambiguous, yes and no balanced in every category.
+
+    Raises
+    ------
+    QuestionError
+        If `count` is below 1 or a category is unknown.
+    """
+    unknown = [name for name in categories if name not in ALL_CATEGORIES]
+    if count < 1 or unknown or not categories:
+        raise QuestionError(
+            f'exact questions for scene "{scene}": count is {count}, categories are '
+            f'{list(categories)}; count must be at least 1, categories come from '
+            f'{list(ALL_CATEGORIES)}'
+        )
+    view = _view(graph, seen_ids, label_set)
+    quota = _quota(count, categories)
+    drafts = _candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())))
+    chosen = select(drafts, quota, view.by_label)
+    return [
+        question
+        for number, draft in enumerate(chosen)
+        if (question := _question(draft, scene, seed, number)) is not None
+    ]
+
+
+def _view(graph: SceneGraph, seen_ids: Collection[int], label_set: LabelSet | None) -> SceneView:
+    if label_set is None:
+        return SceneView(graph, seen_ids)
+    structure = [item.name for item in label_set.classes if item.structure]
+    return SceneView(graph, seen_ids, structure, list(label_set.by_name))
+
+
+def _candidates(view: SceneView, seed: int, limit: int) -> list[Draft]:
+    """Return all drafts the sources offer that the ground truth answers as they say."""
+    matcher = LabelMatcher(view.index.by_label, view.vocabulary | set(view.index.by_label))
+    executor = QueryExecutor(view.index, ReferenceResolver(view.index, matcher))
+    drafts: dict[object, Draft] = {}
+    for number, source in enumerate(_SOURCES):
+        rng = np.random.default_rng([seed, number])
+        for draft in shuffled(rng, source(view, rng, limit)):
+            if executor.execute(draft.query).value == draft.answer:
+                drafts.setdefault(draft.query, draft)
+    return list(drafts.values())
+
+
+def _quota(count: int, categories: Sequence[str]) -> dict[str, int]:
+    share, rest = divmod(count, len(categories))
+    return {name: share + (position < rest) for position, name in enumerate(categories)}
+
+
+def _question(draft: Draft, scene: str, seed: int, number: int) -> Question | None:
+    """Word a draft; the first wording that reads back as its meaning, None if none does."""
+    for attempt in range(len(WORDINGS[draft.query.kind])):
+        text = worded(draft.query, seed + number + attempt)
+        if parsed(text) == draft.query:
+            return Question(
+                id=question_id(SUITE, scene, text),
+                suite=SUITE,
+                scene=scene,
+                category=draft.category.value,
+                text=text,
+                answer_type=AnswerType(draft.answer_type),
+                answer=draft.answer,
+                tolerance=draft.tolerance,
+                evidence=Evidence(nodes=draft.nodes),
+                provenance={
+                    'generator': GENERATOR,
+                    'kind': draft.query.kind.value,
+                    'seed': str(seed),
+                },
+            )
+    return None

@@ -1,0 +1,111 @@
+"""Where things are, and what holds, contains and carries what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
+from osmabench_ros.vqa.exact.view import Draft, SceneView, label_of, shuffled, yes_no
+from osmabench_ros.vqa.queries import Query, QueryKind
+from osmabench_ros.vqa.questions import AnswerType, Category
+
+CLOSE = (RelationType.NEXT_TO.value, RelationType.NEAR.value)
+ON, IN = RelationType.ON.value, RelationType.IN.value
+UNDER, ATTACHED = RelationType.UNDER.value, RelationType.ATTACHED_TO.value
+
+_FAR_M = {ON: 0.5, IN: 0.5, UNDER: 0.5, ATTACHED: 0.5, CLOSE[0]: 2.0, CLOSE[1]: 3.0}
+"""Two boxes at least this far apart are certainly not so related."""
+
+
+def spatial(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
+    """Ask whether two things are related, right and clearly wrong, and what stands where."""
+    for relation in _FAR_M:
+        pairs = shuffled(rng, _pairs(view, relation))[:limit]
+        for source, target in pairs:
+            names = (view.name(source), view.name(target))
+            query = Query(QueryKind.RELATED, names, relation)
+            yield yes_no(Category.RELATIONS_SPATIAL, query, True, source, target)
+        yield from _wrong(view, rng, relation, pairs)
+    for relation in (ON, IN, UNDER):
+        yield from _sole(view, relation, QueryKind.RELATED_TO, Category.RELATIONS_SPATIAL)
+
+
+def functional(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
+    """Ask for the one thing that supports, is supported by, contains or holds another."""
+    category = Category.RELATIONS_FUNCTIONAL
+    drafts = [
+        *_holders(view, ON, QueryKind.SUPPORT_OF),
+        *_holders(view, IN, QueryKind.CONTAINER_OF),
+        *_holders(view, ATTACHED, QueryKind.FIXED_TO),
+        *_sole(view, ON, QueryKind.SUPPORTED_BY, category),
+    ]
+    yield from shuffled(rng, drafts)[:limit]
+
+
+def _pairs(view: SceneView, relation: str) -> Iterator[tuple[SceneNode, SceneNode]]:
+    """Yield the related pairs that can both be named."""
+    for source in view.named:
+        for target_id in view.index.targets(relation, source.id):
+            if target_id in view.names:
+                yield source, view.index.by_id[target_id]
+
+
+def _wrong(
+    view: SceneView,
+    rng: np.random.Generator,
+    relation: str,
+    pairs: list[tuple[SceneNode, SceneNode]],
+) -> Iterator[Draft]:
+    """Exchange one end of true pairs for that of another, so that both ends stay plausible."""
+    targets = list({target.id: target for _, target in pairs}.values())
+    for source, target in pairs:
+        for other in shuffled(rng, targets)[:6]:
+            if other.id not in (source.id, target.id) and _clearly_not(
+                view, relation, source, other
+            ):
+                query = Query(QueryKind.RELATED, (view.name(source), view.name(other)), relation)
+                yield yes_no(Category.RELATIONS_SPATIAL, query, False, source, other)
+                break
+
+
+def _clearly_not(view: SceneView, relation: str, source: SceneNode, target: SceneNode) -> bool:
+    if view.index.connected(source.id, target.id) or source.box is None or target.box is None:
+        return False
+    return source.box.distance_to(target.box) >= _FAR_M[relation]
+
+
+def _only_object(view: SceneView, ids: tuple[int, ...]) -> SceneNode | None:
+    """Return the one object among ids if its label may be an answer."""
+    if len(ids) != 1:
+        return None
+    node = view.index.by_id[ids[0]]
+    is_nameable = node.kind is NodeKind.OBJECT and node.label and label_of(node) in view.by_label
+    return node if is_nameable else None
+
+
+def _sole(view: SceneView, relation: str, kind: QueryKind, category: Category) -> Iterator[Draft]:
+    """Yield questions for the one thing that stands in a relation to a named one."""
+    for target in view.named:
+        source = _only_object(view, view.index.sources(relation, target.id))
+        # A pile would make what lies on top of it an answer as well.
+        if source is None or view.index.sources(relation, source.id):
+            continue
+        if relation == UNDER and view.index.targets(ON, target.id):
+            continue
+        word = relation if kind is QueryKind.RELATED_TO else ''
+        query = Query(kind, (view.name(target),), word)
+        nodes = (source.id, target.id)
+        yield Draft(category, query, AnswerType.TEXT, label_of(source), nodes)
+
+
+def _holders(view: SceneView, relation: str, kind: QueryKind) -> Iterator[Draft]:
+    """Yield questions for the one thing that a named one is on, in or fixed to."""
+    for source in view.named:
+        target = _only_object(view, view.index.targets(relation, source.id))
+        if target is None or label_of(target) == label_of(source):
+            continue
+        query = Query(kind, (view.name(source),))
+        nodes = (source.id, target.id)
+        yield Draft(Category.RELATIONS_FUNCTIONAL, query, AnswerType.TEXT, label_of(target), nodes)

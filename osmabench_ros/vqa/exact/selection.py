@@ -1,0 +1,186 @@
+"""Chooses among drafts: quotas by category, yes and no in balance, objects asked about evenly."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from statistics import median
+from typing import TypeVar
+
+from osmabench_ros.vqa.english import without_adjectives
+from osmabench_ros.vqa.exact.view import Draft
+from osmabench_ros.vqa.questions import AnswerType
+
+Item = TypeVar('Item')
+
+OVERUSE = 3.0
+"""An object is overused when questions mention it more often than this times the median."""
+
+_Entry = tuple[int, int, int, Draft]
+
+
+def usage_limit(counts: Iterable[int], factor: float = OVERUSE) -> float:
+    """Return how often an object may be mentioned.
+
+    The rule of OSMa-Bench (arXiv 2503.10331): `factor` times the median. A median of one is taken
+    as two, so that small sets are not flattened to single mentions.
+    """
+    return factor * max(2.0, median(counts or [0]))
+
+
+def overused(
+    items: Sequence[Item], subjects: Callable[[Item], Iterable[str]], factor: float = OVERUSE
+) -> frozenset[str]:
+    """Return the objects that items mention more often than `usage_limit` allows."""
+    counts = Counter(subject for item in items for subject in set(subjects(item)))
+    limit = usage_limit(list(counts.values()), factor)
+    return frozenset(subject for subject, count in counts.items() if count > limit)
+
+
+def subjects_of(draft: Draft) -> tuple[str, ...]:
+    """Return what a draft is about: its phrases without colours and materials."""
+    return tuple({without_adjectives(phrase): None for phrase in draft.query.phrases})
+
+
+class _Pool:
+    """Drafts of one category and answer; hands out the one whose objects were used least."""
+
+    def __init__(self, drafts: Iterable[Draft], usage: Counter[str]) -> None:
+        self._usage = usage
+        turn: Counter[tuple[str, str]] = Counter()
+        self._heap: list[_Entry] = []
+        for position, draft in enumerate(drafts):
+            kind = (draft.query.kind.value, draft.query.word)
+            self._heap.append((0, turn[kind], position, draft))
+            turn[kind] += 1
+        heapq.heapify(self._heap)
+
+    def _most_used(self, draft: Draft) -> int:
+        return max((self._usage[name] for name in subjects_of(draft)), default=0)
+
+    def peek(self, limit: float) -> bool:
+        """Tell whether a draft is left whose objects may still be mentioned."""
+        while self._heap:
+            used, turn, position, draft = self._heap[0]
+            now = self._most_used(draft)
+            if now == used:
+                return now < limit
+            heapq.heapreplace(self._heap, (now, turn, position, draft))
+        return False
+
+    def pop(self) -> Draft:
+        """Take the draft that `peek` found."""
+        draft = heapq.heappop(self._heap)[-1]
+        self._usage.update(subjects_of(draft))
+        return draft
+
+
+class _Selector:
+    """Takes drafts of a category in pairs of yes and no, other answers in turn with them."""
+
+    def __init__(self, drafts: Sequence[Draft], labels: Collection[str]) -> None:
+        self._usage: Counter[str] = Counter()
+        self._labels = frozenset(labels)
+        sides: dict[tuple[str, str], list[Draft]] = {}
+        for draft in drafts:
+            sides.setdefault((draft.category.value, _side(draft)), []).append(draft)
+        self._pools = {key: _Pool(items, self._usage) for key, items in sides.items()}
+
+    def _limit(self) -> float:
+        used = [count for name, count in self._usage.items() if name in self._labels]
+        return usage_limit(used)
+
+    def take(self, category: str, size: int) -> list[Draft]:
+        """Return up to `size` drafts of a category."""
+        empty = _Pool((), self._usage)
+        yes, no, other = (
+            self._pools.get((category, side), empty) for side in ('yes', 'no', 'other')
+        )
+        taken: list[Draft] = []
+        pairs = 0
+        while len(taken) < size:
+            limit = self._limit()
+            room = size - len(taken)
+            pair = room >= 2 and yes.peek(limit) and no.peek(limit)
+            single = other.peek(limit)
+            if pair and (not single or 2 * pairs <= len(taken) - 2 * pairs):
+                taken += [yes.pop(), no.pop()]
+                pairs += 1
+            elif single:
+                taken.append(other.pop())
+            else:
+                break
+        return taken
+
+
+def _side(draft: Draft) -> str:
+    return str(draft.answer) if draft.answer_type is AnswerType.YES_NO else 'other'
+
+
+def select(
+    drafts: Sequence[Draft], quota: Mapping[str, int], labels: Collection[str]
+) -> list[Draft]:
+    """Choose drafts.
+
+    Parameters
+    ----------
+    drafts : sequence of Draft
+        Candidates in a seeded order, different from each other.
+    quota : mapping of str to int
+        Wanted number by category. What one category cannot fill goes to those that can.
+    labels : collection of str
+        Objects of the scene, whose mentions are flattened.
+
+    Returns
+    -------
+    list of Draft
+        Ordered by category as in `quota`. Yes and no are equally many in every category.
+    """
+    selector = _Selector(drafts, labels)
+    chosen: dict[str, list[Draft]] = {name: [] for name in quota}
+    wanted = dict(quota)
+    while wanted:
+        able: list[str] = []
+        for name, size in wanted.items():
+            taken = selector.take(name, size)
+            chosen[name] += taken
+            able += [name] if len(taken) >= max(1, size - 1) else []
+        missing = sum(quota.values()) - sum(map(len, chosen.values()))
+        wanted = _shared(missing, able) if able and missing >= 2 else {}
+    return _without_overuse([draft for items in chosen.values() for draft in items], labels)
+
+
+def _shared(missing: int, names: Sequence[str]) -> dict[str, int]:
+    """Share a number out in even parts, so that pairs of yes and no fit."""
+    part = max(2, missing // len(names) // 2 * 2)
+    fitting = names[: max(1, missing // part)]
+    return dict.fromkeys(fitting, part)
+
+
+def _without_overuse(chosen: list[Draft], labels: Collection[str]) -> list[Draft]:
+    """Drop questions about overused objects, the latest first, until none is left."""
+    known = frozenset(labels)
+
+    def subjects(draft: Draft) -> list[str]:
+        return [name for name in subjects_of(draft) if name in known]
+
+    while too_often := overused(chosen, subjects):
+        last = max(i for i, draft in enumerate(chosen) if too_often & set(subjects(draft)))
+        del chosen[last]
+        chosen = _balanced(chosen)
+    return chosen
+
+
+def _balanced(chosen: Sequence[Draft]) -> list[Draft]:
+    """Drop the latest of the longer side of yes and no in each category."""
+    room = Counter((draft.category.value, _side(draft)) for draft in chosen)
+    kept = []
+    seen: Counter[tuple[str, str]] = Counter()
+    for draft in chosen:
+        category, side = draft.category.value, _side(draft)
+        opposite = {'yes': 'no', 'no': 'yes'}.get(side, side)
+        if seen[category, side] < room[category, opposite]:
+            seen[category, side] += 1
+            kept.append(draft)
+    return kept

@@ -1,0 +1,227 @@
+"""The ground truth as question generators see it: only what was seen, unambiguous names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
+from osmabench_ros.vqa.english import MATERIALS, color_name, material_noun
+from osmabench_ros.vqa.graph_index import GraphIndex
+from osmabench_ros.vqa.knowledge import knowledge
+from osmabench_ros.vqa.queries import Query
+from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Category
+
+Item = TypeVar('Item')
+
+DISTINCT_COLORS = (
+    {'black', 'navy'}, {'white', 'ivory', 'cream', 'beige', 'khaki', 'tan'},
+    {'gray', 'silver', 'white', 'black', 'khaki'}, {'red', 'maroon', 'pink', 'orange'},
+    {'green', 'olive', 'teal'}, {'blue', 'navy', 'cyan', 'turquoise', 'teal'},
+    {'yellow', 'gold', 'orange', 'beige'}, {'brown', 'tan', 'maroon', 'orange', 'gold'},
+    {'purple', 'violet', 'magenta', 'pink'},
+)  # fmt: skip
+"""Colours of one set may be taken for each other, so no question turns on their difference."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A question before it is worded and chosen.
+
+    Parameters
+    ----------
+    category : Category
+        Where it belongs.
+    query : Query
+        Its meaning.
+    answer_type : AnswerType
+        Kind of answer.
+    answer : str, int or float
+        The right answer, by the ground truth.
+    nodes : tuple of int
+        Nodes it rests on.
+    tolerance : float
+        Largest accepted error of a number.
+    """
+
+    category: Category
+    query: Query
+    answer_type: AnswerType
+    answer: AnswerValue
+    nodes: tuple[int, ...] = ()
+    tolerance: float = 0.0
+
+
+def yes_no(category: Category, query: Query, answer: bool, *nodes: SceneNode) -> Draft:
+    """Return a draft whose answer is yes or no."""
+    value = 'yes' if answer else 'no'
+    return Draft(category, query, AnswerType.YES_NO, value, tuple(node.id for node in nodes))
+
+
+def confusable(first: str, second: str) -> bool:
+    """Tell whether two colours may be taken for each other."""
+    first, second = (color_name(word).split()[-1] for word in (first, second))
+    return first == second or any({first, second} <= group for group in DISTINCT_COLORS)
+
+
+class SceneView:
+    """The seen part of a ground-truth graph.
+
+    Parameters
+    ----------
+    graph : SceneGraph
+        Ground truth; ids are instance ids.
+    seen_ids : collection of int
+        Instances that the trajectory saw. The rest does not exist for any question.
+    structure : collection of str
+        Labels of walls, floors and the like, which no question is about.
+    vocabulary : collection of str
+        Classes the data set can label; those absent here may be asked for.
+    """
+
+    def __init__(
+        self,
+        graph: SceneGraph,
+        seen_ids: Collection[int],
+        structure: Collection[str] = (),
+        vocabulary: Collection[str] = (),
+    ) -> None:
+        self.graph = graph
+        self.index = GraphIndex(graph, seen_ids)
+        self.structure = {normalised_name(label) for label in structure} | {
+            normalised_name(node.label)
+            for node in graph.of_kind(NodeKind.BACKGROUND)
+            if node.label
+        }
+        self.vocabulary = {normalised_name(label) for label in vocabulary}
+
+    @cached_property
+    def objects(self) -> tuple[SceneNode, ...]:
+        """Seen objects with a label that questions may be about, in order of id."""
+        return tuple(
+            node
+            for node in sorted(self.index.things, key=lambda node: node.id)
+            if node.kind is NodeKind.OBJECT and node.label and label_of(node) not in self.structure
+        )
+
+    @cached_property
+    def by_label(self) -> Mapping[str, tuple[SceneNode, ...]]:
+        """Those objects by label, labels in order."""
+        groups: dict[str, list[SceneNode]] = {}
+        for node in self.objects:
+            groups.setdefault(label_of(node), []).append(node)
+        return {label: tuple(groups[label]) for label in sorted(groups)}
+
+    @cached_property
+    def _canonical_count(self) -> Mapping[str, int]:
+        counts: dict[str, int] = {}
+        for label in self.by_label:
+            head = knowledge().canonical(label)
+            counts[head] = counts.get(head, 0) + 1
+        return counts
+
+    def has_rival(self, label: str) -> bool:
+        """Tell whether another label of the scene means the same, e.g. sofa and couch."""
+        return self._canonical_count.get(knowledge().canonical(label), 0) > 1
+
+    @cached_property
+    def names(self) -> Mapping[int, str]:
+        """Shortest phrase that means exactly one seen object, by id; some objects have none."""
+        found: dict[int, str] = {}
+        for label, nodes in self.by_label.items():
+            if self.has_rival(label):
+                continue
+            for node in nodes:
+                name = label if len(nodes) == 1 else _telling_name(label, node, nodes)
+                if name:
+                    found[node.id] = name
+        return found
+
+    @cached_property
+    def named(self) -> tuple[SceneNode, ...]:
+        """Objects that have an unambiguous name."""
+        return tuple(node for node in self.objects if node.id in self.names)
+
+    @cached_property
+    def named_boxed(self) -> tuple[SceneNode, ...]:
+        """Those that have a box as well."""
+        return tuple(node for node in self.named if node.box is not None)
+
+    def name(self, node: SceneNode) -> str:
+        """Return the unambiguous name of a node of `named`."""
+        return self.names[node.id]
+
+    @cached_property
+    def absent(self) -> tuple[str, ...]:
+        """Plausible classes that the scene, seen or not, does not have, best first.
+
+        Classes of the data set come before those that homes have in general; nothing that is
+        contained in, contains or means the same as a label of the scene.
+        """
+        everything = {normalised_name(node.label) for node in self.graph.nodes if node.label}
+        heads = {knowledge().canonical(label) for label in everything}
+        words = {word for label in everything for word in label.split()}
+
+        def plausible(label: str) -> bool:
+            return knowledge().canonical(label) not in heads and not words & set(label.split())
+
+        own = sorted(filter(plausible, self.vocabulary - self.structure))
+        common = [label for label in knowledge().household if plausible(label)]
+        return (*own, *(label for label in common if label not in own))
+
+
+def label_of(node: SceneNode) -> str:
+    """Return the normalised best label of a node."""
+    return normalised_name(node.label)
+
+
+def color_of(node: SceneNode) -> str:
+    """Return the colour of a node, '' if unknown."""
+    return color_name(str(node.attributes.get('color', '')))
+
+
+def material_of(node: SceneNode) -> str:
+    """Return the material noun of a node, '' if unknown or not one the questions use."""
+    noun = material_noun(str(node.attributes.get('material', '')))
+    return noun if noun in MATERIALS else ''
+
+
+def _telling_name(label: str, node: SceneNode, rivals: Sequence[SceneNode]) -> str:
+    others = [other for other in rivals if other is not node]
+    color, material = color_of(node), material_of(node)
+    if color and all(color_of(o) and not confusable(color, color_of(o)) for o in others):
+        return f'{color} {label}'
+    if material and all(material_of(o) not in ('', material) for o in others):
+        return f'{MATERIALS[material]} {label}'
+    if color and material and all(_differs(o, color, material) for o in others):
+        return f'{color} {MATERIALS[material]} {label}'
+    return ''
+
+
+def _differs(other: SceneNode, color: str, material: str) -> bool:
+    far_color = bool(color_of(other)) and not confusable(color, color_of(other))
+    return far_color or material_of(other) not in ('', material)
+
+
+def shuffled(rng: np.random.Generator, items: Iterable[Item]) -> list[Item]:
+    """Return items in a seeded order."""
+    pool = list(items)
+    return [pool[i] for i in rng.permutation(len(pool))]
+
+
+def sampled_pairs(
+    rng: np.random.Generator, items: Sequence[Item], limit: int
+) -> Iterator[tuple[Item, Item]]:
+    """Yield up to `limit` ordered pairs of different items, seeded, each at most once."""
+    total = len(items) * (len(items) - 1)
+    if total <= 0:
+        return
+    chosen = rng.choice(total, size=min(limit, total), replace=False)
+    for number in chosen.tolist():
+        first, second = divmod(number, len(items) - 1)
+        yield items[first], items[second + (second >= first)]

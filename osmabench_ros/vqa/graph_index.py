@@ -1,0 +1,176 @@
+"""Look-ups in a scene graph that questions need: by label, by relation, by box."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
+
+THINGS = (NodeKind.OBJECT, NodeKind.BACKGROUND)
+_SYMMETRIC = (RelationType.NEXT_TO.value, RelationType.NEAR.value)
+_IMPLIED = {RelationType.NEAR.value: (RelationType.NEXT_TO.value,)}
+_REVERSED = {RelationType.UNDER.value: RelationType.ON.value}
+
+
+class GraphIndex:
+    """A scene graph, ready to be asked.
+
+    Parameters
+    ----------
+    graph : SceneGraph
+        Any graph; rooms, places and buildings are left out.
+    ids : iterable of int, optional
+        Restrict the things to these ids, e.g. those a trajectory saw.
+    """
+
+    def __init__(self, graph: SceneGraph, ids: Iterable[int] | None = None) -> None:
+        allowed = None if ids is None else set(ids)
+        self.graph = graph
+        self.things: tuple[SceneNode, ...] = tuple(
+            node
+            for node in graph.nodes
+            if node.kind in THINGS and (allowed is None or node.id in allowed)
+        )
+        self.by_id: Mapping[int, SceneNode] = {node.id: node for node in self.things}
+
+    @cached_property
+    def by_label(self) -> Mapping[str, tuple[SceneNode, ...]]:
+        """Things by normalised best label; those without a label are left out."""
+        groups: dict[str, list[SceneNode]] = {}
+        for node in self.things:
+            if node.label:
+                groups.setdefault(normalised_name(node.label), []).append(node)
+        return {label: tuple(nodes) for label, nodes in groups.items()}
+
+    @cached_property
+    def has_relations(self) -> bool:
+        """Whether any two things are related."""
+        return bool(self._pairs)
+
+    @cached_property
+    def _pairs(self) -> Mapping[str, frozenset[tuple[int, int]]]:
+        pairs: dict[str, set[tuple[int, int]]] = {}
+        for edge in self.graph.edges:
+            if edge.source not in self.by_id or edge.target not in self.by_id:
+                continue
+            kind = ' '.join(edge.type.lower().replace('_', ' ').split())
+            pairs.setdefault(kind, set()).add((edge.source, edge.target))
+            if kind in _SYMMETRIC:
+                pairs[kind].add((edge.target, edge.source))
+        return {kind: frozenset(found) for kind, found in pairs.items()}
+
+    def related(self, relation: str, source: int, target: int) -> bool:
+        """Tell whether `source relation target` holds.
+
+        'next to' and 'near' are symmetric, 'next to' implies 'near', and what something stands
+        on is under it.
+        """
+        for kind in (relation, *_IMPLIED.get(relation, ())):
+            if (source, target) in self._pairs.get(kind, ()):
+                return True
+        reverse = _REVERSED.get(relation)
+        return reverse is not None and (target, source) in self._pairs.get(reverse, ())
+
+    def sources(self, relation: str, target: int) -> tuple[int, ...]:
+        """Return the things that stand in a relation to `target`, in order of id."""
+        return self._sources.get((relation, target), ())
+
+    def targets(self, relation: str, source: int) -> tuple[int, ...]:
+        """Return the things that `source` stands in a relation to, in order of id."""
+        return self._targets.get((relation, source), ())
+
+    @cached_property
+    def _sources(self) -> Mapping[tuple[str, int], tuple[int, ...]]:
+        return _grouped((k, t, s) for k, pairs in self._pairs.items() for s, t in pairs)
+
+    @cached_property
+    def _targets(self) -> Mapping[tuple[str, int], tuple[int, ...]]:
+        return _grouped((k, s, t) for k, pairs in self._pairs.items() for s, t in pairs)
+
+    def connected(self, first: int, second: int) -> bool:
+        """Tell whether any relation at all joins two things."""
+        return (first, second) in self._joined
+
+    @cached_property
+    def _joined(self) -> frozenset[tuple[int, int]]:
+        pairs = {pair for found in self._pairs.values() for pair in found}
+        return frozenset(pairs | {(target, source) for source, target in pairs})
+
+    @cached_property
+    def _boxed(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        nodes = [n for n in self.things if n.kind is NodeKind.OBJECT and n.box is not None]
+        ids = np.array([n.id for n in nodes], np.int64)
+        lows = np.array([n.box.minimum for n in nodes if n.box is not None]).reshape(-1, 3)
+        highs = np.array([n.box.maximum for n in nodes if n.box is not None]).reshape(-1, 3)
+        return ids, lows, highs
+
+    def space_above_m(self, node: SceneNode) -> float:
+        """Return the height between a thing's top and the next object over it; inf if none.
+
+        What stands on the thing leaves no space: 0.
+        """
+        ids, lows, highs = self._boxed
+        if node.box is None or not len(ids):
+            return float('inf')
+        if self.sources(RelationType.ON.value, node.id):
+            return 0.0
+        top = node.box.maximum[2]
+        over = (lows[:, :2] < node.box.maximum[:2]).all(1)
+        over &= (highs[:, :2] > node.box.minimum[:2]).all(1)
+        over &= (lows[:, 2] > top - 0.02) & (ids != node.id)
+        return float(max(0.0, lows[over, 2].min() - top)) if over.any() else float('inf')
+
+    def floor_height_m(self, node: SceneNode) -> float:
+        """Return the height of the floor under a thing; the lowest point known if none is."""
+        floors = [
+            other.box
+            for other in self.by_label.get('floor', ())
+            if other.box is not None and node.box is not None
+        ]
+        centre = None if node.box is None else node.box.center
+        under = [
+            float(box.maximum[2])
+            for box in floors
+            if centre is not None
+            and (box.minimum[:2] <= centre[:2]).all()
+            and (centre[:2] <= box.maximum[:2]).all()
+            and box.maximum[2] <= centre[2]
+        ]
+        if under:
+            return max(under)
+        lows = self._boxed[1]
+        return float(lows[:, 2].min()) if len(lows) else 0.0
+
+
+def _grouped(rows: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], tuple[int, ...]]:
+    groups: dict[tuple[str, int], list[int]] = {}
+    for kind, key, value in rows:
+        groups.setdefault((kind, key), []).append(value)
+    return {key: tuple(sorted(values)) for key, values in groups.items()}
+
+
+def gap_m(first: SceneNode, second: SceneNode) -> float:
+    """Return the horizontal distance between two boxes in metres, 0 if they overlap from above."""
+    if first.box is None or second.box is None:
+        return 0.0
+    low = np.maximum(first.box.minimum, second.box.minimum)[:2]
+    high = np.minimum(first.box.maximum, second.box.maximum)[:2]
+    return float(np.linalg.norm(np.maximum(low - high, 0.0)))
+
+
+def extent(node: SceneNode, comparative: str) -> float | None:
+    """Return what a comparative of `knowledge.COMPARATIVES` compares, None without a box."""
+    if node.box is None:
+        return None
+    size = node.box.size
+    return {
+        'taller': float(size[2]),
+        'bulkier': float(np.prod(size)),
+        'wider': float(size[:2].max()),
+        'higher up': float(node.box.center[2]),
+    }[comparative]

@@ -1,0 +1,61 @@
+"""Common knowledge about kinds of objects: what they are good for, what else they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+
+import yaml
+
+COMPARATIVES = ('taller', 'bulkier', 'wider', 'higher up')
+"""Comparisons of boxes: height, volume, longest horizontal side, height of the centre."""
+
+AFFORDANCES = ('sat on', 'lain on', 'opened', 'picked up', 'written at', 'switched on')
+"""What can be done with a thing, as it stands in a question."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """The tables of `knowledge.yaml`.
+
+    Parameters
+    ----------
+    affordances : mapping of str to frozenset of str
+        Labels of the things that an affordance holds for.
+    synonyms : mapping of str to str
+        Label to the head of its group of synonyms.
+    household : tuple of str
+        Classes that homes have, in order.
+    """
+
+    affordances: Mapping[str, frozenset[str]]
+    synonyms: Mapping[str, str]
+    household: tuple[str, ...]
+
+    def canonical(self, label: str) -> str:
+        """Return the head of a label's group of synonyms, the label itself if it has none."""
+        return self.synonyms.get(label, label)
+
+    def affords(self, label: str, affordance: str) -> bool:
+        """Tell whether things of a label can be used so; their synonyms can too."""
+        return self.canonical(label) in self.affordances.get(affordance, frozenset())
+
+    def knows(self, label: str) -> bool:
+        """Tell whether any affordance is listed for a label."""
+        return any(self.affords(label, word) for word in self.affordances)
+
+
+@lru_cache(maxsize=1)
+def knowledge() -> Knowledge:
+    """Return the tables that come with the package."""
+    text = resources.files('osmabench_ros.vqa').joinpath('knowledge.yaml').read_text('utf-8')
+    data = yaml.safe_load(text)
+    synonyms = {label: group[0] for group in data['synonyms'] for label in group}
+    affordances = {
+        word: frozenset(synonyms.get(label, label) for label in labels)
+        for word, labels in data['affordances'].items()
+    }
+    household = tuple(sorted({label for group in data['household'] for label in group}))
+    return Knowledge(affordances, synonyms, household)

@@ -1,0 +1,80 @@
+"""Which labels of a map a noun of a question may mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.vqa.knowledge import knowledge
+
+SIMILARITY_THRESHOLD = 0.72
+"""Cosine of the bundled sentence embedder from which two labels count as one thing."""
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return features of shape (N, D), rows of length 1."""
+        ...
+
+
+class LabelMatcher:
+    """Finds the labels of one map that a noun means.
+
+    A noun that the map's own vocabulary holds means exactly that label. For any other noun,
+    labels with the same spelling or the same head of synonyms match, and if there is none, those
+    whose embedding is close.
+
+    Parameters
+    ----------
+    labels : iterable of str
+        Labels that occur in the map.
+    vocabulary : iterable of str
+        Labels the map could have used; empty for open vocabulary.
+    embedder : Embedder, optional
+        None to leave out the last step.
+    threshold : float
+        Least cosine similarity of the last step.
+    """
+
+    def __init__(
+        self,
+        labels: Iterable[str],
+        vocabulary: Iterable[str] = (),
+        embedder: Embedder | None = None,
+        threshold: float = SIMILARITY_THRESHOLD,
+    ) -> None:
+        self._labels = tuple(sorted({normalised_name(label) for label in labels}))
+        self._vocabulary = frozenset(normalised_name(label) for label in vocabulary)
+        self._embedder = embedder
+        self._threshold = threshold
+        self._features: NDArray[np.float32] | None = None
+        self._found: dict[str, frozenset[str]] = {}
+
+    def matching(self, noun: str) -> frozenset[str]:
+        """Return the labels of the map that a noun means, possibly none."""
+        noun = normalised_name(noun)
+        if noun not in self._found:
+            self._found[noun] = self._search(noun)
+        return self._found[noun]
+
+    def _search(self, noun: str) -> frozenset[str]:
+        if noun in self._vocabulary:
+            return frozenset({noun}.intersection(self._labels))
+        canonical = knowledge().canonical
+        same = {label for label in self._labels if canonical(label) == canonical(noun)}
+        return frozenset(same) or self._similar(noun)
+
+    def _similar(self, noun: str) -> frozenset[str]:
+        if self._embedder is None or not self._labels:
+            return frozenset()
+        if self._features is None:
+            self._features = self._embedder.embed(self._labels)
+        cosine = self._features @ self._embedder.embed([noun])[0]
+        close = np.flatnonzero(cosine >= self._threshold)
+        return frozenset(self._labels[i] for i in close)

@@ -1,0 +1,111 @@
+"""Questions, answers and verdicts as typed JSON lines."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from osmabench_ros.errors import QuestionError
+from osmabench_ros.vqa.questions import Answer, Question, Verdict
+
+Record = TypeVar('Record', Question, Answer, Verdict)
+
+
+@cache
+def _adapters() -> Mapping[type[Any], TypeAdapter[Any]]:
+    return {kind: TypeAdapter(kind) for kind in (Question, Answer, Verdict)}
+
+
+def to_json_line(record: Question | Answer | Verdict) -> str:
+    """Return a record as one line of JSON, keys in the order of the schema, no line end."""
+    return _adapters()[type(record)].dump_json(record).decode()
+
+
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Write records as JSON lines, under a temporary name first.
+
+    Raises
+    ------
+    QuestionError
+        If two records carry the same question id or the folder cannot be written to.
+    """
+    items = list(records)
+    _check_unique(items, str(path))
+    temporary = path.with_name(f'.{path.name}.partial')
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open('w', encoding='utf-8') as stream:
+            stream.writelines(to_json_line(item) + '\n' for item in items)
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise QuestionError(
+            f'{path} cannot be written: {error.strerror}; choose a folder you may write to'
+        ) from error
+
+
+def read_records(path: Path, kind: type[Record]) -> list[Record]:
+    """Read JSON lines of one kind of record.
+
+    Parameters
+    ----------
+    path : Path
+        File written by `write_records` or by hand.
+    kind : type
+        Question, Answer or Verdict.
+
+    Raises
+    ------
+    QuestionError
+        If the file is missing, a line is malformed (names file and line), or an id repeats.
+    """
+    try:
+        lines = path.read_text(encoding='utf-8').splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise QuestionError(f'{path} cannot be read: {error}') from error
+    records = [
+        _parsed(line, kind, f'{path}:{number}')
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
+    _check_unique(records, str(path))
+    return records
+
+
+def _parsed(line: str, kind: type[Record], where: str) -> Record:
+    try:
+        record: Record = _adapters()[kind].validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        field = '.'.join(str(part) for part in first['loc']) or 'the line'
+        raise QuestionError(f'{where}: {field}: {first["msg"]}') from error
+    return record
+
+
+def record_id(record: Question | Answer | Verdict) -> str:
+    """Return the question id of a record of any kind."""
+    return record.id if isinstance(record, Question) else record.question_id
+
+
+def _check_unique(records: Sequence[Question | Answer | Verdict], where: str) -> None:
+    seen: set[str] = set()
+    for number, record in enumerate(records, start=1):
+        key = record_id(record)
+        if key in seen:
+            raise QuestionError(
+                f'{where}: question id "{key}" occurs again in record {number}; '
+                'ids join the stages, so give each question its own'
+            )
+        seen.add(key)
+
+
+def digest(records: Iterable[Question | Answer | Verdict]) -> str:
+    """Return the hex SHA-256 of records in order, as they would be written."""
+    text = '\n'.join(to_json_line(item) for item in records)
+    return hashlib.sha256(text.encode()).hexdigest()

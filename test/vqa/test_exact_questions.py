@@ -1,0 +1,331 @@
+"""Exact questions: unambiguous, balanced, about what was seen; answers re-derived by hand."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from furnished_graph import as_map, large_graph, living_room, seen, thing, vocabulary
+
+from osmabench_ros.errors import QuestionError
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph
+from osmabench_ros.vqa.answering.rule import RuleAnswerer
+from osmabench_ros.vqa.english import MATERIALS
+from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.exact.selection import overused, subjects_of
+from osmabench_ros.vqa.exact.view import Draft
+from osmabench_ros.vqa.knowledge import knowledge
+from osmabench_ros.vqa.queries import QueryKind
+from osmabench_ros.vqa.question_files import to_json_line
+from osmabench_ros.vqa.questions import AnswerType, Category, inquiry
+from osmabench_ros.vqa.wording import parsed
+
+VIEW_WORDS = {'left', 'right', 'behind', 'front', 'background', 'foreground', 'visible', 'image'}
+
+
+@pytest.fixture(scope='module')
+def questions():
+    graph = living_room()
+    return generate_questions(
+        graph, seen(graph), scene='room', seed=5, label_set=vocabulary(graph, 'oven', 'toilet')
+    )
+
+
+def test_a_furnished_room_fills_every_category_and_the_paper_s_number(questions):
+    assert {q.category for q in questions} == {category.value for category in Category}
+    assert len(questions) == 184
+    assert len({q.id for q in questions}) == len({q.text for q in questions}) == 184
+
+
+def test_yes_and_no_are_equally_many_in_every_category(questions):
+    sides = Counter((q.category, q.answer) for q in questions if q.answer_type == 'yes_no')
+    for category in {category for category, _ in sides}:
+        assert sides[category, 'yes'] == sides[category, 'no']
+
+
+def test_wording_varies_and_does_not_depend_on_the_viewpoint(questions):
+    assert not [q.text for q in questions if VIEW_WORDS & set(q.text.lower().split())]
+    starts = Counter(' '.join(q.text.split()[:2]) for q in questions)
+    assert len(starts) > 25
+    assert max(starts.values()) < len(questions) / 4
+
+
+def test_no_object_is_asked_about_more_than_three_times_the_median(questions):
+    labels = {node.label for node in living_room().nodes}
+
+    def subjects(question):
+        query = parsed(question.text)
+        draft = Draft(Category.MEASUREMENT, query, AnswerType.TEXT, '')
+        return [name for name in subjects_of(draft) if name in labels]
+
+    assert not overused(questions, subjects)
+
+
+def test_negative_questions_take_absent_classes_of_the_data_set_and_of_homes(questions):
+    texts = ' '.join(q.text for q in questions if q.category == 'Existence-Negative')
+    assert 'oven' in texts or 'toilet' in texts
+    assert 'couch' not in texts, 'the room has a sofa'
+    assert 'lamp in' not in texts, 'the room has a floor lamp'
+
+
+def test_what_was_not_seen_does_not_exist():
+    graph = living_room()
+    hidden = {5, 9, 10, 11, 18}
+    asked = generate_questions(graph, seen(graph) - hidden, scene='room', seed=1)
+    assert not [q for q in asked if hidden & set(q.evidence.nodes)]
+    names = [p for q in asked for p in parsed(q.text).phrases]
+    assert 'red chair' not in names
+    assert 'chair' in names, 'the only chair seen needs no colour to be told apart'
+
+
+def test_same_seed_gives_the_same_bytes_and_another_seed_other_questions():
+    graph = living_room()
+
+    def lines(seed):
+        asked = generate_questions(graph, seen(graph), scene='room', seed=seed)
+        return [to_json_line(q) for q in asked]
+
+    assert lines(4) == lines(4)
+    assert lines(4) != lines(5)
+
+
+def test_two_labels_for_one_thing_make_neither_askable():
+    nodes = [
+        thing(1, 'sofa', (0, 0, 0), (2, 1, 1)),
+        thing(2, 'couch', (4, 0, 0), (2, 1, 1)),
+        thing(3, 'table', (0, 4, 0), (1, 1, 1)),
+    ]
+    asked = generate_questions(SceneGraph(tuple(nodes)), {1, 2, 3}, scene='s', seed=0)
+    counted = [q.text for q in asked if q.category == 'Measurement' and 'sofa' in q.text]
+    assert asked
+    assert not counted
+
+
+def test_close_calls_are_not_asked():
+    nodes = (
+        thing(1, 'chair', (0, 0, 0), (0.5, 0.5, 0.90)),
+        thing(2, 'stool', (3, 0, 0), (0.5, 0.5, 0.95)),
+    )
+    asked = generate_questions(SceneGraph(nodes), {1, 2}, scene='s', seed=0, count=500)
+    kinds = [parsed(q.text) for q in asked]
+    assert not [k for k in kinds if k.kind in (QueryKind.WHICH_MORE, QueryKind.IS_MORE)]
+    reach = [k.number for k in kinds if k.kind is QueryKind.REACHABLE]
+    assert reach
+    assert all(abs(number - top) >= 0.19 for number in reach for top in (0.90,) if number != 1.2)
+
+
+@pytest.mark.parametrize(
+    'graph', [SceneGraph(), SceneGraph((thing(1, 'bed', (0, 0, 0), (2, 2, 1)),))]
+)
+def test_an_empty_or_tiny_graph_gives_few_questions_and_no_error(graph):
+    asked = generate_questions(graph, seen(graph), scene='s', seed=0)
+    assert all(parsed(q.text) is not None for q in asked)
+    answers = RuleAnswerer().answer(as_map(graph), [inquiry(q) for q in asked])
+    assert [a.value for a in answers] == [q.answer for q in asked]
+
+
+def test_labels_with_underscores_are_asked_about_with_spaces():
+    nodes = (thing(1, 'coffee_table', (0, 0, 0), (1, 1, 1)), thing(2, 'tv', (3, 0, 0), (1, 1, 1)))
+    asked = generate_questions(SceneGraph(nodes), {1, 2}, scene='s', seed=0)
+    assert any('coffee table' in q.text for q in asked)
+    assert not any('_' in q.text for q in asked)
+
+
+def test_a_count_or_category_that_makes_no_sense_is_named():
+    with pytest.raises(QuestionError, match='count is 0'):
+        generate_questions(living_room(), {3}, scene='s', seed=0, count=0)
+    with pytest.raises(QuestionError, match='Riddles'):
+        generate_questions(living_room(), {3}, scene='s', seed=0, categories=['Riddles'])
+
+
+class Derivation:
+    """Answers a query from the graph in the plainest way, sharing no code with the answerer."""
+
+    def __init__(self, graph, ids):
+        self.nodes = [n for n in graph.nodes if n.id in ids]
+        ids = {n.id for n in self.nodes}
+        self.edges = {
+            (e.source, e.type, e.target) for e in graph.edges if {e.source, e.target} <= ids
+        }
+        self.edges |= {(t, r, s) for s, r, t in self.edges if r in ('near', 'next to')}
+
+    def all(self, phrase):
+        found = []
+        for node in self.nodes:
+            label = node.label.replace('_', ' ')
+            color = node.attributes.get('color', '?')
+            material = MATERIALS.get(node.attributes.get('material', '?'), '?')
+            forms = {label, f'{color} {label}', f'{material} {label}'}
+            if phrase in forms | {f'{color} {material} {label}'}:
+                found.append(node)
+        return found
+
+    def one(self, phrase):
+        (node,) = self.all(phrase)
+        return node
+
+    def sources(self, relation, target):
+        return [n for n in self.nodes if (n.id, relation, target.id) in self.edges]
+
+    def targets(self, relation, source):
+        return [n for n in self.nodes if (source.id, relation, n.id) in self.edges]
+
+    def height(self, node):
+        return node.box.maximum[2] - node.box.minimum[2]
+
+    def distance(self, a, b):
+        middle = [(n.box.minimum + n.box.maximum) / 2 for n in (a, b)]
+        return float(np.linalg.norm(middle[0] - middle[1]))
+
+    def measure(self, node, word):
+        size = node.box.maximum - node.box.minimum
+        middle = (node.box.minimum + node.box.maximum) / 2
+        return {
+            'taller': size[2],
+            'wider': max(size[0], size[1]),
+            'bulkier': size[0] * size[1] * size[2],
+            'higher up': middle[2],
+        }[word]
+
+    def gap(self, a, b):
+        sides = [
+            max(a.box.minimum[i] - b.box.maximum[i], b.box.minimum[i] - a.box.maximum[i], 0)
+            for i in (0, 1)
+        ]
+        return float(np.hypot(*sides))
+
+    def above(self, node):
+        if self.sources('on', node):
+            return 0.0
+        top = node.box.maximum[2]
+        over = [
+            other.box.minimum[2] - top
+            for other in self.nodes
+            if other.id != node.id
+            and other.kind is NodeKind.OBJECT
+            and other.box.minimum[2] > top - 0.02
+            and all(
+                other.box.minimum[i] < node.box.maximum[i]
+                and other.box.maximum[i] > node.box.minimum[i]
+                for i in (0, 1)
+            )
+        ]
+        return max(0.0, min(over, default=float('inf')))
+
+    def usable(self, nodes, word):
+        return [n for n in nodes if knowledge().affords(n.label, word)]
+
+    def related(self, a, relation, b):
+        if (a.id, relation, b.id) in self.edges:
+            return True
+        if relation == 'near':
+            return (a.id, 'next to', b.id) in self.edges
+        return relation == 'under' and (b.id, 'on', a.id) in self.edges
+
+    def answer(self, query):
+        kind, word = query.kind, query.word
+        found = [self.all(phrase) for phrase in query.phrases]
+        if kind is QueryKind.COUNT:
+            return len(found[0])
+        if kind is QueryKind.MORE_OF:
+            return len(found[0]) > len(found[1])
+        there = [bool(nodes) for nodes in found]
+        logic = {
+            QueryKind.EXISTS: lambda: there[0],
+            QueryKind.ABSENT: lambda: not there[0],
+            QueryKind.BOTH: lambda: there[0] and there[1],
+            QueryKind.EITHER: lambda: there[0] or there[1],
+            QueryKind.FIRST_ONLY: lambda: there[0] and not there[1],
+            QueryKind.NEITHER: lambda: not there[0] and not there[1],
+            QueryKind.AFFORDS_COUNT: lambda: len(self.usable(self.nodes, word)),
+        }
+        if kind in logic:
+            return logic[kind]()
+        things = [self.one(phrase) for phrase in query.phrases]
+        first, second, third = (*things, None, None)[:3]
+
+        def better(a, b):
+            return query.phrases[0 if a else 1] if a != b else None
+
+        rules = {
+            QueryKind.HEIGHT: lambda: round(float(self.height(first)), 3),
+            QueryKind.DISTANCE: lambda: round(self.distance(first, second), 3),
+            QueryKind.COLOR_OF: lambda: first.attributes['color'],
+            QueryKind.HAS_COLOR: lambda: first.attributes['color'] == word,
+            QueryKind.MATERIAL_OF: lambda: first.attributes['material'],
+            QueryKind.HAS_MATERIAL: lambda: first.attributes['material'] == word,
+            QueryKind.RELATED: lambda: self.related(first, word, second),
+            QueryKind.RELATED_TO: lambda: self.sole(self.sources(word, first)),
+            QueryKind.SUPPORT_OF: lambda: self.sole(self.targets('on', first)),
+            QueryKind.SUPPORTED_BY: lambda: self.sole(self.sources('on', first)),
+            QueryKind.CONTAINER_OF: lambda: self.sole(self.targets('in', first)),
+            QueryKind.OPEN_FIRST: lambda: self.sole(self.targets('in', first)),
+            QueryKind.FIXED_TO: lambda: self.sole(self.targets('attached to', first)),
+            QueryKind.IS_MORE: lambda: self.measure(first, word) > self.measure(second, word),
+            QueryKind.WHICH_MORE: lambda: better(
+                self.measure(first, word) > self.measure(second, word),
+                self.measure(second, word) > self.measure(first, word),
+            ),
+            QueryKind.CLOSER: lambda: better(
+                self.distance(first, third) < self.distance(second, third),
+                self.distance(second, third) < self.distance(first, third),
+            ),
+            QueryKind.REACHABLE: lambda: first.box.maximum[2] <= query.number,
+            QueryKind.PASSABLE: lambda: self.gap(first, second) >= query.number,
+            QueryKind.CLEARANCE: lambda: self.above(first) >= query.number,
+            QueryKind.AFFORDS_ON: lambda: bool(self.usable(self.sources('on', first), word)),
+            QueryKind.AFFORDS_NEAR: lambda: bool(
+                self.usable(self.sources('next to', first), word)
+            ),
+            QueryKind.LOADED: lambda: bool(self.sources('on', first)),
+            QueryKind.UNLOADED: lambda: not self.sources('on', first),
+        }
+        return rules[kind]()
+
+    def sole(self, nodes):
+        (node,) = nodes
+        return node.label
+
+
+@pytest.mark.parametrize('seed', range(6))
+@pytest.mark.parametrize(
+    'graph', [living_room(), large_graph(80, 40, seed=2)], ids=['room', 'hall']
+)
+def test_every_answer_follows_from_the_graph_by_an_independent_derivation(graph, seed):
+    ids = {node.id for node in graph.nodes if node.id % 7 != seed}
+    asked = generate_questions(graph, ids, scene='s', seed=seed, count=400)
+    derivation = Derivation(graph, ids)
+    for question in asked:
+        derived = derivation.answer(parsed(question.text))
+        if question.answer_type is AnswerType.YES_NO:
+            derived = 'yes' if derived else 'no'
+        assert derived == question.answer, question.text
+    assert len(asked) > 150
+
+
+def test_fifteen_staircases_inflate_a_count():
+    true_graph = SceneGraph(
+        (thing(1, 'staircase', (0, 0, 0), (1, 3, 3)), thing(2, 'chair', (5, 5, 0), (1, 1, 1)))
+    )
+    asked = generate_questions(true_graph, {1, 2}, scene='s', seed=0)
+    (count,) = [q for q in asked if parsed(q.text).kind is QueryKind.COUNT and 'stair' in q.text]
+    pieces = tuple(thing(i, 'staircase', (0, 0, 0.2 * i), (1, 0.2, 0.2)) for i in range(1, 16))
+    (answer,) = RuleAnswerer().answer(as_map(SceneGraph(pieces)), [inquiry(count)])
+    assert (count.answer, answer.value) == (1, 15)
+
+
+def test_relations_of_unseen_things_are_not_used():
+    graph = SceneGraph(
+        (
+            thing(1, 'table', (0, 0, 0), (1, 1, 0.7)),
+            thing(2, 'cup', (0.1, 0.1, 0.7), (0.1, 0.1, 0.1)),
+            thing(3, 'plate', (0.6, 0.6, 0.7), (0.2, 0.2, 0.02)),
+        ),
+        (SceneEdge(2, 1, 'on'), SceneEdge(3, 1, 'on')),
+    )
+
+    def asked(ids):
+        found = generate_questions(graph, ids, scene='s', seed=0)
+        return [q for q in found if parsed(q.text).kind is QueryKind.SUPPORTED_BY]
+
+    assert not asked({1, 2, 3}), 'two things stand on the table'
+    assert [q.answer for q in asked({1, 2})] == ['cup']
