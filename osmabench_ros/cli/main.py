@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from osmabench_ros.cli import doctor, run
+from osmabench_ros.cli import doctor, run, score
 from osmabench_ros.errors import OsmabenchError
 
 INTERRUPTED = 130
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command('demo')(run.demo)
 app.command('run')(run.run)
 app.command('doctor')(doctor.doctor)
+app.add_typer(score.app, name='score')
 
 
 def main() -> NoReturn:

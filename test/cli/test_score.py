@@ -1,0 +1,104 @@
+import csv
+import io
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shared_data import shared_path
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.score import app
+from osmabench_ros.errors import MapError, MetricError, UnsafePickleError
+from osmabench_ros.metrics.confusion import ConfusionMatrix, read_confusions, write_confusions
+
+
+def score(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ['confusion', *map(str, arguments)])
+    if result.exception:
+        raise result.exception
+    assert result.exit_code == 0
+    return result.output
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+MATRIX = ConfusionMatrix(np.array([[6, 2, 0], [1, 3, 0], [0, 0, 0]]), np.array([4, 7, -1]))
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    path = tmp_path / 'baseline.npz'
+    write_confusions({'a': MATRIX, 'b': MATRIX}, path)
+    return path
+
+
+def test_rows_are_scenes_then_both_aggregations(archive: Path) -> None:
+    rows = rows_of(score(archive))
+    assert [row['scene'] for row in rows] == ['a', 'b', 'overall', 'overall_mean']
+    assert list(rows[0]) == ['miou', 'fmiou', 'macc', 'scene']
+    for row in rows:
+        assert float(row['macc']) == pytest.approx(0.75)
+        assert float(row['miou']) == pytest.approx((6 / 9 + 3 / 6) / 2)
+        assert float(row['fmiou']) == pytest.approx((6 / 9 * 8 + 3 / 6 * 4) / 12)
+
+
+def test_json_says_the_same(archive: Path) -> None:
+    found = json.loads(score(archive, '--format', 'json'))
+    assert [row['scene'] for row in found] == ['a', 'b', 'overall', 'overall_mean']
+    assert found[0]['macc'] == pytest.approx(0.75)
+
+
+def test_an_ignored_class_is_left_out_and_nothing_left_is_no_figure(archive: Path) -> None:
+    assert float(rows_of(score(archive, '--ignore', 4))[0]['macc']) == pytest.approx(0.75)
+    assert float(rows_of(score(archive, '--ignore', 4))[0]['miou']) == pytest.approx(0.5)
+    assert rows_of(score(archive, '--ignore', 4, '--ignore', 7))[0]['macc'] == ''
+
+
+def test_published_pickles_score_like_their_archive(tmp_path: Path, archive: Path) -> None:
+    folder = tmp_path / 'published'
+    folder.mkdir()
+    for scene in 'ab':
+        content = {'conf_matrix': MATRIX.counts, 'labels': MATRIX.labels}
+        (folder / f'{scene}_conf_matrix.pkl').write_bytes(pickle.dumps(content))
+    assert rows_of(score(folder)) == rows_of(score(archive))
+    assert rows_of(score(*sorted(folder.iterdir()))) == rows_of(score(archive))
+    both = rows_of(score(folder, archive))
+    assert {row['source'] for row in both} == {str(folder), str(archive)}
+
+
+def test_hostile_and_foreign_files_are_refused(tmp_path: Path, archive: Path) -> None:
+    evil = tmp_path / 'evil_conf_matrix.pkl'
+    evil.write_bytes(b"cos\nsystem\n(S'touch /tmp/osmabench_was_here'\ntR.")
+    with pytest.raises(UnsafePickleError, match='system'):
+        score(evil)
+    other = tmp_path / 'other.pkl'
+    other.write_bytes(pickle.dumps([1, 2]))
+    with pytest.raises(MetricError, match=r'other\.pkl: no published confusion matrix'):
+        score(other)
+    with pytest.raises(MapError, match='does not exist'):
+        score(tmp_path / 'missing.pkl')
+    empty = tmp_path / 'empty'
+    empty.mkdir()
+    with pytest.raises(MetricError, match='holds neither'):
+        score(empty)
+    (tmp_path / 'copy.npz').write_bytes(archive.read_bytes())
+    evil.unlink()
+    with pytest.raises(MetricError, match='scene "a" occurs twice'):
+        score(tmp_path)
+
+
+def test_a_published_archive_gives_its_published_table() -> None:
+    name = 'conceptgraphs_hm3d_velocity'
+    archive = shared_path('oracles', 'segmentation', f'{name}.npz')
+    published = rows_of(shared_path('oracles', 'segmentation', f'{name}.csv').read_text())
+    expected = {row['scene']: row for row in published}
+    rows = rows_of(score(archive))
+    assert [row['scene'] for row in rows[:-2]] == list(read_confusions(archive))
+    for row in rows:
+        for metric in ('miou', 'fmiou', 'macc'):
+            published_value = float(expected[row['scene']][metric])
+            assert float(row[metric]) == pytest.approx(published_value, abs=1e-9)
