@@ -1,0 +1,123 @@
+"""Which surface points a camera could see, by casting rays at the meshes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MissingDependencyError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.semantics.cloud import LabelledCloud
+
+TOLERANCE_M = 0.005
+"""A ray may end this much before its point: samples and triangles are rounded to float32."""
+
+
+class RayCaster:
+    """Embree on the meshes of a scene, independent of any renderer.
+
+    Parameters
+    ----------
+    scene : Scene
+        What blocks rays.
+
+    Raises
+    ------
+    MissingDependencyError
+        If Open3D is not installed.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        try:
+            import open3d as o3d
+        except ImportError as error:
+            raise MissingDependencyError(
+                f'exact ground truth needs Open3D ({error}); '
+                "pip install 'osmabench_ros[geometry]', apt-get install libusb-1.0-0 libgomp1"
+            ) from error
+        self._o3d: Any = o3d
+        self._scene = o3d.t.geometry.RaycastingScene()
+        self.instances = np.array([item.instance_id for item in scene.objects], np.int32)
+        for item in scene.objects:
+            self._scene.add_triangles(
+                o3d.core.Tensor(np.ascontiguousarray(item.world_vertices)),
+                o3d.core.Tensor(item.world_faces.astype(np.uint32)),
+            )
+
+    def distances(
+        self, origins: NDArray[np.float32], directions: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Return distances to the first hit in lengths of the directions, inf without a hit.
+
+        Parameters
+        ----------
+        origins, directions : ndarray, shape (N, 3)
+            World coordinates; directions need no unit length.
+        """
+        rays = np.concatenate([origins, directions], axis=1).astype(np.float32)
+        hits = self._scene.cast_rays(self._o3d.core.Tensor(rays))
+        return np.asarray(hits['t_hit'].numpy())
+
+
+def visible_mask(
+    scene: Scene,
+    cloud: LabelledCloud,
+    camera_poses: Sequence[Pose],
+    intrinsics: Intrinsics,
+    max_depth_m: float,
+) -> NDArray[np.bool_]:
+    """Tell which points at least one camera sees.
+
+    A point is seen if it projects into the image at a depth up to `max_depth_m`, and the ray from
+    the camera meets nothing before it. Nothing of a rendered image is used.
+
+    Parameters
+    ----------
+    scene : Scene
+        What blocks rays.
+    cloud : LabelledCloud
+        Points on its surfaces.
+    camera_poses : sequence of Pose
+        Optical frames in the world.
+    intrinsics : Intrinsics
+        Camera.
+    max_depth_m : float
+        Farthest depth along the optical axis.
+
+    Returns
+    -------
+    ndarray of bool, shape (N,)
+        True where seen.
+    """
+    caster = RayCaster(scene)
+    seen = np.zeros(len(cloud), bool)
+    for pose in camera_poses:
+        # What another camera saw already needs no ray.
+        candidates = np.flatnonzero(~seen)
+        inside = _in_view(cloud.points[candidates], pose, intrinsics, max_depth_m)
+        candidates = candidates[inside]
+        if not len(candidates):
+            continue
+        origin = pose.translation.astype(np.float32)
+        directions = cloud.points[candidates] - origin
+        distance = np.linalg.norm(directions, axis=1)
+        reach = caster.distances(np.broadcast_to(origin, directions.shape), directions)
+        seen[candidates] = reach * distance > distance - TOLERANCE_M
+    return seen
+
+
+def _in_view(
+    points: NDArray[np.float32], pose: Pose, intrinsics: Intrinsics, max_depth_m: float
+) -> NDArray[np.bool_]:
+    local = pose.inverse().transform(points)
+    z = local[:, 2]
+    inside = np.asarray((z > 0) & (z <= max_depth_m))
+    pixels = np.full((len(points), 2), -1.0)
+    pixels[inside] = intrinsics.project(local[inside])
+    limit = (intrinsics.width - 0.5, intrinsics.height - 0.5)
+    return np.asarray(inside & ((pixels >= -0.5) & (pixels < limit)).all(axis=1))
