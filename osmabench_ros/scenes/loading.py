@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from osmabench_ros.errors import SceneError, suggestion
-from osmabench_ros.scenes.apartment.generate import generate_apartment
 from osmabench_ros.scenes.scene import Scene
 
+PROCEDURAL = 'apartment'
 
-def load_scene(reference: str, *, scene: str = "", seed: int = 0) -> Scene:
+
+def load_scene(reference: str, *, scene: str = '', seed: int = 0) -> Scene:
     """Load a scene.
 
     Parameters
     ----------
     reference : str
-        'apartment' for the procedural apartment.
+        'apartment' for the procedural apartment, or the path of a
+        `*.scene_dataset_config.json`.
     scene : str
-        Name of a scene of a data set with several.
+        Name of a scene of a data set with several; the first one without a name. For the
+        apartment only ``'seed_<seed>'`` is accepted.
     seed : int
         Which apartment.
 
@@ -24,6 +29,24 @@ def load_scene(reference: str, *, scene: str = "", seed: int = 0) -> Scene:
     SceneError
         If there is no such scene; names what there is.
     """
-    if reference == 'apartment':
-        return generate_apartment(seed).scene
-    raise SceneError(f'unknown scene "{reference}". {suggestion(reference, ["apartment"])}')
+    if reference == PROCEDURAL:
+        return _apartment(scene, seed)
+    path = Path(reference).expanduser()
+    if path.name.endswith('.scene_dataset_config.json'):
+        from osmabench_ros.scenes.habitat.loader import load_habitat_scene
+
+        return load_habitat_scene(path, scene)
+    known = [PROCEDURAL, '<path>.scene_dataset_config.json']
+    problem = 'is not a scene this package can load' if path.exists() else 'does not exist'
+    raise SceneError(f'scene "{reference}" {problem}. {suggestion(reference, known)}')
+
+
+def _apartment(scene: str, seed: int) -> Scene:
+    from osmabench_ros.scenes.apartment.generate import generate_apartment
+
+    if scene not in ('', f'seed_{seed}'):
+        raise SceneError(
+            f'the apartment of seed {seed} is called "seed_{seed}", not "{scene}"; '
+            'leave the scene empty, or choose another seed'
+        )
+    return generate_apartment(seed).scene

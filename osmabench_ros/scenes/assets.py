@@ -1,0 +1,170 @@
+"""Reads mesh files (GLB, glTF, OBJ, PLY, STL, DAE) into scene meshes, in the file's own frame."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.scene import Material, Mesh
+
+NEUTRAL = Material()
+"""For surfaces whose texture is missing or that have no material."""
+
+MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.ply', '.stl', '.dae', '.off')
+
+COLOR_LEVELS = 6
+"""Vertex colours are quantised to so many levels a channel, one material a colour."""
+
+
+def load_meshes(path: Path) -> tuple[Mesh, ...]:
+    """Read a mesh file.
+
+    Parameters
+    ----------
+    path : Path
+        File of a format that trimesh reads.
+
+    Returns
+    -------
+    tuple of Mesh
+        Node transformations applied; units and axes as in the file.
+
+    Raises
+    ------
+    SceneError
+        If the file is missing, broken or has no triangles.
+    """
+    meshes: list[Mesh] = []
+    for _, geometry in load_nodes(path):
+        meshes += meshes_of(geometry)
+    if not meshes:
+        raise SceneError(f'{path} has no triangles; export the object with its surface')
+    return tuple(meshes)
+
+
+def load_nodes(path: Path) -> list[tuple[str, Any]]:
+    """Return (node name, trimesh geometry in the file's frame) of every node with triangles."""
+    import trimesh
+
+    if not path.is_file():
+        raise SceneError(f'mesh file {path} does not exist; check the path that names it')
+    logging.getLogger('trimesh').setLevel(logging.CRITICAL)
+    try:
+        loaded = trimesh.load(str(path), process=False, force='scene')
+        nodes = []
+        for name in loaded.graph.nodes_geometry:
+            matrix, geometry_name = loaded.graph[name]
+            geometry = loaded.geometry[geometry_name]
+            if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
+                nodes.append((str(name), _transformed(geometry, matrix)))
+        return nodes
+    except Exception as error:  # trimesh raises whatever its parsers raise
+        raise SceneError(
+            f'{path} cannot be read as a mesh ({type(error).__name__}: {error}); '
+            'check that it is complete, or export it again'
+        ) from error
+
+
+def _transformed(geometry: Any, matrix: NDArray[np.float64]) -> Any:
+    if np.array_equal(matrix, np.eye(4)):
+        return geometry
+    copied = geometry.copy()
+    copied.apply_transform(matrix)
+    return copied
+
+
+def meshes_of(geometry: Any) -> tuple[Mesh, ...]:
+    """Convert a trimesh geometry; vertex colours give one mesh for each colour."""
+    vertices = np.asarray(geometry.vertices, np.float32)
+    if not np.isfinite(vertices).all():
+        raise ValueError('a vertex is NaN or infinite')
+    mesh = Mesh(
+        vertices,
+        np.asarray(geometry.faces, np.int32),
+        _normals(geometry),
+        np.zeros((len(vertices), 2), np.float32),
+    )
+    visual = geometry.visual
+    uv = getattr(visual, 'uv', None)
+    if uv is not None and np.shape(uv) == (len(vertices), 2) and np.isfinite(uv).all():
+        # trimesh counts v from the bottom of the image, a Material from row 0.
+        flipped = np.column_stack([uv[:, 0], 1.0 - uv[:, 1]]).astype(np.float32)
+        mesh = replace(mesh, uv=flipped)
+    if getattr(visual, 'material', None) is not None:
+        return (replace(mesh, material=material_of(visual.material)),)
+    if getattr(visual, 'kind', None) in ('vertex', 'face'):
+        return _by_color(mesh, np.asarray(visual.face_colors, np.uint8)[:, :3])
+    return (mesh,)
+
+
+def _normals(geometry: Any) -> NDArray[np.float32]:
+    normals = np.asarray(geometry.vertex_normals, np.float32)
+    length = np.linalg.norm(normals, axis=1, keepdims=True)
+    upward = np.array([0.0, 0.0, 1.0], np.float32)
+    return np.where(length > 1e-6, normals / np.maximum(length, 1e-6), upward)
+
+
+def material_of(material: Any) -> Material:
+    """Convert a trimesh material; one whose texture is missing is neutral grey."""
+    image = getattr(material, 'baseColorTexture', None)
+    factor = getattr(material, 'baseColorFactor', None)
+    if hasattr(material, 'diffuse'):
+        # Wavefront and Collada: the diffuse colour is sRGB already and, beside a texture, unused.
+        image = material.image
+        factor = None if image is not None else material.diffuse
+        encoded = None if factor is None else np.asarray(factor, float)[:3] / 255
+    else:
+        encoded = None if factor is None else srgb(np.asarray(factor, float)[:3] / 255)
+    texture = None if image is None else np.ascontiguousarray(image.convert('RGB'), np.uint8)
+    if encoded is None:
+        return NEUTRAL if texture is None else Material((1.0, 1.0, 1.0), texture)
+    red, green, blue = (float(value) for value in np.clip(encoded, 0, 1))
+    return Material((red, green, blue), texture)
+
+
+def srgb(linear: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Encode linear values in [0, 1] (IEC 61966-2-1)."""
+    curved = 1.055 * np.maximum(linear, 0.0031308) ** (1 / 2.4) - 0.055
+    return np.where(linear <= 0.0031308, 12.92 * linear, curved)
+
+
+def _by_color(mesh: Mesh, face_colors: NDArray[np.uint8]) -> tuple[Mesh, ...]:
+    level = face_colors.astype(int) * COLOR_LEVELS // 256
+    key = (level * [COLOR_LEVELS**2, COLOR_LEVELS, 1]).sum(axis=1)
+    parts = []
+    for value in np.unique(key):
+        chosen = key == value
+        red, green, blue = (float(c) for c in face_colors[chosen].mean(axis=0) / 255)
+        parts.append(replace(submesh(mesh, chosen), material=Material((red, green, blue))))
+    return tuple(parts)
+
+
+def submesh(mesh: Mesh, faces: NDArray[np.bool_]) -> Mesh:
+    """Return the part of a mesh that consists of the marked faces."""
+    used, indices = np.unique(mesh.faces[faces], return_inverse=True)
+    return replace(
+        mesh,
+        vertices=mesh.vertices[used],
+        faces=indices.reshape(-1, 3).astype(np.int32),
+        normals=mesh.normals[used],
+        uv=mesh.uv[used],
+    )
+
+
+def linearly_mapped(mesh: Mesh, matrix: NDArray[np.float64]) -> Mesh:
+    """Return a mesh under a linear map (3, 3); a mirrored one keeps its faces outwards."""
+    normals = mesh.normals @ np.linalg.inv(matrix)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
+    faces = mesh.faces if np.linalg.det(matrix) > 0 else mesh.faces[:, ::-1]
+    return replace(
+        mesh,
+        vertices=np.ascontiguousarray(mesh.vertices @ matrix.T, np.float32),
+        faces=np.ascontiguousarray(faces),
+        normals=normals.astype(np.float32),
+    )

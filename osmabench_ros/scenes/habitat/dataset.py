@@ -1,0 +1,159 @@
+"""A `*.scene_dataset_config.json` and the files it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.scenes.json_files import read_object
+
+SUFFIX = '.scene_dataset_config.json'
+
+_SECTIONS = {
+    'stages': '.stage_config.json',
+    'objects': '.object_config.json',
+    'articulated_objects': '.ao_config.json',
+    'light_setups': '.lighting_config.json',
+    'scene_instances': '.scene_instance.json',
+}
+
+
+@dataclass(frozen=True, eq=False)
+class HabitatDataset:
+    """What a scene data set offers.
+
+    Parameters
+    ----------
+    path : Path
+        Its configuration file.
+    data : mapping
+        Content of that file.
+    """
+
+    path: Path
+    data: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, path: Path) -> HabitatDataset:
+        """Read a configuration file."""
+        return cls(path, read_object(path))
+
+    @property
+    def name(self) -> str:
+        """Name of the data set, its file's name without the suffix."""
+        return self.path.name.removesuffix(SUFFIX)
+
+    @cached_property
+    def scenes(self) -> Mapping[str, Path]:
+        """Files of scene instances by name."""
+        return self._files('scene_instances')
+
+    def defaults(self, section: str) -> dict[str, Any]:
+        """Return the default attributes of a section."""
+        return dict(self.data.get(section, {}).get('default_attributes', {}))
+
+    def scene(self, name: str) -> Path:
+        """Return the file of a scene instance; without a name, of the first one.
+
+        Raises
+        ------
+        SceneError
+            If there is no such scene; names those there are.
+        """
+        if not self.scenes:
+            raise SceneError(f'{self.path}: "scene_instances" matches no file')
+        if not name:
+            return self.scenes[min(self.scenes)]
+        if name not in self.scenes:
+            raise SceneError(f'{self.path} has no scene "{name}". {suggestion(name, self.scenes)}')
+        return self.scenes[name]
+
+    def object_config(self, template: str) -> tuple[dict[str, Any], Path]:
+        """Return attributes of an object template and the folder its paths start from."""
+        return self._template('objects', template)
+
+    def stage_config(self, template: str) -> tuple[dict[str, Any], Path]:
+        """Return attributes of a stage template and the folder its paths start from."""
+        return self._template('stages', template)
+
+    def light_setup(self, name: str) -> tuple[dict[str, Any], Path] | None:
+        """Return a light setup.
+
+        An empty name means the default: the only setup the data set has, else none.
+        """
+        files = self._files('light_setups')
+        key = _last(name)
+        if not key and len(files) == 1:
+            key = next(iter(files))
+        if not key or key in ('no_lights', 'none'):
+            return None
+        if key not in files:
+            raise SceneError(f'{self.path} has no light setup "{name}". {suggestion(key, files)}')
+        return {**self.defaults('light_setups'), **read_object(files[key])}, files[key]
+
+    def semantic_descriptor(self, name: str) -> Path | None:
+        """Return the semantic scene descriptor of a name; without one, the only one there is."""
+        section = self.data.get('semantic_scene_descriptor_instances', {})
+        files = {
+            key: self.path.parent / value
+            for key, value in section.items()
+            if isinstance(value, str)
+        }
+        for patterns in section.get('paths', {}).values():
+            for path in self._matches(patterns, ''):
+                files.setdefault(path.name.split('.')[0], path)
+        key = _last(name)
+        if not key:
+            return next(iter(files.values())) if len(files) == 1 else None
+        if key not in files:
+            raise SceneError(
+                f'{self.path} has no semantic scene descriptor "{name}". {suggestion(key, files)}'
+            )
+        return files[key]
+
+    def _template(self, section: str, name: str) -> tuple[dict[str, Any], Path]:
+        files, key = self._files(section), _last(name)
+        if key not in files:
+            raise SceneError(
+                f'{self.path}: "{section}" has no template "{name}". {suggestion(key, files)}'
+            )
+        path = files[key]
+        if path.suffix != '.json':
+            return {**self.defaults(section), 'render_asset': path.name}, path.parent
+        return {**self.defaults(section), **read_object(path)}, path.parent
+
+    def _files(self, section: str) -> dict[str, Path]:
+        suffix = _SECTIONS[section]
+        found: dict[str, Path] = {}
+        for kind, patterns in self.data.get(section, {}).get('paths', {}).items():
+            wanted = suffix if kind == '.json' else kind
+            for path in self._matches(patterns, wanted):
+                found.setdefault(path.name.removesuffix(wanted), path)
+        return found
+
+    def _matches(self, patterns: list[str] | str, suffix: str) -> list[Path]:
+        """Return the files of glob patterns or folders, relative to the configuration."""
+        root = self.path.parent
+        found: list[Path] = []
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            try:
+                matches = sorted(root.glob(pattern.rstrip('/'))) if pattern else []
+            except (NotImplementedError, ValueError) as error:
+                raise SceneError(
+                    f'{self.path}: path "{pattern}" is no pattern: {error}'
+                ) from error
+            for path in matches:
+                found += sorted(path.iterdir()) if path.is_dir() else [path]
+        return [path for path in found if path.name.endswith(suffix) and path.is_file()]
+
+
+def _last(name: str) -> str:
+    """Return a template's handle without folders and suffixes."""
+    last = Path(name).name
+    for suffix in (*_SECTIONS.values(), '.glb', '.json'):
+        last = last.removesuffix(suffix)
+    return last

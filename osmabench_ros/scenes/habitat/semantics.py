@@ -1,0 +1,127 @@
+"""Semantic scene descriptors: class names and regions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from osmabench_ros.errors import ConfigError, SceneError
+from osmabench_ros.geometry.axes import points_from_habitat
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.scenes.json_files import number, read_object, vector
+from osmabench_ros.scenes.scene import Room
+from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
+from osmabench_ros.semantics.structure import is_structure, is_unnamed
+
+
+def read_label_set(path: Path | None, name: str) -> LabelSet:
+    """Read the classes of a semantic scene descriptor.
+
+    Class 0 with a name such as 'unknown' is left out: it means that there is no class. Of
+    classes with the same name the later ones get their id appended, so that names stay unique.
+
+    Raises
+    ------
+    SceneError
+        If an id has no name, or is above 65534.
+    """
+    if path is None:
+        return LabelSet(name, ())
+    return label_set_of(_entries(read_object(path), path), name, str(path))
+
+
+def label_set_of(entries: Mapping[int, str], name: str, source: str) -> LabelSet:
+    """Build a label set from names by id; what means 'no class' is left out."""
+    classes, seen = [], set()
+    for class_id, raw in sorted(entries.items()):
+        if is_unnamed(raw) and (class_id == 0 or raw):
+            continue
+        label = normalised_name(raw)
+        unique = label if label not in seen else f'{label} {class_id}'
+        seen.add(unique)
+        try:
+            classes.append(LabelClass(class_id, unique, is_structure(label)))
+        except ConfigError as error:
+            raise SceneError(f'{source}: {error}') from error
+    return LabelSet(name, tuple(classes))
+
+
+def _entries(data: Mapping[str, Any], path: Path) -> dict[int, str]:
+    """Return names by id from a list of classes, or from a plain name -> id mapping."""
+    listed = data.get('classes', data.get('categories'))
+    if listed is None and all(isinstance(value, int) for value in data.values()):
+        listed = [{'id': value, 'name': key} for key, value in data.items()]
+    if not isinstance(listed, list):
+        raise SceneError(f'{path}: "classes" must be a list of {{"id", "name"}}')
+    entries: dict[int, str] = {}
+    for i, item in enumerate(listed):
+        if not isinstance(item, dict) or not isinstance(item.get('id'), int):
+            raise SceneError(f'{path}: classes[{i}] has no integer "id"')
+        if item['id'] in entries:
+            raise SceneError(f'{path}: class id {item["id"]} occurs more than once')
+        name = item.get('name')
+        if not isinstance(name, str) or not name.strip():
+            raise SceneError(f'{path}: class id {item["id"]} has no name; add "name"')
+        entries[item['id']] = name
+    return entries
+
+
+def class_id_of(semantic_id: int, labels: LabelSet, what: str, source: str) -> int:
+    """Return the class id of an object, UNLABELLED for 0 unless 0 is a class.
+
+    Raises
+    ------
+    SceneError
+        If the id has no name or does not fit into a semantic image.
+    """
+    if semantic_id == 0 and 0 not in labels.by_id:
+        return UNLABELLED
+    if not 0 <= semantic_id < UNLABELLED:
+        raise SceneError(
+            f'{source}: {what} has semantic id {semantic_id}; ids must lie in 0 to '
+            f'{UNLABELLED - 1} to fit into 16-bit semantic images'
+        )
+    if semantic_id not in labels.by_id:
+        raise SceneError(
+            f'{source}: {what} has semantic id {semantic_id}, which has no name; '
+            'add it to the semantic scene descriptor'
+        )
+    return semantic_id
+
+
+def read_rooms(path: Path | None, first_id: int) -> tuple[Room, ...]:
+    """Read the region annotations of a semantic scene descriptor, if it has any."""
+    if path is None:
+        return ()
+    rooms = []
+    for i, item in enumerate(read_object(path).get('region_annotations', ())):
+        name = normalised_name(str(item.get('name', '')) or f'room {i}')
+        label = normalised_name(str(item.get('label', '')) or name)
+        rooms.append(
+            Room(first_id + i, name, label, _region_box(item, f'{path}: region "{name}"'))
+        )
+    return tuple(rooms)
+
+
+def _region_box(item: Mapping[str, Any], where: str) -> AxisAlignedBox:
+    if 'min_bounds' in item:
+        corners = np.stack(
+            [vector(item, key, (0, 0, 0), where) for key in ('min_bounds', 'max_bounds')]
+        )
+    else:
+        loop = np.array(
+            [
+                vector({'poly_loop': p}, 'poly_loop', (0, 0, 0), where)
+                for p in item.get('poly_loop', ())
+            ]
+        )
+        if len(loop) < 3:
+            raise SceneError(f'{where} has neither bounds nor a "poly_loop" of 3 points')
+        floor = number(item, 'floor_height', float(loop[:, 1].min()), where)
+        height = number(item, 'extrusion_height', 2.5, where)
+        corners = np.stack([loop.min(axis=0), loop.max(axis=0)])
+        corners[:, 1] = floor, floor + height
+    return AxisAlignedBox.around(points_from_habitat(corners))
