@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -167,10 +168,7 @@ def plan_path(
         points = navigation.random_points(goals + 1, rng)
     if len(points) < 2:
         raise SimulationError('a path needs a start and a goal: two points or more')
-    lines = [
-        navigation.shortest_path(start, goal)
-        for start, goal in zip(points[:-1], points[1:], strict=True)
-    ]
+    lines = [navigation.shortest_path(start, goal) for start, goal in pairwise(points)]
     return _with_turns(lines, navigation.floor_height_m)
 
 
@@ -178,7 +176,7 @@ def _with_turns(lines: Sequence[NDArray[np.float64]], floor_height_m: float) -> 
     states: list[tuple[float, float, float]] = []
     segments: list[int] = []
     for number, line in enumerate(lines):
-        for (x, y), (next_x, next_y) in zip(line[:-1], line[1:], strict=True):
+        for (x, y), (next_x, next_y) in pairwise(line):
             if np.hypot(next_x - x, next_y - y) < 1e-9:
                 continue
             heading = float(np.arctan2(next_y - y, next_x - x))

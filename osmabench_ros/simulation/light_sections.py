@@ -1,0 +1,121 @@
+"""The lighting part of a condition file."""
+
+from __future__ import annotations
+
+import math
+from fnmatch import fnmatchcase
+
+from pydantic import Field, model_validator
+
+from osmabench_ros.scenes.lights import Light, LightKind
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.schedule import Schedule
+from osmabench_ros.simulation.section import Section
+
+Vector = tuple[float, float, float]
+
+
+class LightSelection(Section):
+    """Which of the scene's lights a rule is about; what is left out does not matter.
+
+    `rooms` holds names or kinds of rooms, `names` patterns such as ``'kitchen*'``.
+    """
+
+    lamps: bool | None = None
+    rooms: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def matches(self, light: Light, scene: Scene) -> bool:
+        """Tell whether a light of the scene is selected."""
+        if self.lamps is not None and light.lamp != self.lamps:
+            return False
+        if self.names and not any(fnmatchcase(light.name, pattern) for pattern in self.names):
+            return False
+        if not self.rooms:
+            return True
+        room = next((room for room in scene.rooms if room.id == light.room_id), None)
+        return room is not None and bool({room.name, room.label} & set(self.rooms))
+
+
+class SceneLightRule(Section):
+    """What happens to the selected lights of the scene.
+
+    `only_in_robots_room` switches a light off while the robot is in another room.
+    """
+
+    select: LightSelection = LightSelection()
+    schedule: Schedule = Schedule()
+    only_in_robots_room: bool = False
+
+
+class ExtraLight(Section):
+    """A light that the condition adds.
+
+    Position and direction are in the world, or in the optical frame (x right, y down, z forward)
+    of the camera if `attached_to_camera`.
+    """
+
+    name: str
+    kind: LightKind = LightKind.POINT
+    position: Vector = (0.0, 0.0, 0.0)
+    direction: Vector = (0.0, 0.0, 1.0)
+    color: Vector = (1.0, 1.0, 1.0)
+    intensity: float = 1.0
+    spot_half_angle_deg: float = Field(45.0, gt=0, lt=90)
+    attached_to_camera: bool = False
+    schedule: Schedule = Schedule()
+
+    @model_validator(mode='after')
+    def _is_physical(self) -> ExtraLight:
+        if self.kind is not LightKind.POINT and not any(self.direction):
+            raise ValueError('a directional or spot light needs a direction that is not zero')
+        if not all(0 <= channel <= 1 for channel in self.color):
+            raise ValueError('a colour is linear RGB in [0, 1]; brightness goes into "intensity"')
+        return self
+
+    def light(self) -> Light:
+        """Return the light at full intensity."""
+        return Light(
+            self.name,
+            self.kind,
+            self.position,
+            self.direction,
+            self.color,
+            self.intensity,
+            math.radians(self.spot_half_angle_deg),
+            self.attached_to_camera,
+        )
+
+
+class Daylight(Section):
+    """Sun and sky at an equinox; the sun enters where the building is open.
+
+    `hours_per_s` lets the day pass while the robot drives.
+    """
+
+    hour: float = Field(12.0, ge=0, le=24)
+    hours_per_s: float = Field(0.0, ge=0)
+    latitude_deg: float = Field(50.0, ge=-90, le=90)
+    sun_intensity: float = Field(2.0, ge=0)
+    sky_ambient: float = Field(0.25, ge=0)
+
+
+class LightingSection(Section):
+    """All light of a condition."""
+
+    unlit: bool = False
+    shadows: bool = True
+    exposure: float = Field(1.0, gt=0)
+    ambient: Schedule = Schedule()
+    scene_lights: tuple[SceneLightRule, ...] = ()
+    lights: tuple[ExtraLight, ...] = ()
+    daylight: Daylight | None = None
+
+    @model_validator(mode='after')
+    def _names_are_unique(self) -> LightingSection:
+        names = [light.name for light in self.lights]
+        if len(set(names)) != len(names):
+            raise ValueError('two lights have the same name')
+        if self.unlit and (self.lights or self.scene_lights or self.daylight):
+            raise ValueError('an unlit condition has no lights; remove them or "unlit"')
+        return self

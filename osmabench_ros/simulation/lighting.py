@@ -1,0 +1,99 @@
+"""The light of a condition at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from osmabench_ros.errors import SimulationError
+from osmabench_ros.scenes.lights import Light, Lighting
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.conditions import Condition
+from osmabench_ros.simulation.daylight import sky_ambient, sun
+from osmabench_ros.simulation.light_sections import LightingSection, SceneLightRule
+from osmabench_ros.simulation.schedule import Moment
+
+
+def lighting_at(
+    condition: Condition,
+    scene: Scene,
+    *,
+    segment: int,
+    segment_progress: float,
+    time_s: float,
+    robot_position: Sequence[float] | None = None,
+) -> Lighting:
+    """Return what shines at a moment of the run; a pure function of its arguments.
+
+    Parameters
+    ----------
+    condition : Condition
+        What happens to the light.
+    scene : Scene
+        Gives its own lights and ambient light.
+    segment : int
+        0-based goal segment of the path.
+    segment_progress : float
+        Share of the segment that is done, 0 to 1.
+    time_s : float
+        Since the start of the path.
+    robot_position : sequence of float, optional
+        x, y, z in the world; needed by conditions that switch lights by the robot's room.
+
+    Raises
+    ------
+    SimulationError
+        If the condition asks for the robot's room and no position is given.
+    """
+    section = condition.lighting
+    if section.unlit:
+        return replace(Lighting.unlit(), exposure=section.exposure)
+    moment = Moment(segment, segment_progress, time_s, robot_position)
+    lights = [
+        *_scene_lights(condition.name, section, scene, moment),
+        *_extra_lights(section, moment),
+    ]
+    ambient = scene.ambient * section.ambient.factor_at('ambient', moment)
+    if section.daylight is not None:
+        ambient += sky_ambient(section.daylight, time_s)
+        shining = sun(section.daylight, time_s)
+        lights += [shining] if shining is not None else []
+    return Lighting(tuple(lights), ambient, section.exposure, section.shadows)
+
+
+def _scene_lights(
+    name: str, section: LightingSection, scene: Scene, moment: Moment
+) -> Iterator[Light]:
+    for light in scene.lights:
+        factor = 1.0
+        for rule in section.scene_lights:
+            if rule.select.matches(light, scene):
+                factor *= _rule_factor(name, rule, light, scene, moment)
+        if factor != 0.0:
+            yield replace(light, intensity=light.intensity * factor)
+
+
+def _rule_factor(
+    condition: str, rule: SceneLightRule, light: Light, scene: Scene, moment: Moment
+) -> float:
+    if rule.only_in_robots_room and light.room_id is not None:
+        if moment.robot_position is None:
+            raise SimulationError(
+                f'condition "{condition}" switches lights by the room of the robot, whose '
+                'position is not known here'
+            )
+        room = next((room for room in scene.rooms if room.id == light.room_id), None)
+        x, y, _ = moment.robot_position
+        if room is not None and not (
+            room.box.minimum[0] <= x <= room.box.maximum[0]
+            and room.box.minimum[1] <= y <= room.box.maximum[1]
+        ):
+            return 0.0
+    return rule.schedule.factor_at(light.name, moment)
+
+
+def _extra_lights(section: LightingSection, moment: Moment) -> Iterator[Light]:
+    for item in section.lights:
+        factor = item.schedule.factor_at(item.name, moment)
+        if factor != 0.0:
+            yield replace(item.light(), intensity=item.intensity * factor)

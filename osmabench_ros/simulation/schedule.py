@@ -1,0 +1,147 @@
+"""How a light changes while the robot drives: lives, ramps, flicker; data, read from YAML."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from osmabench_ros.simulation.section import Section
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When and where a frame is taken.
+
+    Parameters
+    ----------
+    segment : int
+        0-based goal segment of the path.
+    segment_progress : float
+        Share of the segment that is done, 0 to 1.
+    time_s : float
+        Since the start of the path.
+    robot_position : sequence of float, optional
+        x, y, z of the robot in the world, metres.
+    """
+
+    segment: int
+    segment_progress: float
+    time_s: float
+    robot_position: Sequence[float] | None = None
+
+    @property
+    def path_position(self) -> float:
+        """Segments done, e.g. 1.5 in the middle of the second one."""
+        return self.segment + self.segment_progress
+
+
+class Span(Section):
+    """A part of the run, in goal segments or in seconds; an end of null is the end of the run."""
+
+    segments: tuple[float, float | None] | None = None
+    seconds: tuple[float, float | None] | None = None
+
+    @model_validator(mode='after')
+    def _one_unit_in_order(self) -> Span:
+        if (self.segments is None) == (self.seconds is None):
+            raise ValueError('give either "segments" or "seconds"')
+        start, end = self._limits
+        if end is not None and end < start:
+            raise ValueError(f'the end {end} comes before the start {start}')
+        return self
+
+    @property
+    def _limits(self) -> tuple[float, float | None]:
+        limits = self.segments if self.segments is not None else self.seconds
+        assert limits is not None
+        return limits
+
+    def _now(self, moment: Moment) -> float:
+        return moment.path_position if self.segments is not None else moment.time_s
+
+    def contains(self, moment: Moment) -> bool:
+        """Tell whether the moment lies in [start, end)."""
+        start, end = self._limits
+        now = self._now(moment)
+        if self.segments is not None and moment.segment_progress >= 1.0:
+            now = math.nextafter(now, -math.inf)  # a goal belongs to the segment that reached it
+        return start <= now and (end is None or now < end)
+
+    def progress(self, moment: Moment) -> float:
+        """Return the share of the span that is over: 0 before, 1 after."""
+        start, end = self._limits
+        now = self._now(moment)
+        if end is None or end == start:
+            return float(now >= start)
+        return min(max((now - start) / (end - start), 0.0), 1.0)
+
+
+class Ramp(Section):
+    """A factor that goes linearly from one value to another during a span."""
+
+    span: Span
+    start_factor: float
+    end_factor: float
+
+    def factor(self, moment: Moment) -> float:
+        """Return the factor at a moment."""
+        done = self.span.progress(moment)
+        return self.start_factor + done * (self.end_factor - self.start_factor)
+
+
+class FlickerPattern(str, Enum):
+    """How a flickering light varies."""
+
+    SINE = 'sine'
+    SQUARE = 'square'
+    RANDOM = 'random'
+
+
+class Flicker(Section):
+    """A factor between 1 - depth and 1 that depends on the time alone."""
+
+    pattern: FlickerPattern = FlickerPattern.SINE
+    frequency_hz: float = Field(gt=0)
+    depth: float = Field(ge=0, le=1)
+    seed: int = Field(0, ge=0)
+
+    def factor(self, name: str, time_s: float) -> float:
+        """Return the factor of the light of this name."""
+        turns = time_s * self.frequency_hz
+        if self.pattern is FlickerPattern.SINE:
+            dimmed = 0.5 - 0.5 * math.cos(2 * math.pi * turns)
+        elif self.pattern is FlickerPattern.SQUARE:
+            dimmed = float(turns % 1.0 >= 0.5)
+        else:
+            key = [self.seed, zlib.crc32(name.encode()), math.floor(turns)]
+            dimmed = float(np.random.default_rng(key).random())
+        return 1.0 - self.depth * dimmed
+
+
+class Schedule(Section):
+    """A factor over the run: constant x alive or not x ramps x flicker.
+
+    `alive` holds the spans in which the light is on; without any it is always on.
+    """
+
+    factor: float = 1.0
+    alive: tuple[Span, ...] = ()
+    ramps: tuple[Ramp, ...] = ()
+    flicker: Flicker | None = None
+
+    def factor_at(self, name: str, moment: Moment) -> float:
+        """Return the factor on a light of this name at a moment."""
+        if self.alive and not any(span.contains(moment) for span in self.alive):
+            return 0.0
+        factor = self.factor
+        for ramp in self.ramps:
+            factor *= ramp.factor(moment)
+        if self.flicker is not None:
+            factor *= self.flicker.factor(name, moment.time_s)
+        return factor

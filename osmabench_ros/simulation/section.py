@@ -1,0 +1,57 @@
+"""Parts of a condition file: pydantic models that refuse keys they do not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from osmabench_ros.errors import ConfigError, suggestion
+
+Model = TypeVar('Model', bound=BaseModel)
+
+
+class Section(BaseModel):
+    """A mapping in a condition file; an unknown key is an error that names the nearest known."""
+
+    model_config = ConfigDict(extra='forbid', frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode='before')
+    @classmethod
+    def _refuse_unknown_keys(cls, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            for key in data:
+                if key not in cls.model_fields:
+                    raise ValueError(
+                        f'unknown key "{key}". {suggestion(str(key), cls.model_fields)}'
+                    )
+        return data
+
+
+def validated(model: type[Model], data: Any, source: str) -> Model:
+    """Check data against a model.
+
+    Parameters
+    ----------
+    model : type
+        What is expected.
+    data : any
+        What a YAML file held.
+    source : str
+        Named in errors, e.g. the path of the file.
+
+    Raises
+    ------
+    ConfigError
+        With the first fault, its place in the file and what was found there.
+    """
+    if not isinstance(data, Mapping):
+        raise ConfigError(f'{source}: must be a mapping of keys to values')
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = '.'.join(str(part) for part in fault['loc']) or 'top level'
+        text = fault['msg'].removeprefix('Value error, ')
+        raise ConfigError(f'{source}: {place}: {text}') from error
