@@ -38,7 +38,8 @@ COLOR_EXAMPLES: Mapping[str, tuple[int, int, int]] = MappingProxyType(
 """An sRGB example of each colour term; the procedural apartment uses the same terms."""
 
 
-def _lab(rgb: NDArray[np.uint8]) -> NDArray[np.float64]:
+def lab_from_rgb(rgb: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return CIELAB (D65) of sRGB colours (..., 3)."""
     from skimage.color import rgb2lab
 
     return np.asarray(rgb2lab(rgb.astype(np.float64) / 255.0))
@@ -51,7 +52,7 @@ def color_indices(rgb: NDArray[np.uint8]) -> NDArray[np.int64]:
     """
     examples = np.array(list(COLOR_EXAMPLES.values()), np.uint8)
     palette, inverse = np.unique(rgb.reshape(-1, 3), axis=0, return_inverse=True)
-    difference = _lab(palette)[:, None] - _lab(examples)
+    difference = lab_from_rgb(palette)[:, None] - lab_from_rgb(examples)
     nearest = np.argmin((difference**2).sum(axis=2), axis=1)
     return np.asarray(nearest[inverse.reshape(-1)])
 

@@ -6,7 +6,8 @@ is asked for, and the same frames give the same bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,8 @@ class FusedCells:
         Mean RGB.
     counts : ndarray of int64, shape (N,)
         Points fused into the cell.
+    frames : ndarray of int64, shape (N,)
+        Calls of `VoxelFusion.add` that gave points to the cell.
     extras : ndarray of float64, shape (N, E)
         Means of the extra columns.
     """
@@ -52,6 +55,7 @@ class FusedCells:
     points: NDArray[np.float32]
     colors: NDArray[np.uint8]
     counts: NDArray[np.int64]
+    frames: NDArray[np.int64]
     extras: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -65,8 +69,15 @@ class FusedCells:
             self.points[mask],
             self.colors[mask],
             self.counts[mask],
+            self.frames[mask],
             self.extras[mask],
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[FusedCells]) -> FusedCells:
+        """Put the cells of several grids one after another."""
+        names = [item.name for item in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def vote_shares(self) -> NDArray[np.float64]:
         """Return for each cell its share of the points of its voxel, shape (N,), in (0, 1]."""
@@ -126,7 +137,7 @@ class VoxelFusion:
 
     def __init__(self, voxel_m: float, extra_columns: int = 0) -> None:
         self.voxel_m = voxel_m
-        self._width = 7 + extra_columns
+        self._width = 8 + extra_columns
         self._keys = np.empty(0, np.int64)
         self._sums = np.empty((0, self._width), np.int64)
         self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
@@ -165,9 +176,10 @@ class VoxelFusion:
         columns[:, 1:4] = steps
         columns[:, 4:7] = colors
         if extras is not None:
-            columns[:, 7:] = extras
+            columns[:, 8:] = extras
         # Neighbouring pixels often share a cell: summing them first leaves less to sort.
         part = _sorted_group(*_group(keys, columns))
+        part[1][:, 7] = 1
         self._pending.append(part)
         self._pending_rows += len(part[0])
         if self._pending_rows > max(_MERGE_ROWS, len(self._keys)):
@@ -219,5 +231,6 @@ class VoxelFusion:
             points=points.astype(np.float32),
             colors=np.rint(means[:, 3:6]).astype(np.uint8),
             counts=counts.copy(),
-            extras=means[:, 6:],
+            frames=self._sums[:, 7].copy(),
+            extras=means[:, 7:],
         )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from scipy.ndimage import maximum_filter
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
@@ -17,6 +18,8 @@ from osmabench_ros.mappers.options import MapperOptions, parse_options
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import NO_INSTANCE, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+
+_BLOCK = 4
 
 
 class OracleOptions(MapperOptions):
@@ -30,13 +33,17 @@ class OracleOptions(MapperOptions):
         Every how many-th row and column of the images is used.
     max_depth_m : float
         Pixels farther away are left out.
+    border_voxel_m : float
+        Edge of a voxel near the borders of objects, where a coarse grid would move the border.
     vote : bool
-        Keep one point a voxel, that of the segment with most pixels, instead of one a segment.
+        Keep one point a voxel, that of the segment with most pixels, instead of one a segment;
+        all voxels are of size `voxel_m` then.
     """
 
-    voxel_m: float = Field(0.03, gt=0.001, le=1.0)
+    voxel_m: float = Field(0.04, gt=0.001, le=1.0)
     stride: int = Field(1, ge=1, le=64)
     max_depth_m: float = Field(10.0, gt=0.0)
+    border_voxel_m: float = Field(0.01, gt=0.001, le=1.0)
     vote: bool = False
 
 
@@ -52,10 +59,32 @@ def require_ground_truth(
     return frame.semantic, frame.instance
 
 
+def near_contacts(
+    instance: NDArray[np.int32], depth_m: NDArray[np.float32], reach_m: float
+) -> NDArray[np.bool_]:
+    """Return the pixels (height, width) near a border across which two instances touch.
+
+    They touch where the depth of neighbouring pixels differs by less than `reach_m`; an object
+    that merely hides another does not. Blocks of 4 x 4 pixels that hold such a border, and their
+    neighbours, are near it.
+    """
+    height, width = instance.shape
+    contact = np.zeros((height + -height % _BLOCK, width + -width % _BLOCK), np.bool_)
+    for axis in (0, 1):
+        with np.errstate(invalid='ignore'):
+            level = np.abs(np.diff(depth_m, axis=axis)) < reach_m
+        across = (np.diff(instance, axis=axis) != 0) & level
+        contact[: across.shape[0], : across.shape[1]] |= across
+    blocks = contact.reshape(contact.shape[0] // _BLOCK, _BLOCK, -1, _BLOCK).any(axis=(1, 3))
+    near = maximum_filter(blocks, 3).repeat(_BLOCK, axis=0).repeat(_BLOCK, axis=1)
+    return np.asarray(near[:height, :width])
+
+
 class OracleMapper:
     """Fuses the semantic and instance images that the simulator gives.
 
-    A voxel at the border of two objects holds a point of each, so that nothing is rounded away.
+    A voxel at the border of two objects holds a point of each, and voxels are smaller there, so
+    that no border moves.
 
     Parameters
     ----------
@@ -74,7 +103,8 @@ class OracleMapper:
         del seed
         self.options = parse_options(OracleOptions, options, self.name)
         self.label_set = label_set
-        self._fusion = VoxelFusion(self.options.voxel_m)
+        self._inside = VoxelFusion(self.options.voxel_m)
+        self._borders = VoxelFusion(self.options.border_voxel_m)
         self._segments: dict[tuple[int, int], int] = {}
         self._observations: Counter[int] = Counter()
         self._frames = 0
@@ -94,7 +124,13 @@ class OracleMapper:
         used[::step, ::step] = True
         used &= frame.valid & (frame.depth_m <= self.options.max_depth_m)
         segments = self._segments_of(semantic[used], instance[used], frame.index)
-        self._fusion.add(frame.world_points(used), frame.color[used], segments)
+        points, colors = frame.world_points(used), frame.color[used]
+        if self.options.vote:
+            self._inside.add(points, colors, segments)
+        else:
+            near = near_contacts(instance, frame.depth_m, self.options.voxel_m)[used]
+            self._inside.add(points[~near], colors[~near], segments[~near])
+            self._borders.add(points[near], colors[near], segments[near])
         self._frames += 1
         self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
 
@@ -116,9 +152,10 @@ class OracleMapper:
 
     def semantic_map(self, *, final: bool) -> SemanticMap:
         """Return the map so far; `final` if no frame will follow."""
-        cells = self._fusion.cells()
+        parts = [self._inside.cells(), self._borders.cells()]
+        cells = FusedCells.joined(parts)
         pairs = np.array(list(self._segments), np.int32).reshape(-1, 2)[cells.segments]
-        scores = cells.vote_shares()
+        scores = np.concatenate([part.vote_shares() for part in parts])
         if self.options.vote:
             rows = cells.winner_rows(abstaining=pairs[:, 1] == NO_INSTANCE)
             cells, pairs, scores = cells.select(rows), pairs[rows], scores[rows]

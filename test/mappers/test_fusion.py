@@ -83,7 +83,9 @@ def test_extra_columns_are_averaged():
     points = np.full((4, 3), 0.5)
     extras = np.array([[0, 10], [2, 10], [4, -10], [6, -10]])
     fusion.add(points, np.zeros((4, 3), np.uint8), np.zeros(4, np.int64), extras)
+    fusion.add(points[:1], np.zeros((1, 3), np.uint8), np.zeros(1, np.int64), np.array([[3, 0]]))
     np.testing.assert_array_equal(fusion.cells().extras, [[3.0, 0.0]])
+    assert fusion.cells().frames.tolist() == [2]
 
 
 def test_shares_and_winners_of_a_voxel():

@@ -32,7 +32,7 @@ def semantic_map(frames):
 def test_what_was_seen_gets_its_true_label_and_instance(frames, semantic_map):
     truth = box_world.visible_cloud(frames)
     distance, nearest = cKDTree(semantic_map.dense.points).query(truth.points)
-    assert distance.max() < 0.03 * np.sqrt(3)
+    assert distance.max() < 0.04 * np.sqrt(3)
     correct = semantic_map.dense.labels[nearest] == truth.labels
     per_class = [correct[truth.labels == label].mean() for label in np.unique(truth.labels)]
     assert np.mean(per_class) > 0.99
@@ -98,7 +98,7 @@ def test_invalid_far_and_unlabelled_pixels(frames):
 def test_voting_keeps_one_point_a_voxel(frames):
     all_points, voted = mapped(frames), mapped(frames, vote=True)
     assert len(voted.dense.points) < len(all_points.dense.points)
-    keys = np.floor(voted.dense.points / 0.03).astype(int)
+    keys = np.floor(voted.dense.points / 0.04).astype(int)
     assert len(np.unique(keys, axis=0)) > 0.98 * len(keys)
 
 
