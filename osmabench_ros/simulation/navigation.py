@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from osmabench_ros.errors import SimulationError
@@ -103,12 +102,12 @@ class NavigationMap:
         sizes = np.bincount(parts.ravel())[1:]
         return np.asarray(parts == 1 + int(np.argmax(sizes)))
 
-    def cell_of(self, point_m: Sequence[float]) -> tuple[int, int]:
+    def cell_of(self, point_m: ArrayLike) -> tuple[int, int]:
         """Return the cell of a world position (x, y)."""
         x, y = ((np.asarray(point_m) - self.origin_m) / self.cell_m).astype(int)
         return int(x), int(y)
 
-    def is_free(self, point_m: Sequence[float]) -> bool:
+    def is_free(self, point_m: ArrayLike) -> bool:
         """Tell whether the robot may stand at (x, y) and get there from the main part."""
         x, y = self.cell_of(point_m)
         inside = 0 <= x < self.free.shape[0] and 0 <= y < self.free.shape[1]
@@ -120,9 +119,7 @@ class NavigationMap:
         chosen = cells[rng.integers(len(cells), size=count)]
         return np.asarray(self.origin_m + (chosen + 0.5) * self.cell_m)
 
-    def shortest_path(
-        self, start_m: Sequence[float], goal_m: Sequence[float]
-    ) -> NDArray[np.float64]:
+    def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
         """Return a short collision-free polyline (N, 2) from start to goal, both included.
 
         Raises
@@ -134,7 +131,7 @@ class NavigationMap:
 
         for name, point in (('start', start_m), ('goal', goal_m)):
             if not self.is_free(point):
-                x, y = (float(value) for value in point)
+                x, y = np.asarray(point, np.float64)
                 raise SimulationError(
                     f'{name} ({x:.2f}, {y:.2f}) cannot be reached by a robot of radius '
                     f'{self.radius_m} m; it lies in or near an obstacle, or in a separate part '
