@@ -1,0 +1,263 @@
+"""Scene-graph figures: labels, boxes, attributes and relations of matched nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from osmabench_ros.metrics.graph_matching import NodeMatches
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.semantics.scene_graph import (
+    RelationType,
+    SceneEdge,
+    SceneGraph,
+    SceneNode,
+)
+
+SameLabel = Callable[[str, str], bool]
+"""Tells whether a predicted label means a true one; the order of arguments is that."""
+
+SYMMETRIC = frozenset({RelationType.NEXT_TO.value, RelationType.NEAR.value})
+"""Relations whose direction means nothing."""
+
+INVERSE = {'above': 'under', 'contains': 'in', 'supports': 'on', 'has part': 'part of'}
+"""Other methods' words for a relation of this package with source and target exchanged."""
+
+SYNONYMS = {
+    'on top of': 'on',
+    'standing on': 'on',
+    'lying on': 'on',
+    'inside': 'in',
+    'inside of': 'in',
+    'within': 'in',
+    'below': 'under',
+    'beneath': 'under',
+    'underneath': 'under',
+    'beside': 'next to',
+    'adjacent to': 'next to',
+    'close to': 'near',
+    'hanging on': 'attached to',
+    'mounted on': 'attached to',
+    'belongs to': 'part of',
+}
+"""Other methods' words for a relation of this package."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of a whole.
+
+    Parameters
+    ----------
+    hits, n : int
+        0 <= hits <= n.
+    """
+
+    hits: int
+    n: int
+
+    @property
+    def value(self) -> float:
+        """Return hits / n in [0, 1], higher is better; NaN if n is 0."""
+        return self.hits / self.n if self.n else math.nan
+
+    @classmethod
+    def of(cls, verdicts: Iterable[bool]) -> Share:
+        """Count verdicts."""
+        verdicts = list(verdicts)
+        return cls(sum(verdicts), len(verdicts))
+
+
+def exactly(predicted: str, true: str) -> bool:
+    """Tell whether two labels are the same name, apart from case, spaces and underscores."""
+    return normalised_name(predicted) == normalised_name(true)
+
+
+def label_accuracy(
+    matches: NodeMatches, predicted: SceneGraph, true: SceneGraph, same: SameLabel = exactly
+) -> Share:
+    """Return the share of matched nodes whose best label means the true one.
+
+    A matched node without a label is wrong. In [0, 1], higher is better.
+    """
+    return Share.of(
+        bool(predicted.by_id[p].label) and same(predicted.by_id[p].label, true.by_id[t].label)
+        for p, t in matches.pairs
+    )
+
+
+def attribute_accuracy(
+    matches: NodeMatches,
+    predicted: SceneGraph,
+    true: SceneGraph,
+    keys: Sequence[str],
+    same: SameLabel = exactly,
+) -> dict[str, Share]:
+    """Return the share of matched nodes with the right value, for each attribute.
+
+    Nodes whose true value is unknown leave the denominator; a matched node that lacks a known
+    attribute is wrong. An attribute that the map gives for no node at all is left out of the
+    result: the method does not provide it. In [0, 1], higher is better.
+    """
+    given = {key for node in predicted.nodes for key in node.attributes}
+    return {
+        key: Share.of(
+            _same_value(predicted.by_id[p], true.by_id[t], key, same)
+            for p, t in matches.pairs
+            if key in true.by_id[t].attributes
+        )
+        for key in keys
+        if key in given
+    }
+
+
+def _same_value(predicted: SceneNode, true: SceneNode, key: str, same: SameLabel) -> bool:
+    value, wanted = predicted.attributes.get(key), true.attributes[key]
+    if isinstance(value, str) and isinstance(wanted, str):
+        return same(value, wanted)
+    return value is not None and value == wanted
+
+
+@dataclass(frozen=True)
+class RelationScores:
+    """Relations of a map against the true ones.
+
+    Parameters
+    ----------
+    precision : Share
+        Of the predicted relations between matched nodes and of a known kind, those that hold.
+    recall : Share
+        Of the true relations, those that were predicted between the right nodes.
+    recall_at : mapping of int to Share
+        Recall of the k relations with the highest scores.
+    triplet_recall : Share
+        As recall, and both ends have the right label.
+    unmatched : int
+        Predicted relations that end at a node that stands for nothing.
+    unknown : int
+        Predicted relations whose word is none of `RelationType` nor a synonym; left out.
+    """
+
+    precision: Share
+    recall: Share
+    recall_at: Mapping[int, Share]
+    triplet_recall: Share
+    unmatched: int
+    unknown: int
+
+
+Triple = tuple[int, str, int]
+
+
+def canonical_relation(source: int, word: str, target: int) -> Triple | None:
+    """Return a relation in this package's words, None if the word is none of them.
+
+    Parameters
+    ----------
+    source, target : int
+        Node ids; exchanged for words such as "above", ordered for symmetric ones.
+    word : str
+        For example ``'on top of'``.
+    """
+    word = normalised_name(word)
+    if word in INVERSE:
+        source, word, target = target, INVERSE[word], source
+    word = SYNONYMS.get(word, word)
+    if word not in {item.value for item in RelationType}:
+        return None
+    if word in SYMMETRIC and source > target:
+        source, target = target, source
+    return source, word, target
+
+
+def relation_scores(
+    matches: NodeMatches,
+    predicted: SceneGraph,
+    true: SceneGraph,
+    *,
+    same: SameLabel = exactly,
+    considered: Iterable[int] | None = None,
+    kinds: Iterable[str] | None = None,
+    ks: Sequence[int] = (20, 50, 100),
+) -> RelationScores:
+    """Score relations between nodes; a relation counts once however often it was predicted.
+
+    Parameters
+    ----------
+    matches : NodeMatches
+        Which predicted node stands for which true one.
+    predicted, true : SceneGraph
+        The graphs.
+    same : callable
+        Tells whether a predicted label means a true one.
+    considered : iterable of int, optional
+        True nodes that count, such as those that were seen; all by default.
+    kinds : iterable of str, optional
+        Relations that count, in this package's words; all by default.
+    ks : sequence of int
+        Ranks of recall@k. Relations without a score rank last, in the order they came.
+
+    Notes
+    -----
+    Recall@k counts hits among the k best predictions over all true relations (Lu et al., Visual
+    Relationship Detection, 2016), here for one graph.
+    """
+    nodes = None if considered is None else frozenset(considered)
+    wanted_kinds = None if kinds is None else frozenset(kinds)
+    wanted = _true_triples(true, nodes, wanted_kinds)
+    ranked, unmatched, unknown = _ranked_triples(predicted, matches.true_of)
+    ranked = [
+        triple
+        for triple in ranked
+        if (wanted_kinds is None or triple[1] in wanted_kinds)
+        and (nodes is None or {triple[0], triple[2]} <= nodes)
+    ]
+    hits = [triple in wanted for triple in ranked]
+    labelled = {t for p, t in matches.pairs if same(predicted.by_id[p].label, true.by_id[t].label)}
+    right = sum(hit and {a, b} <= labelled for hit, (a, _, b) in zip(hits, ranked, strict=True))
+    return RelationScores(
+        Share(sum(hits), len(hits)),
+        Share(sum(hits), len(wanted)),
+        {k: Share(sum(hits[:k]), len(wanted)) for k in ks},
+        Share(right, len(wanted)),
+        unmatched,
+        unknown,
+    )
+
+
+def _true_triples(
+    graph: SceneGraph, nodes: frozenset[int] | None, kinds: frozenset[str] | None
+) -> frozenset[Triple]:
+    triples = (canonical_relation(edge.source, edge.type, edge.target) for edge in graph.edges)
+    return frozenset(
+        triple
+        for triple in triples
+        if triple is not None
+        and (nodes is None or {triple[0], triple[2]} <= nodes)
+        and (kinds is None or triple[1] in kinds)
+    )
+
+
+def _ranked_triples(
+    graph: SceneGraph, true_of: Mapping[int, int]
+) -> tuple[list[Triple], int, int]:
+    """Return predicted relations between true ids, best first, and counts of what was left out."""
+    found: dict[Triple, None] = {}
+    unmatched = unknown = 0
+    for edge in sorted(graph.edges, key=_descending_score):
+        triple = canonical_relation(edge.source, edge.type, edge.target)
+        if triple is None:
+            unknown += 1
+        elif triple[0] not in true_of or triple[2] not in true_of:
+            unmatched += 1
+        else:
+            moved = canonical_relation(true_of[triple[0]], triple[1], true_of[triple[2]])
+            assert moved is not None
+            found[moved] = None
+    return list(found), unmatched, unknown
+
+
+def _descending_score(edge: SceneEdge) -> tuple[bool, float]:
+    missing = math.isnan(edge.score)
+    return missing, 0.0 if missing else -edge.score

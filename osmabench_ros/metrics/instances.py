@@ -1,0 +1,195 @@
+"""Instance segmentation of a map: average precision, panoptic quality, splits and merges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MetricError
+from osmabench_ros.metrics.overlaps import Overlaps
+
+MAP_THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
+"""IoU thresholds of mAP: 0.50, 0.55, … 0.95, as in COCO."""
+
+
+def greedy_hits(
+    iou: NDArray[np.float64], confidence: NDArray[np.float64], threshold: float
+) -> NDArray[np.bool_]:
+    """Tell which masks hit an instance that no better mask has hit before.
+
+    Masks choose in order of confidence, equal ones in their own order, the free instance with
+    the largest IoU, if that is at least the threshold.
+
+    Parameters
+    ----------
+    iou : ndarray, shape (P, G)
+        IoU of masks with instances.
+    confidence : ndarray, shape (P,)
+        Higher is surer.
+    threshold : float
+        Least IoU of a hit, inclusive.
+
+    Returns
+    -------
+    ndarray of bool, shape (P,)
+    """
+    hits = np.zeros(len(iou), bool)
+    free = np.ones(iou.shape[1], bool)
+    for mask in np.argsort(-confidence, kind='stable'):
+        candidates = np.where(free, iou[mask], -1.0)
+        best = int(candidates.argmax()) if len(candidates) else -1
+        if best >= 0 and candidates[best] >= threshold:
+            hits[mask], free[best] = True, False
+    return hits
+
+
+def average_precision(
+    hits: NDArray[np.bool_], confidence: NDArray[np.float64], instances: int
+) -> float:
+    r"""Return the area under the precision-recall curve without interpolation.
+
+    :math:`AP = \sum_n (R_n - R_{n-1}) P_n` over the thresholds of confidence, where instances
+    that nothing hit stay in the denominator of recall. In [0, 1], higher is better; NaN without
+    instances. The definition is scikit-learn's.
+    """
+    if hits.shape != confidence.shape:
+        raise MetricError(f'{hits.shape} hits, but {confidence.shape} confidences')
+    if instances < 1:
+        return float('nan')
+    order = np.argsort(-confidence, kind='stable')
+    ordered = confidence[order]
+    last_of_tie = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]
+    found = np.cumsum(hits[order])[last_of_tie]
+    tried = (np.arange(len(ordered)) + 1)[last_of_tie]
+    gains = np.diff(found, prepend=0) / instances
+    return float((gains * (found / tried)).sum())
+
+
+@dataclass(frozen=True)
+class PanopticQuality:
+    """Panoptic quality and its factors (Kirillov et al., 2019).
+
+    Parameters
+    ----------
+    quality : float
+        PQ = sum of IoU over matches / (TP + FP/2 + FN/2), in [0, 1], higher is better; NaN if
+        there is neither a mask nor an instance.
+    segmentation : float
+        SQ = mean IoU of the matches; NaN without one.
+    recognition : float
+        RQ = TP / (TP + FP/2 + FN/2).
+    true_positives, false_positives, false_negatives : int
+        Counts; a match has IoU > 0.5, so that there is at most one.
+    """
+
+    quality: float
+    segmentation: float
+    recognition: float
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+
+
+def panoptic_quality(iou: NDArray[np.float64]) -> PanopticQuality:
+    """Score the masks of one class, given their IoU with its instances, shape (P, G)."""
+    matched = iou > 0.5
+    if matched.sum(axis=0).max(initial=0) > 1:
+        # Possible only for masks that overlap: the best one counts.
+        matched &= iou == np.where(matched, iou, -1).max(axis=0)
+        matched &= np.cumsum(matched, axis=0) == 1
+    found = int(matched.sum())
+    wrong, missed = iou.shape[0] - found, iou.shape[1] - found
+    denominator = found + wrong / 2 + missed / 2
+    total = float(iou[matched].sum())
+    return PanopticQuality(
+        total / denominator if denominator else float('nan'),
+        total / found if found else float('nan'),
+        found / denominator if denominator else float('nan'),
+        found,
+        wrong,
+        missed,
+    )
+
+
+def pieces_of_instances(
+    overlaps: Overlaps, *, min_share: float = 0.5, min_points: int = 1
+) -> NDArray[np.int64]:
+    """Count the masks that mostly lie in each instance: 1 is right, more is over-segmentation.
+
+    OSMa-Bench shows one staircase as fifteen objects; that instance has 15 pieces.
+
+    Parameters
+    ----------
+    overlaps : Overlaps
+        Masks and instances.
+    min_share : float
+        Share of a mask that must lie in an instance.
+    min_points : int
+        Smallest shared surface that counts.
+
+    Returns
+    -------
+    ndarray of int64, shape (G,)
+    """
+    share = overlaps.shared / np.maximum(overlaps.predicted_sizes, 1)[:, None]
+    return np.asarray(
+        ((share >= min_share) & (overlaps.shared >= min_points)).sum(axis=0), np.int64
+    )
+
+
+def instances_of_pieces(
+    overlaps: Overlaps, *, min_share: float = 0.5, min_points: int = 1
+) -> NDArray[np.int64]:
+    """Count the instances that mostly lie in each mask: more than 1 is under-segmentation.
+
+    Returns
+    -------
+    ndarray of int64, shape (P,)
+    """
+    share = overlaps.shared / np.maximum(overlaps.true_sizes, 1)[None]
+    return np.asarray(
+        ((share >= min_share) & (overlaps.shared >= min_points)).sum(axis=1), np.int64
+    )
+
+
+def mean_excess(counts: NDArray[np.integer]) -> float:
+    """Return how many too many there are on average: mean of max(count - 1, 0); 0 is best."""
+    return float(np.maximum(counts - 1, 0).mean()) if len(counts) else float('nan')
+
+
+def class_average_precision(
+    overlaps: Overlaps,
+    predicted_classes: NDArray[np.integer],
+    confidence: NDArray[np.float64],
+    true_classes: NDArray[np.integer],
+    threshold: float,
+) -> dict[int, float]:
+    """Return the average precision of every class that has instances, ascending by class."""
+    result = {}
+    for class_id in np.unique(true_classes):
+        own, true = predicted_classes == class_id, true_classes == class_id
+        hits = greedy_hits(overlaps.select(own, true).iou, confidence[own], threshold)
+        result[int(class_id)] = average_precision(hits, confidence[own], int(true.sum()))
+    return result
+
+
+def mean_average_precision(
+    overlaps: Overlaps,
+    predicted_classes: NDArray[np.integer],
+    confidence: NDArray[np.float64],
+    true_classes: NDArray[np.integer],
+    thresholds: Sequence[float] = MAP_THRESHOLDS,
+) -> float:
+    """Return the mean over thresholds and classes with instances; in [0, 1], higher is better."""
+    per_threshold = [
+        list(
+            class_average_precision(
+                overlaps, predicted_classes, confidence, true_classes, threshold
+            ).values()
+        )
+        for threshold in thresholds
+    ]
+    return float(np.mean(per_threshold)) if len(true_classes) else float('nan')

@@ -1,0 +1,158 @@
+import math
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.metrics.graph import (
+    Share,
+    attribute_accuracy,
+    canonical_relation,
+    label_accuracy,
+    relation_scores,
+)
+from osmabench_ros.metrics.graph_matching import (
+    NodeMatches,
+    box_iou_of_nodes,
+    mask_iou_of_nodes,
+    match_nodes,
+)
+from osmabench_ros.metrics.overlaps import overlaps_of_instances
+from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode, ScoredLabel
+
+
+def node(node_id: int, label: str, **parts: object) -> SceneNode:
+    return SceneNode(node_id, labels=(ScoredLabel(label),) if label else (), **parts)
+
+
+TRUE = SceneGraph(
+    (
+        node(1, 'table', attributes={'color': 'brown', 'height_m': 0.8}),
+        node(2, 'cup', attributes={'color': 'red'}),
+        node(3, 'chair', attributes={}),
+    ),
+    (SceneEdge(2, 1, 'on'), SceneEdge(1, 3, 'next to'), SceneEdge(3, 1, 'next to')),
+)
+PREDICTED = SceneGraph(
+    (
+        node(11, 'Table', attributes={'color': 'brown'}),
+        node(12, 'mug', attributes={'color': 'blue'}),
+        node(13, ''),
+        node(14, 'ghost'),
+    ),
+    (
+        SceneEdge(11, 12, 'supports', score=0.2),
+        SceneEdge(13, 11, 'beside', score=0.9),
+        SceneEdge(11, 13, 'next to'),
+        SceneEdge(12, 13, 'on', score=0.5),
+        SceneEdge(14, 11, 'near'),
+        SceneEdge(11, 12, 'admires'),
+    ),
+)
+MATCHES = NodeMatches(((11, 1), (12, 2), (13, 3)), np.ones(3), 4, 3)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    hnp.arrays(
+        np.float64, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=st.floats(0, 1)
+    )
+)
+def test_matching_is_the_best_of_all_assignments(iou: np.ndarray) -> None:
+    p, g = iou.shape
+    found = match_nodes(range(p), range(g), iou, min_iou=0.25)
+    gain = np.where(iou >= 0.25, iou, 0)
+    small, large = (gain, g) if p <= g else (gain.T, p)
+    best = max(
+        sum(small[i, j] for i, j in enumerate(order))
+        for order in permutations(range(large), len(small))
+    )
+    assert found.iou.sum() == pytest.approx(best)
+    assert all(value >= 0.25 for value in found.iou)
+    assert len({a for a, _ in found.pairs}) == len({b for _, b in found.pairs}) == len(found.pairs)
+
+
+def test_precision_and_recall_of_nodes() -> None:
+    assert MATCHES.precision == 0.75
+    assert MATCHES.recall == 1.0
+    assert math.isnan(match_nodes([], [1], np.zeros((0, 1))).precision)
+    assert match_nodes([], [1], np.zeros((0, 1))).recall == 0.0
+
+
+def test_box_iou_agrees_with_the_boxes_and_is_zero_without_one() -> None:
+    rng = np.random.default_rng(0)
+    corners = np.sort(rng.random((6, 2, 3)), axis=1)
+    boxes = [AxisAlignedBox(low, high) for low, high in corners]
+    nodes = [replace(node(i + 1, 'x'), box=box) for i, box in enumerate(boxes)]
+    turned = OrientedBox(Pose.from_yaw(0.3), np.ones(3))
+    nodes += [node(7, 'x'), replace(node(8, 'x'), oriented_box=turned)]
+    found = box_iou_of_nodes(nodes, nodes)
+    for i, one in enumerate(boxes):
+        for j, other in enumerate(boxes):
+            assert found[i, j] == pytest.approx(one.iou(other))
+    assert found[6].tolist() == [0.0] * 8
+    assert found[7, 7] == 1.0
+
+
+def test_mask_iou_follows_node_ids() -> None:
+    overlaps = overlaps_of_instances(np.array([1, 1, 2, 2]), np.array([5, 5, 5, 9]))
+    found = mask_iou_of_nodes([9, 4, 5], [2, 1, 77], overlaps)
+    np.testing.assert_allclose(found, [[1 / 2, 0, 0], [0, 0, 0], [1 / 4, 2 / 3, 0]])
+
+
+def test_labels_count_exactly_or_by_a_given_meaning() -> None:
+    assert label_accuracy(MATCHES, PREDICTED, TRUE) == Share(1, 3)
+    synonyms = {('mug', 'cup')}
+    found = label_accuracy(
+        MATCHES, PREDICTED, TRUE, lambda a, b: (a, b) in synonyms or a.lower() == b
+    )
+    assert found == Share(2, 3)
+
+
+def test_attributes_that_no_node_has_are_not_scored() -> None:
+    found = attribute_accuracy(MATCHES, PREDICTED, TRUE, ('color', 'height_m', 'material'))
+    assert found == {'color': Share(1, 2)}
+
+
+def test_relations_are_compared_in_one_vocabulary_and_counted_once() -> None:
+    found = relation_scores(MATCHES, PREDICTED, TRUE, ks=(1, 2, 3))
+    # table supports cup = cup on table; chair beside table; cup on chair is wrong.
+    assert found.precision == Share(2, 3)
+    assert found.recall == Share(2, 2)
+    assert {k: share.hits for k, share in found.recall_at.items()} == {1: 1, 2: 1, 3: 2}
+    assert found.triplet_recall == Share(0, 2)
+    assert (found.unmatched, found.unknown) == (1, 1)
+    named = relation_scores(MATCHES, PREDICTED, TRUE, same=lambda a, b: bool(a and b))
+    assert named.triplet_recall == Share(1, 2)
+
+
+def test_relations_can_be_narrowed_to_seen_nodes_and_kinds() -> None:
+    seen = relation_scores(MATCHES, PREDICTED, TRUE, considered=(1, 2))
+    assert (seen.precision, seen.recall) == (Share(1, 1), Share(1, 1))
+    kinds = relation_scores(MATCHES, PREDICTED, TRUE, kinds=('next to',))
+    assert (kinds.precision, kinds.recall) == (Share(1, 1), Share(1, 1))
+
+
+@pytest.mark.parametrize(
+    ('given', 'expected'),
+    [
+        ((1, 'On_Top of', 2), (1, 'on', 2)),
+        ((1, 'above', 2), (2, 'under', 1)),
+        ((5, 'near', 2), (2, 'near', 5)),
+        ((5, 'in', 2), (5, 'in', 2)),
+        ((5, 'admires', 2), None),
+    ],
+)
+def test_words_for_relations(given: tuple, expected: tuple | None) -> None:
+    assert canonical_relation(*given) == expected
+
+
+def test_shares_of_nothing_are_no_figure() -> None:
+    assert math.isnan(Share.of([]).value)
+    assert Share.of([True, False]).value == 0.5

@@ -1,0 +1,153 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score
+from torchmetrics.functional.detection import panoptic_quality as reference_quality
+
+from osmabench_ros.errors import MetricError
+from osmabench_ros.metrics.instances import (
+    average_precision,
+    class_average_precision,
+    greedy_hits,
+    instances_of_pieces,
+    mean_average_precision,
+    mean_excess,
+    panoptic_quality,
+    pieces_of_instances,
+)
+from osmabench_ros.metrics.overlaps import Overlaps, overlaps_of_instances, overlaps_of_masks
+
+ids = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ids)
+def test_overlaps_are_set_intersections(pairs: list[tuple[int, int]]) -> None:
+    true, predicted = np.array(pairs).T
+    found = overlaps_of_instances(true, predicted)
+    assert 0 not in found.predicted_ids
+    for p, mask in enumerate(found.predicted_ids):
+        for g, instance in enumerate(found.true_ids):
+            one = set(np.flatnonzero(predicted == mask))
+            other = set(np.flatnonzero(true == instance))
+            assert found.shared[p, g] == len(one & other)
+            assert found.iou[p, g] == pytest.approx(len(one & other) / len(one | other))
+
+
+@settings(max_examples=40, deadline=None)
+@given(ids)
+def test_sparse_masks_that_do_not_overlap_count_like_instances(
+    pairs: list[tuple[int, int]],
+) -> None:
+    true, predicted = np.array(pairs).T
+    plain = overlaps_of_instances(true, predicted)
+    order = np.argsort(predicted, kind='stable')
+    order = order[predicted[order] > 0]
+    sizes = [(predicted == mask).sum() for mask in plain.predicted_ids]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    rows = np.arange(len(true))
+    sparse = overlaps_of_masks(true, rows, plain.predicted_ids, offsets, order)
+    np.testing.assert_array_equal(plain.shared, sparse.shared)
+    np.testing.assert_array_equal(plain.predicted_sizes, sparse.predicted_sizes)
+    np.testing.assert_array_equal(plain.true_sizes, sparse.true_sizes)
+
+
+def test_overlapping_masks_both_own_their_shared_points() -> None:
+    true = np.array([1, 1, 2, 0])
+    found = overlaps_of_masks(
+        true,
+        np.array([0, 1, 2, -1]),
+        np.array([7, 8]),
+        np.array([0, 2, 5]),
+        np.array([0, 1, 1, 2, 2]),
+    )
+    assert found.shared.tolist() == [[2, 0], [1, 1]]
+    assert found.predicted_sizes.tolist() == [2, 2]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_size=40))
+def test_average_precision_agrees_with_scikit_learn(items: list[tuple[bool, int]]) -> None:
+    hits = np.array([hit for hit, _ in items])
+    confidence = np.array([score for _, score in items], float)
+    total = int(hits.sum())
+    if total == 0:
+        assert average_precision(hits, confidence, 3) == 0.0
+        return
+    expected = average_precision_score(hits, confidence)
+    assert average_precision(hits, confidence, total) == pytest.approx(expected)
+    assert average_precision(hits, confidence, 2 * total) == pytest.approx(expected / 2)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000))
+def test_panoptic_quality_agrees_with_torchmetrics(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    true, predicted = rng.integers(1, 4, (2, 1, 6, 6))
+    predicted = np.where(rng.random(true.shape) < 0.8, true, predicted)
+    images = [
+        torch.from_numpy(np.stack([np.zeros_like(x), x], axis=-1)) for x in (predicted, true)
+    ]
+    expected = reference_quality(*images, things={0}, stuffs={1})
+    found = panoptic_quality(overlaps_of_instances(true.ravel(), predicted.ravel()).iou)
+    assert found.quality == pytest.approx(float(expected), abs=1e-6)
+    if found.true_positives:
+        assert found.quality == pytest.approx(found.segmentation * found.recognition)
+
+
+def staircase(pieces: int) -> Overlaps:
+    true = np.repeat([1, 2], [150, 50])
+    predicted = np.concatenate([np.repeat(np.arange(pieces) + 10, 150 // pieces), np.full(50, 2)])
+    return overlaps_of_instances(true, predicted)
+
+
+def test_a_staircase_of_fifteen_pieces_is_counted_as_that() -> None:
+    split = staircase(15)
+    assert pieces_of_instances(split).tolist() == [15, 1]
+    assert mean_excess(pieces_of_instances(split)) == 7.0
+    assert mean_excess(instances_of_pieces(split)) == 0.0
+    assert mean_excess(pieces_of_instances(staircase(1))) == 0.0
+
+
+def test_one_mask_over_two_things_is_under_segmentation() -> None:
+    merged = overlaps_of_instances(np.repeat([1, 2, 3], 10), np.repeat([5, 5, 6], 10))
+    assert instances_of_pieces(merged).tolist() == [2, 1]
+    assert mean_excess(instances_of_pieces(merged)) == 0.5
+
+
+def test_an_instance_is_hit_once_and_the_sure_mask_chooses_first() -> None:
+    iou = np.array([[0.6, 0.0], [0.9, 0.0], [0.5, 0.55]])
+    confidence = np.array([0.9, 0.8, 0.7])
+    assert greedy_hits(iou, confidence, 0.5).tolist() == [True, False, True]
+    assert greedy_hits(iou, confidence, 0.56).tolist() == [True, False, False]
+    assert greedy_hits(np.zeros((2, 0)), np.zeros(2), 0.5).tolist() == [False, False]
+
+
+def test_precision_per_class_needs_the_right_class() -> None:
+    overlaps = overlaps_of_instances(np.repeat([1, 2], 10), np.repeat([1, 2], 10))
+    true = np.array([7, 8])
+    scores = np.ones(2)
+    right = class_average_precision(overlaps, np.array([7, 8]), scores, true, 0.5)
+    assert right == {7: 1.0, 8: 1.0}
+    wrong = class_average_precision(overlaps, np.array([7, 7]), scores, true, 0.5)
+    assert wrong == {7: 0.5, 8: 0.0}
+    assert mean_average_precision(overlaps, true, scores, true) == 1.0
+
+
+def test_nothing_to_find_is_no_figure() -> None:
+    assert np.isnan(average_precision(np.ones(2, bool), np.ones(2), 0))
+    assert np.isnan(panoptic_quality(np.zeros((0, 0))).quality)
+    assert panoptic_quality(np.zeros((2, 3))).quality == 0.0
+    assert np.isnan(mean_excess(np.zeros(0, int)))
+
+
+def test_malformed_input_is_refused() -> None:
+    with pytest.raises(MetricError, match='true instance ids'):
+        overlaps_of_instances(np.zeros(2, int), np.zeros(3, int))
+    with pytest.raises(MetricError, match='hits'):
+        average_precision(np.zeros(2, bool), np.zeros(3), 1)
+    zeros = np.zeros(2, np.int64)
+    with pytest.raises(MetricError, match='2 masks and 1 instances'):
+        Overlaps(zeros, zeros[:1], np.zeros((1, 1), np.int64), zeros, zeros[:1])
