@@ -12,6 +12,12 @@ COLORS = (
 )  # fmt: skip
 """Words that a noun phrase may use as colour; 'light' and 'dark' may stand before them."""
 
+BASIC_COLORS = frozenset(
+    ('black', 'white', 'gray', 'red', 'green', 'blue', 'yellow', 'orange', 'brown', 'purple',
+     'pink')
+)  # fmt: skip
+"""The eleven basic color terms of English (Berlin and Kay 1969), which people tell apart."""
+
 MATERIALS = {
     'wood': 'wooden', 'wool': 'woollen', 'metal': 'metal', 'glass': 'glass', 'plastic': 'plastic',
     'fabric': 'fabric', 'leather': 'leather', 'stone': 'stone', 'ceramic': 'ceramic',

@@ -28,11 +28,14 @@ class Knowledge:
         Label to the head of its group of synonyms.
     household : tuple of str
         Classes that homes have, in order.
+    fixed : frozenset of str
+        Labels of things that are built in and that no robot carries.
     """
 
     affordances: Mapping[str, frozenset[str]]
     synonyms: Mapping[str, str]
     household: tuple[str, ...]
+    fixed: frozenset[str]
 
     def canonical(self, label: str) -> str:
         """Return the head of a label's group of synonyms, the label itself if it has none."""
@@ -41,6 +44,10 @@ class Knowledge:
     def affords(self, label: str, affordance: str) -> bool:
         """Tell whether things of a label can be used so; their synonyms can too."""
         return self.canonical(label) in self.affordances.get(affordance, frozenset())
+
+    def is_fixed(self, label: str) -> bool:
+        """Tell whether things of a label are built in; their synonyms are too."""
+        return self.canonical(label) in self.fixed
 
     def knows(self, label: str) -> bool:
         """Tell whether any affordance is listed for a label."""
@@ -58,4 +65,5 @@ def knowledge() -> Knowledge:
         for word, labels in data['affordances'].items()
     }
     household = tuple(sorted({label for group in data['household'] for label in group}))
-    return Knowledge(affordances, synonyms, household)
+    fixed = frozenset(synonyms.get(label, label) for label in data['fixed'])
+    return Knowledge(affordances, synonyms, household, fixed)

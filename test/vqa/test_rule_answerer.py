@@ -121,3 +121,15 @@ def test_five_thousand_nodes_are_no_trouble():
     answers = RuleAnswerer().answer(as_map(graph), [inquiry(q) for q in asked])
     assert len(asked) > 100
     assert [a.value for a in answers] == [q.answer for q in asked]
+
+
+def test_a_caption_tells_a_colour_or_material_if_it_names_only_one():
+    node = replace(
+        thing(1, 'chair', (0, 0, 0), (1, 1, 1)), captions=('a grey wooden chair', 'a gray chair')
+    )
+    graph = SceneGraph((node,))
+    assert ask(graph, 'What color is the chair?').value == 'gray'
+    assert ask(graph, 'What is the chair made of?').value == 'wood'
+    assert ask(graph, 'Is there a gray wooden chair here?').value == 'yes'
+    unsure = replace(node, captions=('a red chair on a blue rug',))
+    assert ask(SceneGraph((unsure,)), 'What color is the chair?').value is None

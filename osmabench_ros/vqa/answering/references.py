@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from osmabench_ros.semantics.scene_graph import SceneNode
@@ -10,6 +11,7 @@ from osmabench_ros.vqa.english import COLORS, MATERIALS, SHADES, color_name, mat
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.label_matching import LabelMatcher
 
+_MATERIAL_WORDS = frozenset(MATERIALS) | frozenset(MATERIALS.values())
 _ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values())
 
 
@@ -83,12 +85,27 @@ def _with_attributes(nodes: tuple[SceneNode, ...], adjectives: list[str]) -> Ref
     ):
         if not wanted:
             continue
-        unknown = unknown or any(key not in node.attributes for node in nodes)
-        nodes = tuple(n for n in nodes if normal(str(n.attributes.get(key, ''))) == wanted)
+        values = [attribute(node, key) for node in nodes]
+        unknown = unknown or None in values
+        nodes = tuple(
+            node
+            for node, value in zip(nodes, values, strict=True)
+            if value is not None and normal(value) == wanted
+        )
     return Referents(nodes, unknown and not nodes)
 
 
 def attribute(node: SceneNode, key: str) -> str | None:
-    """Return a textual attribute of a node, None where the map does not have it."""
+    """Return the colour or material of a node, None where the map does not tell.
+
+    Methods that write no attributes may tell them in a caption: a word counts if it is the only
+    one of its kind there.
+    """
     value = node.attributes.get(key)
-    return value if isinstance(value, str) and value else None
+    if isinstance(value, str) and value:
+        return value
+    words = {word for caption in node.captions for word in re.findall(r'[a-z]+', caption.lower())}
+    known = frozenset(COLORS) if key == 'color' else _MATERIAL_WORDS
+    normal = color_name if key == 'color' else material_noun
+    told = {normal(word) for word in words & known}
+    return told.pop() if len(told) == 1 else None

@@ -11,6 +11,7 @@ from osmabench_ros.vqa.exact.view import (
     SceneView,
     color_of,
     confusable,
+    is_basic,
     sampled_pairs,
     shuffled,
     yes_no,
@@ -44,7 +45,7 @@ def absent(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
 
 def _wrong_colors(view: SceneView, rng: np.random.Generator) -> list[str]:
     """Return classes of the scene in a colour of the scene that none of them has."""
-    palette = sorted({color_of(node) for node in view.objects} - {''})
+    palette = sorted({color for node in view.objects if is_basic(color := color_of(node))})
     phrases = []
     for label, nodes in view.by_label.items():
         own = [color_of(node) for node in nodes]

@@ -11,6 +11,7 @@ from osmabench_ros.vqa.exact.view import (
     SceneView,
     color_of,
     confusable,
+    is_basic,
     sampled_pairs,
     shuffled,
 )
@@ -32,7 +33,7 @@ def counts(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
             continue
         yield _count(label, tuple(node.id for node in nodes))
         colors = [color_of(node) for node in nodes]
-        for color in sorted(set(colors) - {''}) if '' not in colors else ():
+        for color in sorted(filter(is_basic, set(colors))) if '' not in colors else ():
             rivals = [other for other in colors if other != color]
             if rivals and not any(confusable(color, other) for other in rivals):
                 chosen = [node.id for node in nodes if color_of(node) == color]

@@ -28,6 +28,8 @@ MARGIN_M = 0.2
 
 ON, IN, NEXT_TO = RelationType.ON.value, RelationType.IN.value, RelationType.NEXT_TO.value
 _COUNTABLE = ('sat on', 'lain on')
+_ON_IT = ('picked up', 'switched on', 'opened')
+_BESIDE_IT = ('sat on', 'lain on', 'written at', 'switched on', 'opened')
 _LONGEST_GAP_M = 2.5
 
 
@@ -73,11 +75,10 @@ def affordance(view: SceneView, rng: np.random.Generator, limit: int) -> Iterato
         nodes = tuple(n.id for n in view.objects if knowledge().affords(label_of(n), word))
         query = Query(QueryKind.AFFORDS_COUNT, (), word)
         yield Draft(category, query, AnswerType.INTEGER, len(nodes), nodes)
-    words = tuple(knowledge().affordances)
     for node in shuffled(rng, view.named)[:limit]:
-        for kind, relation in (
-            (QueryKind.AFFORDS_ON, ON),
-            (QueryKind.AFFORDS_NEAR, NEXT_TO),
+        for kind, relation, words in (
+            (QueryKind.AFFORDS_ON, ON, _ON_IT),
+            (QueryKind.AFFORDS_NEAR, NEXT_TO, _BESIDE_IT),
         ):
             others = _objects(view, view.index.sources(relation, node.id))
             if not others or not all(knowledge().knows(label_of(other)) for other in others):
@@ -99,6 +100,8 @@ def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
     }
     kinds_of_carriers = {label_of(view.index.by_id[i]) for i in carriers}
     for node in shuffled(rng, view.named)[:limit]:
+        if knowledge().is_fixed(label_of(node)):
+            continue
         loaded = bool(view.index.sources(ON, node.id))
         # Only a thing that others like it carry something on makes "nothing" worth asking.
         if not loaded and not _could_carry(node, kinds_of_carriers):

@@ -11,7 +11,7 @@ import numpy as np
 
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
-from osmabench_ros.vqa.english import MATERIALS, color_name, material_noun
+from osmabench_ros.vqa.english import BASIC_COLORS, MATERIALS, color_name, material_noun
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.queries import Query
@@ -185,6 +185,11 @@ def color_of(node: SceneNode) -> str:
     return color_name(str(node.attributes.get('color', '')))
 
 
+def is_basic(color: str) -> bool:
+    """Tell whether a colour is a basic color term, perhaps with a shade before it."""
+    return color.split(' ')[-1] in BASIC_COLORS
+
+
 def material_of(node: SceneNode) -> str:
     """Return the material noun of a node, '' if unknown or not one the questions use."""
     noun = material_noun(str(node.attributes.get('material', '')))
@@ -194,6 +199,8 @@ def material_of(node: SceneNode) -> str:
 def _telling_name(label: str, node: SceneNode, rivals: Sequence[SceneNode]) -> str:
     others = [other for other in rivals if other is not node]
     color, material = color_of(node), material_of(node)
+    if not is_basic(color):
+        color = ''
     if color and all(color_of(o) and not confusable(color, color_of(o)) for o in others):
         return f'{color} {label}'
     if material and all(material_of(o) not in ('', material) for o in others):
