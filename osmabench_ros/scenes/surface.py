@@ -28,7 +28,7 @@ def sample_surface(scene: Scene, points_per_m2: float, seed: int) -> LabelledClo
         World points with class, instance and the normal of their triangle.
     """
     parts = [
-        _sample_object(item, points_per_m2, np.random.default_rng([seed, item.instance_id]))
+        sample_object(item, points_per_m2, np.random.default_rng([seed, item.instance_id]))
         for item in scene.objects
     ]
     points, normals = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -38,9 +38,10 @@ def sample_surface(scene: Scene, points_per_m2: float, seed: int) -> LabelledClo
     return LabelledCloud(points, labels.astype(np.int32), instances.astype(np.int32), normals)
 
 
-def _sample_object(
+def sample_object(
     item: SceneObject, points_per_m2: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Draw points on one object; returns world points and normals, both (N, 3)."""
     corners = item.world_vertices.astype(np.float64)[item.world_faces]
     edges = corners[:, 1:] - corners[:, :1]
     normals = np.cross(edges[:, 0], edges[:, 1])

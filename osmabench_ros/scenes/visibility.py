@@ -45,8 +45,8 @@ class RayCaster:
         self.instances = np.array([item.instance_id for item in scene.objects], np.int32)
         for item in scene.objects:
             self._scene.add_triangles(
-                o3d.core.Tensor(np.ascontiguousarray(item.world_vertices)),
-                o3d.core.Tensor(item.world_faces.astype(np.uint32)),
+                self._o3d.core.Tensor(np.ascontiguousarray(item.world_vertices)),
+                self._o3d.core.Tensor(item.world_faces.astype(np.uint32)),
             )
 
     def distances(

@@ -28,7 +28,7 @@ class Support:
     clearance_m : float
         Free height above it.
     relation : RelationType
-        ON or IN: how a thing on this surface relates to the piece.
+        ON, IN or UNDER: how a thing on this surface relates to the piece.
     """
 
     center: tuple[float, float, float]

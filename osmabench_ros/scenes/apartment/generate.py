@@ -40,7 +40,7 @@ class Apartment:
         Rooms, doorways and windows.
     carriers : mapping
         By instance id: the relation a thing was built with and the instance that carries it,
-        for everything that stands on or in another thing (not on the floor, not on a wall).
+        for everything that stands on, in or under another thing (not just on the floor or a wall).
     """
 
     scene: Scene

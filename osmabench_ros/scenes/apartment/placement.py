@@ -16,6 +16,9 @@ from osmabench_ros.scenes.apartment.layout import RoomPlan, Side
 GAP_M = 0.012
 """Least distance between two pieces, and between a piece and a wall."""
 
+HANGING_GAP_M = 0.06
+"""Least distance of a thing on a wall from everything else, so that none seems to carry it."""
+
 WALK_RADIUS_M = 0.32
 """Half the width of the way that always stays open; a robot of radius 0.2 m needs less."""
 
@@ -80,14 +83,16 @@ class RoomSpace:
         if clear is not None:
             self._clear.append(clear)
 
-    def is_free(self, box: AxisAlignedBox, clear: AxisAlignedBox | None = None) -> bool:
+    def is_free(
+        self, box: AxisAlignedBox, clear: AxisAlignedBox | None = None, gap_m: float = GAP_M
+    ) -> bool:
         """Tell whether a box fits in, and the zone before it is not built over."""
         inside = (box.minimum[:2] >= self.plan.inner_low - 1e-9).all() and (
             box.maximum[:2] <= self.plan.inner_high + 1e-9
         ).all()
         if not inside or box.maximum[2] > self.height_m + 1e-9:
             return False
-        if _meets_any(box, self._taken, GAP_M) or _meets_any(box, self._clear, 0.0):
+        if _meets_any(box, self._taken, gap_m) or _meets_any(box, self._clear, 0.0):
             return False
         return clear is None or not _meets_any(clear, self._taken, 0.0)
 
@@ -167,7 +172,8 @@ class RoomSpace:
         for side, u in spots:
             pose = wall_pose(side, u, piece, 0.002, bottom_m)
             box = footprint_box(piece, pose)
-            if self._wall_is_free(side, u, piece, bottom_m) and self.is_free(box):
+            free = self.is_free(box, gap_m=HANGING_GAP_M)
+            if free and self._wall_is_free(side, u, piece, bottom_m):
                 self.take(box)
                 return pose
         return None

@@ -218,7 +218,7 @@ def study(furnisher: Furnisher) -> None:
     furnisher.put_each(cabinet, (tech.printer, tech.laptop))
     furnisher.put_each(cabinet, (storage.carton, ware.standing_books), (1, 2))
     furnisher.wall(deco.floor_lamp(style), 0.3, corner=True)
-    bin_ = furnisher.wall(storage.trash_can(style), 0.3)
+    bin_ = furnisher.put(desk, storage.trash_can(style), 1)
     furnisher.put(bin_, ware.apple(style), facing=False)
     furnisher.wall(deco.plant(style), 0.3, corner=True)
     furnisher.free(deco.rug(style, 1.2, 0.8), (0.05, 0.05))
@@ -234,6 +234,9 @@ def hallway(furnisher: Furnisher) -> None:
     furnisher.put_each(rack, (ware.shoes, ware.shoes, ware.shoes), (0, 1))
     table = furnisher.wall(tables.console_table(style), 0.3)
     furnisher.put_each(table, (ware.vase, ware.bowl, ware.candle))
+    furnisher.put(
+        table, storage.basket(style) if style.rng.random() < 0.3 else ware.shoes(style), 1
+    )
     if table is not None:
         furnisher.hang(bath.mirror(style), 1.2, table)
     furnisher.hang(deco.coat_rack(style), 0.95)

@@ -11,6 +11,7 @@ from osmabench_ros.semantics.scene_graph import RelationType
 def _on_legs(
     class_name: str, size: tuple[float, float, float], top: Finish, legs: Finish, leg_m: float
 ) -> Piece:
+    """Build a table with two supports: its top, and the floor below it."""
     width, depth, height = size
     body = Body()
     body.legs(width - 0.04, depth - 0.04, height - 0.035, leg_m, legs)
@@ -23,7 +24,8 @@ def _on_legs(
             legs,
         )
     place = Support((0, 0, height), (width - 0.06, depth - 0.06), 0.7)
-    return body.piece(class_name, top, [place])
+    below = Support((0, 0, 0), (width - 0.2, depth - 0.1), height - 0.15, RelationType.UNDER)
+    return body.piece(class_name, top, [place, below])
 
 
 def dining_table(style: Style) -> Piece:

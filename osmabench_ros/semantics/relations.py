@@ -1,0 +1,337 @@
+"""Relations between the things of a scene: one definition for ground truth and for maps.
+
+All follow from boxes, and where the caller has them from points on the surfaces; nothing depends
+on a viewpoint. With A the source and B the target:
+
+- A on B: A stands on a surface of B. Its bottom is within `support_gap_m` of a surface of B that
+  underlies at least `support_share` of A's footprint. Without points, that surface is B's top.
+- A in B: A's footprint lies in B's, and B's walls surround A: on `closed_share` of all horizontal
+  directions, or on `open_share` of them if B also covers A from above (a shelf). Without points,
+  A's box must lie in B's, bottom and footprint, and at least half of its height.
+- A under B: B covers at least half of A's footprint from at most `under_gap_m` above, without
+  standing on A or holding it, and no third thing carries both (the levels of a shelf).
+- A attached to B: A rests on nothing, and touches B: walls and ceilings first, else the largest.
+- A next to B: on one level, at most `next_to_m` apart; both ways.
+- A near B: at most `near_m` apart and none of the above, not even over a third; both ways.
+- A part of B: B is A's room.
+
+A thing has at most one carrier (on or in) and one thing that it is attached to. Parts of the
+building carry things and have things attached, but are no source of relations except `part of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.semantics.box_pairs import close_pairs
+from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneEdge, SceneNode
+from osmabench_ros.semantics.structure import is_structure
+from osmabench_ros.semantics.surface_contact import SurfacePoints
+
+
+@dataclass(frozen=True)
+class RelationThresholds:
+    """Limits of the predicates; lengths in metres, shares in [0, 1].
+
+    Parameters
+    ----------
+    support_gap_m : float
+        Greatest distance between the bottom of a thing and the surface it stands on.
+    support_share : float
+        Least share of its footprint above that surface.
+    inside_share : float
+        Least share of its footprint within its container's.
+    closed_share, open_share : float
+        Least share of horizontal directions with a wall, without and with a cover above.
+    cover_share : float
+        Least share of a footprint that a cover above it hides.
+    under_gap_m : float
+        Greatest free height below a cover.
+    contact_m : float
+        Greatest distance of things that touch.
+    next_to_m, near_m : float
+        Greatest distance between boxes.
+    level_m : float
+        Greatest difference in height between the bottoms of things next to each other.
+    """
+
+    support_gap_m: float = 0.03
+    support_share: float = 0.3
+    inside_share: float = 0.8
+    closed_share: float = 0.9
+    open_share: float = 0.4
+    cover_share: float = 0.5
+    under_gap_m: float = 0.8
+    contact_m: float = 0.03
+    next_to_m: float = 0.3
+    near_m: float = 0.8
+    level_m: float = 0.25
+
+
+DEFAULT_THRESHOLDS = RelationThresholds()
+
+SYMMETRIC = frozenset({RelationType.NEXT_TO, RelationType.NEAR})
+"""Relations that always come in both directions."""
+
+
+def derive_relations(
+    nodes: Sequence[SceneNode],
+    *,
+    surfaces: Mapping[int, ArrayLike] | None = None,
+    thresholds: RelationThresholds = DEFAULT_THRESHOLDS,
+) -> tuple[SceneEdge, ...]:
+    """Derive all relations between nodes.
+
+    Parameters
+    ----------
+    nodes : sequence of SceneNode
+        Objects, parts of the building (kind BACKGROUND, or named so) and rooms; those without a
+        box are left out.
+    surfaces : mapping of int to array_like, shape (N, 3), optional
+        Points on the surfaces of nodes by id, world metres; the predicates need about 1000
+        points a square metre. Nodes without points are treated as boxes.
+    thresholds : RelationThresholds
+        Limits.
+
+    Returns
+    -------
+    tuple of SceneEdge
+        Ordered by source, relation, target.
+    """
+    boxed = [node for node in nodes if node.box is not None]
+    rooms = [node for node in boxed if node.kind is NodeKind.ROOM]
+    things = [n for n in boxed if n.kind in (NodeKind.OBJECT, NodeKind.BACKGROUND)]
+    found = _Relations(things, surfaces or {}, thresholds)
+    order = {relation.value: i for i, relation in enumerate(RelationType)}
+    edges = [*found.edges(), *_memberships(things, rooms)]
+    return tuple(sorted(edges, key=lambda edge: (edge.source, order[edge.type], edge.target)))
+
+
+def _memberships(things: Iterable[SceneNode], rooms: Sequence[SceneNode]) -> Iterable[SceneEdge]:
+    ids = {room.id for room in rooms}
+    for node in things:
+        room_id = node.parent if node.parent in ids else _room_around(node, rooms)
+        if room_id is not None:
+            yield SceneEdge(node.id, room_id, RelationType.PART_OF.value)
+
+
+def _room_around(node: SceneNode, rooms: Sequence[SceneNode]) -> int | None:
+    center = _box(node).center
+    holding = [room for room in rooms if _box(room).contains(center)]
+    return min(holding, key=lambda room: (_box(room).volume, room.id)).id if holding else None
+
+
+def _box(node: SceneNode) -> AxisAlignedBox:
+    assert node.box is not None
+    return node.box
+
+
+class _Relations:
+    """Evaluates the predicates on all close pairs of things."""
+
+    def __init__(
+        self,
+        things: Sequence[SceneNode],
+        surfaces: Mapping[int, ArrayLike],
+        limits: RelationThresholds,
+    ) -> None:
+        self.nodes, self.limits = things, limits
+        self.boxes = [_box(node) for node in things]
+        self.low = np.array([box.minimum for box in self.boxes]).reshape(-1, 3)
+        self.high = np.array([box.maximum for box in self.boxes]).reshape(-1, 3)
+        self.fixed = np.array(
+            [n.kind is NodeKind.BACKGROUND or is_structure(n.label) for n in things], bool
+        )
+        self.points = {
+            i: SurfacePoints(surfaces[node.id])
+            for i, node in enumerate(things)
+            if node.id in surfaces and np.size(surfaces[node.id])
+        }
+        reach = max(limits.near_m, limits.under_gap_m)
+        first, second = close_pairs(self.low, self.high, reach)
+        self.a = np.concatenate([first, second])
+        self.b = np.concatenate([second, first])
+        movable = ~self.fixed[self.a]
+        self.a, self.b = self.a[movable], self.b[movable]
+        shared = np.minimum(self.high[self.a], self.high[self.b]) - np.maximum(
+            self.low[self.a], self.low[self.b]
+        )
+        self.gap = np.maximum(-shared, 0.0)
+        extent = np.maximum(self.high - self.low, 1e-6)[self.a]
+        self.share = np.clip(shared / extent, 0.0, 1.0)
+        self.footprint_share = self.share[:, 0] * self.share[:, 1]
+
+    def edges(self) -> Iterable[SceneEdge]:
+        """Yield all edges."""
+        carriers = self._carriers()
+        covers = self._covers(carriers)
+        attached = self._attached(carriers)
+        for a, (relation, b) in carriers.items():
+            yield self._edge(a, b, relation)
+        for a, b in covers:
+            yield self._edge(a, b, RelationType.UNDER)
+        for a, b in attached.items():
+            yield self._edge(a, b, RelationType.ATTACHED_TO)
+        related = {(a, b) for a, (_, b) in carriers.items()} | covers | set(attached.items())
+        yield from self._neighbours(carriers, related)
+
+    def _edge(self, a: int, b: int, relation: RelationType) -> SceneEdge:
+        return SceneEdge(self.nodes[a].id, self.nodes[b].id, relation.value)
+
+    def _pairs(self, mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+        return list(zip(self.a[mask].tolist(), self.b[mask].tolist(), strict=True))
+
+    def _carriers(self) -> dict[int, tuple[RelationType, int]]:
+        """Return the carrier of every thing that has one."""
+        found = {a: (RelationType.ON, b) for a, b in self._supports().items()}
+        found.update({a: (RelationType.IN, b) for a, b in self._containers().items()})
+        return found
+
+    def _supports(self) -> dict[int, int]:
+        limits, a, b = self.limits, self.a, self.b
+        bottom = self.low[a, 2]
+        possible = (
+            (self.footprint_share >= 0.5 * limits.support_share)
+            & (self.low[b, 2] <= bottom + limits.support_gap_m)
+            & (self.high[b, 2] >= bottom - limits.support_gap_m)
+            & (
+                (self.low[b, 2] < bottom - 0.005)
+                | (self.high[b, 2] <= bottom + limits.support_gap_m)
+            )
+        )
+        best: dict[int, tuple[float, float, int]] = {}
+        for i, j in self._pairs(possible):
+            gap, share = self._support(i, j)
+            if gap <= limits.support_gap_m and share >= limits.support_share:
+                best[i] = min(best.get(i, (np.inf, 0.0, -1)), (round(gap, 3), -share, j))
+        return {i: j for i, (_, _, j) in best.items()}
+
+    def _support(self, i: int, j: int) -> tuple[float, float]:
+        """Return the gap between i and the surface of j below it, and its share of i."""
+        box, limit = self.boxes[i], self.limits.support_gap_m
+        if j in self.points:
+            z = float(box.minimum[2])
+            share = self.points[j].covered_share(box, z - limit, z + limit)
+            return self.points[j].nearest_height_gap(box, limit), share
+        gap = abs(float(self.high[j, 2] - box.minimum[2]))
+        overlap = np.minimum(self.high[i], self.high[j]) - np.maximum(self.low[i], self.low[j])
+        area = max(float(np.prod(box.size[:2])), 1e-9)
+        return gap, float(np.prod(np.maximum(overlap[:2], 0.0))) / area
+
+    def _containers(self) -> dict[int, int]:
+        limits, a, b = self.limits, self.a, self.b
+        volume = np.prod(self.high - self.low, axis=1)
+        possible = (
+            ~self.fixed[b]
+            & (self.footprint_share >= limits.inside_share)
+            & (self.low[a, 2] >= self.low[b, 2] - 0.01)
+            & (self.share[:, 2] > 0.05)
+            & (volume[a] < volume[b])
+        )
+        best: dict[int, tuple[float, int]] = {}
+        for i, j in self._pairs(possible):
+            if self._encloses(i, j):
+                best[i] = min(best.get(i, (np.inf, -1)), (float(volume[j]), j))
+        return {i: j for i, (_, j) in best.items()}
+
+    def _encloses(self, i: int, j: int) -> bool:
+        box, limits = self.boxes[i], self.limits
+        z, height = float(box.minimum[2]), float(box.size[2])
+        if j not in self.points:
+            inside = min(self.high[j, 2], box.maximum[2]) - z
+            return bool(inside >= 0.5 * height and self.high[j, 2] > z + limits.support_gap_m)
+        surface = self.points[j]
+        # What A stands on is no wall: look a little above its bottom.
+        middle = z + max(0.5 * height, 0.02)
+        walls = surface.enclosed_share(box, z + 0.012, middle, self.boxes[j])
+        if walls >= limits.closed_share:
+            return True
+        top = float(box.maximum[2])
+        cover = surface.covered_share(box, top - 0.01, float(self.high[j, 2]) + 0.01)
+        return walls >= limits.open_share and cover >= limits.cover_share
+
+    def _covers(self, carriers: Mapping[int, tuple[RelationType, int]]) -> set[tuple[int, int]]:
+        limits, a, b = self.limits, self.a, self.b
+        possible = (
+            ~self.fixed[b]
+            & (self.footprint_share >= limits.cover_share)
+            & (self.high[b, 2] > self.high[a, 2])
+            & (self.low[b, 2] <= self.high[a, 2] + limits.under_gap_m)
+        )
+        found = set()
+        for i, j in self._pairs(possible):
+            below, above = _carrier_chain(i, carriers), _carrier_chain(j, carriers)
+            carries = j in below or i in above
+            # The levels of one shelf are not under each other.
+            siblings = any(not self.fixed[k] for k in set(below) & set(above))
+            if not carries and not siblings and self._is_covered(i, j):
+                found.add((i, j))
+        return found
+
+    def _is_covered(self, i: int, j: int) -> bool:
+        box, limits = self.boxes[i], self.limits
+        top = float(box.maximum[2])
+        if j not in self.points:
+            return bool(self.low[j, 2] >= top - limits.support_gap_m)
+        share = self.points[j].covered_share(box, top - 0.01, top + limits.under_gap_m)
+        return share >= limits.cover_share
+
+    def _attached(self, carriers: Mapping[int, tuple[RelationType, int]]) -> dict[int, int]:
+        contact, a, b = self.limits.contact_m, self.a, self.b
+        size = np.prod(np.maximum(self.high - self.low, 0.01), axis=1)
+        possible = (self.gap <= contact).all(axis=1) & (self.fixed[b] | (size[b] > size[a]))
+        best: dict[int, tuple[bool, float, int]] = {}
+        for i, j in self._pairs(possible):
+            carried = i in carriers or (j in carriers and carriers[j][1] == i)
+            area = 0.0 if carried else self._contact(i, j)
+            if area > 0:
+                rank = (not self.fixed[j], -area, j)
+                best[i] = min(best.get(i, (True, 0.0, -1)), rank) if i in best else rank
+        return {i: j for i, (_, _, j) in best.items()}
+
+    def _contact(self, i: int, j: int) -> float:
+        """Return a measure of how much i touches j: points, else square metres."""
+        contact = self.limits.contact_m
+        if j in self.points:
+            return float(self.points[j].touching(self.boxes[i], contact))
+        low, high = np.maximum(self.low[i], self.low[j]), np.minimum(self.high[i], self.high[j])
+        extent = np.sort(np.maximum(high - low + contact, 0.0))
+        return float(extent[1] * extent[2])
+
+    def _neighbours(
+        self,
+        carriers: Mapping[int, tuple[RelationType, int]],
+        related: set[tuple[int, int]],
+    ) -> Iterable[SceneEdge]:
+        limits, a, b = self.limits, self.a, self.b
+        distance = np.linalg.norm(self.gap, axis=1)
+        close = ~self.fixed[b] & (distance <= limits.near_m)
+        level = np.abs(self.low[a, 2] - self.low[b, 2]) <= limits.level_m
+        beside = (distance <= limits.next_to_m) & level & (self.gap[:, 2] == 0)
+        for i, j, is_beside in zip(
+            a[close].tolist(), b[close].tolist(), beside[close].tolist(), strict=True
+        ):
+            if (i, j) in related or (j, i) in related or self._apart(i, j):
+                continue
+            if j in _carrier_chain(i, carriers) or i in _carrier_chain(j, carriers):
+                continue
+            yield self._edge(i, j, RelationType.NEXT_TO if is_beside else RelationType.NEAR)
+
+    def _apart(self, i: int, j: int) -> bool:
+        """Tell whether two things are known to be in different rooms."""
+        rooms = self.nodes[i].parent, self.nodes[j].parent
+        return None not in rooms and rooms[0] != rooms[1]
+
+
+def _carrier_chain(i: int, carriers: Mapping[int, tuple[RelationType, int]]) -> list[int]:
+    """Return what carries a thing, what carries that, and so on."""
+    chain: list[int] = []
+    while i in carriers and carriers[i][1] not in chain:
+        i = carriers[i][1]
+        chain.append(i)
+    return chain

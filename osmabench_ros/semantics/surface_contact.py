@@ -1,0 +1,76 @@
+"""How the surface of one thing lies about the box of another: below, above, around, touching."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+
+CELL_M = 0.05
+"""Edge of the cells a footprint is divided into, at least; no more than MAX_CELLS a side."""
+
+MAX_CELLS = 6
+SECTORS = 16
+"""Directions around a thing in which the walls of a container are looked for."""
+
+
+class SurfacePoints:
+    """Points on the surface of a thing, sorted for box queries.
+
+    Parameters
+    ----------
+    points : array_like, shape (N, 3)
+        World coordinates, metres.
+    """
+
+    def __init__(self, points: ArrayLike) -> None:
+        array = np.asarray(points, np.float64).reshape(-1, 3)
+        self._points = array[np.argsort(array[:, 0], kind='stable')]
+
+    def within(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the points (M, 3) inside a box."""
+        start, stop = np.searchsorted(self._points[:, 0], [low[0], high[0]])
+        part = self._points[start:stop]
+        return part[((part[:, 1:] >= low[1:]) & (part[:, 1:] <= high[1:])).all(axis=1)]
+
+    def covered_share(self, box: AxisAlignedBox, z_low: float, z_high: float) -> float:
+        """Return the share of a box's footprint that has points between two heights."""
+        low, high = box.minimum.copy(), box.maximum.copy()
+        low[2], high[2] = z_low, z_high
+        points = self.within(low, high)
+        cells = np.clip((box.size[:2] / CELL_M).astype(int), 1, MAX_CELLS)
+        scaled = (points[:, :2] - low[:2]) / np.maximum(box.size[:2], 1e-9) * cells
+        index = np.minimum(scaled.astype(int), cells - 1)
+        return len(np.unique(index[:, 0] * MAX_CELLS + index[:, 1])) / float(cells.prod())
+
+    def nearest_height_gap(self, box: AxisAlignedBox, gap_m: float) -> float:
+        """Return the distance of the box's bottom from the surface within `gap_m` of it.
+
+        The surface's height is the 80th percentile of its points, which lies on the upper face
+        of a thin sheet seen from both sides. Infinite without points.
+        """
+        low, high = box.minimum.copy(), box.maximum.copy()
+        low[2], high[2] = box.minimum[2] - gap_m, box.minimum[2] + gap_m
+        points = self.within(low, high)
+        if not len(points):
+            return float('inf')
+        return abs(float(np.quantile(points[:, 2], 0.8)) - float(box.minimum[2]))
+
+    def enclosed_share(
+        self, box: AxisAlignedBox, z_low: float, z_high: float, within: AxisAlignedBox
+    ) -> float:
+        """Return the share of horizontal directions from the box that meet a point.
+
+        Only points of the surface inside `within` and between the two heights count.
+        """
+        low, high = within.minimum.copy(), within.maximum.copy()
+        low[2], high[2] = z_low, z_high
+        offset = self.within(low, high)[:, :2] - box.center[:2]
+        angle = np.arctan2(offset[:, 1], offset[:, 0])
+        sector = np.floor((angle / (2 * np.pi) + 0.5) * SECTORS).astype(int) % SECTORS
+        return len(np.unique(sector)) / SECTORS
+
+    def touching(self, box: AxisAlignedBox, gap_m: float) -> int:
+        """Return the number of points within `gap_m` of a box, along the axes."""
+        return len(self.within(box.minimum - gap_m, box.maximum + gap_m))
