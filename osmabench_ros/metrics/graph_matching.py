@@ -120,7 +120,7 @@ def box_iou_of_nodes(
     volumes = np.prod(high_p - low_p, axis=1)[:, None] + np.prod(high_t - low_t, axis=1)
     with np.errstate(invalid='ignore', divide='ignore'):
         iou = shared / (volumes - shared)
-    return np.nan_to_num(iou, nan=0.0, posinf=0.0)
+    return np.asarray(np.nan_to_num(iou, nan=0.0, posinf=0.0))
 
 
 def _corners(

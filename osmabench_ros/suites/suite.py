@@ -20,6 +20,9 @@ from osmabench_ros.vqa.questions import Question
 Labeller = Callable[[SemanticMap, Sequence[str]], NDArray[np.int64]]
 """Names the points of an open-vocabulary map: index into the names per point, -1 for none."""
 
+Similarity = Callable[[str, str], float]
+"""Tells how alike two labels are, in [-1, 1]."""
+
 
 @dataclass(frozen=True, eq=False)
 class SuiteContext:
@@ -43,6 +46,8 @@ class SuiteContext:
         The question set of the scene, shared by all maps of it; empty if none was prepared.
     labeller : Labeller, optional
         Labels the points of maps that carry features and no labels.
+    similarity : Similarity, optional
+        Similarity of two labels in [-1, 1], such as the cosine of their text features.
     progress : callable, optional
         Called with a text and the fraction done.
     """
@@ -55,6 +60,7 @@ class SuiteContext:
     output_directory: Path | None = None
     questions: Sequence[Question] = ()
     labeller: Labeller | None = None
+    similarity: Similarity | None = None
     progress: Callable[[str, float], None] | None = None
 
     @cached_property

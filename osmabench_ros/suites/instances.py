@@ -1,0 +1,154 @@
+"""Objects of a map as instances: average precision, panoptic quality, splits, merges, counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from osmabench_ros.metrics.instances import (
+    average_precision,
+    class_average_precision,
+    greedy_hits,
+    instances_of_pieces,
+    mean_average_precision,
+    mean_excess,
+    panoptic_quality,
+    pieces_of_instances,
+)
+from osmabench_ros.metrics.record import MetricRecord, Mode
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.semantics.scene_graph import NodeKind
+from osmabench_ros.suites.options import SuiteOptions, checked_options
+from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.things import Masks, mask_overlaps, masks_of_things, seen_things
+
+LOWER_IS_BETTER = frozenset(
+    {'over_segmentation', 'under_segmentation', 'most_pieces', 'count_error', 'background_masks'}
+)
+FIGURES = ('ap25', 'ap50', 'map', 'class_agnostic_ap50', 'pq', 'over_segmentation')
+
+
+class InstanceOptions(SuiteOptions):
+    """Options of the suite.
+
+    Parameters
+    ----------
+    gate_m : float
+        Largest distance from surface to map at which a mask covers it.
+    piece_share : float
+        Share of a mask that must lie in an instance to be a piece of it.
+    piece_points : int
+        Surface points a piece has at least.
+    """
+
+    gate_m: float = Field(0.1, gt=0)
+    piece_share: float = Field(0.5, gt=0, le=1)
+    piece_points: int = Field(5, ge=1)
+
+
+class InstancesSuite:
+    """Masks of a map against the objects that the trajectory saw.
+
+    Masks are compared on the visible surface. Parts of the building are no instances, and masks
+    that lie mostly on them are left out and counted.
+    """
+
+    name = 'instances'
+
+    def __init__(self, *, options: Mapping[str, Any]) -> None:
+        self._options = checked_options(InstanceOptions, options, self.name)
+
+    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
+        """Score the masks and the number of objects of one map."""
+        overlaps = mask_overlaps(context, self._options.gate_m)
+        if overlaps is None:
+            return [*(self._record(metric, None) for metric in FIGURES), *self._counts(context)]
+        masks = masks_of_things(context, overlaps)
+        return [
+            *self._precision(context, masks),
+            *self._panoptic(masks),
+            *self._pieces(context, masks),
+            *self._counts(context),
+        ]
+
+    def _record(
+        self, metric: str, value: float | None, n: int = 0, class_name: str = ''
+    ) -> MetricRecord:
+        return MetricRecord(
+            self.name,
+            Mode.STRICT.value,
+            metric,
+            class_name,
+            value,
+            n=n,
+            higher_is_better=metric not in LOWER_IS_BETTER,
+        )
+
+    def _precision(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
+        n = len(masks.true_classes)
+        arguments = masks.overlaps, masks.classes, masks.confidence, masks.true_classes
+        for metric, threshold in (('ap25', 0.25), ('ap50', 0.5)):
+            per_class = class_average_precision(*arguments, threshold)
+            yield self._record(metric, _mean(per_class), n)
+            for class_id, value in per_class.items():
+                support = int((masks.true_classes == class_id).sum())
+                name = context.ground_truth.label_set.name_of(class_id)
+                yield self._record(metric, value, support, name)
+        yield self._record('map', mean_average_precision(*arguments), n)
+        hits = greedy_hits(masks.overlaps.iou, masks.confidence, 0.5)
+        agnostic = average_precision(hits, masks.confidence, n)
+        yield self._record('class_agnostic_ap50', agnostic, n)
+
+    def _panoptic(self, masks: Masks) -> Iterator[MetricRecord]:
+        per_class = {}
+        for class_id in np.union1d(masks.true_classes, masks.classes[masks.classes >= 0]):
+            own, true = masks.classes == class_id, masks.true_classes == class_id
+            per_class[int(class_id)] = panoptic_quality(masks.overlaps.select(own, true).iou)
+        n = len(masks.true_classes)
+        yield self._record('pq', _mean({k: v.quality for k, v in per_class.items()}), n)
+        yield self._record('rq', _mean({k: v.recognition for k, v in per_class.items()}), n)
+        found = {k: v.segmentation for k, v in per_class.items() if v.true_positives}
+        yield self._record('sq', _mean(found), n)
+        yield self._record('class_agnostic_pq', panoptic_quality(masks.overlaps.iou).quality, n)
+
+    def _pieces(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
+        limits = {
+            'min_share': self._options.piece_share,
+            'min_points': self._options.piece_points,
+        }
+        pieces = pieces_of_instances(masks.overlaps, **limits)  # type: ignore[arg-type]
+        merged = instances_of_pieces(masks.overlaps, **limits)  # type: ignore[arg-type]
+        yield self._record('over_segmentation', mean_excess(pieces), len(pieces))
+        yield self._record('under_segmentation', mean_excess(merged), len(merged))
+        yield self._record('background_masks', masks.background, masks.background + len(merged))
+        for class_id in np.unique(masks.true_classes):
+            own = pieces[masks.true_classes == class_id]
+            name = context.ground_truth.label_set.name_of(int(class_id))
+            yield self._record('over_segmentation', mean_excess(own), len(own), name)
+            yield self._record('most_pieces', float(own.max()), len(own), name)
+
+    def _counts(self, context: SuiteContext) -> Iterator[MetricRecord]:
+        """Yield how far the number of objects of each class is off; its mean is over classes."""
+        nodes = [
+            node for node in context.semantic_map.graph.of_kind(NodeKind.OBJECT) if node.label
+        ]
+        if not nodes:
+            yield self._record('count_error', None)
+            return
+        true = Counter(node.label for node in seen_things(context.ground_truth))
+        found = Counter(normalised_name(node.label) for node in nodes)
+        errors = {
+            name: float(abs(found[normalised_name(name)] - count))
+            for name, count in sorted(true.items())
+        }
+        yield self._record('count_error', _mean(errors), sum(true.values()))
+        for name, error in errors.items():
+            yield self._record('count_error', error, true[name], name)
+
+
+def _mean(values: Mapping[Any, float]) -> float | None:
+    return float(np.mean(list(values.values()))) if values else None

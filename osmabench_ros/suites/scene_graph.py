@@ -1,0 +1,223 @@
+"""A map's scene graph against the true one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from osmabench_ros.metrics.graph import (
+    SameLabel,
+    Share,
+    attribute_accuracy,
+    exactly,
+    label_accuracy,
+    relation_scores,
+)
+from osmabench_ros.metrics.graph_matching import (
+    NodeMatches,
+    box_iou_of_nodes,
+    box_of,
+    mask_iou_of_nodes,
+    match_nodes,
+)
+from osmabench_ros.metrics.record import MetricRecord, Mode
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
+from osmabench_ros.suites.options import SuiteOptions, checked_options
+from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.things import mask_overlaps, seen_things
+from osmabench_ros.vqa.knowledge import knowledge
+
+NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'label_accuracy', 'box_iou')
+RELATION_FIGURES = ('relation_precision', 'relation_recall', 'triplet_recall')
+
+
+class SceneGraphOptions(SuiteOptions):
+    """Options of the suite.
+
+    Parameters
+    ----------
+    match : str
+        How nodes are paired: by 'masks', by 'boxes', or 'auto', which takes masks if there are.
+    min_iou : float
+        Least overlap of a pair.
+    gate_m : float
+        Largest distance from surface to map at which a mask covers it.
+    similarity : float
+        Least similarity of labels that count as the same by embedding.
+    relations : tuple of str
+        Kinds that are scored; 'near' depends most on one's taste and is left out.
+    recall_at : tuple of int
+        Ranks of relation recall@k.
+    attributes : tuple of str
+        Attributes that are scored.
+    """
+
+    match: Literal['auto', 'masks', 'boxes'] = 'auto'
+    min_iou: float = Field(0.25, gt=0, le=1)
+    gate_m: float = Field(0.1, gt=0)
+    similarity: float = Field(0.72, gt=0, le=1)
+    relations: tuple[str, ...] = ('on', 'in', 'under', 'next to', 'attached to')
+    recall_at: tuple[int, ...] = (20, 50, 100)
+    attributes: tuple[str, ...] = ('color', 'material')
+
+
+class SceneGraphSuite:
+    """Nodes, labels, boxes, attributes and relations of the objects that the trajectory saw.
+
+    Nodes that stand for parts of the building are matched and then left out on both sides.
+    """
+
+    name = 'scene_graph'
+
+    def __init__(self, *, options: Mapping[str, Any]) -> None:
+        self._options = checked_options(SceneGraphOptions, options, self.name)
+
+    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
+        """Score the graph of one map; relations only if the method gives any."""
+        nodes = list(context.semantic_map.graph.of_kind(NodeKind.OBJECT))
+        matches = self._matches(context, nodes) if nodes else None
+        if matches is None:
+            return [self._record(item, None) for item in (*NODE_FIGURES, *RELATION_FIGURES)]
+        return [
+            *self._nodes(context, matches),
+            *self._labels(context, matches),
+            *self._attributes(context, matches),
+            *self._relations(context, matches),
+        ]
+
+    def _record(
+        self,
+        metric: str,
+        value: float | None,
+        n: int = 0,
+        class_name: str = '',
+        *,
+        higher_is_better: bool = True,
+    ) -> MetricRecord:
+        mode = Mode.STRICT.value
+        return MetricRecord(
+            self.name, mode, metric, class_name, value, n=n, higher_is_better=higher_is_better
+        )
+
+    def _share(self, metric: str, share: Share, class_name: str = '') -> MetricRecord:
+        return self._record(metric, share.value, share.n, class_name)
+
+    def _matches(self, context: SuiteContext, nodes: list[SceneNode]) -> NodeMatches | None:
+        """Pair nodes with everything that was seen, then leave out what is no object."""
+        truth = context.ground_truth
+        seen = frozenset(truth.seen_instances)
+        true = [node for node in truth.graph.nodes if node.id in seen]
+        iou = self._iou(context, nodes, true)
+        if iou is None:
+            return None
+        found = match_nodes(
+            [node.id for node in nodes],
+            [node.id for node in true],
+            iou,
+            min_iou=self._options.min_iou,
+        )
+        things = {node.id for node in seen_things(truth)}
+        kept = np.array([t in things for _, t in found.pairs], bool)
+        return NodeMatches(
+            tuple(pair for pair, keep in zip(found.pairs, kept, strict=True) if keep),
+            found.iou[kept],
+            found.predicted - int((~kept).sum()),
+            len(things),
+        )
+
+    def _iou(
+        self, context: SuiteContext, nodes: list[SceneNode], true: list[SceneNode]
+    ) -> NDArray[np.float64] | None:
+        overlaps = None
+        if self._options.match != 'boxes':
+            overlaps = mask_overlaps(context, self._options.gate_m)
+        if overlaps is not None:
+            return mask_iou_of_nodes(
+                [node.id for node in nodes], [node.id for node in true], overlaps
+            )
+        if self._options.match == 'masks' or not any(box_of(node) for node in nodes):
+            return None
+        return box_iou_of_nodes(nodes, true)
+
+    def _nodes(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
+        precision, recall = matches.precision, matches.recall
+        total = matches.predicted + matches.true
+        f1 = 2 * len(matches.pairs) / total if total else None
+        yield self._record('node_precision', precision, matches.predicted)
+        yield self._record('node_recall', recall, matches.true)
+        yield self._record('node_f1', f1, total)
+        graphs = context.semantic_map.graph, context.ground_truth.graph
+        pairs = [(graphs[0].by_id[p], graphs[1].by_id[t]) for p, t in matches.pairs]
+        boxed = [(p, t) for p, t in pairs if box_of(p) is not None and box_of(t) is not None]
+        iou = [float(box_iou_of_nodes([p], [t])[0, 0]) for p, t in boxed]
+        yield self._record('box_iou', float(np.mean(iou)) if iou else None, len(iou))
+
+    def _labels(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
+        graphs = context.semantic_map.graph, context.ground_truth.graph
+        if not any(node.label for node in graphs[0].of_kind(NodeKind.OBJECT)):
+            yield self._record('label_accuracy', None)
+            return
+        for suffix, same in self._meanings(context).items():
+            share = label_accuracy(matches, *graphs, same)
+            yield self._share(f'label_accuracy{suffix}', share)
+
+    def _meanings(self, context: SuiteContext) -> dict[str, SameLabel]:
+        meanings: dict[str, SameLabel] = {'': exactly, '_synonym': is_synonym}
+        similarity, threshold = context.similarity, self._options.similarity
+        if similarity is not None:
+            meanings['_embedding'] = lambda a, b: is_synonym(a, b) or similarity(a, b) >= threshold
+        return meanings
+
+    def _attributes(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
+        graphs = context.semantic_map.graph, context.ground_truth.graph
+        shares = attribute_accuracy(matches, *graphs, self._options.attributes)
+        for key in self._options.attributes:
+            share = shares.get(key)
+            yield (
+                self._record('attribute_accuracy', None, 0, key)
+                if share is None
+                else self._share('attribute_accuracy', share, key)
+            )
+
+    def _relations(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
+        predicted, true = context.semantic_map.graph, context.ground_truth.graph
+        if not predicted.edges:
+            yield from (self._record(metric, None) for metric in RELATION_FIGURES)
+            return
+        things = [node.id for node in seen_things(context.ground_truth)]
+        options = self._options
+        scores = relation_scores(
+            matches,
+            predicted,
+            true,
+            same=is_synonym,
+            considered=things,
+            kinds=options.relations,
+            ks=options.recall_at,
+        )
+        yield self._share('relation_precision', scores.precision)
+        yield self._share('relation_recall', scores.recall)
+        yield self._share('triplet_recall', scores.triplet_recall)
+        for k, share in scores.recall_at.items():
+            yield self._share(f'relation_recall_at_{k}', share)
+        for metric, count in (('unmatched', scores.unmatched), ('unknown', scores.unknown)):
+            yield self._record(
+                f'{metric}_relations', count, len(predicted.edges), higher_is_better=False
+            )
+        for kind in options.relations:
+            narrowed = relation_scores(
+                matches, predicted, true, considered=things, kinds=(kind,), ks=()
+            )
+            yield self._share('relation_precision', narrowed.precision, kind)
+            yield self._share('relation_recall', narrowed.recall, kind)
+
+
+def is_synonym(predicted: str, true: str) -> bool:
+    """Tell whether two labels are the same name or listed as synonyms."""
+    canonical = knowledge().canonical
+    return canonical(normalised_name(predicted)) == canonical(normalised_name(true))

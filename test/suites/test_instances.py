@@ -1,0 +1,87 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from osmabench_ros.maps.semantic_map import Membership, SemanticMap
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.suites.instances import InstancesSuite
+from osmabench_ros.suites.suite import SuiteContext
+
+
+def evaluate(context: SuiteContext) -> dict[tuple[str, str], MetricRecord]:
+    records = InstancesSuite(options={}).evaluate(context)
+    found = {(item.metric, item.class_name): item for item in records}
+    assert len(found) == len(records)
+    return found
+
+
+def test_a_faultless_map_scores_one_and_the_floor_is_no_instance(context: SuiteContext) -> None:
+    found = evaluate(context)
+    for metric in ('ap25', 'ap50', 'class_agnostic_ap50', 'rq', 'class_agnostic_pq'):
+        expected = pytest.approx(1.0, abs=0.05)
+        assert found[metric, ''].value == expected, metric
+    assert found['ap50', ''].n == 2
+    assert found['background_masks', ''].value == 1.0
+    assert found['over_segmentation', ''].value == 0.0
+    assert found['count_error', ''].value == 0.0
+    assert ('ap50', 'floor') not in found
+
+
+def test_a_table_in_pieces_is_over_segmented(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    dense = perfect_map.dense
+    strips = 20 + np.floor(dense.points[:, 0] * 2).astype(np.int32)
+    instances = np.where(dense.instances == 2, strips, dense.instances)
+    nodes = [node for node in perfect_map.graph.nodes if node.id != 2]
+    nodes += [SceneNode(int(i), labels=(ScoredLabel('table'),)) for i in np.unique(strips)]
+    broken = replace(
+        perfect_map, dense=replace(dense, instances=instances), graph=SceneGraph(tuple(nodes))
+    )
+    found = evaluate(replace(context, semantic_map=broken))
+    assert found['most_pieces', 'table'].value == 4.0
+    assert found['over_segmentation', 'table'].value == 3.0
+    assert found['over_segmentation', 'chair'].value == 0.0
+    assert found['ap50', 'table'].value == 0.0
+    # Strips over the whole room are named tables: their number is wrong as well.
+    assert found['count_error', 'table'].value == len(np.unique(strips)) - 1
+
+
+def test_one_mask_for_table_and_chair_is_under_segmented(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap]
+) -> None:
+    instances = context.semantic_map.dense.instances
+    merged = with_dense(instances=np.where(instances == 3, 2, instances))
+    found = evaluate(replace(context, semantic_map=merged))
+    assert found['under_segmentation', ''].value == 1.0
+    assert found['ap50', 'chair'].value == 0.0
+
+
+def test_overlapping_masks_come_from_the_membership(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap]
+) -> None:
+    instances = context.semantic_map.dense.instances
+    parts = [np.flatnonzero(instances == i) for i in (2, 3)]
+    both = [parts[0], np.concatenate(parts)]
+    membership = Membership(
+        np.array([2, 3], np.int32),
+        np.cumsum([0, *map(len, both)]),
+        np.concatenate(both).astype(np.int64),
+    )
+    found = evaluate(
+        replace(context, semantic_map=with_dense(instances=None, membership=membership))
+    )
+    assert found['ap50', 'table'].value == 1.0
+    assert found['ap50', 'chair'].value == 0.0
+
+
+def test_a_map_without_masks_or_nodes_is_not_applicable(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    bare = replace(perfect_map, dense=None, graph=SceneGraph())
+    found = evaluate(replace(context, semantic_map=bare))
+    assert found
+    assert not any(item.applicable for item in found.values())

@@ -1,0 +1,93 @@
+from dataclasses import replace
+
+import pytest
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.suites.scene_graph import SceneGraphSuite
+from osmabench_ros.suites.suite import SuiteContext
+
+
+def evaluate(context: SuiteContext, **options: object) -> dict[tuple[str, str], MetricRecord]:
+    records = SceneGraphSuite(options=options).evaluate(context)
+    found = {(item.metric, item.class_name): item for item in records}
+    assert len(found) == len(records)
+    return found
+
+
+def with_graph(context: SuiteContext, *nodes: SceneNode, edges: tuple = ()) -> SuiteContext:
+    graph = SceneGraph(nodes, edges)
+    return replace(context, semantic_map=replace(context.semantic_map, graph=graph))
+
+
+@pytest.mark.parametrize('match', ['masks', 'boxes'])
+def test_the_true_graph_scores_one(context: SuiteContext, match: str) -> None:
+    found = evaluate(context, match=match)
+    for metric in ('node_precision', 'node_recall', 'label_accuracy', 'relation_recall'):
+        assert found[metric, ''].value == 1.0, metric
+    assert found['box_iou', ''].value == 1.0
+    assert found['node_recall', ''].n == 2
+    assert found['attribute_accuracy', 'color'].value == 1.0
+    assert not found['attribute_accuracy', 'material'].applicable
+    assert found['relation_recall', 'next to'].n == 1
+    assert not found['relation_recall', 'in'].applicable
+
+
+def test_labels_by_synonym_and_by_similarity(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    by_id = perfect_map.graph.by_id
+    table = replace(by_id[2], labels=(ScoredLabel('desk-like thing'),), parent=None)
+    chair = replace(by_id[3], labels=(ScoredLabel('Chair'),), parent=None)
+    renamed = with_graph(context, table, chair)
+    asked = replace(renamed, similarity=lambda a, b: 0.9 if 'desk' in a and b == 'table' else 0.1)
+    found = evaluate(asked)
+    assert found['label_accuracy', ''].value == 0.5
+    assert found['label_accuracy_synonym', ''].value == 0.5
+    assert found['label_accuracy_embedding', ''].value == 1.0
+    assert ('label_accuracy_embedding', '') not in evaluate(renamed)
+    assert not found['relation_recall', ''].applicable
+
+
+def test_ghost_nodes_cost_precision_and_lost_ones_recall(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    table = replace(perfect_map.graph.by_id[2], parent=None)
+    ghost = SceneNode(50, labels=(ScoredLabel('lamp'),), box=AxisAlignedBox([9] * 3, [10] * 3))
+    found = evaluate(with_graph(context, table, ghost), match='boxes')
+    assert found['node_precision', ''].value == 0.5
+    assert found['node_recall', ''].value == 0.5
+    assert found['node_f1', ''].value == 0.5
+
+
+def test_a_node_on_the_floor_is_neither_right_nor_wrong(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    floor, table = (
+        SceneNode(i, labels=node.labels, box=node.box)
+        for i, node in perfect_map.graph.by_id.items()
+        if i in (1, 2)
+    )
+    found = evaluate(with_graph(context, floor, table), match='boxes')
+    assert found['node_precision', ''].value == 1.0
+    assert found['node_precision', ''].n == 1
+
+
+def test_wrong_relations_cost_precision(context: SuiteContext, perfect_map: SemanticMap) -> None:
+    nodes = (replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3))
+    edges = (SceneEdge(2, 3, 'beside'), SceneEdge(2, 3, 'in'), SceneEdge(2, 3, 'loves'))
+    found = evaluate(with_graph(context, *nodes, edges=edges))
+    assert found['relation_precision', ''].value == 0.5
+    assert found['relation_recall', ''].value == 1.0
+    assert found['relation_recall_at_20', ''].value == 1.0
+    assert found['triplet_recall', ''].value == 1.0
+    assert found['unknown_relations', ''].value == 1.0
+    assert not found['unknown_relations', ''].higher_is_better
+
+
+def test_a_map_without_nodes_is_not_applicable(context: SuiteContext) -> None:
+    found = evaluate(with_graph(context))
+    assert found
+    assert not any(item.applicable for item in found.values())
