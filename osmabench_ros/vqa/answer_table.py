@@ -1,0 +1,203 @@
+"""Accuracies of saved answers by scene, condition and category, constants beside them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from osmabench_ros.vqa.answering.baselines import constant, most_frequent, question_only
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
+from osmabench_ros.vqa.published import SavedAnswer
+from osmabench_ros.vqa.questions import Answer, Question
+from osmabench_ros.vqa.scores import paired_change, scene_bootstrap
+
+SPATIAL = frozenset({'Object Relations - Spatial', 'Relations-Spatial'})
+ALL_SCENES = 'all'
+GIVEN = 'given'
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """Accuracies of one group of answers, as fractions.
+
+    Parameters
+    ----------
+    scene, condition : str
+        The group; scene 'all' pools the scenes of a condition.
+    answers : str
+        'given' for the saved answers, else the baseline: 'always yes', 'always no',
+        'most frequent', 'question only'.
+    questions : int
+        Size of the group.
+    accuracy : float
+        Overall.
+    low, high : float
+        95 % interval: over scenes where there are several, else of a proportion.
+    accuracy_without_spatial : float, optional
+        Without spatial relations, which OSMa-Bench reports apart; None if nothing is left.
+    categories : mapping of str to float
+        Accuracy of each category that occurs.
+    change, change_low, change_high : float, optional
+        Paired change against the reference condition.
+    """
+
+    scene: str
+    condition: str
+    answers: str
+    questions: int
+    accuracy: float
+    low: float
+    high: float
+    accuracy_without_spatial: float | None
+    categories: Mapping[str, float] = field(default_factory=dict)
+    change: float | None = None
+    change_low: float | None = None
+    change_high: float | None = None
+
+
+_Judged = Sequence[tuple[SavedAnswer, bool]]
+
+
+def answer_table(
+    saved: Sequence[SavedAnswer],
+    *,
+    judge: Judge | None = None,
+    reference_condition: str = '',
+    baselines: bool = True,
+) -> list[AnswerRow]:
+    """Score saved answers.
+
+    Parameters
+    ----------
+    saved : sequence of SavedAnswer
+        Answers of any number of scenes and conditions.
+    judge : Judge, optional
+        Judges those without a saved verdict, and the baselines; the deterministic judge if None.
+    reference_condition : str
+        Condition that the paired changes of the pooled rows start from; none if empty.
+    baselines : bool
+        Add rows of constants, most frequent answers and answers from the wording alone.
+
+    Returns
+    -------
+    list of AnswerRow
+        For each group the given answers, then the baselines; groups in order of scene and
+        condition, pooled groups last.
+    """
+    judge = judge or DeterministicJudge()
+    verdicts = {GIVEN: _given_verdicts(saved, judge)}
+    for name, answers in _baselines(saved).items() if baselines else ():
+        verdicts[name] = _judged(saved, answers, judge)
+    rows = []
+    for scene, condition, positions in _groups(saved):
+        for name, right in verdicts.items():
+            judged = [(saved[i], right[i]) for i in positions]
+            reference = _reference(saved, right, reference_condition, scene, condition)
+            rows.append(_row(scene, condition, name, judged, reference))
+    return rows
+
+
+def _groups(saved: Sequence[SavedAnswer]) -> list[tuple[str, str, list[int]]]:
+    single: dict[tuple[str, str], list[int]] = defaultdict(list)
+    pooled: dict[str, list[int]] = defaultdict(list)
+    for position, item in enumerate(saved):
+        single[item.question.scene, item.condition].append(position)
+        pooled[item.condition].append(position)
+    groups = [(scene, condition, single[scene, condition]) for scene, condition in sorted(single)]
+    if len({scene for scene, _ in single}) > 1:
+        groups += [(ALL_SCENES, condition, pooled[condition]) for condition in sorted(pooled)]
+    return groups
+
+
+def _given_verdicts(saved: Sequence[SavedAnswer], judge: Judge) -> list[bool]:
+    missing = [i for i, item in enumerate(saved) if item.similar is None]
+    judged = judge.judge([(saved[i].question, saved[i].answer) for i in missing])
+    by_position = {i: verdict.correct for i, verdict in zip(missing, judged, strict=True)}
+    return [
+        by_position[i] if item.similar is None else item.similar for i, item in enumerate(saved)
+    ]
+
+
+def _judged(saved: Sequence[SavedAnswer], answers: Sequence[Answer], judge: Judge) -> list[bool]:
+    pairs = [(item.question, answer) for item, answer in zip(saved, answers, strict=True)]
+    return [verdict.correct for verdict in judge.judge(pairs)]
+
+
+def _baselines(saved: Sequence[SavedAnswer]) -> dict[str, list[Answer]]:
+    """Return each baseline's answers, made within each scene and condition."""
+    makers: dict[str, Callable[[Sequence[Question]], list[Answer]]] = {
+        'always yes': lambda questions: constant(questions, 'Yes'),
+        'always no': lambda questions: constant(questions, 'No'),
+        'most frequent': most_frequent,
+        'question only': question_only,
+    }
+    conditions: dict[str, list[int]] = defaultdict(list)
+    for position, item in enumerate(saved):
+        conditions[item.condition].append(position)
+    made: dict[tuple[str, ...], dict[str, list[Answer]]] = {}
+    found = {name: [item.answer for item in saved] for name in makers}
+    for positions in conditions.values():
+        questions = [saved[i].question for i in positions]
+        # Conditions mostly share one question set: its baselines are made once.
+        ids = tuple(question.id for question in questions)
+        if ids not in made:
+            made[ids] = {name: make(questions) for name, make in makers.items()}
+        for name, answers in made[ids].items():
+            for position, answer in zip(positions, answers, strict=True):
+                found[name][position] = answer
+    return found
+
+
+def _reference(
+    saved: Sequence[SavedAnswer],
+    right: Sequence[bool],
+    reference_condition: str,
+    scene: str,
+    condition: str,
+) -> dict[tuple[str, str], bool]:
+    if not reference_condition or condition == reference_condition or scene != ALL_SCENES:
+        return {}
+    return {
+        (item.question.scene, item.question.id): correct
+        for item, correct in zip(saved, right, strict=True)
+        if item.condition == reference_condition
+    }
+
+
+def _row(
+    scene: str,
+    condition: str,
+    answers: str,
+    judged: _Judged,
+    reference: Mapping[tuple[str, str], bool],
+) -> AnswerRow:
+    by_scene: dict[str, list[bool]] = defaultdict(list)
+    by_category: dict[str, list[bool]] = defaultdict(list)
+    for item, right in judged:
+        by_scene[item.question.scene].append(right)
+        by_category[item.question.category].append(right)
+    low, high = scene_bootstrap(by_scene)
+    plain = [right for item, right in judged if item.question.category not in SPATIAL]
+    change = low_change = high_change = None
+    if reference:
+        own = {(item.question.scene, item.question.id): right for item, right in judged}
+        change, low_change, high_change, _ = paired_change(reference, own)
+    return AnswerRow(
+        scene,
+        condition,
+        answers,
+        len(judged),
+        _mean([right for _, right in judged]),
+        low,
+        high,
+        _mean(plain) if plain else None,
+        {name: _mean(by_category[name]) for name in sorted(by_category)},
+        change,
+        low_change,
+        high_change,
+    )
+
+
+def _mean(values: Sequence[bool]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,117 @@
+"""How well a judge agrees with published verdicts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
+from osmabench_ros.vqa.judging.reading import plain
+from osmabench_ros.vqa.published import SavedAnswer
+from osmabench_ros.vqa.questions import AnswerType
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement of two judges on a group of answers.
+
+    Parameters
+    ----------
+    group : str
+        'all', 'different strings', or a category.
+    n : int
+        Answers both judged.
+    agreement : float
+        Share of equal verdicts.
+    kappa : float
+        Cohen's kappa (1960); NaN where both always say the same.
+    judge_yes, published_yes : float
+        Share of each judge's positive verdicts.
+    """
+
+    group: str
+    n: int
+    agreement: float
+    kappa: float
+    judge_yes: float
+    published_yes: float
+
+
+@dataclass(frozen=True)
+class JudgeCheck:
+    """What came of comparing a judge with published verdicts.
+
+    Parameters
+    ----------
+    judge : str
+        Name of the judge.
+    rows : tuple of Agreement
+        All answers, those whose strings differ, then those by category.
+    equal_strings_rejected : tuple of SavedAnswer
+        Equal strings that the judge calls wrong; must be empty.
+    doubtful : tuple of SavedAnswer
+        Yes/no and numeric answers whose published verdict contradicts equality.
+    """
+
+    judge: str
+    rows: tuple[Agreement, ...]
+    equal_strings_rejected: tuple[SavedAnswer, ...]
+    doubtful: tuple[SavedAnswer, ...]
+
+
+def check_judge(saved: Sequence[SavedAnswer], judge: Judge) -> JudgeCheck:
+    """Judge saved answers and compare with their saved verdicts.
+
+    Parameters
+    ----------
+    saved : sequence of SavedAnswer
+        Those without a verdict are left out.
+    judge : Judge
+        Who is checked.
+    """
+    known = [item for item in saved if item.similar is not None]
+    verdicts = judge.judge([(item.question, item.answer) for item in known])
+    groups: dict[str, list[tuple[bool, bool]]] = {'all': [], 'different strings': []}
+    by_category: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    rejected = []
+    for item, verdict in zip(known, verdicts, strict=True):
+        pair = (verdict.correct, bool(item.similar))
+        groups['all'].append(pair)
+        if _is_equal(item):
+            rejected += [] if verdict.correct else [item]
+            continue
+        groups['different strings'].append(pair)
+        by_category[item.question.category].append(pair)
+    groups.update((name, by_category[name]) for name in sorted(by_category))
+    rows = tuple(_agreement(name, pairs) for name, pairs in groups.items() if pairs)
+    return JudgeCheck(judge.name, rows, tuple(rejected), doubtful_verdicts(known))
+
+
+def _is_equal(item: SavedAnswer) -> bool:
+    return plain(item.question.answer) == plain(item.answer.value or '')
+
+
+def doubtful_verdicts(saved: Sequence[SavedAnswer]) -> tuple[SavedAnswer, ...]:
+    """Return the answers to yes/no and count questions whose verdict contradicts equality."""
+    exact = [
+        item
+        for item in saved
+        if item.similar is not None and item.question.answer_type is not AnswerType.TEXT
+    ]
+    verdicts = DeterministicJudge().judge([(item.question, item.answer) for item in exact])
+    return tuple(
+        item
+        for item, verdict in zip(exact, verdicts, strict=True)
+        if verdict.correct is not item.similar
+    )
+
+
+def _agreement(group: str, pairs: Sequence[tuple[bool, bool]]) -> Agreement:
+    n = len(pairs)
+    first = sum(a for a, _ in pairs) / n
+    second = sum(b for _, b in pairs) / n
+    observed = sum(a == b for a, b in pairs) / n
+    expected = first * second + (1 - first) * (1 - second)
+    kappa = (observed - expected) / (1 - expected) if expected < 1 else float('nan')
+    return Agreement(group, n, observed, kappa, first, second)
