@@ -1,0 +1,296 @@
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from small_scenes import CAMERA, LABELS, box_object, camera_at, room_scene
+
+from osmabench_ros.errors import MissingDependencyError, SimulationError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Light, Lighting, LightKind
+from osmabench_ros.scenes.scene import Material, Scene
+from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.simulation.opengl.context import create_context
+from osmabench_ros.simulation.opengl.light_block import MAX_LIGHTS
+from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+
+pytestmark = pytest.mark.gl
+
+SMALL = Intrinsics.from_hfov(64, 48, 1.2)
+VIEW = camera_at(-2.5, 0.6, 1.4, -0.2)
+
+DOWN = Pose.from_quaternion((-0.25, 0, 0, 0.9682458), (0, 0, 0))
+
+Maker = Callable[..., OpenGLSimulator]
+
+
+@pytest.fixture
+def make() -> Iterator[Maker]:
+    made = []
+
+    def maker(scene: Scene, camera: Intrinsics = CAMERA, **options: float) -> OpenGLSimulator:
+        made.append(OpenGLSimulator(scene, camera, **options))
+        return made[-1]
+
+    yield maker
+    for simulator in made:
+        simulator.close()
+
+
+def decoded(color: NDArray[np.uint8]) -> NDArray[np.float64]:
+    value = color / 255.0
+    return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+
+
+def facing_wall(color: float = 0.5) -> Scene:
+    """A plain grey wall whose face is the plane x = 3, alone."""
+    wall = box_object(1, 'wall', (3, -20, -20), (3.1, 20, 20), Material((color,) * 3))
+    return Scene('test', 'wall', LABELS, (wall,), ambient=0.0)
+
+
+def linear(encoded: float) -> float:
+    return float(decoded(np.array(encoded * 255.0)))
+
+
+def test_depth_is_within_a_tenth_of_a_millimetre_of_known_planes(make: Maker) -> None:
+    simulator = make(room_scene())
+    for yaw in (-0.2, 0.4, 2.0):
+        pose = camera_at(-1.5, 0.6, 1.4, yaw) @ Pose.from_quaternion(
+            (-0.1736482, 0, 0, 0.9848078), (0, 0, 0)
+        )
+        seen = simulator.render(pose)
+        rays = CAMERA.rays().astype(np.float64) @ pose.rotation.T
+        floor = seen.instance == 1
+        assert floor.sum() > 1000
+        expected = -1.4 / rays[..., 2]
+        assert np.abs(seen.depth_m[floor] - expected[floor]).max() < 1e-4
+
+
+def test_all_256_values_of_a_texture_come_back_unlit(make: Maker) -> None:
+    values = np.arange(256, dtype=np.uint8)
+    texture = np.repeat(np.repeat(values.reshape(16, 16), 4, 0), 4, 1)
+    texture = np.stack([texture, texture[::-1], texture[:, ::-1]], axis=-1)
+    wall = box_object(1, 'wall', (3, -1.5, -1.5), (3.1, 1.5, 1.5), Material((1, 1, 1), texture))
+    simulator = make(
+        Scene('test', 'wall', LABELS, (wall,)), Intrinsics(256, 256, 256, 256, 127.5, 127.5)
+    )
+    simulator.set_lighting(Lighting.unlit())
+    color = simulator.render(camera_at(0, 0, 0)).color
+    # The wall fills the image: 16 pixels for each of 16 x 16 values.
+    np.testing.assert_array_equal(color[8::16, 8::16], texture[2::4, 2::4])
+
+
+def test_light_follows_the_cosine_and_the_inverse_square(make: Maker) -> None:
+    simulator = make(facing_wall())
+    for distance, intensity in ((1.0, 0.7), (2.0, 3.0), (2.5, 1.0)):
+        light = Light('a', position=(3 - distance, 0.0, 0.0), intensity=intensity)
+        simulator.set_lighting(Lighting((light,), ambient=0.05, exposure=1.3))
+        seen = simulator.render(camera_at(0, 0, 0))
+        point = CAMERA.back_project(seen.depth_m)
+        across = np.linalg.norm(point[..., :2], axis=-1)
+        reach = np.hypot(across, distance)
+        expected = linear(0.5) * 1.3 * (0.05 + intensity * (distance / reach) / reach**2)
+        np.testing.assert_allclose(decoded(seen.color)[..., 0], expected, atol=0.006, rtol=0.01)
+
+
+def test_a_negative_light_takes_light_away_down_to_black(make: Maker) -> None:
+    simulator = make(facing_wall())
+    means = []
+    for negative in (0.0, -0.5, -5.0):
+        lights = (
+            Light('a', position=(1, 0, 0), intensity=2.0),
+            Light('b', position=(1, 0, 0.1), intensity=negative),
+        )
+        simulator.set_lighting(Lighting(lights))
+        means.append(float(simulator.render(camera_at(0, 0, 0)).color.mean()))
+    assert means[0] > means[1] > 0
+    assert means[2] == 0
+
+
+def test_a_spot_lights_its_cone_alone(make: Maker) -> None:
+    simulator = make(facing_wall())
+    spot = Light(
+        'spot', LightKind.SPOT, direction=(1.0, 0.0, 0.0), intensity=9.0, spot_half_angle_rad=0.3
+    )
+    simulator.set_lighting(Lighting((spot,)))
+    color = simulator.render(camera_at(0, 0, 0)).color[..., 0]
+    rays = CAMERA.rays()
+    angle = np.arctan(np.linalg.norm(rays[..., :2], axis=-1))
+    assert (color[angle > 0.3] == 0).all()
+    assert (color[angle < 0.22] > 100).all()
+
+
+def test_a_directional_light_is_as_bright_everywhere_and_casts_shadows(make: Maker) -> None:
+    scene = room_scene(lights=())
+    simulator = make(scene)
+    sun = Light('sun', LightKind.DIRECTIONAL, direction=(0.3, 0.2, -1.0), intensity=0.8)
+    simulator.set_lighting(Lighting((sun,)))
+    pose = camera_at(2.9, 0.0, 1.4, np.pi) @ DOWN
+    seen = simulator.render(pose)
+    floor = pose.transform(CAMERA.back_project(seen.depth_m))
+    on_floor = seen.instance == 1
+    # The table's shadow lies beyond it, on the side the light travels to; its top is at 0.7 m.
+    shadow = (
+        on_floor & (floor[..., 0] > 1.45) & (floor[..., 0] < 1.55) & (np.abs(floor[..., 1]) < 0.4)
+    )
+    free = on_floor & (np.abs(floor[..., 0] - 1.0) < 0.5) & (np.abs(floor[..., 1] - 1.2) < 0.2)
+    assert free.sum() > 0
+    assert shadow.sum() > 0
+    assert seen.color[shadow].max() == 0
+    cosine = 1 / np.linalg.norm([0.3, 0.2, 1.0])
+    expected = 0.8 * cosine * np.array([linear(c) for c in (0.6, 0.5, 0.4)])
+    np.testing.assert_allclose(
+        decoded(seen.color[free]), np.broadcast_to(expected, (free.sum(), 3)), atol=0.01
+    )
+
+
+def test_a_point_light_casts_the_shadow_that_geometry_asks_for(make: Maker) -> None:
+    """Every pixel of the floor is lit exactly if the ray to the light meets nothing."""
+    o3d = pytest.importorskip('open3d')
+    scene = room_scene()
+    lamp = np.array([0.0, 0.3, 1.2])
+    simulator = make(scene)
+    simulator.set_lighting(Lighting((Light('a', position=tuple(lamp), intensity=3.0),)))
+    pose = camera_at(2.2, 1.8, 1.9, -np.pi / 2) @ DOWN
+    seen = simulator.render(pose)
+    caster = o3d.t.geometry.RaycastingScene()
+    for item in scene.objects:
+        caster.add_triangles(
+            o3d.core.Tensor(item.world_vertices), o3d.core.Tensor(item.world_faces.astype('u4'))
+        )
+    mask = seen.instance == 1
+    points = pose.transform(CAMERA.back_project(seen.depth_m))[mask] + [0, 0, 1e-3]
+    rays = np.concatenate([points, lamp - points], axis=1).astype('f4')
+    blocked = caster.cast_rays(o3d.core.Tensor(rays))['t_hit'].numpy() < 1
+    dark = seen.color[mask].max(axis=1) == 0
+    assert 0.02 < blocked.mean() < 0.9
+    # Only pixels on the edge of a shadow may differ, by a texel of the map.
+    assert (blocked == dark).mean() > 0.985
+
+
+def test_lit_surfaces_show_no_acne(make: Maker) -> None:
+    simulator = make(facing_wall(0.8))
+    light = Light('a', position=(2.6, 6.0, 0.0), intensity=200.0)
+    shaded, plain = (Lighting((light,), shadows=shadows) for shadows in (True, False))
+    simulator.set_lighting(shaded)
+    with_map = simulator.render(camera_at(0, 0, 0)).color
+    simulator.set_lighting(plain)
+    np.testing.assert_array_equal(with_map, simulator.render(camera_at(0, 0, 0)).color)
+
+
+def test_moved_objects_take_their_shadows_along(make: Maker) -> None:
+    scene = room_scene()
+    moved = {6: Pose(np.eye(3), np.array([-0.5, 0.8, 0.35])), 7: Pose.from_yaw(0.5, (1.5, 0, 1.5))}
+    simulator = make(scene)
+    before = simulator.render(VIEW)
+    simulator.move_objects(moved)
+    after = simulator.render(VIEW)
+    objects = tuple(
+        replace(item, pose=moved.get(item.instance_id, item.pose)) for item in scene.objects
+    )
+    expected = make(replace(scene, objects=objects)).render(VIEW)
+    assert (before.instance != after.instance).any()
+    for name in ('color', 'depth_m', 'semantic', 'instance'):
+        np.testing.assert_array_equal(getattr(after, name), getattr(expected, name))
+    with pytest.raises(SimulationError, match='instance id 99'):
+        simulator.move_objects({99: Pose.identity()})
+
+
+def test_nothing_is_seen_beyond_the_range(make: Maker) -> None:
+    seen = make(room_scene(), far_m=3.0).render(VIEW)
+    beyond = ~np.isfinite(seen.depth_m)
+    assert 0.1 < beyond.mean() < 1
+    assert seen.depth_m[~beyond].max() <= 3.0
+    assert (seen.instance[beyond] == 0).all()
+    assert (seen.semantic[beyond] == UNLABELLED).all()
+    assert (seen.color[beyond] == 0).all()
+
+
+def test_two_simulators_give_the_same_bytes_and_do_not_disturb_each_other(make: Maker) -> None:
+    first, second = make(room_scene()), make(room_scene())
+    ours = first.render(VIEW)
+    second.set_lighting(Lighting.unlit())
+    second.render(camera_at(0, 0, 1))
+    second.set_lighting(Lighting(room_scene().lights, 0.1))
+    theirs, again = second.render(VIEW), first.render(VIEW)
+    for name in ('color', 'depth_m', 'semantic', 'instance'):
+        assert getattr(ours, name).tobytes() == getattr(theirs, name).tobytes()
+        assert getattr(ours, name).tobytes() == getattr(again, name).tobytes()
+
+
+def test_an_off_centre_principal_point_shifts_the_image(make: Maker) -> None:
+    centred = Intrinsics(80, 60, 50, 50, 39.5, 29.5)
+    shifted = Intrinsics(80, 60, 50, 50, 44.5, 26.5)
+    a, b = (make(room_scene(), camera).render(VIEW).instance for camera in (centred, shifted))
+    assert (a[3:, :-5] == b[:-3, 5:]).mean() > 0.999  # an edge may fall on a pixel's middle
+
+
+def test_more_lights_than_the_atlas_has_rows_keep_their_shadows(make: Maker) -> None:
+    """Rows are reused; a light whose row was taken gets a new one when it is needed again."""
+    simulator = make(room_scene(), SMALL)
+    lamps = [Light(f'l{i}', position=(0.2 * i - 1, 0.5, 2.3)) for i in range(8)]
+    simulator.set_lighting(Lighting((lamps[0],)))
+    first = simulator.render(VIEW).color
+    for lamp in lamps:
+        simulator.set_lighting(Lighting((lamp,)))
+        simulator.render(VIEW)
+    simulator.set_lighting(Lighting(tuple(lamps)))
+    simulator.render(VIEW)
+    simulator.set_lighting(Lighting((lamps[0],)))
+    np.testing.assert_array_equal(first, simulator.render(VIEW).color)
+
+
+def test_another_thread_is_refused(make: Maker) -> None:
+    simulator = make(room_scene(), SMALL)
+    caught: list[BaseException] = []
+
+    def use() -> None:
+        for call in (
+            lambda: simulator.render(VIEW),
+            lambda: simulator.set_lighting(Lighting.unlit()),
+            simulator.close,
+        ):
+            try:
+                call()
+            except SimulationError as error:
+                caught.append(error)
+
+    thread = threading.Thread(target=use, name='intruder')
+    thread.start()
+    thread.join()
+    assert len(caught) == 3
+    assert all('"intruder"' in str(error) for error in caught)
+
+
+def test_a_machine_without_egl_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: object) -> None:
+        raise Exception('libEGL.so.1 not loaded')
+
+    monkeypatch.setattr('moderngl.create_standalone_context', fail)
+    with pytest.raises(MissingDependencyError, match=r'libEGL.*apt-get install libegl1'):
+        create_context()
+
+
+@pytest.mark.parametrize(
+    ('lighting', 'message'),
+    [
+        (
+            Lighting(tuple(Light(f'l{i}') for i in range(MAX_LIGHTS + 1))),
+            f'{MAX_LIGHTS + 1} lights',
+        ),
+        (Lighting((Light('bad', position=(float('nan'), 0, 0)),)), 'light "bad" holds NaN'),
+        (Lighting((Light('aim', LightKind.SPOT, direction=(0, 0, 0)),)), 'light "aim" needs'),
+        (Lighting(ambient=float('inf')), 'must be finite'),
+    ],
+)
+def test_bad_lighting_is_refused(make: Maker, lighting: Lighting, message: str) -> None:
+    with pytest.raises(SimulationError, match=message):
+        make(room_scene(), SMALL).set_lighting(lighting)
+
+
+def test_an_empty_range_is_refused() -> None:
+    with pytest.raises(SimulationError, match='range from 5'):
+        OpenGLSimulator(room_scene(), SMALL, near_m=5.0, far_m=1.0)

@@ -1,0 +1,263 @@
+"""What every installed simulator must do, whatever renders; none of it knows the backend."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from habitat_folder import write_habitat_folder
+from numpy.typing import NDArray
+from shared_data import shared_path
+from small_scenes import CAMERA, camera_at, room_scene, stripes
+
+from osmabench_ros.errors import SimulationError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Light, Lighting
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Material, Scene
+from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.simulation.registry import make_simulator, simulator_names
+from osmabench_ros.simulation.simulator import Observation, Simulator
+
+pytestmark = pytest.mark.gl
+
+STRIPES = np.array([[200, 60, 40], [30, 30, 30], [90, 200, 120], [250, 250, 250]], np.uint8)
+
+POSES = (
+    camera_at(-2.5, 0.6, 1.4, -0.2),
+    camera_at(-1.0, -1.2, 1.0, 0.7),
+    camera_at(2.0, 1.4, 1.9, 3.5) @ Pose.from_quaternion((-0.2588190, 0, 0, 0.9659258), (0, 0, 0)),
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """A scene loaded from disk and who renders it."""
+
+    scene: Scene
+    simulator: Simulator
+
+
+@pytest.fixture(scope='module')
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    folder = tmp_path_factory.mktemp('room')
+    wall = Material((1.0, 1.0, 1.0), np.repeat(stripes(STRIPES, 1), 64, axis=1))
+    return load_scene(str(write_habitat_folder(room_scene(wall=wall), folder)))
+
+
+@pytest.fixture(scope='module', params=simulator_names())
+def world(request: pytest.FixtureRequest, scene: Scene) -> Iterator[World]:
+    simulator = make_simulator(request.param, scene, CAMERA, {})
+    yield World(scene, simulator)
+    simulator.close()
+
+
+def instance_of(scene: Scene, name: str) -> int:
+    return next(item.instance_id for item in scene.objects if item.name.startswith(name))
+
+
+def rays_in_world(camera: Intrinsics, pose: Pose) -> NDArray[np.float64]:
+    return camera.rays().astype(np.float64) @ pose.rotation.T
+
+
+def cast(scene: Scene, camera: Intrinsics, pose: Pose) -> tuple[NDArray[np.float32], ...]:
+    """Return z-depth and instance ids by ray casting with Embree."""
+    o3d = pytest.importorskip('open3d')
+    caster = o3d.t.geometry.RaycastingScene()
+    ids = []
+    for item in scene.objects:
+        caster.add_triangles(
+            o3d.core.Tensor(item.world_vertices), o3d.core.Tensor(item.world_faces.astype('u4'))
+        )
+        ids.append(item.instance_id)
+    directions = rays_in_world(camera, pose)
+    origins = np.broadcast_to(pose.translation, directions.shape)
+    rays = np.concatenate([origins, directions], axis=-1).astype('f4')
+    hits = caster.cast_rays(o3d.core.Tensor(rays))
+    geometry = hits['geometry_ids'].numpy()
+    known = np.array([*ids, 0])
+    return hits['t_hit'].numpy(), known[np.minimum(geometry, len(ids))]
+
+
+@pytest.mark.parametrize('pose', POSES)
+def test_depth_is_the_distance_of_known_planes_along_the_axis(world: World, pose: Pose) -> None:
+    seen = world.simulator.render(pose)
+    rays = rays_in_world(CAMERA, pose)
+    planes = {'floor_1': (2, 0.0), 'wall_2': (0, 3.0), 'wall_3': (0, -3.0), 'wall_4': (1, 2.0)}
+    checked = 0
+    for name, (axis, offset) in planes.items():
+        mask = seen.instance == instance_of(world.scene, name)
+        expected = (offset - pose.translation[axis]) / rays[..., axis]
+        # The tops of the walls are other planes; they are at the height of the wall.
+        height = pose.translation[2] + rays[..., 2] * seen.depth_m
+        mask &= height < 2.49
+        np.testing.assert_allclose(seen.depth_m[mask], expected[mask], atol=2e-3)
+        checked += int(mask.sum())
+    assert checked > 3000
+
+
+@pytest.mark.parametrize('pose', POSES)
+def test_images_agree_with_ray_casting(world: World, pose: Pose) -> None:
+    seen = world.simulator.render(pose)
+    depth_m, instance = cast(world.scene, CAMERA, pose)
+    same = seen.instance == instance
+    assert same.mean() > 0.995
+    both = same & np.isfinite(depth_m)
+    assert np.abs(seen.depth_m[both] - depth_m[both]).max() < 0.01
+
+
+@pytest.mark.parametrize('pose', POSES)
+def test_images_of_one_pose_agree_pixel_by_pixel(world: World, pose: Pose) -> None:
+    seen = world.simulator.render(pose)
+    class_of = {item.instance_id: item.class_id for item in world.scene.objects}
+    class_of[0] = UNLABELLED
+    assert {
+        (int(i), int(c)) for i, c in zip(seen.instance.flat, seen.semantic.flat, strict=True)
+    } <= set(class_of.items())
+    np.testing.assert_array_equal(np.isfinite(seen.depth_m), seen.instance > 0)
+    assert np.isinf(seen.depth_m[~np.isfinite(seen.depth_m)]).all()
+    # All objects are convex, so depth jumps only where another object begins.
+    jump = np.abs(np.diff(np.where(np.isfinite(seen.depth_m), seen.depth_m, 99.0), axis=1)) > 0.5
+    assert jump.sum() > 10
+    assert (seen.instance[:, 1:] != seen.instance[:, :-1])[jump].all()
+
+
+def test_intrinsics_and_poses_place_a_box_where_they_say(world: World) -> None:
+    assert world.simulator.intrinsics == CAMERA
+    cube = world.scene.by_instance[instance_of(world.scene, 'box_7')]
+    for yaw in (-0.3, 0.0, 0.25):
+        pose = camera_at(-1.0, 0.2, 1.6, yaw)
+        pixels = CAMERA.project(pose.inverse().transform(cube.world_vertices))
+        rows, columns = np.nonzero(world.simulator.render(pose).instance == cube.instance_id)
+        found = np.array([[columns.min(), rows.min()], [columns.max(), rows.max()]])
+        np.testing.assert_allclose(found, [pixels.min(axis=0), pixels.max(axis=0)], atol=1.01)
+
+
+def test_lights_change_colour_and_nothing_else(world: World) -> None:
+    def images(lighting: Lighting) -> Observation:
+        world.simulator.set_lighting(lighting)
+        return world.simulator.render(POSES[0])
+
+    bright = images(Lighting((Light('a', position=(0.0, 0.0, 2.0), intensity=2.0),), 0.1))
+    red = images(
+        Lighting((Light('a', position=(0.0, 1.0, 2.0), color=(1.0, 0.0, 0.0), intensity=2.0),))
+    )
+    assert np.abs(bright.color.astype(int) - red.color).mean() > 5
+    surface = red.instance > 0
+    assert red.color[surface][:, 0].mean() > 4 * red.color[surface][:, 1:].mean()
+    np.testing.assert_array_equal(bright.depth_m, red.depth_m)
+    np.testing.assert_array_equal(bright.semantic, red.semantic)
+    np.testing.assert_array_equal(bright.instance, red.instance)
+
+
+def test_brighter_lights_make_brighter_images_and_none_makes_black(world: World) -> None:
+    means = []
+    for intensity in (0.5, 1.0, 2.0):
+        light = Light('a', position=(-1.0, 0.0, 2.0), intensity=intensity)
+        world.simulator.set_lighting(Lighting((light,)))
+        means.append(world.simulator.render(POSES[0]).color.mean())
+    assert means[0] < means[1] < means[2]
+    world.simulator.set_lighting(Lighting((Light('off', intensity=0.0),)))
+    assert world.simulator.render(POSES[0]).color.max() == 0
+
+
+def test_a_camera_light_moves_with_the_camera(world: World) -> None:
+    light = Light('camera', attached_to_camera=True, intensity=0.8)
+    world.simulator.set_lighting(Lighting((light,)))
+    # Two cameras a metre in front of a plain wall, at different places: the same picture.
+    left, right = (
+        world.simulator.render(camera_at(x, 1.0, 1.25, np.pi / 2)).color for x in (-2.0, -0.4)
+    )
+    assert np.abs(left.astype(int) - right).max() <= 1
+    middle, corner = left[50:70, 70:90].mean(), left[:10, :10].mean()
+    assert middle > 1.3 * corner
+    flipped = left[:, ::-1].astype(int)
+    assert np.abs(left - flipped).max() <= 2
+
+
+def test_nominal_light_shows_textures_as_they_are(world: World) -> None:
+    world.simulator.set_lighting(Lighting.unlit())
+    pose = camera_at(1.5, 0.0, 1.4, 0.0)
+    seen = world.simulator.render(pose)
+    wall = seen.color[seen.instance == instance_of(world.scene, 'wall_2')].astype(int)
+    nearest = np.abs(wall[:, None] - STRIPES.astype(int)).max(axis=2)
+    # Between stripes the texture is interpolated; every stripe has pixels of its very colour.
+    assert ((nearest <= 1).sum(axis=0) > 100).all()
+    assert (nearest.min(axis=1) <= 1).mean() > 0.9
+    floor = np.unique(world.simulator.render(POSES[0]).color[seen_floor(world)], axis=0)
+    assert (np.abs(floor.astype(int) - np.rint(np.array([0.6, 0.5, 0.4]) * 255)) <= 1).all()
+
+
+def seen_floor(world: World) -> NDArray[np.bool_]:
+    instance = world.simulator.render(POSES[0]).instance
+    return instance == instance_of(world.scene, 'floor_1')
+
+
+def test_the_same_pose_gives_the_same_bytes_after_other_poses(world: World) -> None:
+    world.simulator.set_lighting(Lighting(world.scene.lights, 0.1))
+    first = world.simulator.render(POSES[0])
+    for pose in POSES[1:]:
+        world.simulator.render(pose)
+    again = world.simulator.render(POSES[0])
+    for name in ('color', 'depth_m', 'semantic', 'instance'):
+        assert getattr(first, name).tobytes() == getattr(again, name).tobytes(), name
+
+
+def test_description_names_the_device(world: World) -> None:
+    assert len(world.simulator.description) > 10
+
+
+@pytest.mark.parametrize('name', simulator_names())
+def test_closing_frees_memory_and_processes(name: str, scene: Scene) -> None:
+    process = psutil.Process()
+    used = []
+    for _ in range(4):
+        children = len(process.children())
+        simulator = make_simulator(name, scene, CAMERA, {})
+        simulator.render(POSES[0])
+        simulator.close()
+        simulator.close()  # twice does no harm
+        with pytest.raises(SimulationError, match='closed'):
+            simulator.render(POSES[0])
+        del simulator
+        gc.collect()
+        assert len(process.children()) == children
+        used.append(process.memory_info().rss)
+    assert used[-1] - used[0] < 12e6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', simulator_names())
+def test_small_house_agrees_with_ray_casting(name: str) -> None:
+    path = shared_path('scenes', 'small_house', 'house.scene_dataset_config.json')
+    scene = load_scene(str(path))
+    camera = Intrinsics.from_hfov(320, 240, np.pi / 2)
+    simulator = make_simulator(name, scene, camera, {})
+    for yaw in (0.0, 1.6, 3.1, 4.7):
+        pose = camera_at(0.5, 0.0, 1.4, yaw)
+        seen = simulator.render(pose)
+        depth_m, instance = cast(scene, camera, pose)
+        near = (np.abs(seen.depth_m - depth_m) < 0.01) | (
+            np.isinf(depth_m) & np.isinf(seen.depth_m)
+        )
+        assert near.mean() > 0.99
+        class_of = {item.instance_id: item.class_id for item in scene.objects}
+        expected = np.array([class_of.get(int(i), UNLABELLED) for i in instance.flat])
+        assert (seen.semantic.ravel() == expected).mean() > 0.99
+    simulator.close()
+
+
+def test_the_folder_on_disk_is_the_scene_in_memory(scene: Scene, tmp_path: Path) -> None:
+    """The reference of this suite is itself right: loading what was written changes nothing."""
+    original = room_scene()
+    for ours, theirs in zip(original.objects, scene.objects, strict=True):
+        np.testing.assert_allclose(ours.box.minimum, theirs.box.minimum, atol=1e-6)
+        np.testing.assert_allclose(ours.box.maximum, theirs.box.maximum, atol=1e-6)
+        assert original.class_name(ours) == scene.class_name(theirs)
+    np.testing.assert_allclose(original.lights[0].position, scene.lights[0].position)
