@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.pointcloud import read_label_set
+from osmabench_ros.maps.openlex3d_export import export_openlex3d
+from osmabench_ros.maps.registry import import_map, importer_names
+from osmabench_ros.maps.storage import read_map, write_map
+from osmabench_ros.maps.summary import summary_of
 from osmabench_ros.maps.validation import faults_of_directory
 
 app = typer.Typer(help='Check, import, export and describe semantic maps.', no_args_is_help=True)
 
+Directory = Annotated[Path, typer.Argument(help='Folder with map.json.')]
+Out = Annotated[Path, typer.Option('--out', help='Folder to write; must not exist.')]
+
+
+class ExportFormat(str, Enum):
+    """Formats a map can be exported to."""
+
+    OPENLEX3D = 'openlex3d'
+
 
 @app.command()
-def check(
-    directory: Annotated[Path, typer.Argument(help='Folder with map.json.')],
-) -> None:
+def check(directory: Directory) -> None:
     """List every fault of a map with its place; exit code 1 if there is one."""
     faults = faults_of_directory(directory)
     for fault in faults:
@@ -23,3 +40,78 @@ def check(
     if faults:
         raise typer.Exit(1)
     typer.echo(f'{directory} is a sound semantic map.')
+
+
+@app.command()
+def info(directory: Directory) -> None:
+    """Describe a map: origin, nodes, edges, points, features."""
+    for what, how_much in summary_of(read_map(directory)):
+        typer.echo(f'{what:24} {how_much}')
+
+
+@app.command()
+def methods() -> None:
+    """List the methods whose maps can be imported."""
+    for name in importer_names():
+        typer.echo(name)
+
+
+@app.command('import')
+def import_(
+    method: Annotated[str, typer.Argument(help='Method; see `osmabench map methods`.')],
+    path: Annotated[Path, typer.Argument(help='File or folder that the method wrote.')],
+    out: Out,
+    world: Annotated[
+        World | None, typer.Option(help="Axes of the files; default: the method's usual ones.")
+    ] = None,
+    metres_per_unit: Annotated[float, typer.Option(help='Unit of length of the files.')] = 1.0,
+    pose: Annotated[
+        Path | None, typer.Option(help='Text file, 4x4: files (turned z-up) in the map frame.')
+    ] = None,
+    label_set: Annotated[
+        Path | None, typer.Option(help='JSON with "classes", each "id" and "name".')
+    ] = None,
+    frame_id: Annotated[str, typer.Option(help='Frame of the map.')] = 'world',
+    scene: Annotated[str, typer.Option(help='Scene that was mapped.')] = '',
+    condition: Annotated[str, typer.Option(help='Condition it was mapped under.')] = '',
+    frames_used: Annotated[int, typer.Option(help='Frames the method integrated.')] = 0,
+    method_version: Annotated[str, typer.Option(help='Version or commit of the method.')] = '',
+    feature_model: Annotated[
+        str, typer.Option(help="Encoder of the features; default: the method's usual one.")
+    ] = '',
+    feature_pretrained: Annotated[str, typer.Option(help='Weights of that encoder.')] = '',
+) -> None:
+    """Read what a mapping method left behind and write it as a semantic map."""
+    options = ImportOptions(
+        world=world,
+        metres_per_unit=metres_per_unit,
+        pose=Pose.identity() if pose is None else _pose(pose),
+        frame_id=frame_id,
+        label_set=None if label_set is None else read_label_set(label_set),
+        scene=scene,
+        condition=condition,
+        frames_used=frames_used,
+        method_version=method_version,
+        feature_model=feature_model,
+        feature_pretrained=feature_pretrained,
+    )
+    write_map(import_map(method, path, options), out)
+    typer.echo(f'wrote {out}')
+
+
+@app.command()
+def export(
+    to: Annotated[ExportFormat, typer.Argument(help='Format to write.')],
+    directory: Directory,
+    out: Out,
+) -> None:
+    """Write a map in the form that another benchmark reads."""
+    left_out = export_openlex3d(read_map(directory), out)
+    typer.echo(f'wrote {out} for {to.value}; {left_out} points without a feature were left out')
+
+
+def _pose(path: Path) -> Pose:
+    try:
+        return Pose.from_matrix(np.loadtxt(path))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f'{path} holds no rigid 4x4 matrix: {error}') from error

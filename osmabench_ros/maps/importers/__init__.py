@@ -1,0 +1,1 @@
+"""What mapping methods leave behind, one file a method."""

@@ -1,0 +1,88 @@
+"""BeyondBareQueries: objects with DINO descriptors and captions, no edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import Encoder, Method, SourceObject, assemble
+from osmabench_ros.maps.importers.object_pickles import load_object_pickle, object_of, vector
+from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_json, the_file
+from osmabench_ros.maps.semantic_map import SemanticMap
+
+METHOD = Method(
+    'bbq',
+    World.HABITAT,
+    {
+        'clip': Encoder('EVA02-B-16', 'merged2b_s8b_b131k', templates=('an image of {}',)),
+        'dino': Encoder('dinov2_vits14_reg', text_comparable=False),
+    },
+)
+
+
+def import_map(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read a BBQ map, raw or with the CLIP features that OSMa-Bench adds.
+
+    Parameters
+    ----------
+    path : Path
+        Folder with one `*.pkl.gz` of objects and, if they were captioned, one `*.json` of nodes;
+        or the .pkl.gz, with the .json of the same name beside it.
+    options : ImportOptions
+        The default world is Habitat's.
+
+    Returns
+    -------
+    SemanticMap
+        BBQ paints points with a random colour an object, so they come without colour. It gives
+        no class names: captions, and features where it has them.
+
+    Raises
+    ------
+    MapError
+        If the files are missing or malformed.
+    """
+    if path.is_dir():
+        pickle = the_file(path, ('*.pkl.gz',), 'BBQ map', besides=('meta.pkl.gz',))
+        nodes = a_file(path, (f'{pickle.name.removesuffix(".pkl.gz")}.json', '*.json'), 'nodes')
+    else:
+        pickle = path
+        nodes = a_file(path.parent, (f'{path.name.removesuffix(".pkl.gz")}.json',), 'nodes')
+    objects = [
+        _object(item, i, f'{pickle}: objects[{i}]')
+        for i, item in enumerate(load_object_pickle(pickle)['objects'])
+    ]
+    if nodes:
+        _describe(objects, read_json(nodes), nodes)
+    files = [file for file in (pickle, nodes) if file]
+    return assemble(METHOD, options, objects, source_sha256=digest_of(files, pickle.parent))
+
+
+def _object(item: Any, index: int, where: str) -> SourceObject:
+    made = object_of(item, str(index), where)
+    made.colors = None
+    frames = item.get('id')
+    if isinstance(frames, list):
+        made.observations = len(frames)
+    for name, key in (('clip', 'clip_ft'), ('dino', 'descriptor')):
+        feature = vector(item, key, where)
+        if feature is not None:
+            made.features[name] = feature
+    return made
+
+
+def _describe(objects: list[SourceObject], listed: Any, path: Path) -> None:
+    if not isinstance(listed, list):
+        raise MapError(f'{path} holds no list of nodes')
+    for i, node in enumerate(listed):
+        if not isinstance(node, Mapping) or not isinstance(node.get('id'), int):
+            raise MapError(f'{path}: node {i} has no id')
+        if not 0 <= node['id'] < len(objects):
+            raise MapError(
+                f'{path}: node {i} has id {node["id"]}, but the map has {len(objects)} objects; '
+                'nodes and objects belong to different runs'
+            )
+        objects[node['id']].captions = [str(node.get('description') or '')]

@@ -1,0 +1,267 @@
+"""ConceptGraphs: branch main with its language-model scene graph, and branch ali-dev."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import (
+    Encoder,
+    Method,
+    SourceEdge,
+    SourceObject,
+    assemble,
+)
+from osmabench_ros.maps.importers.conceptgraphs_relations import (
+    described_nodes,
+    frame_edges,
+    language_model_edges,
+)
+from osmabench_ros.maps.importers.object_pickles import load_object_pickle, object_of, vector
+from osmabench_ros.maps.importers.plain_data import plain
+from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_json, the_file
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.semantics.scene_graph import NodeKind
+
+METHOD = Method(
+    'conceptgraphs',
+    World.HABITAT,
+    {
+        'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k', templates=('an image of {}',)),
+        'text': Encoder('ViT-H-14', 'laion2b_s32b_b79k'),
+    },
+)
+
+_PICKLES = (
+    'pcd_saves/full_pcd_*_post.pkl.gz', 'pcd_saves/full_pcd_*.pkl.gz', 'full_pcd_*_post.pkl.gz',
+    'full_pcd_*.pkl.gz', 'pcd_*.pkl.gz', 'map/pcd_*.pkl.gz', 'exps/*/pcd_*.pkl.gz',
+)  # fmt: skip
+_KNOWN = {
+    'pcd_np', 'pcd_color_np', 'bbox_np', 'clip_ft', 'text_ft', 'mask', 'num_detections',
+    'class_name', 'class_id', 'is_background', 'id', 'curr_obj_num', 'captions',
+    'consolidated_caption', 'caption_dict', 'contain_number', 'inst_color', 'xyxy', 'pixel_area',
+    'color_path', 'image_idx', 'mask_idx', 'conf', 'n_points',
+}  # fmt: skip
+
+
+def import_map(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read a ConceptGraphs map.
+
+    Parameters
+    ----------
+    path : Path
+        The folder of a scene (`pcd_saves/full_pcd_*.pkl.gz`, with `sg_cache/scene_graph.json`
+        and `sg_cache/cfslam_object_relations.json` if they were made), the folder of an ali-dev
+        experiment (`pcd_*.pkl.gz`, `obj_json_*.json`, `edge_json_*.json`), a .pkl.gz, or a
+        scene_graph.json alone.
+    options : ImportOptions
+        Its default world is Habitat's: OSMa-Bench leaves the poses it gives to methods so.
+
+    Returns
+    -------
+    SemanticMap
+        Objects that the scene graph left out have the attribute ``in_scene_graph: False``.
+
+    Raises
+    ------
+    MapError
+        If the files are missing or malformed.
+    """
+    if path.suffix == '.json':
+        return _graph_only(path, options)
+    pickle = path if path.is_file() else _pickle_in(path)
+    if pickle is None:
+        return _graph_only(the_file(path, ('scene_graph.json', 'sg_cache/scene_graph.json'),
+                                    'ConceptGraphs map'), options)  # fmt: skip
+    data = load_object_pickle(pickle)
+    if any('curr_obj_num' in item for item in data['objects'] if isinstance(item, Mapping)):
+        return _ali_dev(data, pickle, options)
+    return _main(data, pickle, path, options)
+
+
+def _pickle_in(folder: Path) -> Path | None:
+    for pattern in _PICKLES:
+        found = a_file(folder, (pattern,), 'ConceptGraphs map')
+        if found is not None:
+            return found
+    return None
+
+
+def _main(
+    data: Mapping[str, Any], pickle: Path, path: Path, options: ImportOptions
+) -> SemanticMap:
+    folder = path if path.is_dir() else pickle.parent.parent
+    graph_file = a_file(folder, ('sg_cache/scene_graph.json',), 'scene graph')
+    described = described_nodes(read_json(graph_file), graph_file) if graph_file else {}
+    class_names = data.get('class_names')
+    objects = [
+        _object(item, str(i), f'{pickle}: objects[{i}]', class_names)
+        for i, item in enumerate(data['objects'])
+    ]
+    if described:
+        _describe(objects, described, str(graph_file))
+    background = data.get('bg_objects') or []
+    for i, item in enumerate(background):
+        made = _object(item, f'background {i}', f'{pickle}: bg_objects[{i}]', class_names)
+        made.kind = NodeKind.BACKGROUND
+        objects.append(made)
+    edges: list[SourceEdge] = []
+    notes = _extras(data)
+    relation_file = a_file(folder, ('sg_cache/cfslam_object_relations.json',), 'relations')
+    if relation_file and described:
+        order = list(described)
+        edges, skipped = language_model_edges(read_json(relation_file), order, relation_file)
+        notes['relations_without_an_edge'] = skipped
+    files = [file for file in (pickle, graph_file, relation_file) if file]
+    return assemble(METHOD, options, objects, edges, source_sha256=_digest(files), extras=notes)
+
+
+def _object(
+    item: Any, source_id: str, where: str, class_names: Sequence[str] | None
+) -> SourceObject:
+    made = object_of(item, source_id, where)
+    for name, key in (('clip', 'clip_ft'), ('text', 'text_ft')):
+        feature = vector(item, key, where)
+        if feature is not None:
+            made.features[name] = feature
+    made.labels = _voted_labels(item, class_names)
+    if item.get('is_background'):
+        made.kind = NodeKind.BACKGROUND
+    return made
+
+
+def _voted_labels(
+    item: Mapping[str, Any], class_names: Sequence[str] | None
+) -> list[tuple[str, float]]:
+    """Return the classes of the detections with their shares, most frequent first."""
+    names = item.get('class_name')
+    if isinstance(names, str):
+        return [(names, float('nan'))]
+    if not isinstance(names, list):
+        ids = item.get('class_id')
+        if not isinstance(ids, list) or class_names is None:
+            return []
+        names = [class_names[i] for i in ids if isinstance(i, int) and 0 <= i < len(class_names)]
+    counts = Counter(str(name) for name in names)
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return [(name, count / len(names)) for name, count in ranked]
+
+
+def _describe(
+    objects: Sequence[SourceObject], described: Mapping[str, Mapping[str, Any]], where: str
+) -> None:
+    """Give objects the tags and captions of the scene graph; ids are places in the whole map."""
+    known = {item.source_id: item for item in objects}
+    for source_id in described:
+        if source_id not in known:
+            raise MapError(
+                f'{where} names object {source_id}, but the map has {len(objects)} objects; '
+                'graph and map belong to different runs'
+            )
+    for item in objects:
+        node = described.get(item.source_id)
+        item.attributes['in_scene_graph'] = node is not None
+        if node is not None:
+            item.labels = [(tag, float('nan')) for tag in node['tags']] or item.labels
+            item.captions = [node['caption']]
+
+
+def _ali_dev(data: Mapping[str, Any], pickle: Path, options: ImportOptions) -> SemanticMap:
+    folder = pickle.parent
+    suffix = pickle.name.removeprefix('pcd_').removesuffix('.pkl.gz')
+    objects = []
+    for i, item in enumerate(data['objects']):
+        where = f'{pickle}: objects[{i}]'
+        made = _object(item, str(item.get('curr_obj_num', i)), where, data.get('class_names'))
+        made.captions = [str(item.get('consolidated_caption') or '')]
+        if item.get('id') is not None:
+            made.attributes['uuid'] = str(item['id'])
+        objects.append(made)
+    edge_file = a_file(folder, (f'edge_json_{suffix}.json', 'edge_json_*.json'), 'edges')
+    object_file = a_file(folder, (f'obj_json_{suffix}.json', 'obj_json_*.json'), 'objects')
+    if object_file:
+        _take_captions(objects, read_json(object_file))
+    if edge_file:
+        edges = frame_edges(read_json(edge_file), edge_file)
+    else:
+        edges = _pickled_edges(data, [item.source_id for item in objects], pickle)
+    files = [file for file in (pickle, edge_file, object_file) if file]
+    return assemble(
+        METHOD, options, objects, edges, source_sha256=_digest(files), extras=_extras(data)
+    )
+
+
+def _take_captions(objects: Sequence[SourceObject], listed: Any) -> None:
+    entries = listed.values() if isinstance(listed, Mapping) else ()
+    captions = {
+        str(entry.get('id')): entry.get('object_caption')
+        for entry in entries
+        if isinstance(entry, Mapping)
+    }
+    for item in objects:
+        if not any(item.captions) and captions.get(item.source_id):
+            item.captions = [str(captions[item.source_id])]
+
+
+def _pickled_edges(
+    data: Mapping[str, Any], order: Sequence[str], pickle: Path
+) -> list[SourceEdge]:
+    """Return edges of the pickle itself; their ids are places in the list of objects."""
+    stored = data.get('edges')
+    stored = stored.get('edges') if isinstance(stored, Mapping) else stored
+    edges = []
+    for i, edge in enumerate(stored or ()):
+        try:
+            source, target = order[edge['obj1_index']], order[edge['obj2_index']]
+            edges.append(SourceEdge(source, target, str(edge['rel_type'])))
+        except (IndexError, KeyError, TypeError) as error:
+            raise MapError(f'{pickle}: edges[{i}] is malformed: {error!r}') from error
+    return edges
+
+
+def _graph_only(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read nodes without points: boxes rounded to 0.1 m that have lost their rotation."""
+    described = described_nodes(read_json(path), path)
+    objects = [
+        SourceObject(
+            source_id,
+            labels=[(tag, float('nan')) for tag in node['tags']],
+            captions=[node['caption']],
+            center_and_size=(node['center'], node['extent']),
+            attributes={'box_is_approximate': True},
+        )
+        for source_id, node in described.items()
+    ]
+    edges: list[SourceEdge] = []
+    files, notes = [path], {}
+    relations = path.with_name('cfslam_object_relations.json')
+    if relations.is_file():
+        files.append(relations)
+        edges, skipped = language_model_edges(read_json(relations), list(described), relations)
+        notes['relations_without_an_edge'] = skipped
+    return assemble(METHOD, options, objects, edges, source_sha256=_digest(files), extras=notes)
+
+
+def _extras(data: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = sorted(
+        {
+            key
+            for item in data['objects']
+            if isinstance(item, Mapping)
+            for key in item
+            if key not in _KNOWN
+        }
+    )
+    kept = {key: plain(data[key]) for key in ('cfg', 'class_names') if data.get(key) is not None}
+    return {**kept, 'object_keys_not_imported': unknown} if unknown else kept
+
+
+def _digest(files: Sequence[Path]) -> str:
+    common = files[0].parent
+    while not all(file.is_relative_to(common) for file in files):
+        common = common.parent
+    return digest_of(files, common)

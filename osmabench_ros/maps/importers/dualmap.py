@@ -1,0 +1,93 @@
+"""DualMap: one pickled object a file, with points, colours, a CLIP feature and a class id."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import Encoder, Method, SourceObject, assemble
+from osmabench_ros.maps.importers.object_pickles import table, vector
+from osmabench_ros.maps.importers.source_files import colors_of, digest_of, read_json
+from osmabench_ros.maps.pickle_names import Inert
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.unpickling import load_pickle
+
+METHOD = Method('dualmap', World.Z_UP, {'clip': Encoder('MobileCLIP-S2', 'datacompdr')})
+
+
+def import_map(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read a DualMap map.
+
+    Parameters
+    ----------
+    path : Path
+        Folder with one `<uuid>.pkl` an object, and `class_names.json` (a list, or an object of
+        id to name) or `class_names.txt` (one a line) if class ids are to get their names.
+        DualMap takes its class names from a file of its configuration: copy that file here.
+    options : ImportOptions
+        The default world is z up; DualMap's ROS runner works in the map frame.
+
+    Raises
+    ------
+    MapError
+        If the files are missing or malformed.
+    """
+    files = sorted(path.glob('*.pkl')) if path.is_dir() else []
+    if not files:
+        raise MapError(f'{path} has no DualMap map; expected a folder with <uuid>.pkl files')
+    names, name_file = _class_names(path)
+    objects = [_object(file, names) for file in files]
+    used = [*files, *([name_file] if name_file else [])]
+    return assemble(METHOD, options, objects, source_sha256=digest_of(used, path))
+
+
+def _class_names(path: Path) -> tuple[Mapping[int, str], Path | None]:
+    text, data = path / 'class_names.txt', path / 'class_names.json'
+    if text.is_file():
+        return dict(enumerate(text.read_text('utf-8').splitlines())), text
+    if not data.is_file():
+        return {}, None
+    listed = read_json(data)
+    if isinstance(listed, list):
+        return {i: str(name) for i, name in enumerate(listed)}, data
+    try:
+        return {int(key): str(name) for key, name in listed.items()}, data
+    except (AttributeError, ValueError) as error:
+        raise MapError(f'{data} holds neither a list nor ids with names') from error
+
+
+def _object(file: Path, names: Mapping[int, str]) -> SourceObject:
+    data = load_pickle(file)
+    state = data.state if isinstance(data, Inert) else data
+    if not isinstance(state, Mapping) or 'pcd_points' not in state:
+        raise MapError(f'{file} holds no DualMap object: it has no "pcd_points"')
+    points = table(state, 'pcd_points', (None, 3), str(file))
+    colors = table(state, 'pcd_colors', (None, 3), str(file)) if 'pcd_colors' in state else None
+    uid = state.get('uid')
+    made = SourceObject(
+        str(uid) if isinstance(uid, uuid.UUID | str) else file.stem,
+        points=points,
+        colors=None
+        if colors is None or len(colors) != len(points)
+        else colors_of(colors, unit_range=True),
+        labels=_labels(state.get('class_id'), names),
+        attributes={'navigation_goal': True} if state.get('nav_goal') is True else {},
+    )
+    class_id = state.get('class_id')
+    if isinstance(class_id, int):
+        made.attributes['source_class_id'] = float(class_id)
+    feature = vector(state, 'clip_ft', str(file))
+    if feature is not None and np.any(feature):
+        made.features['clip'] = feature
+    return made
+
+
+def _labels(class_id: Any, names: Mapping[int, str]) -> list[tuple[str, float]]:
+    name = names.get(class_id) if isinstance(class_id, int) else None
+    return [(name, float('nan'))] if name else []

@@ -1,0 +1,207 @@
+"""Hydra and Khronos: hierarchical scene graphs of spark-dsg, from files or from the topic."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MapError, MissingDependencyError
+from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import (
+    Encoder,
+    Method,
+    SourceEdge,
+    SourceObject,
+    assemble,
+)
+from osmabench_ros.maps.importers.hydra_mesh import with_mesh
+from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
+
+METHOD = Method('hydra', World.Z_UP, {'clip': Encoder('ViT-L-14', 'openai')})
+MAX_PAYLOAD_BYTES = 1 << 30
+"""Largest graph that is read from a topic."""
+_LAYERS = {
+    2: NodeKind.OBJECT, 3: NodeKind.PLACE, 4: NodeKind.ROOM, 5: NodeKind.BUILDING,
+}  # fmt: skip
+_FILES = ('dsg_with_mesh.json', 'backend/dsg_with_mesh.json', '*.sparkdsg', 'dsg.json', '*.json')
+_PAYLOADS = ('.bin', '.dsg')
+
+
+def import_map(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read a scene graph of Hydra or Khronos.
+
+    Parameters
+    ----------
+    path : Path
+        `.json` or `.sparkdsg`; `.bin` or `.dsg` with the `layer_contents` of a DsgUpdate message;
+        or a folder with `dsg_with_mesh.json`.
+    options : ImportOptions
+        The default world is z up.
+
+    Returns
+    -------
+    SemanticMap
+        Objects, places, rooms and buildings with their parents; "part of" edges to rooms and
+        buildings, "connected to" edges within a layer. The mesh's vertices, where there is one,
+        are the points. Agents are left out.
+
+    Raises
+    ------
+    MapError
+        If the file is missing or no scene graph.
+    MissingDependencyError
+        If spark-dsg is not installed.
+    """
+    file = the_file(path, _FILES, 'scene graph of Hydra') if path.is_dir() else path
+    if file.suffix in _PAYLOADS:
+        return import_payload(file.read_bytes(), options)
+    try:
+        graph = _spark_dsg().DynamicSceneGraph.load(str(file))
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        raise MapError(f'{file} is no scene graph that spark-dsg reads: {error}') from error
+    return _semantic_map(graph, options, digest_of((file,), file.parent))
+
+
+def import_payload(payload: bytes, options: ImportOptions) -> SemanticMap:
+    """Read the `layer_contents` of a full hydra_msgs/DsgUpdate.
+
+    Raises
+    ------
+    MapError
+        If it is empty, too large, a partial update, or no scene graph.
+    """
+    if not 0 < len(payload) <= MAX_PAYLOAD_BYTES:
+        raise MapError(
+            f'a scene graph of {len(payload)} bytes; between 1 and {MAX_PAYLOAD_BYTES} are read'
+        )
+    try:
+        graph = _spark_dsg().DynamicSceneGraph.from_binary(payload)
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        raise MapError(
+            f'the payload is no scene graph that spark-dsg reads ({error}); '
+            'only full updates can be read'
+        ) from error
+    return _semantic_map(graph, options, hashlib.sha256(payload).hexdigest())
+
+
+def _spark_dsg() -> Any:
+    try:
+        import spark_dsg
+    except ImportError as error:
+        raise MissingDependencyError(
+            'reading scene graphs of Hydra needs spark-dsg; install osmabench_ros[hydra]'
+        ) from error
+    return spark_dsg
+
+
+def _semantic_map(graph: Any, options: ImportOptions, digest: str) -> SemanticMap:
+    nodes = [(layer, node) for layer in sorted(_LAYERS) for node in _nodes(graph, layer)]
+    known = {node.id.value for _, node in nodes}
+    names = {layer: _names(graph, layer) for layer in _LAYERS}
+    objects = [_object(node, layer, names[layer], known) for layer, node in nodes]
+    edges = [*_containment(objects), *_connections(graph, known)]
+    extras = {'source_nodes': int(graph.num_nodes()), 'source_edges': int(graph.num_edges())}
+    made = assemble(METHOD, options, objects, edges, source_sha256=digest, extras=extras)
+    connections = {
+        i + 1: np.asarray(getattr(node.attributes, 'mesh_connections', ()), np.int64)
+        for i, (_, node) in enumerate(nodes)
+    }
+    return with_mesh(made, graph, connections, names[2], METHOD, options)
+
+
+def _nodes(graph: Any, layer: int) -> Iterator[Any]:
+    if graph.has_layer(layer):
+        yield from sorted(graph.get_layer(layer).nodes, key=lambda node: node.id.value)
+
+
+def _names(graph: Any, layer: int) -> dict[int, str]:
+    labels = graph.get_labelspace(layer, 0)
+    return dict(labels.labels_to_names) if labels else {}
+
+
+def _symbol(value: int) -> str:
+    return str(_spark_dsg().NodeSymbol(value).str())
+
+
+def _object(node: Any, layer: int, names: dict[int, str], known: set[int]) -> SourceObject:
+    attributes = node.attributes
+    made = SourceObject(_symbol(node.id.value), kind=_LAYERS[layer])
+    label = names.get(getattr(attributes, 'semantic_label', -1))
+    given = str(getattr(attributes, 'name', '') or '')
+    if label:
+        made.labels = [(label, float('nan'))]
+        if given and given != label:
+            made.attributes['name'] = given
+    elif given:
+        made.labels = [(given, float('nan'))]
+    parent = node.get_parent()
+    if parent is not None and parent in known:
+        made.parent = _symbol(parent)
+    _take_box(made, attributes)
+    _take_mesh(made, attributes)
+    feature = np.asarray(getattr(attributes, 'semantic_feature', ()), np.float32).ravel()
+    if feature.size and np.any(feature):
+        made.features['clip'] = feature
+    return made
+
+
+def _take_box(made: SourceObject, attributes: Any) -> None:
+    """Take the bounding box; a node without one has a position only."""
+    box = getattr(attributes, 'bounding_box', None)
+    if box is not None and box.is_valid():
+        made.corners = _box_corners(box)
+    else:
+        made.center_and_size = (np.asarray(attributes.position).tolist(), (0.0, 0.0, 0.0))
+
+
+def _box_corners(box: Any) -> NDArray[np.float64]:
+    """Return corners in the order of Open3D's get_box_points."""
+    signs = np.array(
+        [[-1, -1, -1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1],
+         [1, 1, 1], [-1, 1, 1], [1, -1, 1], [1, 1, -1]]
+    )  # fmt: skip
+    local = signs * np.asarray(box.dimensions, np.float64) / 2
+    rotation = np.asarray(box.world_R_center, np.float64)
+    return np.asarray(local @ rotation.T + np.asarray(box.world_P_center, np.float64))
+
+
+def _take_mesh(made: SourceObject, attributes: Any) -> None:
+    """Take the mesh of a Khronos object; its vertices are relative to the centre of its box."""
+    mesh = getattr(attributes, 'mesh', None)
+    mesh = mesh() if callable(mesh) else mesh
+    if mesh is None or not mesh.num_vertices():
+        return
+    vertices = np.asarray(mesh.get_vertices(), np.float64)
+    made.points = vertices[:3].T + np.asarray(attributes.bounding_box.world_P_center, np.float64)
+    made.colors = colors_of(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None
+    seen = getattr(attributes, 'first_observed_ns', None)
+    made.observations = len(seen) if seen is not None else 0
+
+
+def _containment(objects: list[SourceObject]) -> Iterator[SourceEdge]:
+    """Yield "part of" edges to the next room, floor or building above each node."""
+    by_id = {item.source_id: item for item in objects}
+    for item in objects:
+        above, seen = item.parent, {item.source_id}
+        while above is not None and above not in seen and by_id[above].kind is NodeKind.PLACE:
+            seen.add(above)
+            above = by_id[above].parent
+        if above is not None and above not in seen and item.kind is not NodeKind.PLACE:
+            yield SourceEdge(item.source_id, above, RelationType.PART_OF.value)
+
+
+def _connections(graph: Any, known: set[int]) -> Iterator[SourceEdge]:
+    for layer in sorted(_LAYERS):
+        if not graph.has_layer(layer):
+            continue
+        ends = sorted((edge.source, edge.target) for edge in graph.get_layer(layer).edges)
+        for source, target in ends:
+            if source in known and target in known:
+                yield SourceEdge(_symbol(source), _symbol(target), 'connected to')

@@ -1,0 +1,64 @@
+"""OpenLex3D's interchange form: points, an index into embeddings, one embedding an object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.maps.array_files import read_npy
+from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import Encoder, Method
+from osmabench_ros.maps.importers.point_cloud_files import points_and_colors, read_columns
+from osmabench_ros.maps.importers.point_maps import mask_map, masks_of_values, point_feature_map
+from osmabench_ros.maps.importers.source_files import digest_of, the_file
+from osmabench_ros.maps.semantic_map import SemanticMap
+
+METHOD = Method('openlex3d', World.Z_UP, {'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k')})
+
+
+def import_map(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read a prediction in OpenLex3D's form.
+
+    Parameters
+    ----------
+    path : Path
+        Folder with `point_cloud.pcd` or `.ply`, `index.npy` (N,) and `embeddings.npy` (M, D).
+    options : ImportOptions
+        The default world is z up, as Replica and ScanNet++ are; HM3D is in Habitat's.
+
+    Returns
+    -------
+    SemanticMap
+        One node an embedding; for a dense prediction (index 0, 1, 2, ...) no nodes. An index
+        below 0 means that a point has no embedding.
+
+    Raises
+    ------
+    MapError
+        If the files are missing, malformed, or do not fit each other.
+    """
+    cloud = the_file(path, ('point_cloud.pcd', 'point_cloud.ply', 'input.ply', '*.pcd', '*.ply'),
+                     'point cloud')  # fmt: skip
+    index_file, embedding_file = path / 'index.npy', path / 'embeddings.npy'
+    points, colors = points_and_colors(read_columns(cloud))
+    index, embeddings = read_npy(index_file), read_npy(embedding_file)
+    if index.shape != (len(points),) or index.dtype.kind not in 'iuf':
+        raise MapError(f'{index_file} is {index.dtype} {index.shape} for {len(points)} points')
+    index = index.astype(np.int64)
+    if embeddings.ndim != 2 or embeddings.dtype.kind != 'f':
+        raise MapError(f'{embedding_file} is {embeddings.dtype} of shape {embeddings.shape}')
+    if index.max(initial=-1) >= len(embeddings):
+        raise MapError(
+            f'{index_file} refers to row {index.max()}, '
+            f'{embedding_file} has {len(embeddings)} rows'
+        )
+    rows = np.where(index < 0, -1, index)
+    digest = digest_of((cloud, index_file, embedding_file), path)
+    if len(embeddings) == len(points) and np.array_equal(rows, np.arange(len(points))):
+        return point_feature_map(
+            METHOD, options, points, colors, embeddings, rows, source_sha256=digest
+        )
+    masks = masks_of_values(rows, range(len(embeddings)))
+    return mask_map(METHOD, options, points, colors, masks, embeddings, source_sha256=digest)

@@ -1,0 +1,61 @@
+"""OpenMask3D: overlapping masks over the points of a scene, a CLIP feature each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.maps.array_files import read_npy
+from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import Encoder, Method
+from osmabench_ros.maps.importers.point_maps import mask_map
+from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_points, the_file
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.torch_files import load_torch
+
+METHOD = Method(
+    'openmask3d',
+    World.Z_UP,
+    {'clip': Encoder('ViT-L/14@336px', 'openai', templates=('a {} in a scene',))},
+)
+
+
+def import_map(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read OpenMask3D masks and features.
+
+    Parameters
+    ----------
+    path : Path
+        Folder with `*_masks.pt` (a NumPy array (N, M) that torch saved), the scene's point cloud
+        `*.ply` (N points), and `*_openmask3d_features.npy` (M, D) if they were computed.
+    options : ImportOptions
+        The default world is ScanNet's, z up.
+
+    Returns
+    -------
+    SemanticMap
+        One node a mask; overlaps are kept as membership.
+
+    Raises
+    ------
+    MapError
+        If the files are missing, malformed, or do not fit each other.
+    """
+    mask_file = the_file(path, ('*_masks.pt', '*masks*.pt'), 'OpenMask3D masks')
+    cloud = the_file(path, ('*.ply',), 'point cloud of the scene')
+    feature_file = a_file(path, ('*_openmask3d_features.npy', '*features*.npy'), 'mask features')
+    masks = np.asarray(load_torch(mask_file))
+    points, colors = read_points(cloud)
+    if masks.ndim != 2 or masks.dtype.kind not in 'biuf' or len(masks) != len(points):
+        raise MapError(
+            f'{mask_file} holds masks {masks.shape}, {cloud} has {len(points)} points; '
+            'give the point cloud that the masks were computed on'
+        )
+    indices = [np.flatnonzero(masks[:, i] > 0.5) for i in range(masks.shape[1])]
+    vectors = None if feature_file is None else read_npy(feature_file)
+    files = [file for file in (mask_file, cloud, feature_file) if file]
+    return mask_map(
+        METHOD, options, points, colors, indices, vectors, source_sha256=digest_of(files, path)
+    )

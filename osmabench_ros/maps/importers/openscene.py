@@ -1,0 +1,103 @@
+"""OpenScene: a CLIP-aligned feature for every point, no objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.maps.array_files import read_npy
+from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import Encoder, Method
+from osmabench_ros.maps.importers.point_maps import point_feature_map
+from osmabench_ros.maps.importers.source_files import (
+    a_file,
+    colors_of,
+    digest_of,
+    read_points,
+    the_file,
+)
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.torch_files import load_torch
+
+METHOD = Method(
+    'openscene',
+    World.HABITAT,
+    {'clip': Encoder('ViT-L/14@336px', 'openai', templates=('a {} in a scene',))},
+)
+
+
+def import_map(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read OpenScene features.
+
+    Parameters
+    ----------
+    path : Path
+        Folder with `predictions.npy` (N, D) and `gt.ply` (N points), as OSMa-Bench's fork
+        writes them; or with one fused `<scene>_0.pt` (`feat` (M, D), `mask_full` (N,)) and the
+        points it belongs to, `<scene>.pth` (coordinates, colours, labels) or `<scene>.ply`.
+    options : ImportOptions
+        The default world is Habitat's.
+
+    Returns
+    -------
+    SemanticMap
+        Points without a feature (all zero, or outside the mask) have row -1 and are not valid.
+
+    Raises
+    ------
+    MapError
+        If the files are missing, malformed, or do not fit each other.
+    """
+    predictions = a_file(path, ('predictions.npy',), 'predictions')
+    if predictions is not None:
+        cloud = the_file(path, ('gt.ply', '*.ply'), 'point cloud of the predictions')
+        features = read_npy(predictions)
+        mask = np.ones(len(features), bool)
+        points, colors = read_points(cloud)
+    else:
+        predictions = the_file(path, ('*_0.pt', '*.pt'), 'OpenScene features')
+        cloud = the_file(path, ('*.pth', '*.ply'), 'point cloud of the features')
+        features, mask = _fused(predictions)
+        points, colors = read_points(cloud) if cloud.suffix == '.ply' else _scene(cloud)
+    if features.ndim != 2 or len(mask) != len(points):
+        raise MapError(
+            f'{predictions} has features {features.shape} for {len(mask)} points, '
+            f'{cloud} has {len(points)} points'
+        )
+    seen = np.flatnonzero(mask)[(features != 0).any(axis=1)]
+    rows = np.full(len(points), -1, np.int32)
+    rows[seen] = np.arange(len(seen), dtype=np.int32)
+    used = features[(features != 0).any(axis=1)]
+    return point_feature_map(
+        METHOD, options, points, colors, used, rows,
+        source_sha256=digest_of((predictions, cloud), path),
+    )  # fmt: skip
+
+
+def _fused(path: Path) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    data = load_torch(path)
+    try:
+        features, mask = np.asarray(data['feat']), np.asarray(data['mask_full'], bool)
+    except (KeyError, TypeError, IndexError) as error:
+        raise MapError(f'{path} does not hold "feat" and "mask_full"') from error
+    if features.ndim != 2 or mask.ndim != 1 or mask.sum() != len(features):
+        raise MapError(
+            f'{path}: "mask_full" {mask.shape} marks {mask.sum()} points, '
+            f'"feat" is {features.shape}'
+        )
+    return features, mask
+
+
+def _scene(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """Return points and colours (-1 to 1 in the file) of an OpenScene scene file."""
+    data = load_torch(path)
+    if not isinstance(data, tuple | list) or len(data) < 2:
+        raise MapError(f'{path} does not hold (coordinates, colours, labels)')
+    points, colors = np.asarray(data[0], np.float64), np.asarray(data[1], np.float64)
+    if points.ndim != 2 or points.shape[1] != 3 or colors.shape != points.shape:
+        raise MapError(f'{path}: coordinates {points.shape}, colours {colors.shape}')
+    return points, colors_of((colors + 1) / 2, unit_range=True)

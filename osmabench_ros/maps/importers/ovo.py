@@ -1,0 +1,97 @@
+"""OVO: an online map of points with the ids of 3D instances, a CLIP feature each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import Encoder, Method
+from osmabench_ros.maps.importers.point_maps import mask_map, masks_of_values
+from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.torch_files import load_torch
+
+METHOD = Method('ovo', World.Z_UP, {'clip': Encoder('SigLIP-384', 'webli')})
+
+
+def import_map(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read an OVO map.
+
+    Parameters
+    ----------
+    path : Path
+        `ovo_map.ckpt` or its folder.
+    options : ImportOptions
+        The default world is the data set's, z up for Replica and ScanNet.
+
+    Returns
+    -------
+    SemanticMap
+        One node an instance; points with id -1 belong to none.
+
+    Raises
+    ------
+    MapError
+        If the file is missing or malformed.
+    """
+    file = the_file(path, ('ovo_map.ckpt',), 'OVO map') if path.is_dir() else path
+    data = load_torch(file)
+    geometry, semantics = _part(data, 'map_params', file), _part(data, 'ovo_map_params', file)
+    points, owners = _array(geometry, 'xyz', file), _array(geometry, 'obj_ids', file).ravel()
+    if points.ndim != 2 or points.shape[1] != 3 or len(owners) != len(points):
+        raise MapError(f'{file}: "xyz" is {points.shape}, "obj_ids" {owners.shape}')
+    known = [int(i) for i in np.asarray(semantics.get('ins_3d_ids', ())).ravel()]
+    ids = known + sorted(set(owners[owners >= 0].astype(int).tolist()) - set(known))
+    colors = geometry.get('color')
+    return mask_map(
+        METHOD,
+        options,
+        points,
+        None if colors is None else _colors(np.asarray(colors), file, len(points)),
+        masks_of_values(owners, ids),
+        _features(semantics, ids, file),
+        source_ids=[str(i) for i in ids],
+        source_sha256=digest_of((file,), file.parent),
+    )
+
+
+def _part(data: Any, key: str, file: Path) -> Mapping[str, Any]:
+    part = data.get(key) if isinstance(data, Mapping) else None
+    if not isinstance(part, Mapping):
+        raise MapError(f'{file} does not hold "{key}"; is it an ovo_map.ckpt?')
+    return part
+
+
+def _array(part: Mapping[str, Any], key: str, file: Path) -> NDArray[Any]:
+    if not isinstance(part.get(key), np.ndarray):
+        raise MapError(f'{file} does not hold the tensor "{key}"')
+    return np.asarray(part[key])
+
+
+def _features(
+    semantics: Mapping[str, Any], ids: list[int], file: Path
+) -> NDArray[np.float32] | None:
+    """Return one row an instance, zero where an instance has no feature yet."""
+    found = {i: semantics.get(f'ins3d_{i}_clip_feature') for i in ids}
+    vectors = {
+        i: np.asarray(value, np.float32).ravel() for i, value in found.items() if value is not None
+    }
+    lengths = {len(vector) for vector in vectors.values()}
+    if len(lengths) > 1:
+        raise MapError(f'{file}: features have different lengths: {sorted(lengths)}')
+    if not vectors:
+        return None
+    none = np.zeros(lengths.pop(), np.float32)
+    return np.stack([vectors.get(i, none) for i in ids])
+
+
+def _colors(values: NDArray[Any], file: Path, count: int) -> NDArray[np.uint8]:
+    if values.shape != (count, 3):
+        raise MapError(f'{file}: "color" is {values.shape} for {count} points')
+    return colors_of(values, unit_range=values.dtype.kind == 'f' and bool(values.max() <= 1.0))

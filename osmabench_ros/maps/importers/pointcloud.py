@@ -1,0 +1,168 @@
+"""Plain point clouds with labels: what any method can be brought to with a few lines of code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import Method, Placement, header
+from osmabench_ros.maps.importers.point_cloud_files import points_and_colors, read_columns
+from osmabench_ros.maps.importers.source_files import digest_of, read_json, the_file
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
+
+METHOD = Method('pointcloud', World.Z_UP)
+_LABELS = ('label', 'labels', 'class', 'class_id', 'semantic', 'semantic_id', 'scalar_label',
+           'scalar_Label', 'scalar_class')  # fmt: skip
+_INSTANCES = ('instance', 'instances', 'instance_id', 'object_id', 'objectId', 'scalar_instance',
+              'scalar_Instance')  # fmt: skip
+_CLASS_FILES = ('classes.json', 'embed_semseg_classes.json')
+
+
+def import_map(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read a PLY or PCD file with labels and instances, or without.
+
+    Parameters
+    ----------
+    path : Path
+        The file, or a folder with one. A property `label` (or `class`, `semantic`, ...) holds
+        class ids, `instance` (or `object_id`, ...) instance ids, 0 or less for none. What the
+        class ids mean is in the options' label set, or in `classes.json` beside the file:
+        ``{"classes": [{"id": 1, "name": "chair"}]}``.
+    options : ImportOptions
+        The default world is z up.
+
+    Returns
+    -------
+    SemanticMap
+        One node an instance, named by the majority of its points. -1 and 65535 are unlabelled,
+        and so is 0 if it is no class.
+
+    Raises
+    ------
+    MapError
+        If the file is no point cloud, or has labels whose meaning is unknown.
+    """
+    file = the_file(path, ('*.ply', '*.pcd'), 'point cloud') if path.is_dir() else path
+    columns = read_columns(file)
+    points, colors = points_and_colors(columns)
+    keep = np.isfinite(points).all(axis=1)
+    label_set, class_file = _label_set(file, options)
+    raw_labels = _column(columns, _LABELS)
+    if raw_labels is not None and label_set is None:
+        raise MapError(
+            f'{file} has labels, but their meaning is unknown; give a label set, or put '
+            f'{_CLASS_FILES[0]} beside it'
+        )
+    labels = None
+    if raw_labels is not None and label_set is not None:
+        labels = _labels(raw_labels[keep], label_set, file)
+    instances = _instances(_column(columns, _INSTANCES), file)
+    placed = Placement(METHOD, options).points(points[keep]).astype(np.float32)
+    kept = None if instances is None else instances[keep]
+    dense = DenseMap(placed, None if colors is None else colors[keep], labels, kept)
+    files = [file] if class_file is None else [file, class_file]
+    extras = {} if keep.all() else {'points_dropped_because_not_finite': int((~keep).sum())}
+    return SemanticMap(
+        header(METHOD, options, {}, digest_of(files, file.parent)),
+        SceneGraph(_nodes(dense, label_set), (), options.frame_id),
+        dense,
+        label_set,
+        extras=extras,
+    )
+
+
+def _column(columns: dict[str, NDArray[Any]], names: tuple[str, ...]) -> NDArray[Any] | None:
+    return next((columns[name] for name in names if name in columns), None)
+
+
+def _label_set(file: Path, options: ImportOptions) -> tuple[LabelSet | None, Path | None]:
+    if options.label_set is not None:
+        return options.label_set, None
+    for name in _CLASS_FILES:
+        found = file.with_name(name)
+        if found.is_file():
+            return read_label_set(found), found
+    return None, None
+
+
+def read_label_set(path: Path) -> LabelSet:
+    """Read the classes of a JSON file, ``{"classes": [{"id": ..., "name": ...}]}``.
+
+    Raises
+    ------
+    MapError
+        If the file is malformed.
+    ConfigError
+        If an id or name repeats or is out of range.
+    """
+    try:
+        classes = [
+            LabelClass(int(item['id']), normalised_name(str(item['name'])),
+                       bool(item.get('structure', False)))
+            for item in read_json(path)['classes']
+        ]  # fmt: skip
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise MapError(
+            f'{path} must hold "classes", each with "id" and "name": {error!r}'
+        ) from error
+    return LabelSet(path.stem, tuple(sorted(classes, key=lambda item: item.id)))
+
+
+def _integers(values: NDArray[Any], what: str, file: Path) -> NDArray[np.int64]:
+    whole = values.astype(np.int64) if np.isfinite(values).all() else None
+    if whole is None or not np.array_equal(whole, values):
+        raise MapError(f'{file}: a {what} is no whole number')
+    return whole
+
+
+def _labels(values: NDArray[Any], label_set: LabelSet, file: Path) -> NDArray[np.int32]:
+    labels = _integers(values, 'label', file)
+    none = (labels == -1) | (labels == UNLABELLED)
+    if 0 not in label_set.by_id:
+        none |= labels == 0
+    made = np.where(none, UNLABELLED, labels).astype(np.int64)
+    label_set.check(made, str(file))
+    return made.astype(np.int32)
+
+
+def _instances(values: NDArray[Any] | None, file: Path) -> NDArray[np.int32] | None:
+    if values is None:
+        return None
+    instances = _integers(values, 'instance', file)
+    if instances.max(initial=0) > np.iinfo(np.int32).max:
+        raise MapError(f'{file}: an instance id exceeds 32 bits; number the instances anew')
+    return np.maximum(instances, 0).astype(np.int32)
+
+
+def _nodes(dense: DenseMap, label_set: LabelSet | None) -> tuple[SceneNode, ...]:
+    if dense.instances is None:
+        return ()
+    order = np.argsort(dense.instances, kind='stable')
+    ids, starts = np.unique(dense.instances[order], return_index=True)
+    nodes = []
+    for instance, members in zip(ids.tolist(), np.split(order, starts[1:]), strict=True):
+        if instance > 0:
+            box = AxisAlignedBox.around(dense.points[members])
+            labels = _voted(dense.labels, members, label_set)
+            nodes.append(SceneNode(instance, labels=labels, box=box, source_id=str(instance)))
+    return tuple(nodes)
+
+
+def _voted(
+    labels: NDArray[np.int32] | None, members: NDArray[np.intp], label_set: LabelSet | None
+) -> tuple[ScoredLabel, ...]:
+    if labels is None or label_set is None:
+        return ()
+    ids, counts = np.unique(labels[members], return_counts=True)
+    best = int(ids[np.argmax(counts)])
+    if best == UNLABELLED:
+        return ()
+    return (ScoredLabel(label_set.name_of(best), float(counts.max() / len(members)), best),)

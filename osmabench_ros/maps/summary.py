@@ -1,0 +1,75 @@
+"""What a map holds, in a few lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.semantics.labels import UNLABELLED
+
+
+def summary_of(semantic_map: SemanticMap) -> list[tuple[str, str]]:
+    """Return (what, how much) of a map: origin, graph, points, labels, feature spaces.
+
+    Parameters
+    ----------
+    semantic_map : SemanticMap
+        Any map.
+
+    Returns
+    -------
+    list of (str, str)
+        For people; parts that the method does not give are named as absent.
+    """
+    header, graph = semantic_map.header, semantic_map.graph
+    origin = header.provenance
+    kinds = Counter(node.kind.value for node in graph.nodes)
+    relations = Counter(edge.type for edge in graph.edges)
+    rows = [
+        ('method', f'{origin.method} {origin.method_version}'.strip()),
+        ('scene', f'{origin.scene or "unknown"}, condition {origin.condition or "unknown"}'),
+        ('frame', f'{header.frame_id}, z up, metres'),
+        ('state', 'complete' if header.complete else 'partial'),
+        ('frames used', str(origin.frames_used or 'unknown')),
+        ('nodes', _counted(kinds)),
+        ('edges', _counted(relations)),
+        ('label set', _label_set(semantic_map)),
+    ]
+    rows += _dense_rows(semantic_map.dense)
+    for space in semantic_map.feature_spaces.values():
+        count, dimension = space.vectors.shape
+        use = 'comparable with text' if space.text_comparable else 'not comparable with text'
+        encoder = f'{space.model} {space.pretrained}'.strip()
+        rows.append((f'features "{space.name}"', f'{count} x {dimension}, {encoder}, {use}'))
+    return rows
+
+
+def _counted(counts: Counter[str]) -> str:
+    listed = ', '.join(f'{count} {name}' for name, count in counts.most_common())
+    return f'{counts.total()} ({listed})' if counts else '0'
+
+
+def _label_set(semantic_map: SemanticMap) -> str:
+    label_set = semantic_map.label_set
+    return 'none' if label_set is None else f'{label_set.name}, {len(label_set.classes)} classes'
+
+
+def _dense_rows(dense: DenseMap | None) -> list[tuple[str, str]]:
+    if dense is None:
+        return [('points', 'none')]
+    count = len(dense.points)
+    rows = [('points', str(count))]
+    if count:
+        low, high = dense.points.min(axis=0), dense.points.max(axis=0)
+        corners = ' to '.join(f'({x:.2f}, {y:.2f}, {z:.2f})' for x, y, z in (low, high))
+        rows.append(('bounds in m', corners))
+    for part, values, none in (
+        ('labelled', dense.labels, UNLABELLED),
+        ('in a node', dense.instances, 0),
+        ('with a feature', dense.feature_rows, -1),
+    ):
+        share = 'not given' if values is None else str(int((values != none).sum()))
+        rows.append((f'points {part}', share))
+    if dense.membership is not None:
+        rows.append(('memberships', str(len(dense.membership.point_indices))))
+    return rows
