@@ -246,9 +246,10 @@ class _Relations:
             inside = min(self.high[j, 2], box.maximum[2]) - z
             return bool(inside >= 0.5 * height and self.high[j, 2] > z + limits.support_gap_m)
         surface = self.points[j]
-        # What A stands on is no wall: look a little above its bottom.
-        middle = z + max(0.5 * height, 0.02)
-        walls = surface.enclosed_share(box, z + 0.012, middle, self.boxes[j])
+        # What A stands on, or sinks into, is no wall: look above it.
+        lowest = z + limits.support_gap_m + 0.002
+        middle = max(z + 0.5 * height, lowest + 0.02)
+        walls = surface.enclosed_share(box, lowest, middle, self.boxes[j])
         if walls >= limits.closed_share:
             return True
         top = float(box.maximum[2])
@@ -271,7 +272,12 @@ class _Relations:
             siblings = any(not self.fixed[k] for k in set(below) & set(above))
             if not carries and not siblings and self._is_covered(i, j):
                 found.add((i, j))
-        return found
+        # Under a desk, not under the lamp on it.
+        return {
+            (i, j)
+            for i, j in found
+            if not any((i, k) in found for k in _carrier_chain(j, carriers))
+        }
 
     def _is_covered(self, i: int, j: int) -> bool:
         box, limits = self.boxes[i], self.limits

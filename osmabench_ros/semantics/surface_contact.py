@@ -11,6 +11,9 @@ CELL_M = 0.05
 """Edge of the cells a footprint is divided into, at least; no more than MAX_CELLS a side."""
 
 MAX_CELLS = 6
+MARGIN_M = 0.005
+"""Points may lie this much outside their own box."""
+
 SECTORS = 16
 """Directions around a thing in which the walls of a container are looked for."""
 
@@ -64,7 +67,7 @@ class SurfacePoints:
 
         Only points of the surface inside `within` and between the two heights count.
         """
-        low, high = within.minimum.copy(), within.maximum.copy()
+        low, high = within.minimum - MARGIN_M, within.maximum + MARGIN_M
         low[2], high[2] = z_low, z_high
         offset = self.within(low, high)[:, :2] - box.center[:2]
         angle = np.arctan2(offset[:, 1], offset[:, 0])

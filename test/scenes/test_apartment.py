@@ -1,0 +1,242 @@
+import hashlib
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.apartment.body import Body
+from osmabench_ros.scenes.apartment.classes import APARTMENT_LABELS
+from osmabench_ros.scenes.apartment.finishes import plain
+from osmabench_ros.scenes.apartment.generate import generate_apartment
+from osmabench_ros.scenes.apartment.layout import WALL_M
+from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.surface import sample_surface
+from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
+
+SEEDS = (0, 1, 2, 3, 5, 11, 17, 1_000_003)
+CELL_M = 0.05
+ROBOT_RADIUS_M = 0.2
+
+
+@pytest.fixture(scope='module', params=SEEDS, ids=lambda seed: f'seed{seed}')
+def apartment(request):
+    return generate_apartment(request.param)
+
+
+@pytest.fixture(scope='module')
+def graph(apartment):
+    return ground_truth_graph(apartment.scene)
+
+
+def is_structure(scene, item):
+    return scene.label_set.by_id[item.class_id].structure
+
+
+def things(scene):
+    return [item for item in scene.objects if not is_structure(scene, item)]
+
+
+def digest(scene):
+    hashed = hashlib.sha256()
+    for item in scene.objects:
+        hashed.update(f'{item.instance_id} {item.name} {item.class_id} {item.room_id}'.encode())
+        hashed.update(repr(sorted(item.attributes.items())).encode())
+        hashed.update(item.pose.matrix.tobytes())
+        for mesh in item.meshes:
+            for array in (mesh.vertices, mesh.faces, mesh.normals, mesh.uv):
+                hashed.update(array.tobytes())
+            hashed.update(repr(mesh.material.base_color).encode())
+            if mesh.material.texture is not None:
+                hashed.update(mesh.material.texture.tobytes())
+    hashed.update(repr(scene.lights).encode())
+    return hashed.hexdigest()
+
+
+def test_has_rooms_objects_and_classes_enough(apartment):
+    scene = apartment.scene
+    labels = {room.label for room in scene.rooms}
+    assert {'kitchen', 'living room', 'bedroom', 'bathroom'} <= labels
+    assert len(things(scene)) >= 60
+    classes = {scene.class_name(item) for item in scene.objects}
+    assert len(classes) >= 30
+    assert {'wall', 'floor', 'ceiling', 'door', 'door frame', 'window'} <= classes
+    triangles = sum(len(mesh.faces) for item in scene.objects for mesh in item.meshes)
+    assert 20_000 <= triangles <= 60_000
+
+
+def test_meshes_are_well_formed(apartment):
+    for item in apartment.scene.objects:
+        for mesh in item.meshes:
+            corners = mesh.vertices[mesh.faces].astype(float)
+            cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+            assert np.linalg.norm(cross, axis=1).min() > 0, item.name
+            outward = mesh.normals[mesh.faces].mean(axis=1)
+            assert ((cross * outward).sum(axis=1) > 0).all(), item.name
+            assert np.abs(np.linalg.norm(mesh.normals, axis=1) - 1).max() < 1e-5
+            assert np.isfinite(mesh.uv).all()
+
+
+def test_many_surfaces_are_textured(apartment):
+    meshes = [mesh for item in apartment.scene.objects for mesh in item.meshes]
+    textures = {id(m.material.texture) for m in meshes if m.material.texture is not None}
+    assert len(textures) >= 8
+    for mesh in meshes:
+        texture = mesh.material.texture
+        assert texture is None or (texture.dtype == np.uint8 and texture.std() > 1)
+
+
+def test_attributes_name_color_material_and_size(apartment):
+    for item in apartment.scene.objects:
+        assert item.attributes['color']
+        assert item.attributes['material']
+        local = np.concatenate([mesh.vertices for mesh in item.meshes])
+        size = [item.attributes[key] for key in ('width_m', 'depth_m', 'height_m')]
+        np.testing.assert_allclose(size, np.ptp(local, axis=0), atol=1e-3)
+
+
+def test_things_stay_inside_their_room(apartment):
+    scene = apartment.scene
+    rooms = {room.id: room for room in scene.rooms}
+    for item in things(scene):
+        assert rooms[item.room_id].box.contains(item.world_vertices, margin_m=0.003).all(), (
+            item.name
+        )
+
+
+def test_standing_and_hanging_things_do_not_interpenetrate(apartment):
+    scene = apartment.scene
+    loose = [item for item in things(scene) if item.instance_id not in apartment.carriers]
+    loose += [item for item in scene.objects if scene.class_name(item) in ('door', 'door frame')]
+    for i, first in enumerate(loose):
+        for second in loose[i + 1 :]:
+            names = {scene.class_name(first), scene.class_name(second)}
+            if names <= {'door', 'door frame'}:
+                continue
+            assert first.box.intersection_volume(second.box) < 1e-9, (first.name, second.name)
+
+
+def test_things_on_one_support_do_not_interpenetrate(apartment):
+    scene = apartment.scene
+    groups = {}
+    for instance, carrier in apartment.carriers.items():
+        groups.setdefault(carrier, []).append(scene.by_instance[instance])
+    for group in groups.values():
+        for i, first in enumerate(group):
+            for second in group[i + 1 :]:
+                shared = first.box.intersection_volume(second.box)
+                assert shared < 1e-9, (first.name, second.name)
+
+
+def test_doorways_are_wide_enough_and_free(apartment):
+    scene = apartment.scene
+    reached = set()
+    for doorway in apartment.plan.doorways:
+        assert doorway.passage_m >= 0.9
+        reached |= set(doorway.rooms)
+        across = np.array([doorway.along[1], doorway.along[0]])
+        half = doorway.along * doorway.passage_m / 2 + across * (WALL_M / 2 + 0.6)
+        low, high = doorway.center - half, doorway.center + half
+        for item in scene.objects:
+            points = item.world_vertices
+            tall = (points[:, 2] > 0.03) & (points[:, 2] < 1.95)
+            inside = ((points[:, :2] > low + 1e-3) & (points[:, :2] < high - 1e-3)).all(axis=1)
+            assert not (tall & inside).any(), item.name
+    assert reached == set(range(len(scene.rooms)))
+
+
+def free_floor(scene):
+    """Return free cells and the grid's origin, from points on the meshes alone."""
+    cloud = sample_surface(scene, 1500.0, seed=7)
+    points = cloud.points[(cloud.points[:, 2] > 0.05) & (cloud.points[:, 2] < 1.5)]
+    low = scene.box.minimum[:2]
+    shape = np.ceil(scene.box.size[:2] / CELL_M).astype(int) + 1
+    taken = np.zeros(shape, bool)
+    taken[tuple(((points[:, :2] - low) / CELL_M).astype(int).T)] = True
+    return ndimage.distance_transform_edt(~taken) * CELL_M > ROBOT_RADIUS_M + CELL_M, low
+
+
+def test_a_robot_reaches_every_room(apartment):
+    scene = apartment.scene
+    free, low = free_floor(scene)
+    regions, _ = ndimage.label(free)
+    shares = []
+    for room in scene.rooms:
+        start = ((room.box.minimum[:2] - low) / CELL_M).astype(int) + 1
+        stop = ((room.box.maximum[:2] - low) / CELL_M).astype(int)
+        part = regions[start[0] : stop[0], start[1] : stop[1]]
+        counts = np.bincount(part[part > 0], minlength=regions.max() + 1)
+        shares.append(counts * CELL_M**2)
+    one_region = np.min(shares, axis=0).max()
+    assert one_region > 0.5, 'square metres of the least reachable room'
+
+
+def test_lights_shine_in_every_room_and_outside_their_lamps(apartment):
+    scene = apartment.scene
+    for room in scene.rooms:
+        lamps = [light for light in scene.lights if light.lamp and light.room_id == room.id]
+        fills = [light for light in scene.lights if not light.lamp and light.room_id == room.id]
+        assert lamps
+        assert fills
+        assert sum(light.intensity for light in fills) < 0.2 * lamps[0].intensity
+        for light in lamps + fills:
+            assert room.box.contains(np.array(light.position))
+            for item in scene.objects:
+                assert not item.box.contains(np.array(light.position)), (light.name, item.name)
+
+
+def test_graph_says_what_was_built(apartment, graph):
+    scene, edges = apartment.scene, {}
+    for edge in graph.edges:
+        edges.setdefault(edge.source, {}).setdefault(edge.type, []).append(edge.target)
+    for item in things(scene):
+        own = edges[item.instance_id]
+        rests = [(kind, target) for kind in ('on', 'in') for target in own.get(kind, ())]
+        built = apartment.carriers.get(item.instance_id)
+        if built is not None and built[0] is RelationType.UNDER:
+            assert own['under'] == [built[1]], item.name
+        elif built is not None:
+            assert rests == [(built[0].value, built[1])], item.name
+        elif item.box.minimum[2] < 0.02:
+            assert [scene.class_name(scene.by_instance[t]) for _, t in rests] == ['floor']
+        else:
+            assert not rests, item.name
+            (target,) = own['attached to']
+            assert scene.class_name(scene.by_instance[target]) in ('wall', 'ceiling'), item.name
+
+
+def test_every_node_is_part_of_its_room(apartment, graph):
+    rooms = {node.id for node in graph.of_kind(NodeKind.ROOM)}
+    parts = {edge.source: edge.target for edge in graph.edges if edge.type == 'part of'}
+    for item in apartment.scene.objects:
+        assert parts[item.instance_id] == item.room_id == graph.by_id[item.instance_id].parent
+        assert item.room_id in rooms
+
+
+def test_same_seed_same_apartment_other_seed_another():
+    first, again, other = (generate_apartment(seed).scene for seed in (4, 4, 9))
+    assert digest(first) == digest(again)
+    assert digest(first) != digest(other)
+    assert first.source_sha256 == again.source_sha256 != other.source_sha256
+
+
+def test_label_set_is_the_same_for_every_seed_and_used():
+    scenes = [generate_apartment(seed).scene for seed in range(3)]
+    assert all(scene.label_set is APARTMENT_LABELS for scene in scenes)
+    used = {item.class_id for scene in scenes for item in scene.objects}
+    assert len(used) > 0.9 * len(APARTMENT_LABELS.classes)
+
+
+def test_negative_seed_is_refused():
+    with pytest.raises(SceneError, match='0 or more, not -1'):
+        generate_apartment(-1)
+
+
+def test_piece_is_centred_and_stands_on_the_ground():
+    body = Body()
+    body.box((3, 4, 5), (4, 6, 8), plain('red', 'wood'))
+    piece = body.piece('box', plain('red', 'wood'))
+    vertices = piece.meshes[0].vertices
+    np.testing.assert_allclose(vertices.min(axis=0), (-0.5, -1, 0))
+    np.testing.assert_allclose(vertices.max(axis=0), (0.5, 1, 3))
+    assert piece.size == (1, 2, 3)
