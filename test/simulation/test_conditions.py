@@ -1,0 +1,99 @@
+from pathlib import Path
+
+import pytest
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.simulation.conditions import list_conditions, load_condition, parse_condition
+
+
+def test_the_papers_conditions_are_there_and_every_file_is_valid() -> None:
+    names = list_conditions()
+    assert {'baseline', 'nominal', 'camera', 'camera_headlight', 'dynamic', 'velocity'} <= set(
+        names
+    )
+    for name in names:
+        condition = load_condition(name)
+        assert condition.name == name
+        assert condition.description.endswith('.')
+
+
+def test_speeds_are_the_papers_and_velocity_doubles_them() -> None:
+    for name in ('baseline', 'nominal', 'camera', 'dynamic'):
+        motion = load_condition(name).robot_motion
+        assert (motion.linear_m_s, motion.angular_rad_s) == (0.75, 0.8)
+    fast = load_condition('velocity').robot_motion
+    assert (fast.linear_m_s, fast.angular_rad_s) == (1.5, 1.6)
+
+
+def test_a_file_of_the_user_is_read_and_named_after_itself(tmp_path: Path) -> None:
+    path = tmp_path / 'dusk.yaml'
+    path.write_text('lighting: {exposure: 0.5}\n')
+    condition = load_condition(str(path))
+    assert condition.name == 'dusk'
+    assert condition.lighting.exposure == 0.5
+
+
+def test_an_empty_file_is_the_default(tmp_path: Path) -> None:
+    path = tmp_path / 'plain.yaml'
+    path.write_text('')
+    assert load_condition(str(path)).lighting == load_condition('baseline').lighting
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r'"camra"\. Did you mean "camera"\?'):
+        load_condition('camra')
+
+
+def test_a_missing_and_a_broken_file_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r'nowhere\.yaml: No such file'):
+        load_condition(str(tmp_path / 'nowhere.yaml'))
+    broken = tmp_path / 'broken.yaml'
+    broken.write_text('lighting: [unclosed')
+    with pytest.raises(ConfigError, match=r'broken\.yaml is not YAML'):
+        load_condition(str(broken))
+
+
+LIGHT = {'name': 'a'}
+
+
+@pytest.mark.parametrize(
+    ('data', 'message'),
+    [
+        ([1, 2], 'x.yaml: must be a mapping'),
+        ({'lightning': {}}, 'unknown key "lightning". Did you mean "lighting"?'),
+        ({'motion': {'linear': 1}}, 'motion: unknown key "linear". Did you mean "linear_m_s"?'),
+        ({'motion': {'linear_m_s': 0}}, 'motion.linear_m_s: Input should be greater than 0'),
+        ({'motion': {'speed_factor': float('nan')}}, 'motion.speed_factor'),
+        (
+            {'lighting': {'exposure': 'bright'}},
+            'lighting.exposure: Input should be a valid number',
+        ),
+        ({'lighting': {'lights': [LIGHT, LIGHT]}}, 'lighting: two lights have the same name'),
+        ({'lighting': {'unlit': True, 'lights': [LIGHT]}}, 'an unlit condition has no lights'),
+        (
+            {'lighting': {'lights': [{'name': 'a', 'color': [2, 0, 0]}]}},
+            'lighting.lights.0: a colour is linear RGB in [0, 1]',
+        ),
+        (
+            {'lighting': {'lights': [{'name': 'a', 'kind': 'spot', 'direction': [0, 0, 0]}]}},
+            'needs a direction that is not zero',
+        ),
+        (
+            {'lighting': {'ambient': {'alive': [{'segments': [2, 1]}]}}},
+            'lighting.ambient.alive.0: the end 1.0 comes before the start 2.0',
+        ),
+        (
+            {'lighting': {'ambient': {'alive': [{'segments': [0, 1], 'seconds': [0, 1]}]}}},
+            'give either "segments" or "seconds"',
+        ),
+        (
+            {'lighting': {'ambient': {'flicker': {'frequency_hz': 0, 'depth': 1}}}},
+            'flicker.frequency_hz',
+        ),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_place_of_the_fault(data: object, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_condition('x', data, 'x.yaml')
+    assert message in str(caught.value)
+    assert 'x.yaml' in str(caught.value)

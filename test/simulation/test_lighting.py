@@ -1,0 +1,197 @@
+import numpy as np
+import pytest
+from small_scenes import room_scene
+
+from osmabench_ros.errors import SimulationError
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.scenes.lights import Light, Lighting, LightKind
+from osmabench_ros.scenes.scene import Room, Scene
+from osmabench_ros.simulation.conditions import Condition, load_condition, parse_condition
+from osmabench_ros.simulation.lighting import lighting_at
+
+
+def two_rooms() -> Scene:
+    """A scene with a lamp and a fill light in each half."""
+    base = room_scene()
+    rooms = (
+        Room(
+            101, 'kitchen', 'kitchen', AxisAlignedBox(np.array([-3, -2, 0]), np.array([0, 2, 2.5]))
+        ),
+        Room(
+            102,
+            'bedroom 1',
+            'bedroom',
+            AxisAlignedBox(np.array([0, -2, 0]), np.array([3, 2, 2.5])),
+        ),
+    )
+    lights = (
+        Light('kitchen lamp', position=(-1.5, 0, 2), intensity=2.0, room_id=101),
+        Light('bedroom lamp', position=(1.5, 0, 2), intensity=4.0, room_id=102),
+        Light('fill', position=(0, 0, 1), intensity=0.2, lamp=False, room_id=101),
+    )
+    return Scene(base.dataset, base.name, base.label_set, base.objects, rooms, lights, ambient=0.1)
+
+
+def lit(
+    condition: Condition,
+    segment: int = 0,
+    progress: float = 0.0,
+    time_s: float = 0.0,
+    x: float = -1.0,
+) -> Lighting:
+    return lighting_at(
+        condition,
+        two_rooms(),
+        segment=segment,
+        segment_progress=progress,
+        time_s=time_s,
+        robot_position=(x, 0.0, 0.0),
+    )
+
+
+def intensities(lighting: Lighting) -> dict[str, float]:
+    return {light.name: light.intensity for light in lighting.lights}
+
+
+def condition(**lighting: object) -> Condition:
+    return parse_condition('test', {'lighting': lighting}, 'test')
+
+
+def test_baseline_is_the_scenes_own_light() -> None:
+    scene = two_rooms()
+    assert lit(load_condition('baseline')) == Lighting(scene.lights, scene.ambient)
+
+
+def test_velocity_has_the_light_of_baseline() -> None:
+    assert lit(load_condition('velocity')) == lit(load_condition('baseline'))
+
+
+def test_nominal_is_unlit() -> None:
+    assert lit(load_condition('nominal')) == Lighting.unlit()
+
+
+def test_the_camera_light_replaces_all_others() -> None:
+    lighting = lit(load_condition('camera'))
+    (light,) = lighting.lights
+    assert (light.kind, light.position, light.intensity) == (LightKind.POINT, (0, 0, 0), 5.0)
+    assert light.attached_to_camera
+    assert light.color == (1.0, 1.0, 1.0)
+    assert lighting.ambient == 0.0
+
+
+def test_the_headlight_shines_ahead_beside_the_scenes_lights() -> None:
+    lighting = lit(load_condition('camera_headlight'))
+    assert lighting.lights[:3] == two_rooms().lights
+    headlight = lighting.lights[3]
+    assert headlight.attached_to_camera
+    assert headlight.direction == (0.0, 0.0, 1.0)
+    assert headlight.kind is LightKind.SPOT
+
+
+def test_dynamic_lamps_live_in_the_first_segment_only() -> None:
+    dynamic = load_condition('dynamic')
+    for progress in (0.0, 0.5, 1.0):
+        assert set(intensities(lit(dynamic, 0, progress))) == {
+            'kitchen lamp',
+            'bedroom lamp',
+            'fill',
+        }
+    for segment in (1, 4):
+        assert set(intensities(lit(dynamic, segment))) == {'fill'}
+
+
+def test_ramps_go_linearly_and_hold_their_ends() -> None:
+    ramp = {'span': {'seconds': [2, 4]}, 'start_factor': 1.0, 'end_factor': 0.25}
+    dimmed = condition(scene_lights=[{'schedule': {'ramps': [ramp]}}])
+    found = [intensities(lit(dimmed, time_s=t))['kitchen lamp'] for t in (0.0, 2.0, 3.0, 4.0, 9.0)]
+    np.testing.assert_allclose(found, [2.0, 2.0, 1.25, 0.5, 0.5])
+
+
+def test_a_ramp_over_segments_follows_the_path_not_the_clock() -> None:
+    ramp = {'span': {'segments': [1, 2]}, 'start_factor': 0.0, 'end_factor': 1.0}
+    dimmed = condition(ambient={'ramps': [ramp]})
+    assert lit(dimmed, 0, 0.9, 99.0).ambient == 0.0
+    assert lit(dimmed, 1, 0.5, 0.0).ambient == pytest.approx(0.05)
+    assert lit(dimmed, 2, 0.0, 0.0).ambient == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize('pattern', ['sine', 'square', 'random'])
+def test_flicker_is_a_function_of_time_within_its_depth(pattern: str) -> None:
+    flicker = {'pattern': pattern, 'frequency_hz': 3.0, 'depth': 0.6, 'seed': 4}
+    flickering = condition(scene_lights=[{'schedule': {'flicker': flicker}}])
+    times = np.linspace(0, 3, 200)
+    found = [intensities(lit(flickering, time_s=t))['bedroom lamp'] / 4.0 for t in times]
+    again = [intensities(lit(flickering, time_s=t))['bedroom lamp'] / 4.0 for t in reversed(times)]
+    assert found == again[::-1]
+    assert min(found) >= 0.4
+    assert max(found) <= 1.0
+    assert np.ptp(found) > 0.4
+
+
+def test_random_flicker_differs_between_lights_and_seeds() -> None:
+    def factors(seed: int) -> list[tuple[float, float]]:
+        flicker = {'pattern': 'random', 'frequency_hz': 5.0, 'depth': 1.0, 'seed': seed}
+        flickering = condition(scene_lights=[{'schedule': {'flicker': flicker}}])
+        names = [intensities(lit(flickering, time_s=t)) for t in np.arange(0, 2, 0.2)]
+        return [(item['kitchen lamp'] / 2, item['bedroom lamp'] / 4) for item in names]
+
+    first, second = factors(0), factors(1)
+    assert first != second
+    assert any(kitchen != bedroom for kitchen, bedroom in first)
+
+
+def test_rooms_are_selected_by_name_or_kind() -> None:
+    off = {'schedule': {'factor': 0.0}}
+    dark_bedroom = condition(scene_lights=[{'select': {'rooms': ['bedroom']}, **off}])
+    assert set(intensities(lit(dark_bedroom))) == {'kitchen lamp', 'fill'}
+    dark_kitchen = condition(
+        scene_lights=[{'select': {'rooms': ['kitchen'], 'lamps': True}, **off}]
+    )
+    assert set(intensities(lit(dark_kitchen))) == {'bedroom lamp', 'fill'}
+    by_pattern = condition(scene_lights=[{'select': {'names': ['*lamp']}, **off}])
+    assert set(intensities(lit(by_pattern))) == {'fill'}
+
+
+def test_lights_can_follow_the_robot_from_room_to_room() -> None:
+    following = condition(scene_lights=[{'only_in_robots_room': True}])
+    assert set(intensities(lit(following, x=-1.0))) == {'kitchen lamp', 'fill'}
+    assert set(intensities(lit(following, x=1.0))) == {'bedroom lamp'}
+    with pytest.raises(SimulationError, match='"test" switches lights by the room'):
+        lighting_at(following, two_rooms(), segment=0, segment_progress=0.0, time_s=0.0)
+
+
+def test_rules_multiply() -> None:
+    rules = [
+        {'schedule': {'factor': 0.5}},
+        {'select': {'lamps': False}, 'schedule': {'factor': 3.0}},
+    ]
+    assert intensities(lit(condition(scene_lights=rules))) == pytest.approx(
+        {'kitchen lamp': 1.0, 'bedroom lamp': 2.0, 'fill': 0.3}
+    )
+
+
+def test_the_sun_rises_in_the_east_and_stands_in_the_south_at_noon() -> None:
+    def sun(hour: float) -> Light | None:
+        lights = lit(condition(daylight={'hour': hour, 'latitude_deg': 50.0})).lights
+        return next((light for light in lights if light.name == 'sun'), None)
+
+    assert sun(5.0) is None
+    assert sun(19.0) is None
+    morning, noon, evening = sun(7.0), sun(12.0), sun(17.0)
+    assert morning is not None
+    assert noon is not None
+    assert evening is not None
+    assert morning.direction[0] < 0 < evening.direction[0]  # light travels away from the sun
+    elevation = np.degrees(np.arcsin(-noon.direction[2]))
+    assert elevation == pytest.approx(40.0)
+    assert noon.direction[1] > 0
+    assert morning.intensity < noon.intensity
+    assert morning.color[2] / morning.color[0] < noon.color[2] / noon.color[0]
+
+
+def test_the_day_passes_while_the_robot_drives() -> None:
+    dawn = condition(daylight={'hour': 4.0, 'hours_per_s': 1.0, 'sky_ambient': 0.3})
+    ambients = [lit(dawn, time_s=t).ambient for t in range(9)]
+    assert ambients[0] == pytest.approx(0.1)
+    assert ambients == sorted(ambients)
+    assert 0.2 < ambients[-1] < 0.4

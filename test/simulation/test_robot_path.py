@@ -1,0 +1,129 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_scenes import room_scene
+
+from osmabench_ros.errors import SimulationError
+from osmabench_ros.simulation.conditions import load_condition
+from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path
+from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+
+
+@pytest.fixture(scope='module')
+def navigation() -> NavigationMap:
+    return NavigationMap.of_scene(room_scene(), radius_m=0.2, height_m=1.5)
+
+
+@pytest.fixture
+def path(navigation: NavigationMap) -> RobotPath:
+    return plan_path(navigation, goals=4, seed=5)
+
+
+def test_the_same_seed_gives_the_same_path(navigation: NavigationMap, path: RobotPath) -> None:
+    again = plan_path(navigation, goals=4, seed=5)
+    assert json.dumps(again.to_json()) == json.dumps(path.to_json())
+    other = plan_path(navigation, goals=4, seed=6)
+    assert json.dumps(other.to_json()) != json.dumps(path.to_json())
+    assert sorted(set(path.segments.tolist())) == [0, 1, 2, 3]
+
+
+def test_goals_of_the_user_are_visited_in_order(navigation: NavigationMap) -> None:
+    points = [(-2.0, -1.0), (2.0, 1.2), (2.2, -1.2)]
+    path = plan_path(navigation, goals=9, seed=0, goal_points=points)
+    ends = [path.states[np.flatnonzero(path.segments == s)[-1] + 1, :2] for s in (0, 1)]
+    np.testing.assert_allclose([path.states[0, :2], *ends], points)
+    with pytest.raises(SimulationError, match=r'goal \(1\.00, 0\.00\) cannot be reached'):
+        plan_path(navigation, goals=1, seed=0, goal_points=[(-2.0, 0.0), (1.0, 0.0)])
+
+
+@pytest.mark.parametrize('name', ['baseline', 'velocity'])
+def test_frames_are_spaced_by_speed_over_rate_exactly(path: RobotPath, name: str) -> None:
+    motion, rate = load_condition(name).robot_motion, 20.0
+    frames = sample_trajectory(path, motion, rate, CameraMount()).frames
+    position = np.array([frame.base_pose.translation for frame in frames])
+    yaw = np.unwrap([frame.base_pose.yaw_rad for frame in frames])
+    driven = np.linalg.norm(np.diff(position, axis=0), axis=1)
+    turned = np.abs(np.diff(yaw))
+    np.testing.assert_allclose(np.diff([frame.time_s for frame in frames]), 1 / rate)
+    # The robot drives or turns; a frame may fall on both sides of a change.
+    inner = (turned < 1e-9) | (driven < 1e-9)
+    assert inner.mean() > 0.8
+    straight, turning = driven[inner & (driven > 1e-9)], turned[inner & (turned > 1e-9)]
+    assert np.median(straight) == pytest.approx(motion.linear_m_s / rate)
+    assert np.median(turning) == pytest.approx(motion.angular_rad_s / rate)
+    assert straight.max() <= motion.linear_m_s / rate + 1e-9
+    assert turning.max() <= motion.angular_rad_s / rate + 1e-9
+
+
+def test_velocity_drives_the_same_line_in_half_the_time(path: RobotPath) -> None:
+    slow, fast = (load_condition(name).robot_motion for name in ('baseline', 'velocity'))
+    assert path.times_s(fast)[-1] == pytest.approx(path.times_s(slow)[-1] / 2)
+    every = sample_trajectory(path, slow, 10.0, CameraMount()).frames
+    second = sample_trajectory(path, fast, 10.0, CameraMount()).frames
+    for one, two in zip(every[::2], second, strict=False):
+        np.testing.assert_allclose(one.base_pose.matrix, two.base_pose.matrix, atol=1e-9)
+        assert one.segment == two.segment
+        assert one.segment_progress == pytest.approx(two.segment_progress)
+
+
+def test_the_camera_sits_at_its_height_and_looks_ahead(path: RobotPath) -> None:
+    mount = CameraMount(height_m=1.2, pitch_rad=0.3)
+    for frame in sample_trajectory(path, Motion(), 2.0, mount).frames:
+        assert frame.camera_pose.translation[2] == pytest.approx(path.floor_height_m + 1.2)
+        ahead = frame.camera_pose.rotation @ [0, 0, 1]
+        assert np.arctan2(ahead[1], ahead[0]) == pytest.approx(frame.base_pose.yaw_rad)
+        assert np.arcsin(-ahead[2]) == pytest.approx(0.3)
+        assert (frame.camera_pose.rotation @ [1, 0, 0])[2] == pytest.approx(0.0)
+
+
+def test_segments_and_their_progress_only_grow(path: RobotPath) -> None:
+    frames = sample_trajectory(path, Motion(), 10.0, CameraMount()).frames
+    along = [frame.segment + frame.segment_progress for frame in frames]
+    assert along == sorted(along)
+    assert along[0] == 0.0
+    assert along[-1] > 3.8
+
+
+def test_a_cut_path_is_the_first_part_of_the_whole(path: RobotPath) -> None:
+    short = path.until(3.0, Motion())
+    assert short.times_s(Motion())[-1] == pytest.approx(3.0)
+    whole = sample_trajectory(path, Motion(), 5.0, CameraMount()).frames
+    cut = sample_trajectory(short, Motion(), 5.0, CameraMount()).frames
+    assert len(cut) == 16
+    for one, two in zip(whole, cut, strict=False):
+        np.testing.assert_allclose(one.camera_pose.matrix, two.camera_pose.matrix, atol=1e-9)
+    assert path.until(1e6, Motion()) is path
+
+
+def test_json_gives_the_path_back(path: RobotPath, tmp_path: Path) -> None:
+    file = tmp_path / 'path.json'
+    file.write_text(json.dumps(path.to_json()))
+    again = RobotPath.read(file)
+    np.testing.assert_array_equal(again.states, path.states)
+    np.testing.assert_array_equal(again.segments, path.segments)
+    assert again.to_json() == path.to_json()
+
+
+def test_broken_files_are_named(tmp_path: Path) -> None:
+    file = tmp_path / 'path.json'
+    for text, message in (
+        ('{', 'cannot read path'),
+        ('{}', 'malformed path'),
+        ('{"format": "other"}', 'format is other'),
+        (
+            '{"format": "osmabench.path/1", "states": [[0, 0, NaN]], "segments": [], '
+            '"floor_height_m": 0}',
+            'NaN',
+        ),
+        (
+            '{"format": "osmabench.path/1", "states": [[0, 0, 0]], "segments": [1], '
+            '"floor_height_m": 0}',
+            'segment',
+        ),
+    ):
+        file.write_text(text)
+        with pytest.raises(SimulationError, match=message):
+            RobotPath.read(file)
