@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics.geometry import surfel_distances
 from osmabench_ros.metrics.matching import NeighbourIndex, Neighbours
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.prediction import PredictedCloud, predicted_cloud
@@ -59,7 +60,19 @@ class Matches:
 
     @cached_property
     def map_to_truth(self) -> Neighbours:
-        """Nearest surface point of every map point, whether the trajectory saw it or not."""
+        """Nearest surface point of every map point, whether the trajectory saw it or not.
+
+        Distances are those to the discs that the surface points stand for, where the truth
+        knows normals, so that the spacing of the samples does not count as an error.
+        """
         assert self.predicted is not None
+        points = self.predicted.points
         index = NeighbourIndex(self.truth_points, self._device, 'ground-truth surface')
-        return index.query(self.predicted.points, what='map')
+        found = index.query(points, what='map')
+        surface, unseen = self._truth.surface, self._truth.unseen
+        if surface.normals is None or unseen.normals is None or not len(self.truth_points):
+            return found
+        normals = np.concatenate([surface.normals, unseen.normals])[found.indices]
+        radius = 1 / np.sqrt(self._truth.points_per_m2)
+        centers = self.truth_points[found.indices]
+        return Neighbours(found.indices, surfel_distances(points, centers, normals, radius))

@@ -9,6 +9,7 @@ from osmabench_ros.metrics.geometry import (
     estimated_normals,
     geometry_scores,
     normal_consistency,
+    surfel_distances,
     volume_of,
 )
 from osmabench_ros.metrics.matching import nearest
@@ -97,3 +98,18 @@ def test_malformed_distances_and_normals_are_refused() -> None:
         geometry_scores(np.zeros(1), np.array([-1.0]), (0.1,))
     with pytest.raises(MetricError, match='do not match'):
         normal_consistency(np.zeros((2, 3)), np.zeros((3, 3)))
+
+
+def test_surfels_measure_the_distance_to_a_plane_and_to_its_edge() -> None:
+    rng = np.random.default_rng(0)
+    samples = (rng.random((4000, 3)) * [2, 2, 0]).astype(np.float32)
+    normals = np.tile(np.array([[0, 0, 1]], np.float32), (4000, 1))
+    points = (rng.random((500, 3)) * [1.8, 1.8, 0] + [0.1, 0.1, 0.03]).astype(np.float32)
+    found = nearest(points, samples, device='cpu')
+    assert found.distances_m.mean() > 0.034
+    near = samples[found.indices]
+    distances = surfel_distances(points, near, normals[:500], 1 / np.sqrt(1000))
+    np.testing.assert_allclose(distances, 0.03, atol=0.005)
+    assert (distances <= found.distances_m + 1e-6).all()
+    one = surfel_distances(np.array([[0.3, 0, 0.4]]), np.zeros((1, 3)), normals[:1], 0.0)
+    np.testing.assert_allclose(one, 0.5, rtol=1e-6)
