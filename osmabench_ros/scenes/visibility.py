@@ -113,11 +113,19 @@ def visible_mask(
 
 def _in_view(
     points: NDArray[np.float32], pose: Pose, intrinsics: Intrinsics, max_depth_m: float
-) -> NDArray[np.bool_]:
-    local = pose.inverse().transform(points)
-    z = local[:, 2]
-    inside = np.asarray((z > 0) & (z <= max_depth_m))
-    pixels = np.full((len(points), 2), -1.0)
-    pixels[inside] = intrinsics.project(local[inside])
-    limit = (intrinsics.width - 0.5, intrinsics.height - 0.5)
-    return np.asarray(inside & ((pixels >= -0.5) & (pixels < limit)).all(axis=1))
+) -> NDArray[np.int64]:
+    """Return the indices of the points that project into the image."""
+    camera = pose.inverse()
+    rotation, shift = camera.rotation.astype(np.float32), camera.translation.astype(np.float32)
+    # Depth first: it alone drops half of the points.
+    z = points @ rotation[2] + shift[2]
+    index = np.flatnonzero((z > 0) & (z <= max_depth_m))
+    z = z[index]
+    for row, focal, center, size in (
+        (0, intrinsics.fx, intrinsics.cx, intrinsics.width),
+        (1, intrinsics.fy, intrinsics.cy, intrinsics.height),
+    ):
+        pixel = (points[index] @ rotation[row] + shift[row]) * np.float32(focal) / z + center
+        inside = (pixel >= -0.5) & (pixel < size - 0.5)
+        index, z = index[inside], z[inside]
+    return index

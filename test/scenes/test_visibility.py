@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+from small_scenes import LABELS, box_object
+
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.surface import sample_surface
+from osmabench_ros.scenes.visibility import visible_mask
+from osmabench_ros.semantics.cloud import LabelledCloud
+
+CAMERA = Intrinsics.from_hfov(64, 48, 1.4)
+
+
+def optical(position, yaw):
+    """Return the optical pose of a level camera."""
+    forward = np.array([np.cos(yaw), np.sin(yaw), 0])
+    right = np.array([np.sin(yaw), -np.cos(yaw), 0])
+    down = np.array([0, 0, -1.0])
+    return Pose(np.column_stack([right, down, forward]), np.array(position, float))
+
+
+@pytest.fixture(scope='module')
+def scene():
+    return Scene(
+        'test',
+        'room',
+        LABELS,
+        (
+            box_object(1, 'floor', (-3, -3, -0.1), (3, 3, 0)),
+            box_object(2, 'wall', (2.9, -3, 0), (3, 3, 2.5)),
+            box_object(3, 'box', (0.5, -0.5, 0), (1.5, 0.5, 1.5)),
+            box_object(4, 'ball', (1.8, 1.2, 0), (2.2, 1.6, 0.4)),
+        ),
+    )
+
+
+def hits_before(scene, origin, target):
+    """Tell by Moeller and Trumbore's test whether a triangle lies between two points."""
+    direction = target - origin
+    for item in scene.objects:
+        a, b, c = (item.world_vertices.astype(float)[item.world_faces[:, k]] for k in range(3))
+        first, second = b - a, c - a
+        normal = np.cross(direction, second)
+        determinant = (first * normal).sum(axis=1)
+        valid = np.abs(determinant) > 1e-12
+        inverse = 1 / np.where(valid, determinant, 1)
+        offset = origin - a
+        u = (offset * normal).sum(axis=1) * inverse
+        q = np.cross(offset, first)
+        v = (q @ direction) * inverse
+        t = (second * q).sum(axis=1) * inverse
+        inside = valid & (u >= 0) & (v >= 0) & (u + v <= 1)
+        length = np.linalg.norm(direction)
+        if (inside & (t > 1e-6) & (t * length < length - 0.005)).any():
+            return True
+    return False
+
+
+def brute_force(scene, cloud, poses, max_depth_m):
+    seen = np.zeros(len(cloud), bool)
+    for pose in poses:
+        local = (cloud.points - pose.translation) @ pose.rotation
+        for i, (x, y, z) in enumerate(local):
+            if not 0 < z <= max_depth_m:
+                continue
+            u, v = CAMERA.fx * x / z + CAMERA.cx, CAMERA.fy * y / z + CAMERA.cy
+            if not (-0.5 <= u < CAMERA.width - 0.5 and -0.5 <= v < CAMERA.height - 0.5):
+                continue
+            seen[i] |= not hits_before(scene, pose.translation, cloud.points[i].astype(float))
+    return seen
+
+
+def test_equals_brute_force(scene):
+    cloud = sample_surface(scene, 12, seed=3)
+    poses = [optical((-2, 0.2, 1.2), 0.0), optical((-1, -2, 1.0), 0.9), optical((2.5, 2, 1), -2.5)]
+    for max_depth in (10.0, 3.0):
+        mask = visible_mask(scene, cloud, poses, CAMERA, max_depth)
+        expected = brute_force(scene, cloud, poses, max_depth)
+        assert 0.1 < expected.mean() < 0.9
+        np.testing.assert_array_equal(mask, expected)
+
+
+def test_what_stands_before_hides_what_is_behind(scene):
+    points = np.array(
+        [[0.5, 0, 0.75], [1.5, 0, 0.75], [2.9, 0, 0.75], [2.9, 1.9, 0.75], [-2.5, 0, 0.0]],
+        np.float32,
+    )
+    cloud = LabelledCloud(points, np.ones(5, np.int32), np.ones(5, np.int32))
+    seen = visible_mask(scene, cloud, [optical((-2, 0, 0.75), 0.0)], CAMERA, 10.0)
+    np.testing.assert_array_equal(seen, [True, False, False, True, False])
+
+
+def test_more_poses_see_more_and_none_see_nothing(scene):
+    cloud = sample_surface(scene, 50, seed=1)
+    poses = [optical((-2, 0, 1.2), yaw) for yaw in (0.0, 2.0, 4.0)]
+    one = visible_mask(scene, cloud, poses[:1], CAMERA, 10.0)
+    three = visible_mask(scene, cloud, poses, CAMERA, 10.0)
+    assert (three >= one).all()
+    assert three.sum() > one.sum()
+    assert not visible_mask(scene, cloud, [], CAMERA, 10.0).any()
+
+
+def test_depth_limit_is_along_the_optical_axis(scene):
+    # 3.5 m away in all, but 2.9 m along the axis.
+    cloud = LabelledCloud(
+        np.array([[0.9, 1.95, 0.0]], np.float32), np.ones(1, np.int32), np.ones(1, np.int32)
+    )
+    poses = [optical((-2, 0, 0.5), 0.0)]
+    assert np.linalg.norm(cloud.points[0] - poses[0].translation) > 3.4
+    assert visible_mask(scene, cloud, poses, CAMERA, 2.95).all()
+    assert not visible_mask(scene, cloud, poses, CAMERA, 2.85).any()
