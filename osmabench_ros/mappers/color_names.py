@@ -57,15 +57,15 @@ def color_indices(rgb: NDArray[np.uint8]) -> NDArray[np.int64]:
     return np.asarray(nearest[inverse.reshape(-1)])
 
 
-def color_name(rgb: NDArray[np.uint8], weights: NDArray[np.integer] | None = None) -> str:
-    """Return the name that most of the colours (N, 3), N >= 1, have; ties go to the first name.
+def most_frequent_color(indices: NDArray[np.integer], weights: NDArray[np.integer]) -> str:
+    """Return the name that most of the colours have; ties go to the first name.
 
     Parameters
     ----------
-    rgb : ndarray of uint8, shape (N, 3)
-        sRGB colours.
-    weights : ndarray of int, shape (N,), optional
+    indices : ndarray of int, shape (N,)
+        Of `color_indices`.
+    weights : ndarray of int, shape (N,)
         How much each counts.
     """
-    votes = np.bincount(color_indices(rgb), weights=weights, minlength=len(COLOR_EXAMPLES))
+    votes = np.bincount(indices, weights=weights, minlength=len(COLOR_EXAMPLES))
     return list(COLOR_EXAMPLES)[int(votes.argmax())]

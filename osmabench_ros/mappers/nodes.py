@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.mappers.color_names import color_name
+from osmabench_ros.mappers.color_names import color_indices, most_frequent_color
 from osmabench_ros.mappers.fitted_boxes import trimmed_box, upright_box
 from osmabench_ros.mappers.fusion import FusedCells
-from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
 
 _MIN_LABEL_SHARE = 0.02
 
 
-def voted_labels(votes: Mapping[int, float], label_set: LabelSet) -> tuple[ScoredLabel, ...]:
-    """Return the classes that got at least 2 % of the votes, best first.
+def voted_labels(votes: NDArray[np.floating], label_set: LabelSet) -> tuple[ScoredLabel, ...]:
+    """Return the classes that got at least 2 % of the votes, best first, lower id in a tie.
 
     Parameters
     ----------
-    votes : mapping of int to float
-        Votes by class id; UNLABELLED counts against the others but is never named.
+    votes : ndarray of float64, shape (C,)
+        Votes for each class of the label set, in its order.
     label_set : LabelSet
         Names of the classes.
     """
-    total = sum(votes.values())
-    shares = sorted((-count / total, class_id) for class_id, count in votes.items())
+    shares = votes / max(float(votes.sum()), 1e-12)
+    ranked = np.argsort(-shares, kind='stable')
     return tuple(
-        ScoredLabel(label_set.name_of(class_id), -share, class_id)
-        for share, class_id in shares
-        if class_id != UNLABELLED and -share >= _MIN_LABEL_SHARE
+        ScoredLabel(label_set.classes[i].name, float(shares[i]), label_set.classes[i].id)
+        for i in ranked[shares[ranked] >= _MIN_LABEL_SHARE]
     )
 
 
@@ -51,38 +48,54 @@ def size_attributes(size: NDArray[np.float64]) -> dict[str, float]:
     }
 
 
-def make_node(
-    node_id: int,
-    cells: FusedCells,
-    labels: tuple[ScoredLabel, ...],
-    label_set: LabelSet,
-    observations: int,
-) -> SceneNode:
-    """Build a node from the fused cells of one object.
+class NodeBuilder:
+    """Makes nodes of groups of fused cells.
 
     Parameters
     ----------
-    node_id : int
-        Id of the node, >= 1.
     cells : FusedCells
-        At least one.
-    labels : tuple of ScoredLabel
-        Best first.
+        All cells of a map.
     label_set : LabelSet
-        Tells structure from objects.
-    observations : int
-        Frames that showed the object.
+        Names of the classes; tells structure from objects.
     """
-    oriented = upright_box(cells.points)
-    return SceneNode(
-        id=node_id,
-        kind=kind_of(labels, label_set),
-        labels=labels,
-        attributes={
-            'color': color_name(cells.colors, cells.counts),
-            **size_attributes(oriented.size),
-        },
-        box=trimmed_box(cells.points),
-        oriented_box=oriented,
-        observations=observations,
-    )
+
+    def __init__(self, cells: FusedCells, label_set: LabelSet) -> None:
+        self._cells = cells
+        self._colors = color_indices(cells.colors)
+        self._label_set = label_set
+
+    def node(
+        self,
+        node_id: int,
+        rows: NDArray[np.integer],
+        votes: NDArray[np.floating],
+        observations: int,
+    ) -> SceneNode:
+        """Build the node of one object.
+
+        Parameters
+        ----------
+        node_id : int
+            Id of the node, >= 1.
+        rows : ndarray of int
+            Its cells, at least one.
+        votes : ndarray of float64, shape (C,)
+            Votes for each class of the label set, in its order.
+        observations : int
+            Frames that showed the object.
+        """
+        points, counts = self._cells.points[rows], self._cells.counts[rows]
+        labels = voted_labels(votes, self._label_set)
+        oriented = upright_box(points)
+        return SceneNode(
+            id=node_id,
+            kind=kind_of(labels, self._label_set),
+            labels=labels,
+            attributes={
+                'color': most_frequent_color(self._colors[rows], counts),
+                **size_attributes(oriented.size),
+            },
+            box=trimmed_box(points),
+            oriented_box=oriented,
+            observations=observations,
+        )

@@ -13,10 +13,11 @@ from scipy.ndimage import maximum_filter
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
-from osmabench_ros.mappers.nodes import make_node, voted_labels
+from osmabench_ros.mappers.nodes import NodeBuilder
 from osmabench_ros.mappers.options import MapperOptions, parse_options
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
-from osmabench_ros.semantics.labels import NO_INSTANCE, LabelSet
+from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
+from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
 _BLOCK = 4
@@ -42,8 +43,8 @@ class OracleOptions(MapperOptions):
 
     voxel_m: float = Field(0.04, gt=0.001, le=1.0)
     stride: int = Field(1, ge=1, le=64)
-    max_depth_m: float = Field(10.0, gt=0.0)
-    border_voxel_m: float = Field(0.01, gt=0.001, le=1.0)
+    max_depth_m: float = Field(50.0, gt=0.0)
+    border_voxel_m: float = Field(0.006, gt=0.001, le=1.0)
     vote: bool = False
 
 
@@ -166,7 +167,7 @@ class OracleMapper:
         provenance = Provenance(method=self.name, frames_used=self._frames)
         return SemanticMap(
             header=MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final),
-            graph=SceneGraph(nodes),
+            graph=SceneGraph(nodes, derive_relations(nodes)),
             dense=DenseMap(
                 points=cells.points,
                 colors=cells.colors,
@@ -185,16 +186,15 @@ class OracleMapper:
         ids = np.setdiff1d(instances, [NO_INSTANCE])
         starts = np.searchsorted(instances[order], ids)
         stops = np.searchsorted(instances[order], ids, side='right')
+        builder = NodeBuilder(cells, self.label_set)
+        classes = np.searchsorted(self.label_set.ids, np.where(labels == UNLABELLED, -1, labels))
+        weights = np.where(labels == UNLABELLED, 0.0, cells.counts)
         nodes = []
         for node_id, start, stop in zip(ids.tolist(), starts, stops, strict=True):
             rows = order[start:stop]
-            part = cells.select(rows)
-            votes = np.bincount(labels[rows], weights=part.counts)
-            named = {int(i): float(votes[i]) for i in np.flatnonzero(votes)}
-            scored = voted_labels(named, self.label_set)
-            nodes.append(
-                make_node(node_id, part, scored, self.label_set, self._observations[node_id])
-            )
+            votes = np.zeros(len(self.label_set.classes))
+            np.add.at(votes, classes[rows], weights[rows])
+            nodes.append(builder.node(node_id, rows, votes, self._observations[node_id]))
         return tuple(nodes)
 
 
