@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
 
 METHOD = Method('hydra', World.Z_UP, {'clip': Encoder('ViT-L-14', 'openai')})
+KHRONOS = dataclasses.replace(METHOD, name='khronos')
 MAX_PAYLOAD_BYTES = 1 << 30
 """Largest graph that is read from a topic."""
 _LAYERS = {
@@ -34,7 +36,7 @@ _FILES = ('dsg_with_mesh.json', 'backend/dsg_with_mesh.json', '*.sparkdsg', 'dsg
 _PAYLOADS = ('.bin', '.dsg')
 
 
-def import_map(path: Path, options: ImportOptions) -> SemanticMap:
+def import_map(path: Path, options: ImportOptions, method: Method = METHOD) -> SemanticMap:
     """Read a scene graph of Hydra or Khronos.
 
     Parameters
@@ -44,6 +46,8 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
         or a folder with `dsg_with_mesh.json`.
     options : ImportOptions
         The default world is z up.
+    method : Method
+        Hydra, or Khronos.
 
     Returns
     -------
@@ -61,15 +65,20 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """
     file = the_file(path, _FILES, 'scene graph of Hydra') if path.is_dir() else path
     if file.suffix in _PAYLOADS:
-        return import_payload(file.read_bytes(), options)
+        return import_payload(file.read_bytes(), options, method)
     try:
         graph = _spark_dsg().DynamicSceneGraph.load(str(file))
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         raise MapError(f'{file} is no scene graph that spark-dsg reads: {error}') from error
-    return _semantic_map(graph, options, digest_of((file,), file.parent))
+    return _semantic_map(graph, options, digest_of((file,), file.parent), method)
 
 
-def import_payload(payload: bytes, options: ImportOptions) -> SemanticMap:
+def import_khronos(path: Path, options: ImportOptions) -> SemanticMap:
+    """Read a scene graph of Khronos, whose objects carry meshes of their own; see `import_map`."""
+    return import_map(path, options, KHRONOS)
+
+
+def import_payload(payload: bytes, options: ImportOptions, method: Method = METHOD) -> SemanticMap:
     """Read the `layer_contents` of a full hydra_msgs/DsgUpdate.
 
     Raises
@@ -88,7 +97,7 @@ def import_payload(payload: bytes, options: ImportOptions) -> SemanticMap:
             f'the payload is no scene graph that spark-dsg reads ({error}); '
             'only full updates can be read'
         ) from error
-    return _semantic_map(graph, options, hashlib.sha256(payload).hexdigest())
+    return _semantic_map(graph, options, hashlib.sha256(payload).hexdigest(), method)
 
 
 def _spark_dsg() -> Any:
@@ -101,19 +110,19 @@ def _spark_dsg() -> Any:
     return spark_dsg
 
 
-def _semantic_map(graph: Any, options: ImportOptions, digest: str) -> SemanticMap:
+def _semantic_map(graph: Any, options: ImportOptions, digest: str, method: Method) -> SemanticMap:
     nodes = [(layer, node) for layer in sorted(_LAYERS) for node in _nodes(graph, layer)]
     known = {node.id.value for _, node in nodes}
     names = {layer: _names(graph, layer) for layer in _LAYERS}
     objects = [_object(node, layer, names[layer], known) for layer, node in nodes]
     edges = [*_containment(objects), *_connections(graph, known)]
     extras = {'source_nodes': int(graph.num_nodes()), 'source_edges': int(graph.num_edges())}
-    made = assemble(METHOD, options, objects, edges, source_sha256=digest, extras=extras)
+    made = assemble(method, options, objects, edges, source_sha256=digest, extras=extras)
     connections = {
         i + 1: np.asarray(getattr(node.attributes, 'mesh_connections', ()), np.int64)
         for i, (_, node) in enumerate(nodes)
     }
-    return with_mesh(made, graph, connections, names[2], METHOD, options)
+    return with_mesh(made, graph, connections, names[2], method, options)
 
 
 def _nodes(graph: Any, layer: int) -> Iterator[Any]:
