@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +13,42 @@ from pydantic import Field
 
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.simulation.effects.section import AnyEffect
 from osmabench_ros.simulation.light_sections import LightingSection
+from osmabench_ros.simulation.moving_objects import MovingObjects
 from osmabench_ros.simulation.robot_path import Motion
 from osmabench_ros.simulation.section import Section, validated
 
 
+OSMA_FRAME_RATE_HZ = 25.0
+"""0.75 m/s at 0.03 m a frame."""
+
+
+class Stepping(str, Enum):
+    """How frames follow the path."""
+
+    SPEED = 'speed'
+    ACTIONS = 'actions'
+
+
 class MotionSection(Section):
-    """Speeds of the robot; the paper's by default (arXiv 2503.10331)."""
+    """How the robot moves; the paper's speeds by default (arXiv 2503.10331).
+
+    With ``stepping: speed`` it drives at these speeds, with limited acceleration if that is given.
+    With ``stepping: actions`` every frame is a part of a discrete action, as in OSMa-Bench's
+    code: steps of 0.06 m and turns of 4 degrees, two frames each; `speed_factor` divides the
+    number of frames an action.
+    """
 
     linear_m_s: float = Field(0.75, gt=0)
     angular_rad_s: float = Field(0.8, gt=0)
     speed_factor: float = Field(1.0, gt=0)
+    linear_acceleration_m_s2: float | None = Field(None, gt=0)
+    angular_acceleration_rad_s2: float | None = Field(None, gt=0)
+    stepping: Stepping = Stepping.SPEED
+    action_m: float = Field(0.06, gt=0)
+    action_deg: float = Field(4.0, gt=0)
+    frames_per_action: int = Field(2, ge=1)
 
 
 class Condition(Section):
@@ -36,18 +64,43 @@ class Condition(Section):
         What shines.
     motion : MotionSection
         How fast the robot moves.
+    effects : tuple of Effect
+        What the camera and the odometry do to the frames, in this order.
+    moving_objects : tuple of MovingObjects
+        What does not stay where it is.
     """
 
     name: str
     description: str = ''
     lighting: LightingSection = LightingSection()
     motion: MotionSection = MotionSection()
+    effects: tuple[AnyEffect, ...] = ()
+    moving_objects: tuple[MovingObjects, ...] = ()
 
     @property
     def robot_motion(self) -> Motion:
-        """Speeds with the factor applied."""
-        motion = Motion(self.motion.linear_m_s, self.motion.angular_rad_s)
-        return motion.faster(self.motion.speed_factor)
+        """How the robot moves at OSMa-Bench's 25 frames a second; see `motion_at`."""
+        return self.motion_at(OSMA_FRAME_RATE_HZ)
+
+    def motion_at(self, frame_rate_hz: float) -> Motion:
+        """Return how the robot moves if frames are taken at this rate.
+
+        The rate only matters to discrete actions; speeds have the factor applied.
+        """
+        section = self.motion
+        if section.stepping is Stepping.ACTIONS:
+            frames = section.frames_per_action / section.speed_factor
+            return Motion(
+                section.action_m / frames * frame_rate_hz,
+                math.radians(section.action_deg) / frames * frame_rate_hz,
+                whole_s=1.0 / frame_rate_hz,
+            )
+        return Motion(
+            section.linear_m_s * section.speed_factor,
+            section.angular_rad_s * section.speed_factor,
+            section.linear_acceleration_m_s2 or math.inf,
+            section.angular_acceleration_rad_s2 or math.inf,
+        )
 
 
 def list_conditions() -> list[str]:
@@ -80,11 +133,46 @@ def load_condition(name_or_path: str) -> Condition:
 
 
 def parse_condition(name: str, data: Any, source: str) -> Condition:
-    """Check the content of a condition file; `source` is named in errors."""
+    """Check the content of a condition file.
+
+    Parameters
+    ----------
+    name : str
+        Name of the condition unless the content has one.
+    data : any
+        Content; `extends` names a condition of the package whose content it changes, key by key.
+    source : str
+        Named in errors.
+    """
     data = {} if data is None else data
-    if isinstance(data, dict) and 'name' not in data:
-        data = {**data, 'name': name}
+    if isinstance(data, Mapping):
+        data = {'name': name, **_extended(data, source, ())}
     return validated(Condition, data, f'condition {source}')
+
+
+def _extended(data: Mapping[str, Any], source: str, seen: tuple[str, ...]) -> dict[str, Any]:
+    own = dict(data)
+    if 'extends' not in own:
+        return own
+    base = str(own.pop('extends'))
+    if base in seen:
+        raise ConfigError(f'condition {source}: extends goes in a circle: {" > ".join(seen)}')
+    if base not in list_conditions():
+        raise ConfigError(
+            f'condition {source}: extends: unknown condition "{base}". '
+            f'{suggestion(base, list_conditions())}'
+        )
+    path = config_path('conditions', f'{base}.yaml')
+    return _merged(_extended(_read(path) or {}, str(path), (*seen, base)), own)
+
+
+def _merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Put a change over a base; mappings are merged, everything else is replaced."""
+    merged = dict(base)
+    for key, value in change.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = _merged(merged[key], value) if both else value
+    return merged
 
 
 def _read(path: Path) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.speed_profile import covered, duration_s
 
 FORMAT = 'osmabench.path/1'
 SMALLEST_TURN_RAD = 1e-6
@@ -29,14 +31,27 @@ class Motion:
         While driving.
     angular_rad_s : float
         While turning in place.
+    linear_m_s2, angular_rad_s2 : float
+        Greatest acceleration; infinite for constant speeds. With a finite one the robot starts
+        and ends every leg at rest, which gives trapezoidal speed profiles.
+    whole_s : float
+        Every leg takes a multiple of this time, the rest of it standing; 0 for as long as it
+        takes. With the time of a frame, every leg ends on a frame, as with discrete actions.
     """
 
     linear_m_s: float = 0.75
     angular_rad_s: float = 0.8
+    linear_m_s2: float = math.inf
+    angular_rad_s2: float = math.inf
+    whole_s: float = 0.0
 
     def faster(self, factor: float) -> Motion:
-        """Return both speeds times a factor."""
-        return Motion(self.linear_m_s * factor, self.angular_rad_s * factor)
+        """Return both speeds times a factor, with the same accelerations."""
+        return replace(
+            self,
+            linear_m_s=self.linear_m_s * factor,
+            angular_rad_s=self.angular_rad_s * factor,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +95,35 @@ class RobotPath:
 
     def times_s(self, motion: Motion) -> NDArray[np.float64]:
         """Return when each state is reached, shape (K,), starting at 0."""
-        steps = np.diff(self.states, axis=0)
-        driving = np.linalg.norm(steps[:, :2], axis=1) / motion.linear_m_s
-        turning = np.abs(steps[:, 2]) / motion.angular_rad_s
-        return np.concatenate([[0.0], np.cumsum(driving + turning)])
+        distances, angles = self._legs
+        driving = duration_s(distances, motion.linear_m_s, motion.linear_m_s2)
+        turning = duration_s(angles, motion.angular_rad_s, motion.angular_rad_s2)
+        legs = driving + turning
+        if motion.whole_s > 0:
+            legs = np.ceil(legs / motion.whole_s - 1e-6) * motion.whole_s
+        return np.concatenate([[0.0], np.cumsum(legs)])
 
     def states_at(
         self, times_s: NDArray[np.float64], motion: Motion
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return states (T, 3) and legs (T,) at times since the start."""
+        if len(self.states) == 1:
+            return np.repeat(self.states, len(times_s), axis=0), np.zeros(len(times_s), np.int64)
         reached = self.times_s(motion)
-        states = np.stack([np.interp(times_s, reached, column) for column in self.states.T], 1)
-        legs = np.clip(np.searchsorted(reached, times_s, side='right') - 1, 0, None)
-        return states, np.minimum(legs, max(len(self.states) - 2, 0))
+        legs = np.clip(np.searchsorted(reached, times_s, side='right') - 1, 0, len(reached) - 2)
+        since = times_s - reached[legs]
+        distances, angles = (item[legs] for item in self._legs)
+        done = covered(since, distances, motion.linear_m_s, motion.linear_m_s2)
+        done = done + covered(since, angles, motion.angular_rad_s, motion.angular_rad_s2)
+        share = np.clip(done / np.maximum(distances + angles, 1e-12), 0.0, 1.0)
+        states = self.states[legs] + share[:, None] * np.diff(self.states, axis=0)[legs]
+        return states, legs
+
+    @property
+    def _legs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Metres driven and radians turned of each leg; one of them is 0."""
+        steps = np.diff(self.states, axis=0)
+        return np.linalg.norm(steps[:, :2], axis=1), np.abs(steps[:, 2])
 
     def until(self, duration_s: float, motion: Motion) -> RobotPath:
         """Return the part of the path that is done within a time."""

@@ -41,7 +41,7 @@ def test_goals_of_the_user_are_visited_in_order(navigation: NavigationMap) -> No
 
 @pytest.mark.parametrize('name', ['baseline', 'velocity'])
 def test_frames_are_spaced_by_speed_over_rate_exactly(path: RobotPath, name: str) -> None:
-    motion, rate = load_condition(name).robot_motion, 20.0
+    motion, rate = load_condition(name).motion_at(20.0), 20.0
     frames = sample_trajectory(path, motion, rate, CameraMount()).frames
     position = np.array([frame.base_pose.translation for frame in frames])
     yaw = np.unwrap([frame.base_pose.yaw_rad for frame in frames])
@@ -59,7 +59,7 @@ def test_frames_are_spaced_by_speed_over_rate_exactly(path: RobotPath, name: str
 
 
 def test_velocity_drives_the_same_line_in_half_the_time(path: RobotPath) -> None:
-    slow, fast = (load_condition(name).robot_motion for name in ('baseline', 'velocity'))
+    slow, fast = (load_condition(name).motion_at(10.0) for name in ('baseline', 'velocity'))
     assert path.times_s(fast)[-1] == pytest.approx(path.times_s(slow)[-1] / 2)
     every = sample_trajectory(path, slow, 10.0, CameraMount()).frames
     second = sample_trajectory(path, fast, 10.0, CameraMount()).frames

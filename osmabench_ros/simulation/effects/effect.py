@@ -1,0 +1,78 @@
+"""What an effect may change, and what it may know."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.simulation.section import Section
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One exposure.
+
+    Parameters
+    ----------
+    index : int
+        0-based number of the frame on the trajectory, dropped ones included.
+    time_s : float
+        Since the start.
+    intrinsics : Intrinsics
+        Camera.
+    seed : int
+        Seed of the run.
+    """
+
+    index: int
+    time_s: float
+    intrinsics: Intrinsics
+    seed: int = 0
+
+
+class Effect(Section):
+    """Base of all effects: changes nothing.
+
+    An effect is a pure function of its settings, the frame, and the seeds; it keeps no state.
+    """
+
+    kind: str
+    seed: int = Field(0, ge=0)
+
+    def generator(self, shot: Shot) -> np.random.Generator:
+        """Return the random numbers of this effect for one frame."""
+        return np.random.default_rng(
+            [self.seed, shot.seed, zlib.crc32(self.kind.encode()), shot.index]
+        )
+
+    def lighting(self, lighting: Lighting, shot: Shot) -> Lighting:  # noqa: ARG002
+        """Change the light before it is rendered."""
+        return lighting
+
+    def color(self, color: NDArray[np.uint8], shot: Shot) -> NDArray[np.uint8]:  # noqa: ARG002
+        """Change the colour image (height, width, 3)."""
+        return color
+
+    def depth(
+        self,
+        depth_m: NDArray[np.float32],
+        shot: Shot,  # noqa: ARG002
+    ) -> NDArray[np.float32]:
+        """Change the depth image (height, width); NaN is invalid, +inf out of range."""
+        return depth_m
+
+    def keeps(self, count: int, seed: int) -> NDArray[np.bool_]:  # noqa: ARG002
+        """Tell which of `count` frames arrive."""
+        return np.ones(count, bool)
+
+    def reported_poses(self, poses: Sequence[Pose], seed: int) -> list[Pose]:  # noqa: ARG002
+        """Return the poses that the robot believes to have had."""
+        return list(poses)
