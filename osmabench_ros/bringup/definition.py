@@ -15,6 +15,7 @@ BRIDGE = 'simulator_bridge'
 MAPPER = 'mapper'
 RECORDER = 'map_recorder'
 EVALUATOR = 'evaluator'
+FRAMES_FOLDER = 'frames'
 
 
 def nodes_of_run(plan: RunPlan) -> list[NodeSpec]:
@@ -50,7 +51,6 @@ def simulation_parameters(plan: RunPlan) -> dict[str, Any]:
         'near_m': camera.near_m,
         'far_m': camera.far_m,
         'frame_rate_hz': config.trajectory.frame_rate_hz,
-        'max_frames': config.trajectory.max_frames,
         'path_file': str(plan.shared_directory / PATH_FILE),
     }
 
@@ -98,6 +98,7 @@ def _recorder(plan: RunPlan) -> NodeSpec:
         'map_recorder_node',
         {
             'map_directory': str(plan.map_directory),
+            'frames_directory': str(plan.directory / FRAMES_FOLDER),
             'participant': MAPPER,
             'pacing': plan.config.pacing.mode.value,
         },

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import RunError
 
 FIRST_DOMAIN, LAST_DOMAIN = 20, 99
@@ -39,10 +40,22 @@ def private_domain() -> Iterator[int]:
     )
 
 
+TRANSPORT_VARIABLES = ('FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE')
+"""Names by which the Fast DDS of Jazzy and of later distributions finds its transports."""
+
+
+def transport_environment() -> Mapping[str, str]:
+    """Return what lets Fast DDS carry images; nothing if the user chose transports already."""
+    if any(name in os.environ for name in TRANSPORT_VARIABLES):
+        return {}
+    return dict.fromkeys(TRANSPORT_VARIABLES, str(config_path('fastdds.xml')))
+
+
 def isolated_environment(domain: int) -> Mapping[str, str]:
     """Return the environment of a run's processes: own domain, this machine only."""
     return {
         **os.environ,
+        **transport_environment(),
         'ROS_DOMAIN_ID': str(domain),
         'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
         'PYTHONUNBUFFERED': '1',

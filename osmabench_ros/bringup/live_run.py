@@ -115,7 +115,7 @@ def _stop_all(processes: dict[str, ManagedProcess]) -> None:
 
 @contextmanager
 def _observer(domain: int) -> Iterator[_Observer]:
-    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+    os.environ.update(isolated_environment(domain))
     observer = _Observer(domain)
     try:
         yield observer
@@ -204,11 +204,11 @@ class _LiveRun:
         state, now_s = self._observer.state, time.monotonic()
         if state.frames_published and self._first_frame_s is None:
             self._first_frame_s = now_s
-        if state.frames_total:
-            self._progress('mapping', state.frames_published / state.frames_total)
-        if state.state == state.STATE_FINISHED and self._finished_s is None:
-            self._finished_s = now_s
+        if state.state == state.STATE_FINISHED:
             self._progress('evaluating', 1.0)
+            self._finished_s = self._finished_s or now_s
+        elif state.frames_total:
+            self._progress('mapping', state.frames_published / state.frames_total)
         if self._finished_s is not None and now_s - self._finished_s > self._timeout_s:
             raise ParticipantError(
                 f'no evaluation within {self._timeout_s:g} s after the last frame: the mapper '

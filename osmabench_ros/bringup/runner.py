@@ -66,9 +66,7 @@ def run_matrix(
     for number, plan in enumerate(plans):
         label = f'[{number + 1}/{len(plans)}] {plan.identity.run_id}'
 
-        def told(
-            text: str, fraction: float, label: str = label, number: int = number
-        ) -> None:
+        def told(text: str, fraction: float, label: str = label, number: int = number) -> None:
             progress(f'{label}: {text}', (number + fraction) / len(plans))
 
         reports.append(_run_or_report_failure(plan, told))
@@ -101,9 +99,7 @@ def _run_or_report_failure(plan: RunPlan, progress: Progress) -> RunReport:
     except RequirementError:
         raise
     except OsmabenchError as error:
-        report = RunReport(
-            run_id=plan.identity.run_id, status=Status.FAILED, error=str(error)
-        )
+        report = RunReport(run_id=plan.identity.run_id, status=Status.FAILED, error=str(error))
         write_json(plan.directory / 'failure.json', report.model_dump(mode='json'))
         return report
 
@@ -116,9 +112,7 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
     if plan.map_directory.exists():
         # A map is complete or not there: the run was cut off while it was evaluated.
         progress('evaluating', 0.9)
-        return evaluate_run(
-            _inputs(plan), list(plan.config.suites), plan.config.requirements
-        )
+        return evaluate_run(_inputs(plan), list(plan.config.suites), plan.config.requirements)
     result = run_live(
         nodes_of_run(plan),
         plan.directory / 'logs',

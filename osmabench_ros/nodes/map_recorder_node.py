@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from geometry_msgs.msg import PoseStamped
+from sensor_msgs.msg import Image
 
 from osmabench_ros.errors import ConfigError, ContractError
 from osmabench_ros.maps.archive import unpack_map
@@ -20,6 +21,7 @@ from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.acknowledger import Acknowledger
 from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.frame_sampler import FrameSampler
 from osmabench_ros.ros.label_messages import label_set_from_message
 from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
 from osmabench_ros.ros.map_messages import MAX_PAYLOAD_BYTES, MapAssembler
@@ -32,6 +34,8 @@ PARAMETERS = (
     ParameterSpec('map_directory', '', 'Folder to write the final map to; must not exist yet.'),
     ParameterSpec('participant', '', 'Only record maps of this participant; empty for any.'),
     ParameterSpec('pacing', 'lockstep', 'Pacing of the run.', choices=('lockstep', 'realtime')),
+    ParameterSpec('frames_directory', '', 'Folder for sample colour frames; empty for none.'),
+    ParameterSpec('sample_frames', 6, 'How many frames to keep as pictures.', 1, 1000),
     ParameterSpec(
         'max_map_bytes', MAX_PAYLOAD_BYTES, 'Largest map that is accepted, bytes.', 1, 2**40
     ),
@@ -46,6 +50,7 @@ class MapRecorderNode(BenchmarkNode):
         self._assembler = MapAssembler(self.parameter['max_map_bytes'])
         self._label_set: LabelSet | None = None
         self._run_id = ''
+        self._samples: FrameSampler | None = None
 
     def configure(self) -> None:
         """Subscribe, and refuse a folder that is taken."""
@@ -75,6 +80,18 @@ class MapRecorderNode(BenchmarkNode):
 
     def _on_run_info(self, message: RunInfo) -> None:
         self._run_id = message.run_id
+        folder = self.parameter['frames_directory']
+        if folder and self._samples is None:
+            self._samples = FrameSampler(
+                Path(folder), message.frame_count, self.parameter['sample_frames']
+            )
+            create_checked_subscription(
+                self,
+                Image,
+                topics.COLOR,
+                self._samples.take,
+                frame_profile(lockstep=self.parameter['pacing'] == 'lockstep'),
+            )
 
     def _on_labels(self, message: LabelInfo) -> None:
         self._label_set = label_set_from_message(message, topics.LABEL_INFO)

@@ -61,7 +61,7 @@ class SimulatorBridgeNode(BenchmarkNode):
             [item.name for item in self._participants if item.acks],
             self.parameter['ack_timeout_s'],
         )
-        self._clock = RealtimeClock(self.parameter['speed_factor'])
+        self._realtime = RealtimeClock(self.parameter['speed_factor'])
         self._index = 0
         self._next: SimulatedFrame | None = None
         self._newest: SimulatedFrame | None = None
@@ -126,7 +126,7 @@ class SimulatorBridgeNode(BenchmarkNode):
             self._acks.check(now_s, self._index - 1)
         elif self._next is None:
             self._finish_run()
-        elif self._lockstep or self._clock.due(self._next.frame.stamp_ns, now_s):
+        elif self._lockstep or self._realtime.due(self._next.frame.stamp_ns, now_s):
             self._publish_next(self._next)
 
     def _publish_next(self, frame: SimulatedFrame) -> None:

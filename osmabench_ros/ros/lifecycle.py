@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -90,9 +91,9 @@ class BenchmarkNode(LifecycleNode):
             self.fail(error)
             return TransitionCallbackReturn.FAILURE
         except Exception as error:
-            self.get_logger().fatal(f'unexpected {type(error).__name__}')
+            self.get_logger().fatal(traceback.format_exc())
             self.fail(error)
-            raise
+            return TransitionCallbackReturn.ERROR
         return TransitionCallbackReturn.SUCCESS
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:

@@ -8,17 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from osmabench_ros.configuration import config_path
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.intrinsics import Intrinsics
-
-
-class Section(BaseModel):
-    """A part of the configuration; unknown keys are errors."""
-
-    model_config = ConfigDict(extra='forbid', frozen=True)
+from osmabench_ros.simulation.section import Section, validated
 
 
 class SceneConfig(Section):
@@ -44,6 +39,11 @@ class CameraConfig(Section):
     def intrinsics(self) -> Intrinsics:
         """Pinhole with the principal point in the middle."""
         return Intrinsics.from_hfov(self.width, self.height, math.radians(self.hfov_deg))
+
+    @property
+    def pitch_rad(self) -> float:
+        """Positive looks down."""
+        return math.radians(self.pitch_deg)
 
 
 class RobotConfig(Section):
@@ -170,30 +170,16 @@ def load_config(name_or_path: str) -> MatrixConfig:
     return parse_config(data, str(path))
 
 
+def with_scene(config: MatrixConfig, reference: str, seed: int) -> MatrixConfig:
+    """Return a configuration for another scene and seed; the name says so."""
+    scene = SceneConfig(reference=reference, seed=seed)
+    if config.scenes == (scene,):
+        return config
+    stem = Path(reference).name.split('.')[0]
+    name = f'{config.name}_{stem}_{seed}'
+    return config.model_copy(update={'scenes': (scene,), 'name': name})
+
+
 def parse_config(data: Any, source: str) -> MatrixConfig:
     """Check the content of a configuration; `source` is named in errors."""
-    if not isinstance(data, dict):
-        raise ConfigError(f'configuration {source}: must be a mapping of keys to values')
-    try:
-        return MatrixConfig.model_validate(data)
-    except ValidationError as error:
-        raise ConfigError(f'configuration {source}: {_first_fault(error)}') from error
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors()[0]
-    place = [str(part) for part in fault['loc']]
-    if fault['type'] == 'extra_forbidden':
-        known = _keys_at(place[:-1])
-        return f'unknown key "{".".join(place)}". {suggestion(place[-1], known)}'
-    return f'{".".join(place) or "(top level)"}: {fault["msg"]}'
-
-
-def _keys_at(place: list[str]) -> list[str]:
-    model: Any = MatrixConfig
-    for part in place:
-        if part.isdigit():
-            continue
-        annotation = model.model_fields[part].annotation
-        model = next(iter(getattr(annotation, '__args__', ())), annotation)
-    return list(model.model_fields)
+    return validated(MatrixConfig, data, f'configuration {source}')

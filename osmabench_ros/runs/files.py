@@ -79,6 +79,8 @@ def sha256_of(path: Path) -> str:
         [path] if path.is_file() else sorted(item for item in path.rglob('*') if item.is_file())
     )
     for item in files:
-        digest.update(str(item.relative_to(path)).encode())
+        digest.update(
+            item.relative_to(path.parent if path.is_file() else path).as_posix().encode()
+        )
         digest.update(item.read_bytes())
     return digest.hexdigest()

@@ -1,0 +1,48 @@
+"""Joins the reports of the runs of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from osmabench_ros.reports.page import write_page
+from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.evaluation import versions
+from osmabench_ros.runs.files import write_json
+from osmabench_ros.runs.plan import RunPlan, config_digest
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, unmet
+
+
+def write_matrix_report(
+    config: MatrixConfig, plans: Sequence[RunPlan], runs: Sequence[RunReport], root: Path
+) -> MatrixReport:
+    """Write report.json and report.html of a matrix.
+
+    Parameters
+    ----------
+    config : MatrixConfig
+        What was run.
+    plans, runs : sequence
+        Runs and their reports in the same order.
+    root : Path
+        Folder of the matrix.
+
+    Returns
+    -------
+    MatrixReport
+        As written; it passed if every run completed and every requirement holds.
+    """
+    records = tuple(record for run in runs for record in run.metrics)
+    failed = unmet(config.requirements, records)
+    complete = all(run.status is Status.COMPLETE for run in runs)
+    report = MatrixReport(
+        name=config.name,
+        passed=complete and not failed,
+        runs=tuple(runs),
+        failed_requirements=failed,
+        versions=versions(),
+        hashes={'config': config_digest(config)},
+    )
+    write_json(root / 'report.json', report.model_dump(mode='json'))
+    write_page(report, plans, root)
+    return report

@@ -1,0 +1,48 @@
+"""The table that a run ends with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from osmabench_ros.reports.headline import HEADLINES, headline_value
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
+
+
+def print_report(report: MatrixReport, directory: Path, console: Console | None = None) -> None:
+    """Print the headline figures of every run and where the rest is.
+
+    Parameters
+    ----------
+    report : MatrixReport
+        Result of a matrix.
+    directory : Path
+        Folder with report.json and report.html.
+    console : Console, optional
+        Where to print; stdout by default.
+    """
+    console = console or Console(width=None if sys.stdout.isatty() else 110)
+    console.print(_table(report.runs))
+    verdict = '[green]passed[/]' if report.passed else '[red]failed[/]'
+    console.print(f'{report.name}: {verdict}')
+    console.print(f'[dim]{directory / "report.html"}[/]', highlight=False, soft_wrap=True)
+
+
+def _table(runs: Sequence[RunReport]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style='bold')
+    for name in ('scene', 'condition', 'mapper'):
+        table.add_column(name, no_wrap=True)
+    for headline in HEADLINES:
+        table.add_column(headline.title, justify='right')
+    for run in runs:
+        if run.status is Status.FAILED:
+            table.add_row(run.run_id, '', '', *['[red]failed[/]'] * len(HEADLINES))
+            continue
+        first = run.metrics[0]
+        cells = [headline.text(headline_value(run, headline)) for headline in HEADLINES]
+        table.add_row(first.scene, first.condition, first.mapper, *cells)
+    return table

@@ -1,0 +1,92 @@
+"""Parameters that say what is simulated, and the frames they stand for."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.ros.parameters import ParameterSpec
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.simulation.conditions import load_condition
+from osmabench_ros.simulation.frame_source import SimulatedFrames
+from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.registry import make_simulator
+from osmabench_ros.simulation.robot_path import RobotPath, plan_path
+from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+
+SIMULATION_PARAMETERS = (
+    ParameterSpec('scene', 'apartment', "'apartment', or a *.scene_dataset_config.json."),
+    ParameterSpec('scene_name', '', 'Scene of a data set; the only one by default.'),
+    ParameterSpec('seed', 0, 'Seed of the scene and the path.', 0, 2**31 - 1),
+    ParameterSpec('condition', 'baseline', 'Name in config/conditions/, or a YAML file.'),
+    ParameterSpec('simulator', 'opengl', 'Entry point in the group osmabench.simulators.'),
+    ParameterSpec('simulator_options', '{}', 'Options of the simulator, a YAML mapping.'),
+    ParameterSpec('image_width', 640, 'Pixels.', 16, 4096),
+    ParameterSpec('image_height', 480, 'Pixels.', 16, 4096),
+    ParameterSpec('hfov_deg', 90.0, 'Horizontal field of view, degrees.', 1.0, 179.0),
+    ParameterSpec('camera_height_m', 1.5, 'Camera above the floor, metres.', 0.01, 3.0),
+    ParameterSpec('camera_pitch_deg', 0.0, 'Positive looks down, degrees.', -90.0, 90.0),
+    ParameterSpec('near_m', 0.05, 'Nearest depth, metres.', 0.001, 10.0),
+    ParameterSpec('far_m', 50.0, 'Farthest depth, metres.', 1.0, 10000.0),
+    ParameterSpec('robot_radius_m', 0.2, 'For planning without path_file, metres.', 0.01, 1.0),
+    ParameterSpec('robot_height_m', 1.5, 'For planning without path_file, metres.', 0.01, 3.0),
+    ParameterSpec('goals', 5, 'Random goals without path_file.', 1, 100),
+    ParameterSpec('frame_rate_hz', 5.0, 'Frames per second of stamp time.', 0.01, 1000.0),
+    ParameterSpec('path_file', '', 'Prepared path, path.json; planned from the seed if empty.'),
+)
+
+
+def open_frames(values: dict[str, Any]) -> SimulatedFrames:
+    """Load a scene and start its simulator.
+
+    Parameters
+    ----------
+    values : dict
+        Values of `SIMULATION_PARAMETERS` by name.
+
+    Raises
+    ------
+    OsmabenchError
+        If the scene, the condition, the simulator, the path or an option is at fault.
+    """
+    # Cheap look-ups come first, so that a misspelt name does not cost the time of a scene.
+    condition = load_condition(values['condition'])
+    options = _options(values['simulator_options'])
+    scene = load_scene(values['scene'], scene=values['scene_name'], seed=values['seed'])
+    mount = CameraMount(values['camera_height_m'], math.radians(values['camera_pitch_deg']))
+    trajectory = sample_trajectory(
+        _path(values, scene),
+        condition.motion_at(values['frame_rate_hz']),
+        values['frame_rate_hz'],
+        mount,
+    )
+    intrinsics = Intrinsics.from_hfov(
+        values['image_width'], values['image_height'], math.radians(values['hfov_deg'])
+    )
+    limits = {'near_m': values['near_m'], 'far_m': values['far_m']}
+    simulator = make_simulator(values['simulator'], scene, intrinsics, {**limits, **options})
+    return SimulatedFrames(scene, simulator, condition, trajectory)
+
+
+def _path(values: dict[str, Any], scene: Any) -> RobotPath:
+    if values['path_file']:
+        return RobotPath.read(Path(values['path_file']))
+    navigation = NavigationMap.of_scene(
+        scene, radius_m=values['robot_radius_m'], height_m=values['robot_height_m']
+    )
+    return plan_path(navigation, goals=values['goals'], seed=values['seed'])
+
+
+def _options(text: str) -> dict[str, Any]:
+    try:
+        options = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f'parameter "simulator_options" is not YAML: {error}') from error
+    if not isinstance(options, dict):
+        raise ConfigError('parameter "simulator_options" must be a mapping')
+    return options

@@ -1,0 +1,163 @@
+"""What the runs of one scene and seed share: path, ground truth, questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.mappers.registry import mapper_class
+from osmabench_ros.runs.config import MatrixConfig, SceneConfig
+from osmabench_ros.runs.files import replaced_directory, write_json
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.sequences.ground_truth import (
+    GroundTruth,
+    build_ground_truth,
+    write_ground_truth,
+)
+from osmabench_ros.simulation.conditions import load_condition
+from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.registry import make_simulator
+from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path
+from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
+from osmabench_ros.suites.registry import make_suite
+from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.question_files import write_records
+
+PATH_FILE = 'path.json'
+GROUND_TRUTH_FOLDER = 'ground_truth'
+QUESTIONS_FILE = 'questions.jsonl'
+
+Progress = Callable[[str, float], None]
+
+
+def check_names(config: MatrixConfig) -> None:
+    """Look up every name of a configuration, before any minute is spent.
+
+    Raises
+    ------
+    ConfigError
+        If a condition, mapper, suite or option is unknown.
+    """
+    for condition in config.conditions:
+        load_condition(condition)
+    for mapper in config.mappers:
+        if not mapper.command:
+            mapper_class(mapper.name)
+    for suite in config.suites:
+        make_suite(suite.name, suite.options)
+
+
+def scene_keys(config: MatrixConfig) -> dict[SceneConfig, SceneKey]:
+    """Return the identity of every scene; loads each once."""
+    keys = {}
+    for item in config.scenes:
+        scene = _scene(item)
+        keys[item] = SceneKey(scene.dataset, scene.name, item.seed)
+    return keys
+
+
+@lru_cache(maxsize=2)
+def _scene(config: SceneConfig) -> Scene:
+    return load_scene(config.reference, scene=config.scene, seed=config.seed)
+
+
+def prepare_scene(plan: RunPlan, progress: Progress) -> Path:
+    """Make the shared folder of a run, unless it is there.
+
+    Parameters
+    ----------
+    plan : RunPlan
+        Any run of the scene and seed.
+    progress : callable
+        Gets what is going on and the fraction done.
+
+    Returns
+    -------
+    Path
+        Folder with path.json, ground_truth/ and questions.jsonl; complete, because it appears
+        by renaming.
+    """
+    directory = plan.shared_directory
+    if directory.exists():
+        return directory
+    progress('planning the path', 0.0)
+    scene = _scene(plan.scene)
+    path = _plan(plan, scene)
+    truth = _ground_truth(plan, scene, path, progress)
+    progress('generating questions', 0.0)
+    questions = generate_questions(
+        truth.graph,
+        truth.seen_instances,
+        scene=str(plan.identity.scene_key),
+        seed=plan.scene.seed,
+        label_set=truth.label_set,
+    )
+    with replaced_directory(directory) as temporary:
+        write_json(temporary / PATH_FILE, path.to_json())
+        write_ground_truth(truth, temporary / GROUND_TRUTH_FOLDER)
+        write_records(temporary / QUESTIONS_FILE, questions)
+    return directory
+
+
+def _plan(plan: RunPlan, scene: Scene) -> RobotPath:
+    config = plan.config
+    navigation = NavigationMap.of_scene(
+        scene, radius_m=config.robot.radius_m, height_m=config.robot.height_m
+    )
+    path = plan_path(
+        navigation,
+        goals=config.trajectory.goals,
+        seed=plan.scene.seed,
+        goal_points=config.trajectory.goal_points,
+    )
+    # The path is cut, not the frames: a faster condition sees the same places in fewer frames.
+    longest_s = (config.trajectory.max_frames - 1) / config.trajectory.frame_rate_hz
+    return path.until(longest_s, Motion())
+
+
+def _trajectory(plan: RunPlan, path: RobotPath) -> Trajectory:
+    camera = plan.config.camera
+    mount = CameraMount(camera.mounting_height_m, camera.pitch_rad)
+    return sample_trajectory(path, Motion(), plan.config.trajectory.frame_rate_hz, mount)
+
+
+def _ground_truth(plan: RunPlan, scene: Scene, path: RobotPath, progress: Progress) -> GroundTruth:
+    trajectory = _trajectory(plan, path)
+    return build_ground_truth(
+        scene,
+        trajectory.camera_poses,
+        plan.config.camera.intrinsics,
+        frames=_unlit_frames(plan, scene, trajectory),
+        max_depth_m=plan.config.camera.far_m,
+        seed=plan.scene.seed,
+        progress=progress,
+    )
+
+
+def _unlit_frames(plan: RunPlan, scene: Scene, trajectory: Trajectory) -> Iterator[Frame]:
+    """Yield the depth, semantic and instance images; light plays no part in them."""
+    camera, config = plan.config.camera, plan.config.simulator
+    options = {'near_m': camera.near_m, 'far_m': camera.far_m, **config.options}
+    simulator = make_simulator(config.name, scene, camera.intrinsics, options)
+    try:
+        simulator.set_lighting(Lighting.unlit())
+        for index, instant in enumerate(trajectory.frames):
+            seen = simulator.render(instant.camera_pose)
+            yield Frame(
+                index,
+                round(instant.time_s * 1e9),
+                instant.camera_pose,
+                camera.intrinsics,
+                seen.color,
+                seen.depth_m,
+                seen.semantic,
+                seen.instance,
+            )
+    finally:
+        simulator.close()

@@ -1,0 +1,190 @@
+"""Frames one after another, from a simulator or anything else that can be published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.simulation.conditions import Condition
+from osmabench_ros.simulation.lighting import lighting_at
+from osmabench_ros.simulation.simulator import Simulator
+from osmabench_ros.simulation.trajectory import Trajectory
+
+FIRST_STAMP_NS = 1_000_000_000
+"""Stamp of frame 0; zero would mean "no time" to TF."""
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedFrame:
+    """A frame with the light it was taken in.
+
+    Parameters
+    ----------
+    frame : Frame
+        Images and pose.
+    lighting : Lighting
+        What shone.
+    segment : int
+        0-based goal segment of the path.
+    """
+
+    frame: Frame
+    lighting: Lighting
+    segment: int
+
+
+class FrameSource(Protocol):
+    """What a bridge publishes."""
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        ...
+
+    @property
+    def scene(self) -> str:
+        """Name of the scene."""
+        ...
+
+    @property
+    def label_set(self) -> LabelSet:
+        """Meaning of the semantic images."""
+        ...
+
+    @property
+    def intrinsics(self) -> Intrinsics:
+        """Camera of all images."""
+        ...
+
+    @property
+    def base_to_camera(self) -> Pose:
+        """Optical frame in base_link."""
+        ...
+
+    @property
+    def frame_rate_hz(self) -> float:
+        """Frames per second of stamp time."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What makes the frames, for people."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of frames."""
+        ...
+
+    def frame(self, index: int) -> SimulatedFrame:
+        """Return a frame; asked for in order."""
+        ...
+
+    def close(self) -> None:
+        """Free what the frames need."""
+        ...
+
+
+class SimulatedFrames:
+    """Renders a scene along a trajectory under a condition.
+
+    Parameters
+    ----------
+    scene : Scene
+        What is rendered.
+    simulator : Simulator
+        Who renders; closed with this source.
+    condition : Condition
+        Light and sensor effects.
+    trajectory : Trajectory
+        From where.
+    """
+
+    def __init__(
+        self, scene: Scene, simulator: Simulator, condition: Condition, trajectory: Trajectory
+    ) -> None:
+        self._scene = scene
+        self._simulator = simulator
+        self._condition = condition
+        self._trajectory = trajectory
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return self._scene.dataset
+
+    @property
+    def scene(self) -> str:
+        """Name of the scene."""
+        return self._scene.name
+
+    @property
+    def label_set(self) -> LabelSet:
+        """Meaning of the semantic images."""
+        return self._scene.label_set
+
+    @property
+    def intrinsics(self) -> Intrinsics:
+        """Camera of all images."""
+        return self._simulator.intrinsics
+
+    @property
+    def base_to_camera(self) -> Pose:
+        """Optical frame in base_link."""
+        return self._trajectory.mount.base_to_camera
+
+    @property
+    def frame_rate_hz(self) -> float:
+        """Frames per second of stamp time."""
+        return self._trajectory.frame_rate_hz
+
+    @property
+    def description(self) -> str:
+        """Simulator and renderer."""
+        return self._simulator.description
+
+    def __len__(self) -> int:
+        return len(self._trajectory)
+
+    def frame(self, index: int) -> SimulatedFrame:
+        """Render a frame.
+
+        Parameters
+        ----------
+        index : int
+            0-based number.
+        """
+        instant = self._trajectory.frames[index]
+        lighting = lighting_at(
+            self._condition,
+            self._scene,
+            segment=instant.segment,
+            segment_progress=instant.segment_progress,
+            time_s=instant.time_s,
+            robot_position=instant.base_pose.translation.tolist(),
+        )
+        self._simulator.set_lighting(lighting)
+        seen = self._simulator.render(instant.camera_pose)
+        frame = Frame(
+            index=index,
+            stamp_ns=FIRST_STAMP_NS + int(np.rint(instant.time_s * 1e9)),
+            camera_pose=instant.camera_pose,
+            intrinsics=self._simulator.intrinsics,
+            color=seen.color,
+            depth_m=seen.depth_m,
+            semantic=seen.semantic,
+            instance=seen.instance,
+            base_pose=instant.base_pose,
+        )
+        return SimulatedFrame(frame, lighting, instant.segment)
+
+    def close(self) -> None:
+        """Close the simulator."""
+        self._simulator.close()
