@@ -46,6 +46,8 @@ def graph(khronos: bool = False) -> Any:
     building = dsg.RoomNodeAttributes()
     building.position = np.zeros(3)
     agent = dsg.AgentNodeAttributes()
+    agent.position = np.zeros(3)
+    agent.world_R_body = dsg.Quaternion(1.0, 0.0, 0.0, 0.0)
     for layer, category, attributes in (
         (2, 'O', chair), (3, 'p', place), (4, 'R', room), (5, 'B', building),
     ):  # fmt: skip
