@@ -1,0 +1,231 @@
+"""Object retrieval by text query: OpenLex3D as published (`compat`) and done right (`strict`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MetricError
+from osmabench_ros.metrics.instances import average_precision, greedy_hits
+
+COMPAT_THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(9))
+"""IoU thresholds of the published mAP: 0.50 to 0.90, although the paper says 0.95."""
+
+STRICT_THRESHOLDS = (*COMPAT_THRESHOLDS, 0.95)
+COMPAT_K = 10
+"""Objects a query retrieves in the published code."""
+
+COMPAT_ALIGNMENT_M = math.sqrt(0.001)
+"""Published gate of mask alignment: a squared distance of 0.001, so 3.16 cm instead of 1 mm."""
+
+
+@dataclass(frozen=True, eq=False)
+class Retrieval:
+    """Queries, what each should find, and how like it every predicted object is.
+
+    Parameters
+    ----------
+    similarity : ndarray, shape (P, Q)
+        Cosine of predicted objects and queries.
+    iou : ndarray, shape (P, G)
+        Overlap of predicted objects with true ones.
+    sizes : ndarray of int, shape (P,)
+        True points that a predicted object covers.
+    wanted : sequence of sequence of int, length Q
+        Columns of `iou` that each query asks for.
+    """
+
+    similarity: NDArray[np.floating]
+    iou: NDArray[np.float64]
+    sizes: NDArray[np.integer]
+    wanted: Sequence[Sequence[int]]
+
+    def __post_init__(self) -> None:
+        p = len(self.sizes)
+        if self.similarity.shape != (p, len(self.wanted)) or len(self.iou) != p:
+            raise MetricError(
+                f'{p} objects and {len(self.wanted)} queries do not fit similarities '
+                f'{self.similarity.shape} and overlaps {self.iou.shape}'
+            )
+
+    def order(self, query: int) -> NDArray[np.intp]:
+        """Return the predicted objects from most to least alike."""
+        return np.argsort(-self.similarity[:, query], kind='stable')
+
+
+def compat_confidence(similarity: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return (s + 1) / 2, stretched to [0, 1] for each query over all objects."""
+    raised = (similarity.astype(np.float64) + 1) / 2
+    low, high = raised.min(axis=0), raised.max(axis=0)
+    return np.asarray((raised - low) / np.maximum(high - low, 1e-12))
+
+
+def kernel_average_precision(
+    true: NDArray[np.bool_], confidence: NDArray[np.float64], missed: int
+) -> float:
+    """Integrate a precision-recall curve as ScanNet's evaluation does.
+
+    Parameters
+    ----------
+    true : ndarray of bool, shape (N,)
+        Whether each retrieved object is right.
+    confidence : ndarray, shape (N,)
+        Its confidence.
+    missed : int
+        Wanted objects that nothing retrieved.
+
+    Returns
+    -------
+    float
+        Sum of precision times the step of recall, taken over both neighbours (kernel
+        [-0.5, 0, 0.5]), with an artificial point of precision 1 at recall 0. Higher is better;
+        0 without anything right. It is not the area: a perfect list can give less than 1.
+    """
+    if not len(true):
+        return 0.0
+    order = np.argsort(confidence, kind='stable')
+    sums = np.append(np.cumsum(true[order]), 0)
+    _, starts = np.unique(confidence[order], return_index=True)
+    below = sums[starts - 1]
+    hits = sums[-2] - below
+    with np.errstate(invalid='ignore'):
+        precision = np.append(hits / (len(true) - starts), 1.0)
+        recall = np.append(np.nan_to_num(hits / (hits + below + missed)), 0.0)
+    padded = np.concatenate([recall[:1], recall, [0.0]])
+    return float(precision @ ((padded[:-2] - padded[2:]) / 2))
+
+
+def compat_average_precision(
+    retrieval: Retrieval, threshold: float, *, k: int = COMPAT_K
+) -> float:
+    """Return the published AP at one threshold, pooled over all queries as one class.
+
+    The k most confident objects of a query are retrieved; a wanted object takes the first free
+    one with IoU above (never at) the threshold. NaN without wanted objects.
+    """
+    confidence = compat_confidence(retrieval.similarity)
+    verdicts: list[tuple[bool, float]] = []
+    missed = wanted = 0
+    for query, targets in enumerate(retrieval.wanted):
+        chosen = [p for p in retrieval.order(query)[:k] if retrieval.sizes[p] > 0]
+        scores = [float(confidence[p, query]) for p in chosen]
+        overlap = retrieval.iou[np.ix_(chosen, list(targets))]
+        found, lost = _compat_verdicts(overlap > threshold, scores)
+        verdicts += found
+        missed += lost
+        wanted += len(targets)
+    if not wanted:
+        return math.nan
+    true = np.array([verdict for verdict, _ in verdicts], bool)
+    return kernel_average_precision(true, np.array([score for _, score in verdicts]), missed)
+
+
+def _compat_verdicts(
+    overlapping: NDArray[np.bool_], scores: Sequence[float]
+) -> tuple[list[tuple[bool, float]], int]:
+    """Return right and wrong retrievals of a query with their scores, and what was missed."""
+    verdicts: list[tuple[bool, float]] = []
+    used: set[int] = set()
+    missed = 0
+    for target in range(overlapping.shape[1]):
+        best: float | None = None
+        for p in np.flatnonzero(overlapping[:, target]).tolist():
+            if p in used:
+                continue
+            if best is None:
+                best = scores[p]
+                used.add(p)
+            else:
+                verdicts.append((False, min(best, scores[p])))
+                best = max(best, scores[p])
+        missed += best is None
+        if best is not None:
+            verdicts.append((True, best))
+    wrong = np.flatnonzero(~overlapping.any(axis=1)).tolist()
+    return verdicts + [(False, scores[p]) for p in wrong], missed
+
+
+def strict_average_precision(retrieval: Retrieval, threshold: float) -> float:
+    """Return the mean over queries of the area under the precision-recall curve.
+
+    All objects are ranked, an IoU of exactly the threshold is enough, and a perfect ranking of
+    perfect masks gives 1. In [0, 1], higher is better; NaN without wanted objects.
+    """
+    values = []
+    for query, targets in enumerate(retrieval.wanted):
+        if not len(targets):
+            continue
+        similarity = retrieval.similarity[:, query].astype(np.float64)
+        hits = greedy_hits(retrieval.iou[:, list(targets)], similarity, threshold)
+        values.append(average_precision(hits, similarity, len(targets)))
+    return float(np.mean(values)) if values else math.nan
+
+
+def mean_over_thresholds(
+    retrieval: Retrieval, *, compat: bool = False, k: int = COMPAT_K
+) -> float:
+    """Return mAP: compat over 0.50 … 0.90, strict over 0.50 … 0.95."""
+    if compat:
+        found = [compat_average_precision(retrieval, t, k=k) for t in COMPAT_THRESHOLDS]
+    else:
+        found = [strict_average_precision(retrieval, t) for t in STRICT_THRESHOLDS]
+    return float(np.mean(found))
+
+
+def compat_inverse_rank(
+    retrieval: Retrieval, threshold: float = 0.5, *, k: int = COMPAT_K
+) -> float:
+    """Return the published mean inverse rank over wanted objects.
+
+    Each wanted object takes the free retrieved object with the largest IoU above the threshold;
+    the ranks of a query, 1-based and ascending, are lowered by 0, 1, 2, … so that a perfect list
+    has rank 1 throughout. What was not found counts 0. In [0, 1], higher is better; 0 without
+    wanted objects.
+    """
+    inverse: list[float] = []
+    for query, targets in enumerate(retrieval.wanted):
+        order = retrieval.order(query)
+        rank_of = {int(p): rank for rank, p in enumerate(order, start=1)}
+        free = [int(p) for p in order[:k] if retrieval.sizes[p] > 0]
+        ranks: list[int] = []
+        for target in targets:
+            best = max(free, key=lambda p: retrieval.iou[p, target], default=None)
+            if best is not None and retrieval.iou[best, target] > threshold:
+                ranks.append(rank_of[best])
+                free.remove(best)
+        lowered = [rank - i for i, rank in enumerate(sorted(ranks))]
+        inverse += [1 / rank if rank > 0 else 0.0 for rank in lowered]
+        inverse += [0.0] * (len(targets) - len(ranks))
+    return float(np.mean(inverse)) if inverse else 0.0
+
+
+def first_ranks(retrieval: Retrieval, threshold: float = 0.5) -> Iterator[int | None]:
+    """Yield the 1-based rank of the first right object of each query, None if there is none."""
+    for query, targets in enumerate(retrieval.wanted):
+        if not len(targets):
+            continue
+        order = retrieval.order(query)
+        right = (retrieval.iou[order][:, list(targets)] >= threshold).any(axis=1)
+        yield int(right.argmax()) + 1 if right.any() else None
+
+
+def mean_reciprocal_rank(retrieval: Retrieval, threshold: float = 0.5) -> float:
+    """Return the mean of 1 / rank of the first right object, 0 where none is right.
+
+    In [0, 1], higher is better; NaN without queries that want anything.
+    """
+    values = [0.0 if rank is None else 1 / rank for rank in first_ranks(retrieval, threshold)]
+    return float(np.mean(values)) if values else math.nan
+
+
+def recall_at_k(retrieval: Retrieval, k: int, threshold: float = 0.5) -> float:
+    """Return the share of queries with a right object among the k best.
+
+    In [0, 1], higher is better; NaN without queries that want anything.
+    """
+    values = [rank is not None and rank <= k for rank in first_ranks(retrieval, threshold)]
+    return float(np.mean(values)) if values else math.nan

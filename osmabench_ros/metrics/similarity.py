@@ -1,0 +1,107 @@
+"""Similarity of features with text prompts, in chunks on the CPU or on CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MetricError
+from osmabench_ros.metrics.device import resolve_device, to_tensor
+
+if TYPE_CHECKING:
+    import torch
+
+_ELEMENTS_PER_CHUNK = 32_000_000
+
+
+def _unit_rows(vectors: NDArray[np.floating], what: str, device: torch.device) -> torch.Tensor:
+    if vectors.ndim != 2:
+        raise MetricError(f'{what} have shape {vectors.shape}, expected (N, D)')
+    tensor = to_tensor(np.asarray(vectors, np.float32), device)
+    lengths = tensor.norm(dim=1, keepdim=True)
+    if not bool(lengths.isfinite().all()):
+        raise MetricError(f'{what} hold NaN or infinite values')
+    # A row of zeros has no direction; it stays zero and is like nothing.
+    unit: torch.Tensor = tensor / lengths.clamp_min(1e-12)
+    return unit
+
+
+def _chunks(
+    features: NDArray[np.floating], prompts: NDArray[np.floating], device: str
+) -> Iterator[tuple[slice, torch.Tensor]]:
+    """Yield slices of features with their cosines, shape (n, L)."""
+    where = resolve_device(device)
+    if features.ndim == prompts.ndim == 2 and features.shape[1] != prompts.shape[1]:
+        raise MetricError(
+            f'features have {features.shape[1]} dimensions, prompts {prompts.shape[1]}; '
+            'they come from different encoders'
+        )
+    text = _unit_rows(prompts, 'prompts', where).T.contiguous()
+    size = max(1, _ELEMENTS_PER_CHUNK // max(1, text.shape[1]))
+    for start in range(0, len(features), size):
+        part = slice(start, start + size)
+        yield part, _unit_rows(features[part], 'features', where) @ text
+
+
+def cosine_similarity(
+    features: NDArray[np.floating], prompts: NDArray[np.floating], *, device: str = 'auto'
+) -> NDArray[np.float32]:
+    """Return the cosines of features (N, D) with prompts (L, D), shape (N, L), in [-1, 1].
+
+    Raises
+    ------
+    MetricError
+        If the dimensions differ, as they do between encoders, or a value is not finite.
+    """
+    result = np.empty((len(features), len(prompts)), np.float32)
+    for part, cosines in _chunks(features, prompts, device):
+        result[part] = cosines.cpu().numpy()
+    return result
+
+
+def best_prompts(
+    features: NDArray[np.floating],
+    prompts: NDArray[np.floating],
+    n: int,
+    *,
+    device: str = 'auto',
+) -> NDArray[np.int32]:
+    """Return the n prompts most like each feature, best first, shape (N, n).
+
+    The full similarity matrix never exists at once, and no more of it is sorted than needed.
+    """
+    if not 1 <= n <= len(prompts):
+        raise MetricError(f'of {len(prompts)} prompts one cannot take the best {n}')
+    result = np.empty((len(features), n), np.int32)
+    for part, cosines in _chunks(features, prompts, device):
+        result[part] = cosines.topk(n, dim=1).indices.cpu().numpy()
+    return result
+
+
+def prompt_ranks(
+    similarity: NDArray[np.floating] | torch.Tensor, wanted: NDArray[np.integer]
+) -> NDArray[np.int32]:
+    """Return the 0-based ranks of some prompts for each feature, shape (N, W).
+
+    A rank is the number of prompts that are more similar, or as similar and earlier in the list;
+    so only the wanted ranks are counted and nothing is sorted.
+
+    Parameters
+    ----------
+    similarity : ndarray or torch.Tensor, shape (N, L)
+        Similarities; chunks of it, if it is large.
+    wanted : ndarray of int, shape (W,)
+        Prompts whose ranks are asked for.
+    """
+    import torch
+
+    values = similarity if isinstance(similarity, torch.Tensor) else to_tensor(similarity)
+    result = np.empty((len(values), len(wanted)), np.int32)
+    for column, prompt in enumerate(wanted):
+        own = values[:, int(prompt), None]
+        ahead = (values > own).sum(dim=1) + (values[:, : int(prompt)] == own).sum(dim=1)
+        result[:, column] = ahead.cpu().numpy()
+    return result

@@ -1,0 +1,210 @@
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from osmabench_ros.errors import MetricError
+from osmabench_ros.metrics.matching import Neighbours
+from osmabench_ros.metrics.openlex3d import (
+    PointFeatures,
+    box_scores,
+    category_shares,
+    set_ranking,
+    top_n_frequency,
+)
+from osmabench_ros.metrics.similarity import best_prompts, cosine_similarity, prompt_ranks
+from osmabench_ros.metrics.tiers import (
+    Category,
+    TieredObject,
+    read_tiers,
+    tiers_by_id,
+    write_tiers,
+)
+
+# What the published code gave for ranks against the box [3, 5] of 12 prompts.
+GOLDENS = [
+    ({0, 3, 4}, 0.666667),
+    ({3, 4, 11}, 0.666667),
+    ({1, 3, 4}, 0.777778),
+    ({2, 3, 4}, 0.888889),
+    ({3, 4, 5}, 1.0),
+    ({3, 4, 6}, 0.944444),
+]
+
+PROMPTS = ['sofa', 'couch', 'flower', 'bed', 'coffee table', 'lamp', 'wall']
+LABELS = tiers_by_id(
+    [
+        TieredObject(1, ('sofa', 'couch'), ('flower',), ('bed',), (2,)),
+        TieredObject(2, ('coffee table',), (), (), (1,)),
+        TieredObject(3, ('wall', 'sofa')),
+        TieredObject(4, ()),
+    ]
+)
+
+
+@pytest.mark.parametrize(('ranks', 'expected'), GOLDENS)
+def test_box_scores_are_the_published_ones(ranks: set[int], expected: float) -> None:
+    found = box_scores(np.array(sorted(ranks)), 3, 5, 11)
+    assert found.score.mean() == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_table_takes_the_best_category_and_ignores_spaces() -> None:
+    table = LABELS.table(np.array([1, 2, 3, 4, 99]), PROMPTS)
+    assert table[0].tolist() == [0, 0, 1, 2, 3, 5, 5]
+    assert table[1].tolist() == [3, 3, 3, 3, 0, 5, 5]
+    assert (table[2:] == Category.NONE).all()
+    assert LABELS.table(np.array([2]), ['coffeetable', 'Coffee table'])[0].tolist() == [0, 5]
+
+
+def features(ids: list[int], rows: list[int], far: list[int] = []) -> PointFeatures:  # noqa: B006
+    distances = np.where(np.isin(np.arange(len(ids)), far), 1.0, 0.01)
+    return PointFeatures(np.array(ids), np.array(rows), distances)
+
+
+def test_frequencies_are_means_over_objects_of_shares_of_their_points() -> None:
+    best = np.array([[5, 0], [4, 5], [2, 3]])  # lamp/sofa, coffee table/lamp, flower/bed
+    points = features([1, 1, 1, 1, 2, 3, 4, 99], [0, 1, 2, 2, 1, 0, 0, 0], far=[3])
+    found = top_n_frequency(points, best, LABELS, PROMPTS)
+    assert found[Category.SYNONYM] == pytest.approx((1 / 4 + 1) / 2)
+    assert found[Category.CLUTTER] == pytest.approx(1 / 4 / 2)
+    assert found[Category.DEPICTION] == pytest.approx(1 / 4 / 2)
+    assert found[Category.MISSING] == pytest.approx(1 / 4 / 2)
+    assert found[Category.INCORRECT] == 0
+    assert sum(found.values()) == pytest.approx(1)
+    top1 = top_n_frequency(points, best[:, :1], LABELS, PROMPTS)
+    assert top1[Category.INCORRECT] == pytest.approx(1 / 4 / 2)
+    assert [name for name, _ in category_shares(found)][:2] == ['synonym', 'depiction']
+
+
+def test_a_point_without_feature_is_missing_but_published_code_took_the_last() -> None:
+    best = np.array([[5], [0]])
+    points = features([1, 1], [-1, 0])
+    strict = top_n_frequency(points, best, LABELS, PROMPTS)
+    assert (strict[Category.MISSING], strict[Category.INCORRECT]) == (0.5, 0.5)
+    compat = top_n_frequency(points, best, LABELS, PROMPTS, compat=True)
+    assert (compat[Category.SYNONYM], compat[Category.INCORRECT]) == (0.5, 0.5)
+    nothing = top_n_frequency(points, best[:0], LABELS, PROMPTS)
+    assert nothing[Category.MISSING] == 1.0
+    unscored = top_n_frequency(features([4], [0]), best, LABELS, PROMPTS)
+    assert all(math.isnan(value) for value in unscored.values())
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000))
+def test_frequencies_agree_with_a_double_loop(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ids, rows = rng.integers(1, 6, 50), rng.integers(0, 8, 50)
+    distances = rng.random(50) * 0.1
+    best = rng.integers(0, len(PROMPTS), (8, 3))
+    found = top_n_frequency(PointFeatures(ids, rows, distances), best, LABELS, PROMPTS)
+    per_object: dict[int, list[int]] = {}
+    for object_id, row, distance in zip(ids, rows, distances, strict=True):
+        if object_id not in (1, 2):
+            continue
+        kinds = [LABELS.table(np.array([object_id]), PROMPTS)[0, label] for label in best[row]]
+        kind = Category.MISSING if distance > 0.05 else min(kinds)
+        per_object.setdefault(int(object_id), []).append(int(kind))
+    for category, value in found.items():
+        if per_object:
+            shares = [kinds.count(category) / len(kinds) for kinds in per_object.values()]
+            assert value == pytest.approx(np.mean(shares))
+
+
+def test_ranks_and_best_prompts_agree_with_sorting() -> None:
+    rng = np.random.default_rng(0)
+    vectors, prompts = rng.normal(size=(20, 16)), rng.normal(size=(30, 16))
+    similarity = cosine_similarity(vectors, prompts, device='cpu')
+    expected = (vectors / np.linalg.norm(vectors, axis=1)[:, None]) @ (
+        prompts / np.linalg.norm(prompts, axis=1)[:, None]
+    ).T
+    np.testing.assert_allclose(similarity, expected, atol=1e-6)
+    order = np.argsort(-similarity, axis=1, kind='stable')
+    np.testing.assert_array_equal(best_prompts(vectors, prompts, 4, device='cpu'), order[:, :4])
+    ranks = prompt_ranks(similarity, np.array([3, 17]))
+    for row in range(20):
+        assert ranks[row].tolist() == [list(order[row]).index(p) for p in (3, 17)]
+    assert prompt_ranks(np.ones((1, 4)), np.array([2])).tolist() == [[2]]
+
+
+def ranked(*order: int) -> np.ndarray:
+    """Return similarities that rank the prompts in this order."""
+    similarity = np.zeros(len(PROMPTS))
+    similarity[list(order)] = np.arange(len(order), 0, -1)
+    return similarity
+
+
+def test_a_perfect_order_scores_one_and_is_all_inliers() -> None:
+    similarity = np.stack([ranked(0, 1, 2, 3, 4, 5, 6)])
+    found = set_ranking(features([1, 1], [0, 0]), similarity, LABELS, PROMPTS)
+    assert (found.overall, found.synonyms, found.secondary, found.over_points) == (1, 1, 1, 1)
+    assert (found.synonym_inlier_rate, found.secondary_inlier_rate) == (1, 1)
+    assert math.isnan(found.synonym_undershooting)
+    assert found.objects == 1
+
+
+def test_set_ranking_by_hand() -> None:
+    # lamp first: sofa 1 and couch 2 against [0, 1], flower 3 and bed 4 against [2, 3], last = 6.
+    similarity = np.stack([ranked(5, 0, 1, 2, 3, 4, 6)])
+    found = set_ranking(features([1], [0]), similarity, LABELS, PROMPTS)
+    assert found.synonyms == pytest.approx((1 + (1 - 1 / 5)) / 2)
+    assert found.secondary == pytest.approx((1 + (1 - 1 / 3)) / 2)
+    assert found.overall == pytest.approx((found.synonyms + found.secondary) / 2)
+    assert found.synonym_undershooting == pytest.approx(1 - 1 / 5)
+    assert found.secondary_undershooting == pytest.approx(1 - 1 / 3)
+    assert math.isnan(found.secondary_overshooting)
+    assert found.synonym_inlier_rate == 0.5
+
+
+def test_published_set_ranking_keeps_the_last_point_and_ignores_gate_and_walls() -> None:
+    good, bad = ranked(0, 1, 2, 3, 4, 5, 6), ranked(6, 5, 4, 3, 2, 1, 0)
+    similarity = np.stack([good, bad])
+    points = features([1, 1, 1], [1, 1, 0], far=[0])
+    strict = set_ranking(points, similarity, LABELS, PROMPTS)
+    compat = set_ranking(points, similarity, LABELS, PROMPTS, compat=True)
+    assert strict.synonym_inlier_rate == 0.5
+    assert compat.synonym_inlier_rate == 1.0
+    assert compat.overall < strict.overall
+    walls = features([3], [0])
+    assert set_ranking(walls, similarity, LABELS, PROMPTS).objects == 0
+    assert set_ranking(walls, similarity, LABELS, PROMPTS, compat=True).objects == 1
+
+
+def test_over_points_weighs_objects_by_their_points() -> None:
+    good, bad = ranked(0, 1, 2, 3, 4, 5, 6), ranked(6, 5, 3, 2, 1, 0, 4)
+    points = features([1, 1, 1, 2], [0, 0, 0, 1])
+    found = set_ranking(points, np.stack([good, bad]), LABELS, PROMPTS)
+    assert found.overall == pytest.approx(0.5)
+    assert found.over_points == pytest.approx(0.75)
+
+
+def test_tiers_survive_a_file_and_malformed_ones_are_named(tmp_path: Path) -> None:
+    path = tmp_path / 'gt_categories.json'
+    write_tiers(LABELS, path)
+    again = read_tiers(path)
+    assert dict(again.objects) == dict(LABELS.objects)
+    assert not again.machine_made
+    assert json.loads(path.read_text())['dataset']['samples'][0]['labels']['image_attributes'][
+        'clutter'
+    ] == ['2']
+    path.write_text('{"dataset": {"samples": [{"object_id": 1}]}}')
+    with pytest.raises(MetricError, match=r'samples\[0\]'):
+        read_tiers(path)
+    with pytest.raises(MetricError, match='no tiered labels'):
+        read_tiers(tmp_path / 'missing.json')
+
+
+def test_features_of_another_encoder_are_refused() -> None:
+    with pytest.raises(MetricError, match='512 dimensions, prompts 768'):
+        cosine_similarity(np.zeros((1, 512)), np.zeros((1, 768)), device='cpu')
+    with pytest.raises(MetricError, match='NaN'):
+        cosine_similarity(np.full((1, 4), np.nan), np.ones((1, 4)), device='cpu')
+    with pytest.raises(MetricError, match='best 3'):
+        best_prompts(np.ones((1, 4)), np.ones((2, 4)), 3, device='cpu')
+    near = Neighbours(np.array([1, -1]), np.zeros(2, np.float32))
+    assert PointFeatures.of(np.array([1, 1]), near, np.array([7, 8])).rows.tolist() == [8, -1]
+    with pytest.raises(MetricError, match='differ in shape'):
+        PointFeatures(np.zeros(2), np.zeros(3, np.int64), np.zeros(2))
