@@ -137,7 +137,7 @@ def test_khronos_objects_bring_their_own_points(tmp_path: Path) -> None:
     assert next(node for node in made.graph.nodes if node.source_id == 'O0').observations == 2
     assert made.header.provenance.method == 'khronos'
     assert made.dense is not None
-    np.testing.assert_allclose(made.dense.points, [*CHAIR, 1, 2, 0.5], rtol=1e-6)
+    np.testing.assert_allclose(made.dense.points, CHAIR + np.array([1, 2, 0.5]), rtol=1e-6)
 
 
 def test_khronos_objects_and_the_mesh_are_joined(tmp_path: Path) -> None:
