@@ -1,0 +1,145 @@
+"""Counts tokens and money, and says stop in time."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from osmabench_ros.errors import BudgetExceededError
+from osmabench_ros.language.model import ModelRequest, Usage, estimated_prompt_tokens
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices of a model, as its provider publishes them today.
+
+    Parameters
+    ----------
+    input_per_million, output_per_million : float
+        Currency units for a million tokens.
+    """
+
+    input_per_million: float = 0.0
+    output_per_million: float = 0.0
+
+    def cost(self, usage: Usage) -> float:
+        """Return what so many tokens cost."""
+        paid = usage.prompt_tokens * self.input_per_million
+        return (paid + usage.output_tokens * self.output_per_million) / 1e6
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What was spent so far.
+
+    Parameters
+    ----------
+    requests : int
+        Requests that went to the server, failed ones included.
+    cache_hits : int
+        Replies that needed none.
+    prompt_tokens, output_tokens : int
+        As the server counts them.
+    cost : float
+        At the given prices.
+    """
+
+    requests: int
+    cache_hits: int
+    prompt_tokens: int
+    output_tokens: int
+    cost: float
+
+
+class Ledger:
+    """Keeps the accounts of one client; safe for threads.
+
+    Parameters
+    ----------
+    prices : Prices
+        For the cost; 0 where none is known.
+    max_tokens : int, optional
+        Most tokens in and out.
+    max_cost : float, optional
+        Most money.
+    """
+
+    def __init__(
+        self,
+        prices: Prices | None = None,
+        *,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+    ) -> None:
+        self._prices = prices or Prices()
+        self._max_tokens = max_tokens
+        self._max_cost = max_cost
+        self._lock = threading.Lock()
+        self._spent = Usage()
+        self._reserved = Usage()
+        self._requests = 0
+        self._cache_hits = 0
+
+    def reserve(self, request: ModelRequest) -> Usage:
+        """Set aside what a request may use at most; `settle` gives back what it did not.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the request could overrun the budget.
+        """
+        wanted = Usage(estimated_prompt_tokens(request), request.max_output_tokens)
+        with self._lock:
+            total = _sum(self._spent, self._reserved, wanted)
+            self._check(total)
+            self._reserved = _sum(self._reserved, wanted)
+            self._requests += 1
+        return wanted
+
+    def _check(self, total: Usage) -> None:
+        tokens, cost = total.prompt_tokens + total.output_tokens, self._prices.cost(total)
+        if self._max_tokens is not None and tokens > self._max_tokens:
+            raise BudgetExceededError(
+                f'the budget of {self._max_tokens} tokens would be overrun; what was answered is '
+                'kept: raise it and run again to go on'
+            )
+        if self._max_cost is not None and cost > self._max_cost:
+            raise BudgetExceededError(
+                f'the budget of {self._max_cost:g} would be overrun; what was answered is kept: '
+                'raise it and run again to go on'
+            )
+
+    def settle(self, reserved: Usage, used: Usage) -> None:
+        """Replace what was set aside by what was used."""
+        with self._lock:
+            self._reserved = Usage(
+                self._reserved.prompt_tokens - reserved.prompt_tokens,
+                self._reserved.output_tokens - reserved.output_tokens,
+            )
+            self._spent = _sum(self._spent, used)
+
+    def hit(self) -> None:
+        """Count a reply that needed no request."""
+        with self._lock:
+            self._cache_hits += 1
+
+    @property
+    def spending(self) -> Spending:
+        """What was spent so far."""
+        with self._lock:
+            spent = self._spent
+            return Spending(
+                self._requests,
+                self._cache_hits,
+                spent.prompt_tokens,
+                spent.output_tokens,
+                self._prices.cost(spent),
+            )
+
+    def expected_cost(self, usage: Usage) -> float:
+        """Return what so many tokens would cost."""
+        return self._prices.cost(usage)
+
+
+def _sum(*parts: Usage) -> Usage:
+    return Usage(sum(p.prompt_tokens for p in parts), sum(p.output_tokens for p in parts))

@@ -1,0 +1,259 @@
+"""Asks a language model: from the cache, with patience, within a budget, several at a time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
+
+from osmabench_ros.errors import BudgetExceededError, LanguageModelError
+from osmabench_ros.language.budget import Ledger
+from osmabench_ros.language.cache import ResponseCache
+from osmabench_ros.language.model import (
+    LanguageModel,
+    ModelReply,
+    ModelRequest,
+    TransientModelError,
+    Usage,
+    estimated_prompt_tokens,
+)
+
+T = TypeVar('T')
+Parser = Callable[[str], T]
+"""Turns a reply into a value; raises ValueError if it is not what was asked for."""
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How failed requests are tried again.
+
+    Parameters
+    ----------
+    attempts : int
+        Requests at most for one reply.
+    first_wait_s, longest_wait_s : float
+        The wait doubles from the first to the longest, with up to a quarter added at random. A
+        server's Retry-After goes first, within the longest wait.
+    """
+
+    attempts: int = 6
+    first_wait_s: float = 1.0
+    longest_wait_s: float = 60.0
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[T]):
+    """A parsed reply, or why there is none.
+
+    Parameters
+    ----------
+    value : object, optional
+        What the parser made of the reply.
+    error : LanguageModelError, optional
+        Set if there is no value.
+    """
+
+    value: T | None = None
+    error: LanguageModelError | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a list of requests would take.
+
+    Parameters
+    ----------
+    requests, cached : int
+        All, and those the cache would serve.
+    prompt_tokens, most_output_tokens : int
+        For those it would not; estimated.
+    cost : float
+        At the ledger's prices, if every reply is as long as it may be.
+    """
+
+    requests: int
+    cached: int
+    prompt_tokens: int
+    most_output_tokens: int
+    cost: float
+
+
+class ModelClient:
+    """A language model with cache, patience, budget and a limit of requests at a time.
+
+    Parameters
+    ----------
+    model : LanguageModel
+        Who is asked.
+    cache : ResponseCache, optional
+        Replies kept on disk; None to keep nothing.
+    ledger : Ledger, optional
+        Accounts and budget; without limits if None.
+    patience : Patience
+        Waits and attempts.
+    concurrency : int
+        Requests under way at a time.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        cache: ResponseCache | None = None,
+        ledger: Ledger | None = None,
+        patience: Patience | None = None,
+        concurrency: int = 4,
+    ) -> None:
+        if concurrency < 1:
+            raise LanguageModelError(f'concurrency is {concurrency}; at least 1 is needed')
+        self.name = model.name
+        self.ledger = ledger or Ledger()
+        self._model = model
+        self._cache = cache
+        self._patience = patience or Patience()
+        self._concurrency = concurrency
+
+    def ask(self, request: ModelRequest, parse: Parser[T]) -> T:
+        """Return the parsed reply to one request.
+
+        A reply that does not parse is asked for again with another seed; only replies that parse
+        are kept.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the request could overrun the budget.
+        LanguageModelError
+            If no attempt gave a usable reply.
+        """
+        kept = self._cache.get(self.name, request) if self._cache else None
+        if kept is not None:
+            try:
+                value = parse(kept.text)
+            except ValueError:
+                pass
+            else:
+                self.ledger.hit()
+                return value
+        return self._asked(request, parse)
+
+    def _asked(self, request: ModelRequest, parse: Parser[T]) -> T:
+        attempts = Retrying(
+            retry=retry_if_exception_type(TransientModelError),
+            stop=stop_after_attempt(self._patience.attempts),
+            wait=self._wait_s,
+            reraise=True,
+        )
+        value: T = attempts(self._attempt, request, parse, _Counter())
+        return value
+
+    def _attempt(self, request: ModelRequest, parse: Parser[T], counter: _Counter) -> T:
+        attempt = replace(request, seed=request.seed + counter.next())
+        reserved, used = self.ledger.reserve(attempt), Usage()
+        try:
+            reply = self._model.generate(attempt)
+            used = reply.usage
+        finally:
+            self.ledger.settle(reserved, used)
+        value = self._parsed(reply, parse)
+        if self._cache is not None:
+            self._cache.put(self.name, request, reply)
+        return value
+
+    def _parsed(self, reply: ModelReply, parse: Parser[T]) -> T:
+        try:
+            return parse(reply.text)
+        except ValueError as error:
+            reason = ' '.join(str(error).split())[:200]
+            raise TransientModelError(
+                f'{self.name} replied with something else than asked for: {reason}'
+            ) from error
+
+    def _wait_s(self, state: RetryCallState) -> float:
+        patience = self._patience
+        error = state.outcome.exception() if state.outcome is not None else None
+        asked = getattr(error, 'retry_after_s', None)
+        doubled = patience.first_wait_s * 2.0 ** (state.attempt_number - 1)
+        wait = float(asked) if asked is not None else doubled
+        # Spreads clients that were turned away together; nothing that is reported depends on it.
+        jitter = 1.0 + random.random() / 4  # noqa: S311
+        return min(wait * jitter, patience.longest_wait_s)
+
+    def ask_all(
+        self,
+        requests: Sequence[ModelRequest],
+        parse: Parser[T],
+        *,
+        progress: Progress | None = None,
+        what: str = 'replies',
+    ) -> list[Outcome[T]]:
+        """Return an outcome for each request, in order; a failure is an outcome, not an end.
+
+        When the budget is used up, requests that are under way finish and are kept, the rest is
+        not sent, and their outcome says so.
+        """
+        outcomes: list[Outcome[T]] = [Outcome() for _ in requests]
+        with ThreadPoolExecutor(self._concurrency) as pool:
+            running = {
+                pool.submit(self._outcome, request, parse): position
+                for position, request in enumerate(requests)
+            }
+            try:
+                for done, future in enumerate(as_completed(running), start=1):
+                    outcomes[running[future]] = future.result()
+                    if progress is not None:
+                        progress(f'{what}: {done} of {len(requests)}', done / len(requests))
+            except BaseException:
+                # Ctrl-C: what is queued must not be sent, what is answered is in the cache.
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return outcomes
+
+    def _outcome(self, request: ModelRequest, parse: Parser[T]) -> Outcome[T]:
+        try:
+            return Outcome(value=self.ask(request, parse))
+        except LanguageModelError as error:
+            return Outcome(error=error)
+
+    def estimate(self, requests: Sequence[ModelRequest]) -> Estimate:
+        """Return what requests would take, asking nobody."""
+        known = [
+            self._cache is not None and self._cache.get(self.name, request) is not None
+            for request in requests
+        ]
+        new = [request for request, cached in zip(requests, known, strict=True) if not cached]
+        usage = Usage(
+            sum(estimated_prompt_tokens(request) for request in new),
+            sum(request.max_output_tokens for request in new),
+        )
+        return Estimate(
+            len(requests),
+            sum(known),
+            usage.prompt_tokens,
+            usage.output_tokens,
+            self.ledger.expected_cost(usage),
+        )
+
+
+class _Counter:
+    """Counts the attempts of one request."""
+
+    def __init__(self) -> None:
+        self._next = -1
+
+    def next(self) -> int:
+        self._next += 1
+        return self._next
+
+
+def raise_if_stopped(outcomes: Sequence[Outcome[T]]) -> None:
+    """Raise the first error that ends a stage: a budget that is used up."""
+    for outcome in outcomes:
+        if isinstance(outcome.error, BudgetExceededError):
+            raise outcome.error

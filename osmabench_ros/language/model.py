@@ -1,0 +1,178 @@
+"""What every language model offers, and what it is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from osmabench_ros.errors import LanguageModelError
+
+
+class TransientModelError(LanguageModelError):
+    """A request failed in a way that may pass: rate limit, server error, time-out, cut-off reply.
+
+    Parameters
+    ----------
+    message : str
+        What happened.
+    retry_after_s : float, optional
+        How long the server asks to wait.
+    """
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class RefusalError(LanguageModelError):
+    """The model declined to answer; asking again would not help."""
+
+
+@dataclass(frozen=True)
+class ImagePart:
+    """An encoded image that goes with a prompt.
+
+    Parameters
+    ----------
+    data : bytes
+        PNG or JPEG file.
+    media_type : str
+        ``'image/png'`` or ``'image/jpeg'``.
+    """
+
+    data: bytes
+    media_type: str = 'image/png'
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hex digest of the file."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """One question to a language model.
+
+    Parameters
+    ----------
+    prompt : str
+        What the user says.
+    system : str
+        What the model is to be.
+    images : tuple of ImagePart
+        Shown before the prompt.
+    schema : mapping, optional
+        JSON schema of the reply; None for free text.
+    temperature : float
+        0 for the likeliest reply.
+    max_output_tokens : int
+        Longest reply.
+    seed : int
+        For models that have one.
+    """
+
+    prompt: str
+    system: str = ''
+    images: tuple[ImagePart, ...] = ()
+    schema: Mapping[str, Any] | None = None
+    temperature: float = 0.0
+    max_output_tokens: int = 8192
+    seed: int = 0
+
+    def cache_key(self, model: str) -> str:
+        """Return a digest of the model and everything that shapes its reply."""
+        parts = {
+            'model': model,
+            'prompt': self.prompt,
+            'system': self.system,
+            'images': [image.sha256 for image in self.images],
+            'schema': self.schema,
+            'temperature': self.temperature,
+            'max_output_tokens': self.max_output_tokens,
+            'seed': self.seed,
+        }
+        text = json.dumps(parts, sort_keys=True, separators=(',', ':'))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one request.
+
+    Parameters
+    ----------
+    prompt_tokens, output_tokens : int
+        As the server counts them; 0 if it does not.
+    """
+
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class ModelReply:
+    """What came back.
+
+    Parameters
+    ----------
+    text : str
+        The reply, JSON if a schema was given.
+    usage : Usage
+        Tokens used.
+    cached : bool
+        True if no request was made.
+    """
+
+    text: str
+    usage: Usage = Usage()
+    cached: bool = False
+
+
+class LanguageModel(Protocol):
+    """A model behind any kind of server.
+
+    A model is made by its entry point in the group ``osmabench.language_models``, called as
+    ``factory(model=str, options=dict)``. Keys come from the environment alone.
+    """
+
+    name: str
+    """Server kind and model, as in cache keys and reports, e.g. ``'gemini/gemini-2.5-flash'``."""
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        """Ask once.
+
+        Raises
+        ------
+        TransientModelError
+            If trying again may help.
+        LanguageModelError
+            If it does not.
+        """
+        ...
+
+
+class LanguageModelFactory(Protocol):
+    """Constructor that entry points name."""
+
+    def __call__(self, *, model: str, options: Mapping[str, Any]) -> LanguageModel:
+        """Make a model."""
+        ...
+
+
+def estimated_tokens(text: str) -> int:
+    """Return about how many tokens a text has: a token for four characters, rounded up."""
+    return -(-len(text) // 4)
+
+
+IMAGE_TOKENS = 800
+"""What an image costs, about, where the server has not said."""
+
+
+def estimated_prompt_tokens(request: ModelRequest) -> int:
+    """Return about how many tokens a request sends."""
+    text = estimated_tokens(request.system) + estimated_tokens(request.prompt)
+    return text + IMAGE_TOKENS * len(request.images)

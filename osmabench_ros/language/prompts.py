@@ -1,0 +1,95 @@
+"""Prompts kept as files, with a version and a hash that go into reports."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from osmabench_ros.configuration import config_path
+from osmabench_ros.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One prompt.
+
+    Parameters
+    ----------
+    name : str
+        File name without ending.
+    version : int
+        Raised whenever the words change.
+    system : str
+        What the model is told to be.
+    template : str
+        What it is asked; Jinja2.
+    sha256 : str
+        Hex digest of the file.
+    """
+
+    name: str
+    version: int
+    system: str
+    template: str
+    sha256: str
+
+    def render(self, **values: Any) -> str:
+        """Fill the template in; a value that is missing is a ConfigError.
+
+        Text from scenes and maps goes in as JSON through the filter `data`, so that it cannot be
+        taken for a part of the prompt.
+        """
+        import jinja2
+
+        # The output is a prompt, not a page: escaping would change what is asked.
+        environment = jinja2.Environment(
+            undefined=jinja2.StrictUndefined,
+            autoescape=False,  # noqa: S701
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters['data'] = as_data
+        try:
+            return environment.from_string(self.template).render(**values)
+        except jinja2.TemplateError as error:
+            raise ConfigError(f'prompt "{self.name}": {error}') from error
+
+    @property
+    def identity(self) -> str:
+        """Name, version and hash in one string, for provenance."""
+        return f'{self.name}/{self.version}/{self.sha256[:12]}'
+
+
+def as_data(value: Any) -> str:
+    """Return a value as JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=False)
+
+
+def load_prompt(name: str) -> Prompt:
+    """Return a prompt of `config/prompts/`.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing or lacks a key; names both.
+    """
+    path: Path = config_path('prompts', f'{name}.yaml')
+    data = path.read_bytes()
+    try:
+        content = yaml.safe_load(data)
+        return Prompt(
+            name,
+            int(content['version']),
+            str(content['system']).strip(),
+            str(content['prompt']).strip(),
+            hashlib.sha256(data).hexdigest(),
+        )
+    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f'{path}: {error!r}; a prompt file has version, system and prompt'
+        ) from error

@@ -1,0 +1,200 @@
+"""Cache, patience, budget and concurrency over real HTTP."""
+
+import json
+import threading
+import time
+from collections import deque
+
+import pytest
+from loopback_models import LoopbackModels, Misstep
+
+from osmabench_ros.errors import BudgetExceededError, LanguageModelError
+from osmabench_ros.language.budget import Ledger, Prices
+from osmabench_ros.language.cache import ResponseCache
+from osmabench_ros.language.client import ModelClient, Outcome, Patience, raise_if_stopped
+from osmabench_ros.language.model import ImagePart, ModelRequest
+from osmabench_ros.language.registry import make_language_model
+
+QUICK = Patience(attempts=4, first_wait_s=0.01, longest_wait_s=0.2)
+REQUESTS = [ModelRequest(f'Prompt {i}', max_output_tokens=100) for i in range(6)]
+
+
+@pytest.fixture
+def server():
+    with LoopbackModels(reply=lambda prompt: json.dumps({'said': prompt})) as models:
+        yield models
+
+
+def client(server, tmp_path, **more):
+    model = make_language_model('openai:m', {'base_url': server.url, 'timeout_s': 0.5})
+    return ModelClient(model, cache=ResponseCache(tmp_path), patience=QUICK, **more)
+
+
+def said(text):
+    return json.loads(text)['said']
+
+
+def test_a_cached_reply_makes_no_request(server, tmp_path):
+    first = client(server, tmp_path).ask(REQUESTS[0], said)
+    again = client(server, tmp_path)
+    assert again.ask(REQUESTS[0], said) == first == 'Prompt 0'
+    assert len(server.received) == 1
+    assert again.ledger.spending.cache_hits == 1
+    assert again.ledger.spending.requests == 0
+
+
+def test_the_cache_tells_apart_whatever_shapes_the_reply(server, tmp_path):
+    asked = client(server, tmp_path)
+    variants = [
+        ModelRequest('p'),
+        ModelRequest('p', 'system'),
+        ModelRequest('p', images=(ImagePart(b'a'),)),
+        ModelRequest('p', images=(ImagePart(b'b'),)),
+        ModelRequest('p', schema={'type': 'object'}),
+        ModelRequest('p', temperature=0.5),
+        ModelRequest('p', seed=1),
+    ]
+    for request in variants:
+        asked.ask(request, said)
+    assert len(server.received) == len(variants)
+    assert len({request.cache_key('m') for request in variants}) == len(variants)
+    assert ModelRequest('p').cache_key('m') != ModelRequest('p').cache_key('n')
+
+
+@pytest.mark.parametrize(
+    'misstep',
+    [
+        Misstep('status', 429, (('Retry-After', '0.05'),)),
+        Misstep('status', 500),
+        Misstep('hang'),
+        Misstep('truncated'),
+        Misstep('empty'),
+    ],
+    ids=lambda misstep: misstep.kind,
+)
+def test_what_passes_is_waited_out(server, tmp_path, misstep):
+    server.missteps = deque([misstep, misstep])
+    assert client(server, tmp_path).ask(REQUESTS[0], said) == 'Prompt 0'
+    assert len(server.received) == 3
+
+
+def test_patience_ends_and_the_last_failure_is_told(server, tmp_path):
+    server.missteps = deque([Misstep('status', 503)] * 9)
+    with pytest.raises(LanguageModelError, match='status 503'):
+        client(server, tmp_path).ask(REQUESTS[0], said)
+    assert len(server.received) == QUICK.attempts
+
+
+def test_refusals_and_bad_requests_are_not_repeated(server, tmp_path):
+    for misstep in (Misstep('refusal'), Misstep('status', 400)):
+        server.missteps = deque([misstep])
+        with pytest.raises(LanguageModelError):
+            client(server, tmp_path).ask(REQUESTS[0], said)
+    assert len(server.received) == 2
+
+
+def test_a_bad_reply_is_never_kept_and_asked_for_with_another_seed(server, tmp_path):
+    server.missteps = deque([Misstep('truncated')])
+    client(server, tmp_path).ask(REQUESTS[0], said)
+    assert [r.body['seed'] for r in server.received] == [0, 1]
+    assert client(server, tmp_path).ask(REQUESTS[0], said) == 'Prompt 0'
+    assert len(server.received) == 2
+
+
+def test_a_file_of_the_cache_that_was_cut_off_is_asked_for_again(server, tmp_path):
+    client(server, tmp_path).ask(REQUESTS[0], said)
+    (path,) = tmp_path.rglob('*.json')
+    path.write_text(path.read_text()[:20])
+    assert client(server, tmp_path).ask(REQUESTS[0], said) == 'Prompt 0'
+    assert len(server.received) == 2
+
+
+def test_one_failure_does_not_end_the_others_and_order_is_kept(server, tmp_path):
+    server.missteps = deque([Misstep('status', 400)])
+    outcomes = client(server, tmp_path, concurrency=1).ask_all(REQUESTS, said)
+    assert isinstance(outcomes[0].error, LanguageModelError)
+    assert [o.value for o in outcomes[1:]] == [r.prompt for r in REQUESTS[1:]]
+
+
+def test_no_more_requests_are_under_way_than_allowed(server, tmp_path):
+    def slow(prompt):
+        time.sleep(0.05)
+        return json.dumps({'said': prompt})
+
+    server.reply = slow
+    many = [ModelRequest(f'Prompt {i}') for i in range(12)]
+    client(server, tmp_path, concurrency=3).ask_all(many, said)
+    assert 1 < server.most_at_once <= 3
+
+
+def test_a_budget_of_tokens_stops_cleanly_and_a_higher_one_goes_on(server, tmp_path):
+    tight = client(server, tmp_path, ledger=Ledger(max_tokens=180), concurrency=1)
+    outcomes = tight.ask_all(REQUESTS, said)
+    answered = [o for o in outcomes if o.value is not None]
+    assert 0 < len(answered) < len(REQUESTS)
+    with pytest.raises(BudgetExceededError, match='180 tokens'):
+        raise_if_stopped(outcomes)
+    spent = tight.ledger.spending
+    assert spent.prompt_tokens + spent.output_tokens <= 180
+    before = len(server.received)
+    outcomes = client(server, tmp_path).ask_all(REQUESTS, said)
+    assert all(o.value for o in outcomes)
+    assert len(server.received) == before + len(REQUESTS) - len(answered)
+
+
+def test_a_budget_of_money_is_never_overrun_by_requests_side_by_side(server, tmp_path):
+    ledger = Ledger(Prices(1000.0, 1000.0), max_cost=0.35)
+    asked = client(server, tmp_path, ledger=ledger, concurrency=6)
+    asked.ask_all(REQUESTS, said)
+    assert 0 < ledger.spending.cost <= 0.35
+    assert ledger.spending.cost == pytest.approx(18 * len(server.received) / 1000)
+
+
+def test_an_estimate_asks_nobody_and_knows_the_cache(server, tmp_path):
+    ledger = Ledger(Prices(1.0, 2.0))
+    asked = client(server, tmp_path, ledger=ledger)
+    asked.ask(REQUESTS[0], said)
+    estimate = asked.estimate(REQUESTS)
+    assert len(server.received) == 1
+    assert (estimate.requests, estimate.cached) == (6, 1)
+    assert estimate.prompt_tokens == 5 * 2
+    assert estimate.most_output_tokens == 500
+    assert estimate.cost == pytest.approx((10 * 1.0 + 500 * 2.0) / 1e6)
+
+
+def test_an_interrupt_sends_nothing_more_and_keeps_what_was_answered(server, tmp_path):
+    many = [ModelRequest(f'Prompt {i}') for i in range(40)]
+    seen = threading.Event()
+
+    def interrupt(text, fraction):
+        seen.set()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        client(server, tmp_path, concurrency=2).ask_all(many, said, progress=interrupt)
+    assert seen.is_set()
+    assert len(server.received) < len(many)
+    sent = len(server.received)
+    client(server, tmp_path).ask_all(many, said)
+    assert len(server.received) <= len(many) + 2
+    assert len(server.received) - sent < len(many)
+
+
+def test_a_cache_that_cannot_be_written_is_named(server, tmp_path):
+    blocker = tmp_path / 'file'
+    blocker.touch()
+    with pytest.raises(LanguageModelError, match='file'):
+        client(server, blocker).ask(REQUESTS[0], said)
+
+
+def test_no_key_and_no_prompt_reach_the_cache(server, tmp_path, monkeypatch):
+    monkeypatch.setenv('OPENAI_API_KEY', 'sk-secret')
+    server.reply = lambda prompt: json.dumps({'said': 'yes'})
+    client(server, tmp_path).ask(ModelRequest('a very private prompt'), said)
+    text = ''.join(p.read_text() + p.name for p in tmp_path.rglob('*.json'))
+    assert 'sk-secret' not in text
+    assert 'private' not in text
+
+
+def test_an_outcome_without_a_stop_does_not_raise():
+    raise_if_stopped([Outcome(value=1), Outcome(error=LanguageModelError('x'))])

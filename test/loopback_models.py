@@ -1,0 +1,151 @@
+"""A small server on loopback that speaks the APIs of language models and misbehaves on demand."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Misstep:
+    """How one request goes wrong: 'status', 'hang', 'truncated', 'refusal', 'empty', 'length'."""
+
+    kind: str
+    status: int = 500
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str = '{"error": {"message": "out of order"}}'
+
+
+@dataclass
+class Received:
+    """One request as it came in."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+    @property
+    def prompt(self) -> str:
+        """The text of the user's part, in either API."""
+        if 'contents' in self.body:
+            parts = self.body['contents'][0]['parts']
+            return ''.join(part.get('text', '') for part in parts)
+        content = self.body['messages'][-1]['content']
+        if isinstance(content, str):
+            return content
+        return ''.join(part.get('text', '') for part in content)
+
+
+@dataclass
+class LoopbackModels:
+    """The server; `reply` makes texts from prompts, `missteps` are used up first."""
+
+    reply: Callable[[str], str] = lambda prompt: json.dumps({'echo': len(prompt)})
+    missteps: deque[Misstep] = field(default_factory=deque)
+    received: list[Received] = field(default_factory=list)
+    most_at_once: int = 0
+
+    def __enter__(self) -> LoopbackModels:
+        self._released = threading.Event()
+        self._lock = threading.Lock()
+        self._under_way = 0
+        handler = type('Handler', (_Handler,), {'models': self})
+        self._server = ThreadingHTTPServer(('127.0.0.1', 0), handler)
+        self._server.daemon_threads = True
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={'poll_interval': 0.01}, daemon=True
+        ).start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._released.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        """Address without a path."""
+        return f'http://127.0.0.1:{self._server.server_address[1]}'
+
+    def take(self, request: Received) -> Misstep | None:
+        """Note a request and return what shall go wrong with it."""
+        with self._lock:
+            self.received.append(request)
+            self._under_way += 1
+            self.most_at_once = max(self.most_at_once, self._under_way)
+            return self.missteps.popleft() if self.missteps else None
+
+    def done(self) -> None:
+        """Note that a request was answered."""
+        with self._lock:
+            self._under_way -= 1
+
+
+class _Handler(BaseHTTPRequestHandler):
+    models: LoopbackModels
+
+    def do_POST(self) -> None:
+        length = int(self.headers['Content-Length'])
+        body = json.loads(self.rfile.read(length))
+        request = Received(self.path, dict(self.headers), body)
+        misstep = self.models.take(request)
+        try:
+            self._answer(request, misstep)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        finally:
+            self.models.done()
+
+    def _answer(self, request: Received, misstep: Misstep | None) -> None:
+        kind = misstep.kind if misstep else 'ok'
+        if misstep is not None and kind == 'status':
+            self._send(misstep.status, misstep.body, misstep.headers)
+        elif kind == 'hang':
+            self.models._released.wait(30)
+        elif kind == 'closed':
+            self.connection.close()
+        else:
+            text = self.models.reply(request.prompt)
+            text = text[: len(text) // 2] if kind == 'truncated' else text
+            speak = _gemini if 'generateContent' in request.path else _openai
+            self._send(200, json.dumps(speak(text, kind)))
+
+    def _send(self, status: int, body: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        data = body.encode()
+        self.send_response(status)
+        self.send_header('Content-Type', 'application/json')
+        self.send_header('Content-Length', str(len(data)))
+        for name, value in headers:
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+def _openai(text: str, kind: str) -> dict[str, Any]:
+    usage = {'prompt_tokens': 11, 'completion_tokens': 7}
+    if kind == 'empty':
+        return {'choices': [], 'usage': usage}
+    message = {'role': 'assistant', 'content': text}
+    if kind == 'refusal':
+        message = {'role': 'assistant', 'content': None, 'refusal': 'I would rather not.'}
+    finish = 'length' if kind == 'length' else 'stop'
+    return {'choices': [{'index': 0, 'message': message, 'finish_reason': finish}], 'usage': usage}
+
+
+def _gemini(text: str, kind: str) -> dict[str, Any]:
+    usage = {'promptTokenCount': 11, 'candidatesTokenCount': 5, 'thoughtsTokenCount': 2}
+    if kind == 'empty':
+        return {'candidates': [], 'usageMetadata': usage}
+    if kind == 'refusal':
+        return {'promptFeedback': {'blockReason': 'SAFETY'}, 'usageMetadata': usage}
+    content = {'role': 'model', 'parts': [{'text': text}]}
+    finish = 'MAX_TOKENS' if kind == 'length' else 'STOP'
+    return {'candidates': [{'content': content, 'finishReason': finish}], 'usageMetadata': usage}
