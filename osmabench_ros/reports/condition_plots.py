@@ -1,0 +1,107 @@
+"""Headline figures by condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from osmabench_ros.reports.headline import Headline
+from osmabench_ros.reports.run_view import (
+    Run,
+    computed_headlines,
+    distinct,
+    estimate,
+)
+from osmabench_ros.reports.svg import INK, SERIES, inline_svg, new_figure, page_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BAR_GROUP = 0.8
+_WIDTH = 9.3
+_MOST_BARS_OF_NARROW_PANEL = 6
+
+
+def condition_plot(runs: Sequence[Run]) -> str:
+    """Return bars of every headline figure by condition, one colour a mapper; '' without any."""
+    headlines = _shown(runs)
+    if not headlines:
+        return ''
+    conditions = distinct(run.condition for run in runs)
+    bars = len(conditions) * len(distinct(run.mapper for run in runs))
+    with page_style('conditions'):
+        figure, panels = _panels(
+            len(headlines), len(headlines) if bars <= _MOST_BARS_OF_NARROW_PANEL else 2
+        )
+        for axes, headline in zip(panels, headlines, strict=True):
+            _bars(axes, runs, headline, conditions)
+            axes.set_title(headline.title)
+        _legend(figure, runs)
+        return inline_svg(
+            figure, 'conditions', f'Headline figures under {", ".join(conditions)} by mapper'
+        )
+
+
+def _shown(runs: Sequence[Run]) -> list[Headline]:
+    return [item for item in computed_headlines(runs) if not item.is_baseline]
+
+
+def _panels(count: int, most_columns: int) -> tuple[Figure, list[Axes]]:
+    columns = min(count, most_columns)
+    rows = -(-count // columns)
+    figure = new_figure(_WIDTH, 2.3 * rows + 0.45)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    panels = list(grid.flat)
+    for unused in panels[count:]:
+        unused.remove()
+    return figure, panels[:count]
+
+
+def _bars(axes: Axes, runs: Sequence[Run], headline: Headline, conditions: list[str]) -> None:
+    mappers = distinct(run.mapper for run in runs)
+    width = _BAR_GROUP / len(mappers)
+    factor = 100.0 if headline.percent else 1.0
+    for i, mapper in enumerate(mappers):
+        for j, condition in enumerate(conditions):
+            found = estimate(runs, mapper, condition, headline)
+            if found is None:
+                continue
+            x = j + (i - (len(mappers) - 1) / 2) * width
+            value = factor * found.value
+            axes.bar(x, value, width * 0.92, color=_color(i))
+            top = value
+            if found.low is not None and found.high is not None:
+                top = factor * found.high
+                axes.vlines(x, factor * found.low, top, color=INK, linewidth=1.1)
+            if len(found.scenes) > 1:
+                heights = [factor * item for item in found.scenes]
+                axes.plot([x] * len(heights), heights, 'o', color=INK, markersize=2.5)
+                top = max(heights)
+            axes.annotate(
+                headline.number(found.value),
+                (x, top),
+                (0, 2),
+                textcoords='offset points',
+                ha='center',
+                fontsize=8,
+            )
+    axes.set_xticks(range(len(conditions)), conditions)
+    if headline.percent:
+        axes.set_ylim(0, 112)
+        axes.set_yticks(range(0, 101, 20))
+    axes.margins(y=0.15)
+    axes.tick_params(axis='x', length=0)
+    axes.grid(axis='y')
+
+
+def _legend(figure: Figure, runs: Sequence[Run]) -> None:
+    from matplotlib.patches import Patch
+
+    mappers = distinct(run.mapper for run in runs)
+    handles = [Patch(color=_color(i), label=mapper) for i, mapper in enumerate(mappers)]
+    figure.legend(handles=handles, loc='outside upper left', ncols=min(len(handles), 6))
+
+
+def _color(index: int) -> str:
+    return SERIES[index % len(SERIES)]

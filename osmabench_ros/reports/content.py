@@ -1,0 +1,157 @@
+"""What a page shows of every run: pictures, and the questions with their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.reports.illustrations import (
+    RunPictures,
+    ScenePictures,
+    run_pictures,
+    scene_pictures,
+)
+from osmabench_ros.reports.question_data import (
+    Dialogue,
+    answer_rows,
+    node_rows,
+    question_rows,
+    read_dialogue,
+    used_nodes,
+)
+from osmabench_ros.reports.run_view import Run
+from osmabench_ros.semantics.scene_graph import SceneGraph
+
+MOST_ILLUSTRATED = 16
+"""Runs with pictures; more would make the page too heavy to open."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunSection:
+    """One run on the page.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    anchor : str
+        Its id on the page.
+    scene : ScenePictures, optional
+        Shared pictures; None if they cannot be drawn.
+    pictures : RunPictures, optional
+        Its own pictures; None if they cannot be drawn.
+    remark : str
+        Why pictures are missing.
+    """
+
+    run: Run
+    anchor: str
+    scene: ScenePictures | None
+    pictures: RunPictures | None
+    remark: str
+
+
+@dataclass(frozen=True, eq=False)
+class PageContent:
+    """What is read from the folders of the runs.
+
+    Parameters
+    ----------
+    scenes : tuple of ScenePictures
+        One a scene.
+    sections : tuple of RunSection
+        One a run.
+    dialogues : mapping of str to Dialogue
+        Questions and answers by run id.
+    questions : mapping
+        The data of the question browser.
+    """
+
+    scenes: tuple[ScenePictures, ...]
+    sections: tuple[RunSection, ...]
+    dialogues: Mapping[str, Dialogue]
+    questions: Mapping[str, Any]
+
+
+def gather(runs: Sequence[Run]) -> PageContent:
+    """Read the folders of the runs; what is missing there becomes a remark."""
+    scenes = {run.scene: run for run in reversed(runs)}
+    drawn = {
+        name: _drawn_scene(scenes[name], f'scene-{i}') for i, name in enumerate(sorted(scenes))
+    }
+    sections = tuple(
+        _section(run, f'run-{i}', *drawn[run.scene], illustrated=i < MOST_ILLUSTRATED)
+        for i, run in enumerate(runs)
+    )
+    dialogues = {run.report.run_id: read_dialogue(run.plan.directory) for run in runs}
+    return PageContent(
+        tuple(pictures for pictures, _ in drawn.values() if pictures is not None),
+        sections,
+        dialogues,
+        _questions(sections, dialogues),
+    )
+
+
+def _drawn_scene(run: Run, key: str) -> tuple[ScenePictures | None, str]:
+    try:
+        return scene_pictures(run.plan, key), ''
+    except OsmabenchError as error:
+        return None, str(error)
+
+
+def _section(
+    run: Run, anchor: str, scene: ScenePictures | None, remark: str, *, illustrated: bool
+) -> RunSection:
+    if run.failed or scene is None:
+        return RunSection(run, anchor, scene, None, remark)
+    if not illustrated:
+        remark = f'Pictures are shown for the first {MOST_ILLUSTRATED} runs only.'
+        return RunSection(run, anchor, scene, None, remark)
+    try:
+        return RunSection(run, anchor, scene, run_pictures(run.plan, scene), '')
+    except OsmabenchError as error:
+        return RunSection(run, anchor, scene, None, str(error))
+
+
+def _questions(
+    sections: Sequence[RunSection], dialogues: Mapping[str, Dialogue]
+) -> dict[str, Any]:
+    """Return the data of the question browser: scenes with questions, runs with answers."""
+    scenes: dict[str, Any] = {}
+    runs: list[dict[str, Any]] = []
+    for section in sections:
+        dialogue = dialogues[section.run.report.run_id]
+        if not dialogue.questions:
+            continue
+        key = section.run.scene
+        scenes.setdefault(key, _asked(dialogue, section.scene))
+        runs.append(_answered(section, dialogue))
+    return {'scenes': scenes, 'runs': runs}
+
+
+def _asked(dialogue: Dialogue, scene: ScenePictures | None) -> dict[str, Any]:
+    rows = question_rows(dialogue)
+    used = {node for row in rows for node in row['nodes']}
+    graph = scene.truth.graph if scene else SceneGraph()
+    return {
+        'questions': rows,
+        'nodes': node_rows(graph, used, scene.grid if scene else None),
+        'view': scene and {'id': scene.key, 'size': [scene.grid.width, scene.grid.height]},
+    }
+
+
+def _answered(section: RunSection, dialogue: Dialogue) -> dict[str, Any]:
+    pictures, scene = section.pictures, section.scene
+    answers = answer_rows(dialogue, pictures.frames if pictures else ())
+    graph = pictures.graph if pictures else SceneGraph()
+    return {
+        'anchor': section.anchor,
+        'title': section.run.title,
+        'scene': section.run.scene,
+        'condition': section.run.condition,
+        'mapper': section.run.mapper,
+        'answers': answers,
+        'nodes': node_rows(graph, used_nodes(answers), scene.grid if scene else None),
+    }

@@ -1,0 +1,73 @@
+"""What became of every point of the ground-truth surface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.reports.palette import Outcome
+from osmabench_ros.runs.config import SuiteConfig
+from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.osma_segmentation import SegmentationOptions
+from osmabench_ros.suites.prediction import predicted_labels
+from osmabench_ros.suites.suite import SuiteContext
+
+OUTCOMES = tuple(Outcome)
+
+
+def gate_of(suites: Sequence[SuiteConfig]) -> float:
+    """Return the distance gate in metres that the segmentation suite of a run was scored with."""
+    for suite in suites:
+        if suite.name == 'osma_segmentation':
+            return SegmentationOptions.model_validate(suite.options).gate_m
+    return SegmentationOptions().gate_m
+
+
+def surface_outcomes(context: SuiteContext, gate_m: float) -> NDArray[np.uint8] | None:
+    """Return the index into OUTCOMES of every visible surface point, as strict mode sees it.
+
+    Parameters
+    ----------
+    context : SuiteContext
+        Map and ground truth.
+    gate_m : float
+        Largest distance of a match.
+
+    Returns
+    -------
+    ndarray of uint8, shape (N,), or None
+        None if the map has no points, or no labels of its own.
+    """
+    truth, predicted = context.ground_truth, context.matches.predicted
+    if predicted is None:
+        return None
+    labels = predicted_labels(context.semantic_map, truth.label_set)
+    if labels is None:
+        return None
+    near = context.matches.surface_to_map
+    found = np.append(labels[predicted.rows], UNLABELLED)[near.indices]
+    codes = np.full(len(truth.surface), OUTCOMES.index(Outcome.WRONG), np.uint8)
+    codes[found == truth.surface.labels] = OUTCOMES.index(Outcome.CORRECT)
+    codes[found == UNLABELLED] = OUTCOMES.index(Outcome.UNLABELLED)
+    codes[~near.within(gate_m)] = OUTCOMES.index(Outcome.MISSING)
+    return codes
+
+
+def shares(codes: NDArray[np.uint8]) -> dict[Outcome, float]:
+    """Return the share of surface points of every outcome; zeros without points."""
+    counts = np.bincount(codes, minlength=len(OUTCOMES))
+    total = max(len(codes), 1)
+    return {item: float(counts[i] / total) for i, item in enumerate(OUTCOMES)}
+
+
+def surface_shares(truth: GroundTruth) -> dict[str, float]:
+    """Return the share of the visible labelled surface by class name."""
+    labels = truth.surface.labels[truth.surface.labels != UNLABELLED]
+    ids, counts = np.unique(labels, return_counts=True)
+    return {
+        truth.label_set.name_of(int(class_id)): float(count / max(len(labels), 1))
+        for class_id, count in zip(ids, counts, strict=True)
+    }

@@ -1,0 +1,127 @@
+"""The report as one page that needs nothing beside it: no file, no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from osmabench_ros.reports.change_plot import change_plot
+from osmabench_ros.reports.class_plot import class_plot
+from osmabench_ros.reports.condition_plots import condition_plot
+from osmabench_ros.reports.content import gather
+from osmabench_ros.reports.costs import cost_rows
+from osmabench_ros.reports.outcomes import OUTCOMES
+from osmabench_ros.reports.palette import hex_color
+from osmabench_ros.reports.question_data import Dialogue, paired_interval
+from osmabench_ros.reports.question_plot import question_plot
+from osmabench_ros.reports.run_view import Run, baseline_condition, joined
+from osmabench_ros.reports.tables import (
+    CLASS_FIGURES,
+    class_table,
+    figure_table,
+    headline_table,
+    requirement_rows,
+)
+from osmabench_ros.runs.files import write_text
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.report_model import MatrixReport
+
+PAGE = 'report.html'
+TEMPLATES = Path(__file__).parent / 'templates'
+_SCRIPTS = ('tables.js', 'questions.js', 'enlarge.js')
+
+
+def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Path:
+    """Write report.html of a matrix.
+
+    Parameters
+    ----------
+    report : MatrixReport
+        What came of the matrix.
+    plans : sequence of RunPlan
+        Its runs; their folders give maps, frames and answers. What is missing there is said on
+        the page and does not stop it.
+    root : Path
+        Folder of the matrix.
+
+    Returns
+    -------
+    Path
+        The page, byte-identical for equal input.
+    """
+    runs = joined(plans, report.runs)
+    content = gather(runs)
+    script = '\n'.join((TEMPLATES / name).read_text(encoding='utf-8') for name in _SCRIPTS)
+    text = (
+        _environment()
+        .get_template('report.html')
+        .render(
+            report=report,
+            runs=runs,
+            content=content,
+            requirements=requirement_rows(report, plans[0].config.requirements if plans else ()),
+            headline=headline_table(runs),
+            plots=_plots(runs, content.dialogues),
+            baseline=baseline_condition(runs),
+            classes=class_table(runs),
+            class_figures=CLASS_FIGURES,
+            figures=figure_table(runs),
+            costs=cost_rows(runs),
+            configuration=_configuration(plans),
+            outcomes=OUTCOMES,
+            hex_color=hex_color,
+            style=_trusted((TEMPLATES / 'page.css').read_text(encoding='utf-8')),
+            script=_trusted(script),
+            script_hash=_csp_hash(script),
+        )
+    )
+    write_text(root / PAGE, text)
+    return root / PAGE
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _plots(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> dict[str, Markup]:
+    """Return the plots by name as SVG; '' where there is nothing to plot."""
+
+    def interval(before: Run, after: Run) -> tuple[float, float] | None:
+        return paired_interval(*(dialogues[run.report.run_id] for run in (before, after)))
+
+    scored = [run for run in runs if not run.failed]
+    return {
+        'conditions': _trusted(condition_plot(scored)),
+        'changes': _trusted(change_plot(scored, interval)),
+        'classes': _trusted(class_plot(scored)),
+        'questions': _trusted(question_plot(scored)),
+    }
+
+
+def _trusted(text: str) -> Markup:
+    """Mark as HTML what this package wrote itself; texts inside plots are escaped there."""
+    return Markup(text)  # noqa: S704
+
+
+def _csp_hash(script: str) -> str:
+    """Return the source expression that lets exactly this script run on the page."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _configuration(plans: Sequence[RunPlan]) -> str:
+    if not plans:
+        return ''
+    return yaml.safe_dump(plans[0].config.model_dump(mode='json'), sort_keys=False)

@@ -1,0 +1,94 @@
+"""Colours of classes and outcomes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+
+_GOLDEN_ANGLE_DEG = 137.50776405003785
+_RINGS = ((0.68, 0.13), (0.55, 0.14), (0.79, 0.10))
+_STRUCTURE_RING = (0.88, 0.022)
+_STRUCTURE_STEP = 0.055
+_NO_CLASS = (125, 125, 125)
+
+Rgb = tuple[int, int, int]
+
+
+class Outcome(Enum):
+    """What became of a point of the ground-truth surface, with a colour-blind-safe colour."""
+
+    CORRECT = ('right class', (0, 114, 178))
+    WRONG = ('wrong class', (230, 120, 0))
+    UNLABELLED = ('mapped without a class', (240, 228, 66))
+    MISSING = ('not in the map', (204, 90, 160))
+
+    def __init__(self, title: str, color: Rgb) -> None:
+        self.title = title
+        self.color = color
+
+
+def class_colors(label_set: LabelSet) -> Mapping[int, Rgb]:
+    """Return a colour a class: vivid for objects, pale for structure, the same for every map.
+
+    Forty classes cannot all be told apart by colour; hues follow the golden angle, so that
+    neighbours in the label set differ most.
+    """
+    colors: dict[int, Rgb] = {UNLABELLED: _NO_CLASS}
+    things = [item for item in label_set.classes if not item.structure]
+    structures = [item for item in label_set.classes if item.structure]
+    for i, item in enumerate(things):
+        lightness, chroma = _RINGS[i % len(_RINGS)]
+        colors[item.id] = _from_oklch(lightness, chroma, i * _GOLDEN_ANGLE_DEG)
+    for i, item in enumerate(structures):
+        lightness, chroma = _STRUCTURE_RING
+        step = _STRUCTURE_STEP * (i % 4)
+        colors[item.id] = _from_oklch(lightness - step, chroma, 80 + i * _GOLDEN_ANGLE_DEG)
+    return colors
+
+
+def colors_of_labels(labels: NDArray[np.integer], colors: Mapping[int, Rgb]) -> NDArray[np.uint8]:
+    """Return RGB (N, 3) of class ids (N,); ids without a colour look unlabelled."""
+    table = np.full((UNLABELLED + 1, 3), _NO_CLASS, np.uint8)
+    for class_id, color in colors.items():
+        table[class_id] = color
+    known = (labels >= 0) & (labels <= UNLABELLED)
+    return np.asarray(table[np.where(known, labels, UNLABELLED)])
+
+
+def hex_color(color: Sequence[int]) -> str:
+    """Return a colour as CSS writes it."""
+    return '#' + ''.join(f'{channel:02x}' for channel in color)
+
+
+def _from_oklch(lightness: float, chroma: float, hue_deg: float) -> Rgb:
+    """Return sRGB of an OKLCH colour (Ottosson 2020), clipped to the gamut."""
+    hue = math.radians(hue_deg)
+    a, b = chroma * math.cos(hue), chroma * math.sin(hue)
+    cones = np.array(
+        [
+            lightness + 0.3963377774 * a + 0.2158037573 * b,
+            lightness - 0.1055613458 * a - 0.0638541728 * b,
+            lightness - 0.0894841775 * a - 1.2914855480 * b,
+        ]
+    )
+    linear = np.clip(
+        np.array(
+            [
+                [4.0767416621, -3.3077115913, 0.2309699292],
+                [-1.2684380046, 2.6097574011, -0.3413193965],
+                [-0.0041960863, -0.7034186147, 1.7076147010],
+            ]
+        )
+        @ cones**3,
+        0.0,
+        1.0,
+    )
+    gamma = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    red, green, blue = (round(255 * float(channel)) for channel in gamma)
+    return red, green, blue

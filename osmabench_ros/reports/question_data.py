@@ -1,0 +1,172 @@
+"""Questions, answers and verdicts as data for the page's browser of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.reports.sample_frames import SampleFrame
+from osmabench_ros.reports.topview import TopGrid
+from osmabench_ros.runs.evaluation import ANSWERS_FOLDER
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.vqa.question_files import read_records
+from osmabench_ros.vqa.questions import Answer, AnswerValue, Question, Verdict
+from osmabench_ros.vqa.scores import paired_change
+
+VERDICTS = 'verdicts.jsonl'
+_CAPTION_LENGTH = 80
+
+
+@dataclass(frozen=True, eq=False)
+class Dialogue:
+    """What a run was asked and what came of it; lists in the order of the questions.
+
+    Parameters
+    ----------
+    questions, answers, verdicts : tuple
+        One each, joined by id.
+    """
+
+    questions: tuple[Question, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def correct(self) -> dict[tuple[str, str], bool]:
+        """Whether each answer is right, by scene and question id."""
+        return {
+            (question.scene, question.id): verdict.correct
+            for question, verdict in zip(self.questions, self.verdicts, strict=True)
+        }
+
+
+def read_dialogue(directory: Path) -> Dialogue:
+    """Read the questions, answers and verdicts that the suites left in a run's folder.
+
+    Parameters
+    ----------
+    directory : Path
+        Folder of the run; a folder without answers gives an empty dialogue.
+    """
+    questions: list[Question] = []
+    answers: dict[str, Answer] = {}
+    verdicts: dict[str, Verdict] = {}
+    for file in sorted((directory / ANSWERS_FOLDER).rglob(VERDICTS)):
+        questions += read_records(file.with_name('questions.jsonl'), Question)
+        given = read_records(file.with_name('answers.jsonl'), Answer)
+        answers.update((item.question_id, item) for item in given)
+        verdicts.update((item.question_id, item) for item in read_records(file, Verdict))
+    return Dialogue(
+        tuple(questions),
+        tuple(answers.get(item.id) or Answer(item.id, None, '') for item in questions),
+        tuple(verdicts.get(item.id) or _no_verdict(item) for item in questions),
+    )
+
+
+def _no_verdict(question: Question) -> Verdict:
+    return Verdict(question.id, correct=False, judge='', answered=False, reason='no verdict')
+
+
+def paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, float] | None:
+    """Return the interval of the change of accuracy in points, None without shared questions."""
+    _, low, high, count = paired_change(before.correct, after.correct)
+    return (100.0 * low, 100.0 * high) if count else None
+
+
+def question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:
+    """Return what is the same for all runs of a scene: one object a question."""
+    return [
+        {
+            'id': item.id,
+            'category': item.category,
+            'text': item.text,
+            'answer': shown(item.answer, item.tolerance),
+            'nodes': list(item.evidence.nodes),
+            'kind': item.provenance.get('kind', ''),
+        }
+        for item in dialogue.questions
+    ]
+
+
+def answer_rows(dialogue: Dialogue, frames: Sequence[SampleFrame]) -> dict[str, dict[str, Any]]:
+    """Return what differs between runs, by question id."""
+    rows = zip(dialogue.questions, dialogue.answers, dialogue.verdicts, strict=True)
+    return {
+        question.id: {
+            'answer': shown(answer.value),
+            'verdict': _verdict_word(verdict),
+            'nodes': list(answer.nodes),
+            'note': answer.note,
+            'reason': verdict.reason,
+            'frame': _best_frame(question.evidence.nodes, frames),
+        }
+        for question, answer, verdict in rows
+    }
+
+
+def shown(value: AnswerValue | None, tolerance: float = 0.0) -> str:
+    """Return an answer as people read it, '' if there is none."""
+    if value is None:
+        return ''
+    text = f'{value:.3g}' if isinstance(value, float) else str(value)
+    return f'{text} ± {tolerance:.2g}' if tolerance else text
+
+
+def _verdict_word(verdict: Verdict) -> str:
+    if verdict.correct:
+        return 'right'
+    return 'wrong' if verdict.answered else 'unanswered'
+
+
+def _best_frame(nodes: Sequence[int], frames: Sequence[SampleFrame]) -> dict[str, Any] | None:
+    """Return the frame that shows most of the nodes, and where it shows them."""
+    if not nodes or not frames:
+        return None
+    wanted = frozenset(nodes)
+
+    def worth(frame: SampleFrame) -> tuple[int, int]:
+        shown = [frame.shows[node][0] for node in wanted if node in frame.shows]
+        return len(shown), sum(shown)
+
+    best = max(frames, key=worth)
+    if worth(best) == (0, 0):
+        return None
+    boxes = {str(node): best.shows[node][1] for node in sorted(wanted) if node in best.shows}
+    return {'index': best.index, 'boxes': boxes}
+
+
+def node_rows(
+    graph: SceneGraph, used: Iterable[int], grid: TopGrid | None
+) -> dict[str, dict[str, Any]]:
+    """Return name and box in the top view of those nodes of a graph that answers used."""
+    return {str(node.id): row for node, row in _described(graph, used, grid)}
+
+
+def _described(
+    graph: SceneGraph, used: Iterable[int], grid: TopGrid | None
+) -> Iterator[tuple[SceneNode, dict[str, Any]]]:
+    for node_id in sorted(set(used)):
+        node = graph.by_id.get(node_id)
+        if node is not None:
+            yield node, {'name': _name(node), 'box': _top_box(node.box, grid)}
+
+
+def _name(node: SceneNode) -> str:
+    if node.label:
+        return node.label
+    return node.captions[0][:_CAPTION_LENGTH] if node.captions else node.kind.value
+
+
+def _top_box(box: AxisAlignedBox | None, grid: TopGrid | None) -> list[float] | None:
+    if box is None or grid is None:
+        return None
+    (left, bottom), (right, top) = grid.pixels(box.minimum), grid.pixels(box.maximum)
+    return [round(float(v), 1) for v in (left, top, right - left, bottom - top)]
+
+
+def used_nodes(rows: Mapping[str, Mapping[str, Any]]) -> set[int]:
+    """Return the ids of all nodes that answers rest on."""
+    return {node for row in rows.values() for node in row['nodes']}
