@@ -1,0 +1,115 @@
+"""What language models must reply, as models that make the JSON schema and check the reply."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Reply = TypeVar('Reply', bound=BaseModel)
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra='ignore')
+
+
+class SeenObject(_Reply):
+    """An object of a frame and how many of it there are."""
+
+    name: str = Field(min_length=1, max_length=80)
+    count: int = Field(1, ge=0, le=1000)
+
+
+class Description(_Reply):
+    """Statements about one frame."""
+
+    statements: list[str]
+    objects: list[SeenObject]
+
+
+class WrittenQuestion(_Reply):
+    """One question as a model writes it."""
+
+    category: str
+    question: str = Field(min_length=5, max_length=400)
+    answer: str = Field(min_length=1, max_length=200)
+    objects: list[str]
+
+
+class WrittenQuestions(_Reply):
+    """All questions about one frame."""
+
+    questions: list[WrittenQuestion]
+
+
+class Check(_Reply):
+    """A second opinion on one question."""
+
+    id: str
+    verdict: Literal['keep', 'wrong', 'ambiguous', 'viewpoint', 'unsupported']
+    reason: str = ''
+
+
+class Checks(_Reply):
+    """Second opinions on a batch of questions."""
+
+    checks: list[Check]
+
+
+class GivenAnswer(_Reply):
+    """One answer from a graph; empty if the graph does not tell."""
+
+    id: str
+    answer: str = Field(max_length=2000)
+    nodes: list[int] = Field(default_factory=list)
+
+
+class GivenAnswers(_Reply):
+    """Answers to a batch of questions."""
+
+    answers: list[GivenAnswer]
+
+
+class JudgedAnswer(_Reply):
+    """A verdict on one answer."""
+
+    id: str
+    same: bool
+    reason: str = ''
+
+
+class JudgedAnswers(_Reply):
+    """Verdicts on a batch of answers."""
+
+    verdicts: list[JudgedAnswer]
+
+
+def parse(model: type[Reply], text: str) -> Reply:
+    """Return a reply as its model; ValueError if it is not JSON or does not fit the schema."""
+    return model.model_validate_json(_without_fence(text))
+
+
+def _without_fence(text: str) -> str:
+    """Strip the code fence that servers without structured output put around JSON."""
+    text = text.strip()
+    if text.startswith('```') and text.endswith('```'):
+        text = text[3:-3].removeprefix('json').strip()
+    return text
+
+
+def schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of a reply with its definitions written out in place.
+
+    Not every server follows references.
+    """
+    full = model.model_json_schema()
+    definitions = full.pop('$defs', {})
+
+    def resolved(part: Any) -> Any:
+        if isinstance(part, dict):
+            if '$ref' in part:
+                return resolved(definitions[part['$ref'].rsplit('/', 1)[-1]])
+            return {key: resolved(value) for key, value in part.items()}
+        return [resolved(item) for item in part] if isinstance(part, list) else part
+
+    return dict(resolved(full))

@@ -1,0 +1,296 @@
+"""From frames to a question set: describe, write, sift, check, balance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from osmabench_ros.language.client import ModelClient, raise_if_stopped
+from osmabench_ros.language.model import ImagePart, ModelRequest
+from osmabench_ros.language.prompts import load_prompt
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.vqa.judging.reading import as_number, as_yes_no
+from osmabench_ros.vqa.questions import (
+    AnswerType,
+    AnswerValue,
+    Evidence,
+    Question,
+    question_id,
+)
+from osmabench_ros.vqa.schemas import (
+    Checks,
+    Description,
+    WrittenQuestions,
+    parse,
+    schema,
+)
+from osmabench_ros.vqa.written.categories import CATEGORY_REQUESTS
+from osmabench_ros.vqa.written.validation import (
+    Candidate,
+    Removal,
+    balanced,
+    normalised_objects,
+    object_histogram,
+    removed,
+    sift_by_overuse,
+    sift_by_rules,
+)
+
+SUITE = 'written_questions'
+CHECK_BATCH = 5
+"""Questions a checking prompt, as in OSMa-Bench."""
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class FrameImage:
+    """A frame to write questions about.
+
+    Parameters
+    ----------
+    index : int
+        0-based number in the sequence.
+    image : ImagePart
+        Its colour image.
+    """
+
+    index: int
+    image: ImagePart
+
+
+@dataclass(frozen=True)
+class WrittenSet:
+    """A question set and how it came about.
+
+    Parameters
+    ----------
+    questions : tuple of Question
+        What is left.
+    removals : tuple of Removal
+        What is not, each with its reason.
+    histogram_before, histogram_after : mapping of str to int
+        Questions that mention each object, as written and as kept.
+    failed_frames : mapping of int to str
+        Frames without questions, and why.
+    prompts : tuple of str
+        Name, version and hash of each prompt.
+    """
+
+    questions: tuple[Question, ...]
+    removals: tuple[Removal, ...]
+    histogram_before: Mapping[str, int]
+    histogram_after: Mapping[str, int]
+    failed_frames: Mapping[int, str]
+    prompts: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything but the questions in a JSON-serialisable form."""
+        return {
+            'removals': [asdict(removal) for removal in self.removals],
+            'histogram_before': dict(self.histogram_before),
+            'histogram_after': dict(self.histogram_after),
+            'failed_frames': {str(key): value for key, value in self.failed_frames.items()},
+            'prompts': list(self.prompts),
+        }
+
+
+class QuestionWriter:
+    """Writes the questions of one scene with a vision language model.
+
+    Parameters
+    ----------
+    client : ModelClient
+        A model that sees images.
+    """
+
+    def __init__(self, client: ModelClient) -> None:
+        self._client = client
+        self._describe = load_prompt('describe_frame')
+        self._write = load_prompt('write_questions')
+        self._check = load_prompt('check_questions')
+
+    def description_requests(self, frames: Sequence[FrameImage]) -> list[ModelRequest]:
+        """Return the first requests; each frame brings one more to write and some to check."""
+        prompt = self._describe.render()
+        system = self._describe.system
+        return [
+            ModelRequest(prompt, system, (frame.image,), schema(Description)) for frame in frames
+        ]
+
+    def write(
+        self, frames: Sequence[FrameImage], *, scene: str, progress: Progress | None = None
+    ) -> WrittenSet:
+        """Return the question set of a scene.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the budget is used up; replies so far are in the client's cache, so that the next
+            run goes on from there.
+        """
+        report = _stages(progress)
+        failed: dict[int, str] = {}
+        descriptions = self._described(frames, failed, report(0))
+        candidates = self._written(descriptions, failed, report(1))
+        before = object_histogram(candidates)
+        counts = {
+            index: {
+                name: item.count for item in d.objects for name in normalised_objects([item.name])
+            }
+            for index, d in descriptions.items()
+        }
+        kept, removals = sift_by_rules(candidates, counts)
+        kept, overuse = sift_by_overuse(kept)
+        images = {frame.index: frame.image for frame in frames}
+        kept, doubted = self._checked(kept, descriptions, images, report(2))
+        kept, unbalanced = balanced(kept)
+        prompts = tuple(p.identity for p in (self._describe, self._write, self._check))
+        return WrittenSet(
+            tuple(self._question(candidate, scene, prompts) for candidate in kept),
+            (*removals, *overuse, *doubted, *unbalanced),
+            before,
+            object_histogram(kept),
+            failed,
+            prompts,
+        )
+
+    def _described(
+        self, frames: Sequence[FrameImage], failed: dict[int, str], progress: Progress
+    ) -> dict[int, Description]:
+        outcomes = self._client.ask_all(
+            self.description_requests(frames),
+            partial(parse, Description),
+            progress=progress,
+            what='descriptions',
+        )
+        raise_if_stopped(outcomes)
+        found = {}
+        for frame, outcome in zip(frames, outcomes, strict=True):
+            if outcome.value is not None:
+                found[frame.index] = outcome.value
+            else:
+                failed[frame.index] = str(outcome.error)
+        return found
+
+    def _written(
+        self, descriptions: Mapping[int, Description], failed: dict[int, str], progress: Progress
+    ) -> list[Candidate]:
+        requests = [
+            ModelRequest(
+                self._write.render(
+                    statements=description.statements,
+                    objects=[item.model_dump() for item in description.objects],
+                    categories=CATEGORY_REQUESTS,
+                ),
+                self._write.system,
+                schema=schema(WrittenQuestions),
+            )
+            for description in descriptions.values()
+        ]
+        outcomes = self._client.ask_all(
+            requests, partial(parse, WrittenQuestions), progress=progress, what='questions'
+        )
+        raise_if_stopped(outcomes)
+        candidates: list[Candidate] = []
+        for index, outcome in zip(descriptions, outcomes, strict=True):
+            if outcome.value is None:
+                failed[index] = str(outcome.error)
+                continue
+            candidates += [
+                Candidate(
+                    f'f{index:06d}-{number:03d}',
+                    index,
+                    written.category,
+                    ' '.join(written.question.split()),
+                    ' '.join(written.answer.split()),
+                    normalised_objects(written.objects),
+                )
+                for number, written in enumerate(outcome.value.questions)
+            ]
+        return candidates
+
+    def _checked(
+        self,
+        candidates: Sequence[Candidate],
+        descriptions: Mapping[int, Description],
+        images: Mapping[int, ImagePart],
+        progress: Progress,
+    ) -> tuple[list[Candidate], list[Removal]]:
+        """Let the model look again; a question it gives no verdict on is removed, and says so."""
+        groups: list[list[Candidate]] = []
+        for index in descriptions:
+            own = [candidate for candidate in candidates if candidate.frame == index]
+            groups += [own[i : i + CHECK_BATCH] for i in range(0, len(own), CHECK_BATCH)]
+        requests = [self._check_request(group, descriptions, images) for group in groups]
+        outcomes = self._client.ask_all(
+            requests, partial(parse, Checks), progress=progress, what='checks'
+        )
+        raise_if_stopped(outcomes)
+        kept, removals = [], []
+        for group, outcome in zip(groups, outcomes, strict=True):
+            verdicts = {c.id: c for c in outcome.value.checks} if outcome.value is not None else {}
+            for candidate in group:
+                check = verdicts.get(candidate.id)
+                if check is not None and check.verdict == 'keep':
+                    kept.append(candidate)
+                    continue
+                reason = str(outcome.error or 'no verdict')
+                if check is not None:
+                    reason = f'{check.verdict}: {check.reason}'
+                removals.append(removed(candidate, 'model check', reason))
+        return kept, removals
+
+    def _check_request(
+        self,
+        group: Sequence[Candidate],
+        descriptions: Mapping[int, Description],
+        images: Mapping[int, ImagePart],
+    ) -> ModelRequest:
+        frame = group[0].frame
+        questions = [
+            {'id': item.id, 'question': item.text, 'answer': item.answer} for item in group
+        ]
+        prompt = self._check.render(statements=descriptions[frame].statements, questions=questions)
+        return ModelRequest(prompt, self._check.system, (images[frame],), schema(Checks))
+
+    def _question(self, candidate: Candidate, scene: str, prompts: Sequence[str]) -> Question:
+        return Question(
+            question_id(SUITE, scene, candidate.text),
+            SUITE,
+            scene,
+            candidate.category,
+            candidate.text,
+            candidate.answer_type,
+            _value(candidate),
+            evidence=Evidence(frames=(candidate.frame,)),
+            provenance={'model': self._client.name, 'prompts': ' '.join(prompts)},
+        )
+
+
+def _counts(description: Description) -> dict[str, int]:
+    return {normalised_name(item.name): item.count for item in description.objects}
+
+
+def _value(candidate: Candidate) -> AnswerValue:
+    if candidate.answer_type is AnswerType.YES_NO:
+        return as_yes_no(candidate.answer) or candidate.answer
+    number = as_number(candidate.answer)
+    if candidate.answer_type is AnswerType.INTEGER and number is not None:
+        return int(number)
+    return candidate.answer
+
+
+def _stages(progress: Progress | None) -> Callable[[int], Progress]:
+    """Return a maker of callbacks that put the progress of three stages one after another."""
+
+    def stage(number: int) -> Progress:
+        def report(text: str, fraction: float) -> None:
+            if progress is not None:
+                progress(text, (number + fraction) / 3)
+
+        return report
+
+    return stage
