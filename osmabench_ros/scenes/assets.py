@@ -41,8 +41,11 @@ def load_meshes(path: Path) -> tuple[Mesh, ...]:
         If the file is missing, broken or has no triangles.
     """
     meshes: list[Mesh] = []
-    for _, geometry in load_nodes(path):
-        meshes += meshes_of(geometry)
+    for name, geometry in load_nodes(path):
+        try:
+            meshes += meshes_of(geometry)
+        except ValueError as error:
+            raise SceneError(f'{path}: node "{name}" is malformed: {error}') from error
     if not meshes:
         raise SceneError(f'{path} has no triangles; export the object with its surface')
     return tuple(meshes)

@@ -150,6 +150,8 @@ class Scene:
         Linear ambient light of the baseline condition.
     source_sha256 : str
         Hex digest of the files or parameters the scene comes from.
+    source : str
+        Path of the file the scene was loaded from; empty if it was not loaded from one.
 
     Raises
     ------
@@ -165,6 +167,7 @@ class Scene:
     lights: tuple[Light, ...] = ()
     ambient: float = 0.1
     source_sha256: str = ''
+    source: str = ''
 
     def __post_init__(self) -> None:
         where = f'scene {self.dataset}/{self.name}'

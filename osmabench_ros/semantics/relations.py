@@ -4,10 +4,11 @@ All follow from boxes, and where the caller has them from points on the surfaces
 on a viewpoint. With A the source and B the target:
 
 - A on B: A stands on a surface of B. Its bottom is within `support_gap_m` of a surface of B that
-  underlies at least `support_share` of A's footprint. Without points, that surface is B's top.
-- A in B: A's footprint lies in B's, and B's walls surround A: on `closed_share` of all horizontal
-  directions, or on `open_share` of them if B also covers A from above (a shelf). Without points,
-  A's box must lie in B's, bottom and footprint, and at least half of its height.
+  underlies at least `support_share` of A's footprint, and that does not go on upwards through A as
+  a wall does behind a painting. Without points, that surface is B's top.
+- A in B: A's footprint lies in B's, and B's walls surround A: on an arc of `closed_share` of all
+  horizontal directions, or of `open_share` if B also covers A from above (a shelf). Without
+  points, A's box must lie in B's, bottom and footprint, and at least half of its height.
 - A under B: B covers at least half of A's footprint from at most `under_gap_m` above, without
   standing on A or holding it, and no third thing carries both (the levels of a shelf).
 - A attached to B: A rests on nothing, and touches B: walls and ceilings first, else the largest.
@@ -47,7 +48,7 @@ class RelationThresholds:
     inside_share : float
         Least share of its footprint within its container's.
     closed_share, open_share : float
-        Least share of horizontal directions with a wall, without and with a cover above.
+        Least arc of horizontal directions with a wall, without and with a cover above.
     cover_share : float
         Least share of a footprint that a cover above it hides.
     under_gap_m : float
@@ -60,7 +61,7 @@ class RelationThresholds:
         Greatest difference in height between the bottoms of things next to each other.
     """
 
-    support_gap_m: float = 0.03
+    support_gap_m: float = 0.04
     support_share: float = 0.3
     inside_share: float = 0.8
     closed_share: float = 0.9
@@ -215,9 +216,12 @@ class _Relations:
         """Return the gap between i and the surface of j below it, and its share of i."""
         box, limit = self.boxes[i], self.limits.support_gap_m
         if j in self.points:
-            z = float(box.minimum[2])
-            share = self.points[j].covered_share(box, z - limit, z + limit)
-            return self.points[j].nearest_height_gap(box, limit), share
+            z, surface = float(box.minimum[2]), self.points[j]
+            share = surface.covered_share(box, z - limit, z + limit)
+            through = surface.covered_share(box, z + limit, max(float(box.maximum[2]), z + limit))
+            if 2 * through > share:
+                return np.inf, 0.0
+            return surface.nearest_height_gap(box, limit), share
         gap = abs(float(self.high[j, 2] - box.minimum[2]))
         overlap = np.minimum(self.high[i], self.high[j]) - np.maximum(self.low[i], self.low[j])
         area = max(float(np.prod(box.size[:2])), 1e-9)

@@ -63,17 +63,33 @@ class SurfacePoints:
     def enclosed_share(
         self, box: AxisAlignedBox, z_low: float, z_high: float, within: AxisAlignedBox
     ) -> float:
-        """Return the share of horizontal directions from the box that meet a point.
+        """Return the largest arc of horizontal directions from the box that meet a point.
 
-        Only points of the surface inside `within` and between the two heights count.
+        The share of the full circle, so that a wall counts and the legs of a table do not. Only
+        points of the surface inside `within` and between the two heights count.
         """
         low, high = within.minimum - MARGIN_M, within.maximum + MARGIN_M
         low[2], high[2] = z_low, z_high
         offset = self.within(low, high)[:, :2] - box.center[:2]
         angle = np.arctan2(offset[:, 1], offset[:, 0])
         sector = np.floor((angle / (2 * np.pi) + 0.5) * SECTORS).astype(int) % SECTORS
-        return len(np.unique(sector)) / SECTORS
+        hit = np.zeros(SECTORS, bool)
+        hit[sector] = True
+        # One empty sector between two others is a gap in the points.
+        hit |= np.roll(hit, 1) & np.roll(hit, -1)
+        return _longest_run(hit) / SECTORS
 
     def touching(self, box: AxisAlignedBox, gap_m: float) -> int:
         """Return the number of points within `gap_m` of a box, along the axes."""
         return len(self.within(box.minimum - gap_m, box.maximum + gap_m))
+
+
+def _longest_run(circle: NDArray[np.bool_]) -> int:
+    """Return the length of the longest run of True on a circle."""
+    if circle.all():
+        return len(circle)
+    longest = run = 0
+    for value in np.roll(circle, -int(np.argmin(circle))):
+        run = run + 1 if value else 0
+        longest = max(longest, run)
+    return longest

@@ -187,9 +187,12 @@ class Furnisher:
         used = self._used.setdefault((id(carrier), place), [])
         for _ in range(TRIES):
             spot = self._spot(piece, support, facing)
-            if spot is not None and not any(spot.is_close(other) for other in used):
+            if spot is None or any(spot.is_close(other) for other in used):
+                continue
+            pose = carrier.pose @ Pose.from_yaw(spot.yaw_rad, (spot.x, spot.y, spot.z))
+            below = support.relation is RelationType.UNDER
+            if below or self.space.is_clear_above(footprint_box(piece, pose)):
                 used.append(spot)
-                pose = carrier.pose @ Pose.from_yaw(spot.yaw_rad, (spot.x, spot.y, spot.z))
                 return self._keep(piece, pose, support.relation, carrier)
         return None
 

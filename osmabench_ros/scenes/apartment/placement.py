@@ -96,6 +96,11 @@ class RoomSpace:
             return False
         return clear is None or not _meets_any(clear, self._taken, 0.0)
 
+    def is_clear_above(self, box: AxisAlignedBox) -> bool:
+        """Tell whether nothing hangs or stands in a box, apart from what reaches below it."""
+        above = [item for item in self._taken if item.minimum[2] > box.minimum[2] - 0.005]
+        return not _meets_any(box, above, HANGING_GAP_M)
+
     def stays_walkable(self, box: AxisAlignedBox) -> bool:
         """Tell whether all doors and nearly all free floor stay connected with one box more."""
         low, high = self.plan.inner_low, self.plan.inner_high

@@ -81,6 +81,7 @@ class _SceneReader:
             rooms,
             read_lights(setup[0], str(setup[1])) if setup else (),
             source_sha256=self._digest.hexdigest(),
+            source=str(self.dataset.path.absolute()),
         )
 
     def _update_digest(self, path: Path) -> None:

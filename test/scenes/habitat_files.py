@@ -1,0 +1,69 @@
+"""Writes small Habitat scene data sets, for tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import trimesh
+from PIL import Image
+
+RED, GREEN = (255, 0, 0), (0, 255, 0)
+
+
+def write_json(path: Path, data: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data))
+    return path
+
+
+def textured_box(size: tuple[float, float, float]) -> trimesh.Trimesh:
+    """Return a box whose +z face shows an image, red in its upper half, green below."""
+    mesh = trimesh.creation.box(size)
+    mesh.unmerge_vertices()
+    image = np.zeros((16, 16, 3), np.uint8)
+    image[:8], image[8:] = RED, GREEN
+    uv = mesh.vertices[:, :2] / np.array(size)[:2] + 0.5
+    material = trimesh.visual.material.PBRMaterial(baseColorTexture=Image.fromarray(image))
+    mesh.visual = trimesh.visual.TextureVisuals(uv=uv, material=material)
+    return mesh
+
+
+def write_dataset(
+    root: Path, *, objects: dict[str, Any], instances: list[Any], **parts: Any
+) -> Path:
+    """Write a data set with one scene 'flat' and return its configuration's path.
+
+    `objects` maps template names to (mesh or None, attributes). `parts` may hold `classes`,
+    `regions`, `lights`, `scene` (further keys of the scene instance) and `dataset` (of the
+    configuration).
+    """
+    for name, (mesh, attributes) in objects.items():
+        if mesh is not None:
+            (root / 'objects').mkdir(parents=True, exist_ok=True)
+            mesh.export(root / 'objects' / f'{name}.glb')
+        config = {'render_asset': f'{name}.glb', **attributes}
+        write_json(root / 'objects' / f'{name}.object_config.json', config)
+    classes = parts.get('classes', [{'id': 1, 'name': 'Coffee_Table'}, {'id': 2, 'name': 'wall'}])
+    descriptor = {'classes': classes, 'region_annotations': parts.get('regions', [])}
+    write_json(root / 'semantics' / 'flat_ssd.json', descriptor)
+    for name, lights in parts.get('lights', {}).items():
+        write_json(root / 'lights' / f'{name}.lighting_config.json', lights)
+    scene = {
+        'stage_instance': {'template_name': 'NONE'},
+        'object_instances': instances,
+        'semantic_scene_instance': 'flat_ssd',
+        **parts.get('scene', {}),
+    }
+    write_json(root / 'scenes' / 'flat.scene_instance.json', scene)
+    dataset = {
+        'objects': {'paths': {'.json': ['objects/*.object_config.json']}},
+        'stages': {'paths': {'.json': ['stages']}},
+        'scene_instances': {'paths': {'.json': ['scenes']}},
+        'light_setups': {'paths': {'.json': ['lights/']}},
+        'semantic_scene_descriptor_instances': {'flat_ssd': 'semantics/flat_ssd.json'},
+        **parts.get('dataset', {}),
+    }
+    return write_json(root / 'test.scene_dataset_config.json', dataset)

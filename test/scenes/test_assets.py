@@ -1,0 +1,146 @@
+import base64
+import json
+import struct
+
+import numpy as np
+import pytest
+import trimesh
+
+from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.assets import NEUTRAL, load_meshes, submesh
+
+TRIANGLE = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], np.float32)
+
+
+def write_gltf(path, image_uri):
+    """Write a glTF of one triangle whose texture is in another file."""
+    data = TRIANGLE.tobytes() + np.array([[0, 0], [1, 0], [0, 1]], np.float32).tobytes()
+    data += struct.pack('<3H', 0, 1, 2)
+    encoded = base64.b64encode(data).decode()
+    views = [
+        {'buffer': 0, 'byteOffset': o, 'byteLength': n} for o, n in ((0, 36), (36, 24), (60, 6))
+    ]
+    accessors = [
+        {
+            'bufferView': 0,
+            'componentType': 5126,
+            'count': 3,
+            'type': 'VEC3',
+            'min': [0, 0, 0],
+            'max': [1, 1, 0],
+        },
+        {'bufferView': 1, 'componentType': 5126, 'count': 3, 'type': 'VEC2'},
+        {'bufferView': 2, 'componentType': 5123, 'count': 3, 'type': 'SCALAR'},
+    ]
+    primitive = {'attributes': {'POSITION': 0, 'TEXCOORD_0': 1}, 'indices': 2, 'material': 0}
+    document = {
+        'asset': {'version': '2.0'},
+        'scene': 0,
+        'scenes': [{'nodes': [0]}],
+        'nodes': [{'mesh': 0, 'translation': [0, 0, 5]}],
+        'meshes': [{'primitives': [primitive]}],
+        'materials': [{'pbrMetallicRoughness': {'baseColorTexture': {'index': 0}}}],
+        'textures': [{'source': 0}],
+        'images': [{'uri': image_uri}],
+        'buffers': [
+            {'byteLength': len(data), 'uri': f'data:application/octet-stream;base64,{encoded}'}
+        ],
+        'bufferViews': views,
+        'accessors': accessors,
+    }
+    path.write_text(json.dumps(document))
+
+
+def test_missing_texture_is_neutral(tmp_path):
+    path = tmp_path / 'triangle.gltf'
+    write_gltf(path, 'gone.png')
+    (mesh,) = load_meshes(path)
+    assert mesh.material == NEUTRAL
+    np.testing.assert_allclose(mesh.vertices, TRIANGLE + np.array([0, 0, 5]))
+
+
+def test_texture_beside_the_file_is_read(tmp_path):
+    from PIL import Image
+
+    path = tmp_path / 'triangle.gltf'
+    Image.new('RGBA', (4, 2), (10, 20, 30, 40)).save(tmp_path / 'here.png')
+    write_gltf(path, 'here.png')
+    (mesh,) = load_meshes(path)
+    assert mesh.material.texture.shape == (2, 4, 3)
+    assert tuple(mesh.material.texture[0, 0]) == (10, 20, 30)
+    # glTF counts v from the top row, as a Material does.
+    np.testing.assert_allclose(mesh.uv, [[0, 0], [1, 0], [0, 1]], atol=1e-6)
+
+
+@pytest.mark.parametrize('suffix', ['ply', 'stl', 'obj', 'glb', 'off'])
+def test_formats(tmp_path, suffix):
+    path = tmp_path / f'box.{suffix}'
+    trimesh.creation.box((1, 2, 3)).export(path)
+    meshes = load_meshes(path)
+    vertices = np.concatenate([mesh.vertices for mesh in meshes])
+    np.testing.assert_allclose(np.ptp(vertices, axis=0), (1, 2, 3), atol=1e-6)
+    assert sum(len(mesh.faces) for mesh in meshes) == 12
+
+
+def test_vertex_colours_become_materials(tmp_path):
+    red, blue = trimesh.creation.box((1, 1, 1)), trimesh.creation.box((1, 1, 1))
+    blue.apply_translation((3, 0, 0))
+    red.visual.vertex_colors = [200, 10, 10, 255]
+    blue.visual.vertex_colors = [10, 10, 200, 255]
+    path = tmp_path / 'boxes.ply'
+    trimesh.util.concatenate([red, blue]).export(path)
+    meshes = {mesh.material.base_color: mesh for mesh in load_meshes(path)}
+    assert len(meshes) == 2
+    for color, mesh in meshes.items():
+        assert len(mesh.faces) == 12
+        assert (mesh.vertices[:, 0].mean() > 1) == (color[2] > 0.5)
+
+
+def test_wavefront_material(tmp_path):
+    (tmp_path / 'm.mtl').write_text('newmtl green\nKd 0.2 0.6 0.1\n')
+    (tmp_path / 'm.obj').write_text(
+        'mtllib m.mtl\nusemtl green\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 0 1\n'
+        'f 1/1 2/2 3/3\n'
+    )
+    (mesh,) = load_meshes(tmp_path / 'm.obj')
+    np.testing.assert_allclose(mesh.material.base_color, (0.2, 0.6, 0.1), atol=0.005)
+    assert mesh.material.texture is None
+
+
+def test_node_transformations_are_applied(tmp_path):
+    scene = trimesh.Scene()
+    turn = trimesh.transformations.rotation_matrix(np.pi / 2, (0, 0, 1), (0, 0, 0))
+    turn[:3, 3] = (10, 0, 0)
+    scene.add_geometry(trimesh.creation.box((1, 2, 3)), transform=turn)
+    scene.export(tmp_path / 'turned.glb')
+    (mesh,) = load_meshes(tmp_path / 'turned.glb')
+    np.testing.assert_allclose(mesh.vertices.min(axis=0), (9, -0.5, -1.5), atol=1e-6)
+
+
+@pytest.mark.parametrize('content', [b'', b'glTF\x02\x00', b'{"asset": ', b'\x00' * 500])
+@pytest.mark.parametrize('suffix', ['glb', 'gltf'])
+def test_broken_files_are_named(tmp_path, suffix, content):
+    path = tmp_path / f'broken.{suffix}'
+    path.write_bytes(content)
+    with pytest.raises(SceneError, match='broken'):
+        load_meshes(path)
+
+
+def test_no_triangles_and_not_finite(tmp_path):
+    trimesh.PointCloud(np.zeros((5, 3))).export(tmp_path / 'points.ply')
+    with pytest.raises(SceneError, match=r'points\.ply has no triangles'):
+        load_meshes(tmp_path / 'points.ply')
+    box = trimesh.creation.box()
+    box.vertices[0, 0] = np.nan
+    box.export(tmp_path / 'nan.ply')
+    with pytest.raises(SceneError, match=r'nan\.ply.*NaN'):
+        load_meshes(tmp_path / 'nan.ply')
+
+
+def test_submesh_keeps_what_its_faces_use(tmp_path):
+    trimesh.creation.box((1, 1, 1)).export(tmp_path / 'box.ply')
+    (mesh,) = load_meshes(tmp_path / 'box.ply')
+    part = submesh(mesh, np.arange(12) < 2)
+    assert part.faces.shape == (2, 3)
+    assert part.faces.max() == len(part.vertices) - 1
+    np.testing.assert_array_equal(part.vertices[part.faces], mesh.vertices[mesh.faces[:2]])

@@ -1,0 +1,303 @@
+import hashlib
+import math
+
+import numpy as np
+import pytest
+import trimesh
+from scenes.habitat_files import textured_box, write_dataset, write_json
+from shared_data import shared_path
+
+from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.habitat.lights import read_lights
+from osmabench_ros.scenes.lights import LightKind
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.semantics.labels import UNLABELLED
+
+BOX = (1.0, 2.0, 4.0)
+
+
+def raised_box():
+    """Return a box that stands on y = 0 of its own frame."""
+    mesh = textured_box(BOX)
+    mesh.apply_translation((0, BOX[1] / 2, 0))
+    return mesh
+
+
+def entry(**keys):
+    return {'template_name': 'table', 'translation_origin': 'asset_local', **keys}
+
+
+def load(tmp_path, instances, attributes=None, mesh=None, **parts):
+    objects = {'table': (mesh or raised_box(), {'semantic_id': 1, **(attributes or {})})}
+    path = write_dataset(tmp_path, objects=objects, instances=instances, **parts)
+    return load_scene(str(path))
+
+
+def test_world_is_z_up(tmp_path):
+    scene = load(tmp_path, [entry(translation=[10, 20, 30])])
+    (item,) = scene.objects
+    # Habitat (x, y, z) is (x, -z, y) here.
+    np.testing.assert_allclose(item.box.minimum, (9.5, -32, 20), atol=1e-5)
+    np.testing.assert_allclose(item.box.maximum, (10.5, -28, 22), atol=1e-5)
+    np.testing.assert_allclose(item.pose.translation, (10, -30, 20))
+    assert scene.class_name(item) == 'coffee table'
+    assert (scene.dataset, scene.name, item.name) == ('test', 'flat', 'table.1')
+    assert item.attributes == {'width_m': 1.0, 'depth_m': 4.0, 'height_m': 2.0}
+
+
+def test_rotation_is_w_x_y_z_and_about_habitat_axes(tmp_path):
+    quarter = [math.cos(math.pi / 4), 0, math.sin(math.pi / 4), 0]
+    scene = load(tmp_path, [entry(rotation=quarter)])
+    # A quarter turn left about the vertical swaps the footprint and takes +x to +y.
+    np.testing.assert_allclose(scene.objects[0].box.size, (4, 1, 2), atol=1e-5)
+    np.testing.assert_allclose(scene.objects[0].pose.rotation @ [1, 0, 0], (0, 1, 0), atol=1e-9)
+
+
+def test_faces_point_outwards(tmp_path):
+    scene = load(tmp_path, [entry(), entry(non_uniform_scale=[-1, 1, 1], translation=[9, 0, 0])])
+    for item in scene.objects:
+        (mesh,) = item.meshes
+        solid = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
+        assert solid.volume == pytest.approx(8, rel=1e-5)
+        outward = mesh.normals[mesh.faces[:, 0]]
+        assert ((solid.face_normals * outward).sum(axis=1) > 0.9).all()
+
+
+def test_origin_is_the_middle_of_the_box_unless_told(tmp_path):
+    by_center = {'template_name': 'table', 'translation': [0, 5, 0]}
+    scene = load(tmp_path, [by_center])
+    np.testing.assert_allclose(scene.objects[0].box.minimum[2], 4, atol=1e-5)
+    given = load(tmp_path / 'b', [by_center], {'COM': [0, 0.5, 0]})
+    np.testing.assert_allclose(given.objects[0].box.minimum[2], 4.5, atol=1e-5)
+    local = load(tmp_path / 'c', [by_center], scene={'translation_origin': 'asset_local'})
+    np.testing.assert_allclose(local.objects[0].box.minimum[2], 5, atol=1e-5)
+
+
+def test_scales_multiply(tmp_path):
+    attributes = {'scale': [2, 1, 1], 'units_to_meters': 0.5}
+    scene = load(tmp_path, [entry(uniform_scale=3.0, non_uniform_scale=[1, 1, 2])], attributes)
+    np.testing.assert_allclose(scene.objects[0].box.size, (3, 12, 3), atol=1e-4)
+
+
+def test_up_and_front_turn_the_asset(tmp_path):
+    # An asset with z up, as Blender has it: its y becomes Habitat's -z, the world's y.
+    scene = load(tmp_path, [entry()], {'up': [0, 0, 1], 'front': [0, 1, 0]})
+    np.testing.assert_allclose(scene.objects[0].box.size, (1, 2, 4), atol=1e-5)
+    np.testing.assert_allclose(scene.objects[0].box.minimum, (-0.5, 0, -2), atol=1e-5)
+
+
+def test_texture_rows_start_at_v_0(tmp_path):
+    (mesh,) = load(tmp_path, [entry()]).objects[0].meshes
+    texture = mesh.material.texture
+    assert texture.dtype == np.uint8
+    assert mesh.material.base_color == (1.0, 1.0, 1.0)
+    # The face towards Habitat's +z (the world's -y) is red in its upper half.
+    face = mesh.normals[:, 1] < -0.9
+    for vertex, uv in zip(mesh.vertices[face], mesh.uv[face], strict=True):
+        row = int(np.clip(uv[1] * 16, 0, 15))
+        expected = (255, 0, 0) if vertex[2] > 1 else (0, 255, 0)
+        assert tuple(texture[row, 8]) == expected
+
+
+def test_colour_factors_are_linear_in_the_file(tmp_path):
+    mesh = raised_box()
+    material = trimesh.visual.material.PBRMaterial(baseColorFactor=[0.5, 0.0, 1.0, 1.0])
+    mesh.visual = trimesh.visual.TextureVisuals(uv=mesh.visual.uv, material=material)
+    (loaded,) = load(tmp_path, [entry()], mesh=mesh).objects[0].meshes
+    np.testing.assert_allclose(loaded.material.base_color, (0.735, 0, 1), atol=0.005)
+
+
+def test_rooms_come_from_regions(tmp_path):
+    regions = [
+        {'name': 'bath_1', 'label': 'Bathroom', 'min_bounds': [0, 0, -5], 'max_bounds': [5, 3, 0]},
+        {
+            'name': 'hall',
+            'poly_loop': [[0, 0, 0], [-5, 0, 0], [-5, 0, 5], [0, 0, 5]],
+            'floor_height': 0.0,
+            'extrusion_height': 2.5,
+        },
+    ]
+    instances = [entry(translation=[2, 0, -2.5]), entry(translation=[-2, 0, 2.5])]
+    scene = load(tmp_path, instances, regions=regions)
+    bath, hall = scene.rooms
+    assert (bath.name, bath.label, hall.label) == ('bath 1', 'bathroom', 'hall')
+    np.testing.assert_allclose(bath.box.minimum, (0, 0, 0))
+    np.testing.assert_allclose(hall.box.minimum, (-5, -5, 0))
+    np.testing.assert_allclose(hall.box.maximum, (0, 0, 2.5))
+    assert [item.room_id for item in scene.objects] == [bath.id, hall.id]
+
+
+def test_stage_is_an_unlabelled_object(tmp_path):
+    write_json(tmp_path / 'stages' / 'hull.stage_config.json', {'render_asset': 'hull.glb'})
+    trimesh.creation.box((10, 3, 10)).export(tmp_path / 'stages' / 'hull.glb')
+    scene = load(tmp_path, [entry()], scene={'stage_instance': {'template_name': 'stages/hull'}})
+    assert scene.objects[0].name == 'stage'
+    assert scene.objects[0].class_id == UNLABELLED
+    assert [item.instance_id for item in scene.objects] == [1, 2]
+    np.testing.assert_allclose(scene.objects[0].box.size, (10, 10, 3), atol=1e-5)
+
+
+def test_class_0_named_unknown_means_no_class(tmp_path):
+    classes = [{'id': 0, 'name': 'unknown'}, {'id': 1, 'name': 'table'}, {'id': 4, 'name': 'Wall'}]
+    scene = load(tmp_path, [entry(semantic_id=0), entry()], classes=classes)
+    assert [item.class_id for item in scene.objects] == [UNLABELLED, 1]
+    assert [item.name for item in scene.label_set.classes] == ['table', 'wall']
+    assert [item.structure for item in scene.label_set.classes] == [False, True]
+
+
+def test_lights_are_converted_and_scaled():
+    lights = read_lights(
+        {
+            'positive_intensity_scale': 2.0,
+            'negative_intensity_scale': 0.1,
+            'lights': {
+                'lamp': {'position': [1, 2, 3], 'intensity': 4.0, 'color': [1, 0.9, 0.8]},
+                'dark': {'position': [0, 1, 0], 'intensity': -5.0, 'type': 'point'},
+                'sun': {'direction': [0, -1, 1], 'intensity': 9.0, 'type': 'directional'},
+                'torch': {'position': [0, 0, -1], 'position_model': 'camera', 'type': 'point'},
+            },
+        },
+        'test',
+    )
+    lamp, dark, sun, torch = lights
+    assert lamp.position == (1, -3, 2)
+    assert (lamp.intensity, dark.intensity) == (8.0, -0.5)
+    assert (lamp.lamp, dark.lamp, sun.lamp) == (True, False, False)
+    assert sun.kind is LightKind.DIRECTIONAL
+    assert sun.direction == (0, -1, -1)
+    assert torch.attached_to_camera
+    assert torch.position == (0, 0, 1)
+
+
+def test_default_lighting(tmp_path):
+    setups = {'day': {'lights': {'a': {'intensity': 1.0}}}, 'night': {'lights': {}}}
+    named = load(tmp_path, [entry()], lights=setups, scene={'default_lighting': 'lights/day'})
+    assert [light.name for light in named.lights] == ['a']
+    ambiguous = load(tmp_path / 'b', [entry()], lights=setups)
+    assert ambiguous.lights == ()
+    only = load(tmp_path / 'c', [entry()], lights={'day': setups['day']})
+    assert len(only.lights) == 1
+    none = load(tmp_path / 'd', [entry()], lights=setups, scene={'default_lighting': 'no_lights'})
+    assert none.lights == ()
+
+
+def test_digest_follows_every_file(tmp_path):
+    first = load(tmp_path / 'a', [entry()])
+    assert load(tmp_path / 'b', [entry()]).source_sha256 == first.source_sha256
+    moved = load(tmp_path / 'c', [entry(translation=[1, 0, 0])])
+    other = load(tmp_path / 'd', [entry()], mesh=textured_box((1, 1, 1)))
+    assert len({first.source_sha256, moved.source_sha256, other.source_sha256}) == 3
+
+
+@pytest.mark.parametrize(
+    ('broken', 'message'),
+    [
+        ({'instances': [entry(template_name='tabel')]}, 'Did you mean "table"'),
+        ({'instances': [{}]}, 'no "template_name"'),
+        ({'instances': [entry(semantic_id=9)]}, 'semantic id 9, which has no name'),
+        ({'instances': [entry(semantic_id=70000)]}, '70000; ids must lie in 0 to 65534'),
+        ({'instances': [entry(translation=[0, float('nan'), 0])]}, '"translation" must be 3'),
+        ({'instances': [entry(translation=[0, 0])]}, '"translation" must be 3'),
+        ({'instances': [entry(rotation=[0, 0, 0, 0])]}, 'quaternion of length 0'),
+        ({'instances': [entry(uniform_scale=0)]}, 'must not be 0'),
+        ({'instances': 7}, '"object_instances" must be a list'),
+        ({'classes': [{'id': 1}]}, 'class id 1 has no name'),
+        ({'classes': [{'id': 1, 'name': 'a'}, {'id': 1, 'name': 'b'}]}, 'more than once'),
+        ({'classes': [{'id': 99999, 'name': 'a'}]}, '99999'),
+        ({'attributes': {'render_asset': 'gone.glb'}}, r'gone\.glb does not exist'),
+        ({'attributes': {'render_asset': ''}}, 'no "render_asset"'),
+        ({'attributes': {'up': [0, 2, 0]}}, 'perpendicular unit vectors'),
+        ({'scene': {'default_lighting': 'moon'}}, 'no light setup "moon"'),
+        ({'scene': {'semantic_scene_instance': 'other'}}, 'no semantic scene descriptor "other"'),
+        ({'scene': {'stage_instance': {'template_name': 'hul'}}}, 'no template "hul"'),
+        (
+            {'scene': {'articulated_object_instances': [{'template_name': 'fridge'}]}},
+            r'articulated objects \(fridge\)',
+        ),
+        (
+            {'lights': {'d': {'lights': {'x': {'type': 'lazer'}}}}},
+            'light "x" has type "lazer"',
+        ),
+        ({'regions': [{'name': 'r'}]}, 'region "r" has neither bounds nor'),
+    ],
+)
+def test_faults_are_named(tmp_path, broken, message):
+    instances = broken.pop('instances', [entry()])
+    with pytest.raises(SceneError, match=message):
+        load(tmp_path, instances, broken.pop('attributes', None), **broken)
+
+
+def test_files_that_are_missing_or_broken(tmp_path):
+    with pytest.raises(SceneError, match='cannot be read: No such file'):
+        load_scene(str(tmp_path / 'x.scene_dataset_config.json'))
+    path = write_dataset(tmp_path, objects={'table': (raised_box(), {})}, instances=[entry()])
+    with pytest.raises(SceneError, match='no scene "flut". Did you mean "flat"'):
+        load_scene(str(path), scene='flut')
+    asset = tmp_path / 'objects' / 'table.glb'
+    asset.write_bytes(asset.read_bytes()[:200])
+    with pytest.raises(SceneError, match=r'table\.glb cannot be read as a mesh'):
+        load_scene(str(path))
+    (tmp_path / 'scenes' / 'flat.scene_instance.json').write_text('{"a": ')
+    with pytest.raises(SceneError, match='not valid JSON'):
+        load_scene(str(path))
+
+
+def test_unknown_references():
+    with pytest.raises(SceneError, match='Did you mean "apartment"'):
+        load_scene('appartment')
+    with pytest.raises(SceneError, match='is called "seed_3", not "seed_4"'):
+        load_scene('apartment', scene='seed_4', seed=3)
+    with pytest.raises(SceneError, match='is not a scene this package can load'):
+        load_scene(__file__)
+
+
+@pytest.fixture(scope='module')
+def small_house():
+    return load_scene(str(shared_path('scenes', 'small_house', 'house.scene_dataset_config.json')))
+
+
+def test_small_house(small_house):
+    assert small_house.name == 'small_house'
+    assert len(small_house.objects) == 88
+    assert len(small_house.label_set.classes) == 39
+    triangles = sum(len(mesh.faces) for item in small_house.objects for mesh in item.meshes)
+    assert 140_000 < triangles < 155_000
+    np.testing.assert_allclose(small_house.box.size[:2], (19, 11.4), atol=0.05)
+    assert all(item.class_id != UNLABELLED for item in small_house.objects)
+    structure = {c.name for c in small_house.label_set.classes if c.structure}
+    assert structure == {'wall', 'floor', 'ceiling', 'door', 'window'}
+    assert [light.lamp for light in small_house.lights] == [True, True, True, False]
+
+
+def test_small_house_graph(small_house):
+    graph = ground_truth_graph(small_house)
+    found = {
+        (graph.by_id[e.source].source_id, e.type, graph.by_id[e.target].source_id)
+        for e in graph.edges
+    }
+    assert {
+        ('Bed_01.1', 'on', 'FloorB_01.1'),
+        ('CoffeeTable_01.1', 'on', 'Carpet_01.1'),
+        ('Tablet_01.1', 'on', 'CoffeeTable_01.1'),
+        ('Tableware_01.1', 'on', 'KitchenTable_01.1'),
+        ('Chandelier_01.1', 'attached to', 'RoomCeiling_01.1'),
+        ('PortraitC_01.1', 'attached to', 'HouseWallB_01.1'),
+        ('CookingBench_01.1', 'under', 'Rangehood_01.1'),
+        ('Handle_01.1', 'attached to', 'Door_01.1'),
+    } <= found
+
+
+def test_loading_leaves_the_source_alone(tmp_path):
+    path = write_dataset(tmp_path, objects={'table': (raised_box(), {})}, instances=[entry()])
+
+    def state():
+        return {
+            file: (file.stat().st_mtime_ns, hashlib.sha256(file.read_bytes()).hexdigest())
+            for file in sorted(tmp_path.rglob('*'))
+            if file.is_file()
+        }
+
+    before = state()
+    load_scene(str(path))
+    assert state() == before
