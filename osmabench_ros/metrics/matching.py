@@ -66,11 +66,13 @@ def coherent_order(points: NDArray[np.floating], cell_m: float = _SORT_CELL_M) -
 
     Tree queries in this order find their branches in the processor's cache.
     """
-    if not len(points):
-        return np.zeros(0, np.intp)
-    cells = np.floor((points - points.min(axis=0)) / cell_m).astype(np.int64)
-    extent = cells.max(axis=0) + 1
-    return np.argsort((cells[:, 0] * extent[1] + cells[:, 1]) * extent[2] + cells[:, 2])
+    keys = np.zeros(len(points), np.int64)
+    for axis in range(3) if len(points) else ():
+        values = points[:, axis]
+        cells = ((values - values.min()) / cell_m).astype(np.int32)
+        keys *= int(cells.max()) + 1
+        keys += cells
+    return np.argsort(keys)
 
 
 def first_of_duplicates(points: NDArray[np.floating]) -> NDArray[np.int64] | None:
@@ -78,14 +80,17 @@ def first_of_duplicates(points: NDArray[np.floating]) -> NDArray[np.int64] | Non
     bits = np.ascontiguousarray(points, np.float32).view(np.uint32).astype(np.uint64)
     keys = bits[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ bits[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
     keys ^= bits[:, 2] * np.uint64(0x165667B19E3779F9)
-    order = np.argsort(keys, kind='stable')
+    order = np.argsort(keys)
+    ordered = keys[order]
+    if (ordered[1:] != ordered[:-1]).all():
+        return None
     same = (points[order[1:]] == points[order[:-1]]).all(axis=1)
     if not same.any():
         return None
-    group = np.concatenate([[0], np.cumsum(~same)])
     starts = np.concatenate([[0], np.flatnonzero(~same) + 1])
+    lowest = np.minimum.reduceat(order, starts)
     first = np.empty(len(points), np.int64)
-    first[order] = order[starts][group]
+    first[order] = np.repeat(lowest, np.diff(starts, append=len(points)))
     return first
 
 
