@@ -1,0 +1,231 @@
+"""Labels for open-vocabulary maps: the class whose text feature lies nearest."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.maps.array_files import read_npy
+from osmabench_ros.maps.semantic_map import DenseMap, FeatureSpace, SemanticMap
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
+
+_CHUNK_ROWS = 1 << 16
+
+
+def averaged_text_features(features: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Average the text features of several prompt templates.
+
+    Each feature is brought to unit length, the templates of a class are averaged, and the mean is
+    brought to unit length, as CLIP's zero-shot classification and OSMa-Bench do.
+
+    Parameters
+    ----------
+    features : ndarray, shape (T, C, D)
+        Features of C classes in T templates.
+
+    Returns
+    -------
+    ndarray of float32, shape (C, D)
+        Unit length.
+
+    Raises
+    ------
+    MapError
+        If the shape is wrong, or a feature is zero or not finite.
+    """
+    if features.ndim != 3 or not features.shape[0]:
+        raise MapError(f'text features are {features.shape}; (templates, classes, D) is needed')
+    return _unit(_unit(features).mean(axis=0)).astype(np.float32)
+
+
+def read_text_features(path: Path, label_set: LabelSet) -> NDArray[np.float32]:
+    """Read text features from a .npy file.
+
+    Parameters
+    ----------
+    path : Path
+        Array of shape (C, D), or (T, C, D) with one set a template; classes in the order of the
+        label set.
+    label_set : LabelSet
+        The C classes.
+
+    Returns
+    -------
+    ndarray of float32, shape (C, D)
+        Unit length.
+
+    Raises
+    ------
+    MapError
+        If the file is malformed or has another number of classes.
+    """
+    features = read_npy(path)
+    if features.ndim not in (2, 3) or features.shape[-2] != len(label_set.classes):
+        raise MapError(
+            f'{path} is {features.shape}; label set "{label_set.name}" has '
+            f'{len(label_set.classes)} classes, so (C, D) or (templates, C, D) is needed'
+        )
+    return averaged_text_features(features if features.ndim == 3 else features[None])
+
+
+def label_by_features(
+    semantic_map: SemanticMap,
+    text_features: NDArray[np.floating],
+    label_set: LabelSet,
+    *,
+    space: str = '',
+    top_k: int = 5,
+) -> SemanticMap:
+    """Give every node and point the class with the highest cosine to its feature.
+
+    Parameters
+    ----------
+    semantic_map : SemanticMap
+        With a feature space that text can be compared with.
+    text_features : ndarray, shape (C, D)
+        One row a class, in the order of the label set, of the same encoder as the map's.
+    label_set : LabelSet
+        The C classes.
+    space : str
+        Feature space to use; default: that of the points, else the only comparable one.
+    top_k : int
+        Labels a node keeps, best first.
+
+    Returns
+    -------
+    SemanticMap
+        Scores are cosines. Nodes without a feature of the space keep their names, with class ids
+        of the label set. Points without a feature take the label of their node; what has neither
+        is unlabelled.
+
+    Raises
+    ------
+    MapError
+        If there is no such feature space, or the shapes do not fit.
+    """
+    chosen = _chosen_space(semantic_map, space)
+    text = _checked_text(text_features, chosen, label_set)
+    classes, cosines = _ranked(chosen.vectors, text, min(top_k, len(text)))
+    nodes = tuple(
+        _labelled_node(node, chosen.name, classes, cosines, label_set)
+        for node in semantic_map.graph.nodes
+    )
+    dense = semantic_map.dense
+    return dataclasses.replace(
+        semantic_map,
+        graph=SceneGraph(nodes, semantic_map.graph.edges, semantic_map.graph.frame_id),
+        dense=dense and _labelled_points(dense, chosen.name, classes, cosines, nodes, label_set),
+        label_set=label_set,
+        feature_spaces=MappingProxyType(dict(semantic_map.feature_spaces)),
+    )
+
+
+def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    length = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
+    if not (np.isfinite(length).all() and (length > 0).all()):
+        raise MapError('a text feature is zero, NaN or infinite')
+    return np.asarray(vectors / length, np.float64)
+
+
+def _chosen_space(semantic_map: SemanticMap, name: str) -> FeatureSpace:
+    spaces = semantic_map.feature_spaces
+    method = semantic_map.header.provenance.method
+    if not name and semantic_map.dense is not None and semantic_map.dense.feature_space:
+        name = semantic_map.dense.feature_space
+    if name:
+        if name not in spaces:
+            raise MapError(f'the map of {method} has no feature space "{name}": {sorted(spaces)}')
+        candidates = [spaces[name]]
+    else:
+        candidates = [found for found in spaces.values() if found.text_comparable][:1]
+    if not candidates or not candidates[0].text_comparable:
+        raise MapError(
+            f'the map of {method} has no features that text can be compared with; '
+            'label it by captions instead'
+        )
+    return candidates[0]
+
+
+def _checked_text(
+    text_features: NDArray[np.floating], space: FeatureSpace, label_set: LabelSet
+) -> NDArray[np.float32]:
+    wanted = (len(label_set.classes), space.vectors.shape[1])
+    if text_features.shape != wanted or not wanted[0]:
+        raise MapError(
+            f'text features are {text_features.shape}, {wanted} is needed: one row for each class '
+            f'of "{label_set.name}", from the encoder of "{space.name}" ({space.model} '
+            f'{space.pretrained})'
+        )
+    return _unit(text_features).astype(np.float32)
+
+
+def _ranked(
+    vectors: NDArray[np.float32], text: NDArray[np.float32], top_k: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the best classes (M, k) of every row and their cosines; -1 and NaN for zero rows."""
+    classes = np.full((len(vectors), top_k), -1, np.int32)
+    cosines = np.full((len(vectors), top_k), np.nan, np.float32)
+    for start in range(0, len(vectors), _CHUNK_ROWS):
+        rows = vectors[start : start + _CHUNK_ROWS]
+        length = np.linalg.norm(rows, axis=1)
+        used = length > 0
+        similarity = (rows[used] / length[used, None]) @ text.T
+        order = np.argsort(-similarity, axis=1, kind='stable')[:, :top_k]
+        where = start + np.flatnonzero(used)
+        classes[where] = order
+        cosines[where] = np.take_along_axis(similarity, order, axis=1)
+    return classes, cosines
+
+
+def _labelled_node(
+    node: SceneNode,
+    space: str,
+    classes: NDArray[np.int32],
+    cosines: NDArray[np.float32],
+    label_set: LabelSet,
+) -> SceneNode:
+    row = node.feature_row if node.feature_space == space else None
+    if row is None or classes[row, 0] < 0:
+        kept = (
+            ScoredLabel(label.name, label.score, label_set.id_of(label.name))
+            for label in node.labels
+        )
+        return dataclasses.replace(node, labels=tuple(kept))
+    made = []
+    for place, cosine in zip(classes[row].tolist(), cosines[row].tolist(), strict=True):
+        item = label_set.classes[place]
+        made.append(ScoredLabel(item.name, cosine, item.id))
+    return dataclasses.replace(node, labels=tuple(made))
+
+
+def _labelled_points(
+    dense: DenseMap,
+    space: str,
+    classes: NDArray[np.int32],
+    cosines: NDArray[np.float32],
+    nodes: tuple[SceneNode, ...],
+    label_set: LabelSet,
+) -> DenseMap:
+    count = len(dense.points)
+    labels = np.full(count, UNLABELLED, np.int32)
+    scores = np.full(count, np.nan, np.float32)
+    if dense.instances is not None:
+        ids = np.array([0, *(node.id for node in nodes)], np.int64)
+        order = np.argsort(ids)
+        place = order[np.searchsorted(ids[order], dense.instances)]
+        labels = np.array([UNLABELLED, *(node.class_id for node in nodes)], np.int32)[place]
+        best = [np.nan, *(node.labels[0].score if node.labels else np.nan for node in nodes)]
+        scores = np.array(best, np.float32)[place]
+    if dense.feature_rows is not None and dense.feature_space == space:
+        rows = dense.feature_rows
+        has = rows >= 0
+        has[has] &= classes[rows[has], 0] >= 0
+        labels[has] = label_set.ids[classes[rows[has], 0]]
+        scores[has] = cosines[rows[has], 0]
+    return dataclasses.replace(dense, labels=labels, scores=scores)
