@@ -19,7 +19,6 @@ from osmabench_ros.simulation.moving_objects import MovingObjects
 from osmabench_ros.simulation.robot_path import Motion
 from osmabench_ros.simulation.section import Section, validated
 
-
 OSMA_FRAME_RATE_HZ = 25.0
 """0.75 m/s at 0.03 m a frame."""
 

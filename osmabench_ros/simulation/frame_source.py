@@ -13,8 +13,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition
-from osmabench_ros.simulation.lighting import lighting_at
 from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.trajectory import Trajectory
 
@@ -105,15 +105,24 @@ class SimulatedFrames:
         Light and sensor effects.
     trajectory : Trajectory
         From where.
+    seed : int
+        Seed of the run; the noise of sensor effects depends on it.
     """
 
     def __init__(
-        self, scene: Scene, simulator: Simulator, condition: Condition, trajectory: Trajectory
+        self,
+        scene: Scene,
+        simulator: Simulator,
+        condition: Condition,
+        trajectory: Trajectory,
+        seed: int = 0,
     ) -> None:
         self._scene = scene
         self._simulator = simulator
-        self._condition = condition
         self._trajectory = trajectory
+        self._camera = ConditionedCamera(scene, simulator, condition, trajectory, seed)
+        self._kept = self._camera.kept()
+        self._poses = self._camera.reported_poses()
 
     @property
     def dataset(self) -> str:
@@ -151,7 +160,7 @@ class SimulatedFrames:
         return self._simulator.description
 
     def __len__(self) -> int:
-        return len(self._trajectory)
+        return len(self._kept)
 
     def frame(self, index: int) -> SimulatedFrame:
         """Render a frame.
@@ -161,27 +170,21 @@ class SimulatedFrames:
         index : int
             0-based number.
         """
-        instant = self._trajectory.frames[index]
-        lighting = lighting_at(
-            self._condition,
-            self._scene,
-            segment=instant.segment,
-            segment_progress=instant.segment_progress,
-            time_s=instant.time_s,
-            robot_position=instant.base_pose.translation.tolist(),
-        )
-        self._simulator.set_lighting(lighting)
-        seen = self._simulator.render(instant.camera_pose)
+        number = int(self._kept[index])
+        instant = self._trajectory.frames[number]
+        seen, lighting = self._camera.take(number)
+        pose = self._poses[number]
+        true = pose is instant.camera_pose
         frame = Frame(
             index=index,
             stamp_ns=FIRST_STAMP_NS + int(np.rint(instant.time_s * 1e9)),
-            camera_pose=instant.camera_pose,
+            camera_pose=pose,
             intrinsics=self._simulator.intrinsics,
             color=seen.color,
             depth_m=seen.depth_m,
             semantic=seen.semantic,
             instance=seen.instance,
-            base_pose=instant.base_pose,
+            base_pose=instant.base_pose if true else pose @ self.base_to_camera.inverse(),
         )
         return SimulatedFrame(frame, lighting, instant.segment)
 

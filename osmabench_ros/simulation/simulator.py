@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,6 +54,10 @@ class Simulator(Protocol):
 
     def set_lighting(self, lighting: Lighting) -> None:
         """Make these lights shine from the next `render` on."""
+        ...
+
+    def move_objects(self, poses: Mapping[int, Pose]) -> None:
+        """Put objects, by instance id, at other poses from the next `render` on."""
         ...
 
     def render(self, camera_pose: Pose) -> Observation:

@@ -97,3 +97,16 @@ def test_a_wrong_file_is_refused_with_the_place_of_the_fault(data: object, messa
         parse_condition('x', data, 'x.yaml')
     assert message in str(caught.value)
     assert 'x.yaml' in str(caught.value)
+
+
+def test_extending_changes_key_by_key() -> None:
+    base = load_condition('velocity')
+    own = parse_condition(
+        'own', {'extends': 'velocity', 'motion': {'linear_m_s': 0.5}}, 'own.yaml'
+    )
+    assert own.name == 'own'
+    assert own.description == base.description
+    assert own.motion.speed_factor == 2.0
+    assert own.motion.linear_m_s == 0.5
+    with pytest.raises(ConfigError, match=r'extends: unknown condition "velocty"\. Did you mean'):
+        parse_condition('own', {'extends': 'velocty'}, 'own.yaml')

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -127,3 +128,66 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(SimulationError, match=message):
             RobotPath.read(file)
+
+
+def test_discrete_actions_step_as_osma_bench_does(path: RobotPath) -> None:
+    rate = 25.0
+    for name, step_m, step_deg in (('compat_baseline', 0.03, 2.0), ('compat_velocity', 0.06, 4.0)):
+        motion = load_condition(name).motion_at(rate)
+        frames = sample_trajectory(path, motion, rate, CameraMount()).frames
+        position = np.array([frame.base_pose.translation for frame in frames])
+        yaw = np.unwrap([frame.base_pose.yaw_rad for frame in frames])
+        driven, turned = np.linalg.norm(np.diff(position, axis=0), axis=1), np.abs(np.diff(yaw))
+        # Every leg ends on a frame, so that no step both drives and turns.
+        assert not ((driven > 1e-9) & (turned > 1e-9)).any()
+        assert driven.max() == pytest.approx(step_m)
+        assert turned.max() == pytest.approx(np.radians(step_deg))
+        full = np.isclose(driven, step_m) | np.isclose(turned, np.radians(step_deg))
+        assert (~full).sum() <= len(path.segments)
+
+
+def test_the_rate_does_not_change_discrete_steps(path: RobotPath) -> None:
+    compat = load_condition('compat_baseline')
+    slow, fast = (
+        sample_trajectory(path, compat.motion_at(rate), rate, CameraMount())
+        for rate in (5.0, 25.0)
+    )
+    assert len(slow) == len(fast)
+    for one, two in zip(slow.frames, fast.frames, strict=True):
+        np.testing.assert_allclose(one.base_pose.matrix, two.base_pose.matrix, atol=1e-6)
+
+
+def test_acceleration_makes_the_robot_slower_and_stop_at_corners(path: RobotPath) -> None:
+    gentle = Motion(linear_m_s2=0.5, angular_rad_s2=1.0)
+    assert path.times_s(gentle)[-1] > path.times_s(Motion())[-1]
+    trajectory = sample_trajectory(path, gentle, 20.0, CameraMount())
+    position = np.array([frame.base_pose.translation for frame in trajectory.frames])
+    speed = np.linalg.norm(np.diff(position, axis=0), axis=1) * 20.0
+    assert speed.max() <= 0.75 + 1e-6
+    # A frame may lie on both sides of a turn, where the acceleration starts anew.
+    assert np.quantile(np.abs(np.diff(speed)) * 20.0, 0.9) <= 0.5 + 1e-6
+    reached = path.states_at(path.times_s(gentle), gentle)[0]
+    np.testing.assert_allclose(reached, path.states, atol=1e-9)
+
+
+def test_poses_between_frames_lie_on_the_path(path: RobotPath) -> None:
+    fine = sample_trajectory(path, Motion(), 40.0, CameraMount())
+    coarse = sample_trajectory(path, Motion(), 5.0, CameraMount())
+    times = np.array([frame.time_s for frame in fine.frames[:100]])
+    for one, two in zip(fine.camera_poses, coarse.camera_poses_at(times), strict=False):
+        np.testing.assert_allclose(one.matrix, two.matrix, atol=1e-9)
+
+
+def test_recorded_poses_are_interpolated(path: RobotPath) -> None:
+    recorded = replace(
+        sample_trajectory(path, Motion(), 40.0, CameraMount()), path=None, motion=None
+    )
+    times = np.array([0.0, 1.01, 2.34, 1e9])
+    planned = sample_trajectory(path, Motion(), 40.0, CameraMount())
+    for one, two in zip(
+        recorded.camera_poses_at(times)[:3], planned.camera_poses_at(times), strict=False
+    ):
+        np.testing.assert_allclose(one.matrix, two.matrix, atol=5e-3)
+    np.testing.assert_allclose(
+        recorded.camera_poses_at(times)[3].matrix, recorded.camera_poses[-1].matrix, atol=1e-9
+    )

@@ -1,0 +1,123 @@
+"""A simulated camera under a condition: its light, its moving objects, its sensor effects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.conditions import Condition
+from osmabench_ros.simulation.effects.effect import Shot
+from osmabench_ros.simulation.effects.motion_blur import MotionBlur
+from osmabench_ros.simulation.lighting import lighting_at
+from osmabench_ros.simulation.moving_objects import object_poses
+from osmabench_ros.simulation.schedule import Moment
+from osmabench_ros.simulation.simulator import Observation, Simulator
+from osmabench_ros.simulation.trajectory import Trajectory, TrajectoryFrame
+
+
+class ConditionedCamera:
+    """Takes the frames of a trajectory as a condition makes them look.
+
+    Every frame is a function of its number alone, in whatever order they are taken.
+
+    Parameters
+    ----------
+    scene : Scene
+        What is rendered.
+    simulator : Simulator
+        Who renders.
+    condition : Condition
+        Light, moving objects and effects.
+    trajectory : Trajectory
+        From where.
+    seed : int
+        Seed of the run; noise depends on it.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        simulator: Simulator,
+        condition: Condition,
+        trajectory: Trajectory,
+        seed: int = 0,
+    ) -> None:
+        self._scene = scene
+        self._simulator = simulator
+        self._condition = condition
+        self._trajectory = trajectory
+        self._seed = seed
+
+    def kept(self) -> NDArray[np.int64]:
+        """Return the numbers of the trajectory's frames that are not dropped."""
+        count = len(self._trajectory)
+        arrives = np.ones(count, bool)
+        for effect in self._condition.effects:
+            arrives &= effect.keeps(count, self._seed)
+        return np.flatnonzero(arrives)
+
+    def reported_poses(self) -> list[Pose]:
+        """Return the optical poses that the robot believes to have, one a frame."""
+        poses = list(self._trajectory.camera_poses)
+        for effect in self._condition.effects:
+            poses = effect.reported_poses(poses, self._seed)
+        return poses
+
+    def take(self, number: int) -> tuple[Observation, Lighting]:
+        """Render a frame of the trajectory.
+
+        Parameters
+        ----------
+        number : int
+            0-based, dropped frames included.
+
+        Returns
+        -------
+        Observation
+            With all effects.
+        Lighting
+            What shone.
+        """
+        instant = self._trajectory.frames[number]
+        shot = Shot(number, instant.time_s, self._simulator.intrinsics, self._seed)
+        lighting = self._lighting(instant, shot)
+        self._simulator.set_lighting(lighting)
+        self._move_objects(instant)
+        seen = self._simulator.render(instant.camera_pose)
+        color, depth_m = seen.color, seen.depth_m
+        for effect in self._condition.effects:
+            if isinstance(effect, MotionBlur):
+                color = self._blurred(effect, instant)
+        for effect in self._condition.effects:
+            color, depth_m = effect.color(color, shot), effect.depth(depth_m, shot)
+        return replace(seen, color=color, depth_m=depth_m), lighting
+
+    def _lighting(self, instant: TrajectoryFrame, shot: Shot) -> Lighting:
+        lighting = lighting_at(
+            self._condition,
+            self._scene,
+            segment=instant.segment,
+            segment_progress=instant.segment_progress,
+            time_s=instant.time_s,
+            robot_position=instant.base_pose.translation.tolist(),
+        )
+        for effect in self._condition.effects:
+            lighting = effect.lighting(lighting, shot)
+        return lighting
+
+    def _move_objects(self, instant: TrajectoryFrame) -> None:
+        if self._condition.moving_objects:
+            moment = Moment(instant.segment, instant.segment_progress, instant.time_s)
+            self._simulator.move_objects(
+                object_poses(self._condition.moving_objects, self._scene, moment)
+            )
+
+    def _blurred(self, effect: MotionBlur, instant: TrajectoryFrame) -> NDArray[np.uint8]:
+        times = effect.sample_times_s(instant.time_s)
+        poses = self._trajectory.camera_poses_at(times)
+        return effect.averaged([self._simulator.render(pose).color for pose in poses])

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+from small_scenes import box_object, room_scene
+
+from osmabench_ros.errors import ConfigError, SimulationError
+from osmabench_ros.simulation.conditions import parse_condition
+from osmabench_ros.simulation.moving_objects import MovingObjects, object_poses
+from osmabench_ros.simulation.schedule import Moment
+
+
+def moving(**section: object) -> MovingObjects:
+    data = {'span': {'segments': [1, 2]}, 'offset_m': [0.4, 0.0, 0.0], **section}
+    return parse_condition('m', {'moving_objects': [data]}, 'm.yaml').moving_objects[0]
+
+
+def at(position: float) -> Moment:
+    return Moment(int(position), position % 1.0, 0.0)
+
+
+def test_what_stands_on_a_moving_object_moves_along() -> None:
+    scene = room_scene()
+    poses = object_poses([moving(names=['box_6'])], scene, at(1.5))
+    assert set(poses) == {6, 7}
+    for instance, pose in poses.items():
+        shift = pose.translation - scene.by_instance[instance].pose.translation
+        np.testing.assert_allclose(shift, [0.2, 0, 0], atol=1e-9)
+
+
+def test_objects_rest_before_and_after() -> None:
+    scene = room_scene()
+    movement = [moving(names=['box_7'])]
+    start = scene.by_instance[7].pose.translation
+    for position, expected in ((0.3, 0.0), (1.0, 0.0), (1.25, 0.1), (2.0, 0.4), (4.0, 0.4)):
+        pose = object_poses(movement, scene, at(position))[7]
+        np.testing.assert_allclose(pose.translation - start, [expected, 0, 0], atol=1e-9)
+
+
+def test_a_returning_object_is_back_at_the_end() -> None:
+    scene = room_scene()
+    movement = [moving(names=['box_7'], returns=True)]
+    start = scene.by_instance[7].pose.translation
+    for position, expected in ((1.25, 0.2), (1.5, 0.4), (1.75, 0.2), (2.0, 0.0)):
+        pose = object_poses(movement, scene, at(position))[7]
+        np.testing.assert_allclose(pose.translation - start, [expected, 0, 0], atol=1e-9)
+
+
+def test_a_turn_is_about_the_objects_own_middle() -> None:
+    scene = room_scene()
+    movement = [moving(names=['box_6'], offset_m=[0, 0, 0], turn_deg=90.0)]
+    poses = object_poses(movement, scene, at(2.0))
+    table = scene.by_instance[6]
+    corners = poses[6].transform(table.meshes[0].vertices)
+    np.testing.assert_allclose((corners.max(0) + corners.min(0)) / 2, table.box.center, atol=1e-6)
+    np.testing.assert_allclose(np.ptp(corners, axis=0), table.box.size[[1, 0, 2]], atol=1e-6)
+
+
+def test_a_count_is_drawn_with_the_seed() -> None:
+    extra = tuple(
+        box_object(20 + i, 'ball', (-2 + 0.3 * i, 1, 0), (-1.8 + 0.3 * i, 1.2, 0.2))
+        for i in range(8)
+    )
+    scene = room_scene(extra=extra)
+
+    def chosen(seed: int) -> list[int]:
+        movement = moving(classes=['ball'], count=3, seed=seed)
+        return [item.instance_id for item in movement.selected(scene)]
+
+    assert chosen(0) == chosen(0)
+    assert len({tuple(chosen(seed)) for seed in range(6)}) > 1
+    assert len(moving(classes=['ball'], count=99).selected(scene)) == 8
+
+
+def test_objects_that_are_not_there_are_named() -> None:
+    with pytest.raises(SimulationError, match=r'test/room has no object that matches robot\*'):
+        moving(names=['robot*']).selected(room_scene())
+
+
+@pytest.mark.parametrize(
+    ('section', 'message'),
+    [
+        ({}, 'say which objects move'),
+        ({'names': ['a'], 'offset_m': [0, 0, 0]}, 'say how they move'),
+        ({'names': ['a'], 'offsets': 1}, 'Did you mean "offset_m"?'),
+    ],
+)
+def test_wrong_sections_are_refused(section: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        moving(**section)
+    assert message in str(caught.value)
