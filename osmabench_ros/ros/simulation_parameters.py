@@ -70,7 +70,7 @@ def open_frames(values: dict[str, Any]) -> SimulatedFrames:
     )
     limits = {'near_m': values['near_m'], 'far_m': values['far_m']}
     simulator = make_simulator(values['simulator'], scene, intrinsics, {**limits, **options})
-    return SimulatedFrames(scene, simulator, condition, trajectory)
+    return SimulatedFrames(scene, simulator, condition, trajectory, values['seed'])
 
 
 def _path(values: dict[str, Any], scene: Any) -> RobotPath:
