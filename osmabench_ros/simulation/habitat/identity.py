@@ -1,0 +1,118 @@
+"""Which object and class of a scene a pixel of Habitat-Sim's id images shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import SimulationError
+from osmabench_ros.scenes.scene import Scene, SceneObject
+from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
+
+STAGE_PIXEL = 0
+"""Habitat-Sim's id of the stage, and of pixels that show nothing."""
+
+STAGE_NAME = 'stage'
+
+
+class Identities:
+    """Translates id images of a loaded scene.
+
+    Parameters
+    ----------
+    scene : Scene
+        Where instance and class ids are defined.
+    inventory : mapping
+        What the worker found after loading the same scene.
+
+    Raises
+    ------
+    SimulationError
+        If the two do not hold the same objects; names the first difference.
+    """
+
+    def __init__(self, scene: Scene, inventory: Mapping[str, Any]) -> None:
+        where = f'scene {scene.dataset}/{scene.name}'
+        stage = [item for item in scene.objects if item.name == STAGE_NAME]
+        placed = [item for item in scene.objects if item.name != STAGE_NAME]
+        found = [*inventory['objects'], *inventory['articulated']]
+        self.annotated = bool(inventory['annotations'])
+        self._object_of: dict[int, SceneObject] = {}
+        self.movable: dict[int, int] = {}
+        if self.annotated:
+            self._match_annotations(scene, inventory['annotations'], where)
+        else:
+            _check_same(placed, found, where)
+            for item, other in zip(placed, found, strict=True):
+                self._object_of.update(dict.fromkeys(other['ids'], item))
+            self._object_of.update(dict.fromkeys((STAGE_PIXEL,) if stage else (), *stage))
+            rigid = len(inventory['objects'])
+            self.movable = {
+                item.instance_id: other['ids'][0]
+                for item, other in zip(placed[:rigid], found[:rigid], strict=True)
+            }
+        largest = max(self._object_of, default=0)
+        self._instances = np.full(largest + 1, NO_INSTANCE, np.int32)
+        self._classes = np.full(largest + 1, UNLABELLED, np.uint16)
+        for pixel, item in self._object_of.items():
+            self._instances[pixel], self._classes[pixel] = item.instance_id, item.class_id
+
+    def _match_annotations(
+        self, scene: Scene, annotations: Sequence[Mapping[str, Any]], where: str
+    ) -> None:
+        """Match a semantic mesh, whose pixels hold the ids of its annotation."""
+        known = {int(item['id']) for item in annotations}
+        missing = sorted(set(scene.by_instance) - known)
+        if missing:
+            item = scene.by_instance[missing[0]]
+            raise SimulationError(
+                f'{where}: object "{item.name}" has instance id {item.instance_id}, which the '
+                'semantic annotation that Habitat-Sim loaded does not have'
+            )
+        self._object_of = dict(scene.by_instance)
+
+    def translate(
+        self, pixels: NDArray[np.uint32], surface: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
+        """Return instance and class images, both (height, width).
+
+        Parameters
+        ----------
+        pixels : ndarray of uint32, shape (height, width)
+            Habitat-Sim's ids.
+        surface : ndarray of bool, shape (height, width)
+            Where there is something to see.
+        """
+        known = surface & (pixels < len(self._instances))
+        index = np.where(known, pixels, 0)
+        instance = np.where(known, self._instances[index], NO_INSTANCE)
+        return instance, np.where(known, self._classes[index], UNLABELLED)
+
+
+def _check_same(
+    ours: Sequence[SceneObject], theirs: Sequence[Mapping[str, Any]], where: str
+) -> None:
+    for item, other in zip(ours, theirs, strict=False):
+        if _template(item.name) != _template_of_handle(other['handle']):
+            raise SimulationError(
+                f'{where}: object "{item.name}" is "{other["handle"]}" in Habitat-Sim; '
+                'dataset_config must name the data set that the scene was loaded from'
+            )
+    if len(ours) != len(theirs):
+        raise SimulationError(
+            f'{where} has {len(ours)} objects, Habitat-Sim loaded {len(theirs)}; a file of the '
+            'data set is missing or broken, or dataset_config names another version of it'
+        )
+
+
+def _template(name: str) -> str:
+    """Return the template of an object called '<template>.<count>'."""
+    return name.rpartition('.')[0]
+
+
+def _template_of_handle(handle: str) -> str:
+    """Return the template of an object that Habitat-Sim calls '<template>_:<count>'."""
+    return handle.rpartition('_:')[0]

@@ -1,0 +1,169 @@
+"""Where a robot can go, by Habitat-Sim's navigation mesh."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from osmabench_ros.errors import SimulationError
+from osmabench_ros.geometry.axes import points_from_habitat, points_to_habitat
+from osmabench_ros.simulation.habitat.process import WorkerProcess
+
+CELL_M = 0.05
+STEP_M = 0.06
+TURN_RAD = math.radians(4.0)
+GOAL_RADIUS_M = 0.25
+
+
+class HabitatNavigation:
+    """A navigation mesh (Recast) on one floor; `plan_path` takes it as it takes a NavigationMap.
+
+    Parameters
+    ----------
+    worker : WorkerProcess
+        With a scene loaded. A later mesh for the same simulator replaces this one.
+    radius_m, height_m : float
+        Size of the robot.
+    timeout_s : float
+        Longest wait for an answer.
+    cell_m : float
+        Edge and height of a voxel.
+    floor_height_m : float, optional
+        Take the largest surface within half a metre of this world z; by default the lowest of the
+        large ones, because the largest may be a roof.
+    mesh_file : str
+        Load this `.navmesh` instead of computing one; the sizes are then those it was made for.
+
+    Raises
+    ------
+    SimulationError
+        If there is no floor the robot fits on, or the file is no navigation mesh.
+    """
+
+    def __init__(
+        self,
+        worker: WorkerProcess,
+        *,
+        radius_m: float,
+        height_m: float,
+        timeout_s: float,
+        cell_m: float = CELL_M,
+        floor_height_m: float | None = None,
+        mesh_file: str = '',
+    ) -> None:
+        self._worker, self._timeout_s = worker, timeout_s
+        self.radius_m = radius_m
+        found = worker.call(
+            'walk',
+            timeout_s,
+            radius_m=radius_m,
+            height_m=height_m,
+            cell_m=cell_m,
+            floor_height_m=floor_height_m,
+            mesh_file=mesh_file,
+        )
+        self._mesh_height_m = float(found['height_m'])
+        self.area_m2 = float(found['area_m2'])
+        # Recast rounds surfaces up to whole voxels.
+        self.floor_height_m = self._mesh_height_m - cell_m
+
+    def is_free(self, point_m: ArrayLike) -> bool:
+        """Tell whether the robot may stand at (x, y)."""
+        return self._snapped(point_m) is not None
+
+    def random_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw navigable positions uniformly, shape (count, 2)."""
+        seed = int(rng.integers(2**31))
+        points = self._worker.call('random_points', self._timeout_s, count=count, seed=seed)
+        return np.asarray(points_from_habitat(np.array(points, np.float64).reshape(-1, 3))[:, :2])
+
+    def geodesic_distance(self, start_m: ArrayLike, goal_m: ArrayLike) -> float:
+        """Return the length in metres of the shortest way between two (x, y); inf without one."""
+        start, goal = self._snapped(start_m), self._snapped(goal_m)
+        if start is None or goal is None:
+            return math.inf
+        reply = self._worker.call('shortest_path', self._timeout_s, start=start, goal=goal)
+        return math.inf if reply['distance_m'] is None else float(reply['distance_m'])
+
+    def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
+        """Return the shortest collision-free polyline (N, 2) from start to goal, both included.
+
+        Raises
+        ------
+        SimulationError
+            If one of them is not navigable, or there is no way between them; names it.
+        """
+        start, goal = self._required('start', start_m), self._required('goal', goal_m)
+        reply = self._worker.call('shortest_path', self._timeout_s, start=start, goal=goal)
+        if reply['distance_m'] is None:
+            raise SimulationError(
+                f'no way leads from {_text(start_m)} to {_text(goal_m)}; choose other goals'
+            )
+        points = np.asarray(points_from_habitat(np.array(reply['points'], np.float64))[:, :2])
+        points[0], points[-1] = start_m, goal_m
+        return points
+
+    def follow(
+        self,
+        start_m: ArrayLike,
+        heading_rad: float,
+        goal_m: ArrayLike,
+        *,
+        step_m: float = STEP_M,
+        turn_rad: float = TURN_RAD,
+        goal_radius_m: float = GOAL_RADIUS_M,
+    ) -> NDArray[np.float64]:
+        """Drive with the GreedyGeodesicFollower, as OSMa-Bench's own sequences do.
+
+        Parameters
+        ----------
+        start_m, goal_m : array_like, shape (2,)
+            World x and y.
+        heading_rad : float
+            Heading at the start, 0 along x.
+        step_m, turn_rad : float
+            The only actions: a step ahead, a turn left or right.
+        goal_radius_m : float
+            How near is near enough.
+
+        Returns
+        -------
+        ndarray, shape (K, 3)
+            x, y and heading (not unwrapped) at the start and after every action.
+        """
+        states = self._worker.call(
+            'follow',
+            self._timeout_s,
+            start=self._required('start', start_m),
+            goal=self._required('goal', goal_m),
+            yaw_rad=heading_rad - math.pi / 2,
+            step_m=step_m,
+            turn_deg=math.degrees(turn_rad),
+            goal_radius_m=goal_radius_m,
+        )
+        raw = np.array(states, np.float64).reshape(-1, 4)
+        headings = (raw[:, 3] + math.pi / 2 + math.pi) % (2 * math.pi) - math.pi
+        return np.column_stack([points_from_habitat(raw[:, :3])[:, :2], headings])
+
+    def _snapped(self, point_m: ArrayLike) -> list[float] | None:
+        x, y = (float(value) for value in np.asarray(point_m, np.float64))
+        point = points_to_habitat(np.array([x, y, self._mesh_height_m])).tolist()
+        found: list[float] | None = self._worker.call('snapped', self._timeout_s, point=point)
+        return found
+
+    def _required(self, name: str, point_m: ArrayLike) -> list[float]:
+        found = self._snapped(point_m)
+        if found is None:
+            raise SimulationError(
+                f'{name} {_text(point_m)} cannot be reached by a robot of radius '
+                f'{self.radius_m} m; it lies in or near an obstacle, or in a separate part of the '
+                'scene. Choose another point'
+            )
+        return found
+
+
+def _text(point_m: ArrayLike) -> str:
+    x, y = np.asarray(point_m, np.float64)
+    return f'({x:.2f}, {y:.2f})'

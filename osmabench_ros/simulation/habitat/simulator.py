@@ -1,0 +1,280 @@
+"""Habitat-Sim as a simulator."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError, suggestion
+from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, camera_pose_to_habitat
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.habitat.compositing import combined
+from osmabench_ros.simulation.habitat.identity import Identities
+from osmabench_ros.simulation.habitat.lights import habitat_lights
+from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
+from osmabench_ros.simulation.habitat.process import WorkerProcess
+from osmabench_ros.simulation.habitat.worker.frame_memory import map_images, memory_bytes
+from osmabench_ros.simulation.simulator import Observation
+
+PYTHON_VARIABLE = 'OSMABENCH_HABITAT_PYTHON'
+"""Environment variable that names the interpreter when no option does."""
+
+SHADINGS = ('pbr', 'phong', 'native')
+
+
+class HabitatSimulator:
+    """Renders a Habitat scene data set with Habitat-Sim 0.3, in a process with its own Python.
+
+    Implements `Simulator`. Lights cast no shadows, and spots do not exist. The lights are those of
+    the scene until `set_lighting`.
+
+    Parameters
+    ----------
+    scene : Scene
+        Loaded from a data set; gives instance ids, classes and lights their meaning.
+    intrinsics : Intrinsics
+        Square pixels, principal point in the middle: Habitat-Sim has no other pinhole.
+    near_m, far_m : float
+        Range of z that is seen; depth is +inf beyond.
+    habitat_python : str
+        Interpreter that can import habitat_sim; by default the one that the environment variable
+        OSMABENCH_HABITAT_PYTHON names.
+    dataset_config : str
+        `*.scene_dataset_config.json`; by default the file the scene was loaded from.
+    scene_id : str
+        Habitat-Sim's name of the scene; by default the scene's name.
+    shading : str
+        'pbr': the lights alone, physically based, plus `Lighting.ambient` on the textures, in
+        linear colours, as the embedded simulator does. 'phong': Habitat-Sim's Phong shader, whose
+        ambient share is fixed at 0.4. 'native': the shaders and the environment map that the data
+        set asks for, which mute changes of light; its first lit frame takes up to a minute. The
+        last two ignore `Lighting.ambient` while lights shine.
+    ambient_occlusion : bool
+        Darken corners of lit images (HBAO).
+    gpu_device_id : int
+        CUDA device; -1 takes the first device EGL finds, which may be a processor.
+    timeout_s : float
+        Longest wait for one frame.
+    load_timeout_s : float
+        Longest wait for the scene, the first lit frame or a navigation mesh.
+
+    Raises
+    ------
+    MissingDependencyError
+        If there is no interpreter with habitat_sim.
+    SimulationError
+        If the camera cannot be simulated, or Habitat-Sim loads something else than the scene.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        intrinsics: Intrinsics,
+        *,
+        near_m: float = 0.05,
+        far_m: float = 50.0,
+        habitat_python: str = '',
+        dataset_config: str = '',
+        scene_id: str = '',
+        shading: str = 'pbr',
+        ambient_occlusion: bool = False,
+        gpu_device_id: int = -1,
+        timeout_s: float = 60.0,
+        load_timeout_s: float = 600.0,
+    ) -> None:
+        _check_camera(intrinsics, near_m, far_m)
+        if shading not in SHADINGS:
+            raise ConfigError(f'unknown shading "{shading}". {suggestion(shading, SHADINGS)}')
+        self._scene = scene
+        self._intrinsics = intrinsics
+        self._shading = shading
+        self._timeout_s, self._load_timeout_s = timeout_s, load_timeout_s
+        self._has_lit = False
+        size = (intrinsics.width, intrinsics.height)
+        dataset = _dataset_file(scene, dataset_config)
+        self._worker = WorkerProcess(_interpreter(habitat_python), memory_bytes(*size))
+        try:
+            inventory = self._worker.call(
+                'open',
+                load_timeout_s,
+                dataset=str(dataset),
+                scene=scene_id or scene.name,
+                width=intrinsics.width,
+                height=intrinsics.height,
+                hfov_deg=math.degrees(intrinsics.hfov_rad),
+                near_m=near_m,
+                far_m=far_m,
+                device=gpu_device_id,
+                shading=shading,
+                ambient_occlusion=ambient_occlusion,
+                seed=0,
+            )
+            self._identities = Identities(scene, inventory)
+            self._images = map_images(self._worker.frame_descriptor, *size)
+            self.set_lighting(Lighting(scene.lights, scene.ambient))
+        except BaseException:
+            self._worker.kill()
+            raise
+        self._description = self._describe()
+
+    @property
+    def description(self) -> str:
+        """Versions and device of the renderer, for the manifest."""
+        return self._description
+
+    @property
+    def intrinsics(self) -> Intrinsics:
+        """Camera shared by all images."""
+        return self._intrinsics
+
+    @property
+    def worker_pid(self) -> int:
+        """Process id of the worker, e.g. to measure its memory."""
+        return self._worker.pid
+
+    def set_lighting(self, lighting: Lighting) -> None:
+        """Make these lights shine from the next `render` on.
+
+        Raises
+        ------
+        SimulationError
+            If a light is a spot, there are too many, or a number is not finite.
+        """
+        lights = habitat_lights(lighting)
+        self._worker.call('set_lights', self._timeout_s, lights=lights)
+        self._lit = bool(lights)
+        self._lighting = lighting
+
+    def render(self, camera_pose: Pose) -> Observation:
+        """Render all images from an optical pose in the world."""
+        ambient = self._ambient()
+        unlit = not self._lit or ambient != 0.0
+        first = self._lit and not self._has_lit
+        self._worker.call(
+            'render',
+            self._load_timeout_s if first else self._timeout_s,
+            camera=camera_pose_to_habitat(camera_pose).matrix.tolist(),
+            unlit=unlit,
+            lit=self._lit,
+        )
+        self._has_lit |= self._lit
+        return self._observation(unlit, ambient)
+
+    def _ambient(self) -> float:
+        adds = self._shading == 'pbr' or not self._lit
+        return self._lighting.ambient if adds else 0.0
+
+    def _observation(self, unlit: bool, ambient: float) -> Observation:
+        images = self._images
+        surface = images['depth'] > 0
+        pixels = images['semantic' if self._identities.annotated else 'instance']
+        instance, semantic = self._identities.translate(pixels, surface)
+        color = combined(
+            images['unlit'] if unlit else None,
+            images['lit'] if self._lit else None,
+            ambient=ambient,
+            exposure=self._lighting.exposure,
+            lit_is_srgb=self._shading != 'pbr',
+        )
+        color[~surface] = 0
+        depth_m = np.where(surface, images['depth'], np.float32(np.inf))
+        return Observation(color, depth_m, semantic, instance)
+
+    def move_objects(self, poses: Mapping[int, Pose]) -> None:
+        """Put objects at other poses from the next `render` on.
+
+        Parameters
+        ----------
+        poses : mapping of int to Pose
+            Instance id to object pose in the world; other objects stay where they are.
+
+        Raises
+        ------
+        SimulationError
+            If there is no rigid object with one of the ids.
+        """
+        unknown = sorted(set(poses) - set(self._identities.movable))
+        if unknown:
+            raise SimulationError(
+                f'scene {self._scene.dataset}/{self._scene.name} has no rigid object with '
+                f'instance id {unknown[0]}; it cannot be moved'
+            )
+        to_world = Pose(WORLD_FROM_HABITAT, np.zeros(3))
+        for instance_id, pose in sorted(poses.items()):
+            motion = pose @ self._scene.by_instance[instance_id].pose.inverse()
+            turned = to_world.inverse() @ motion @ to_world
+            self._worker.call(
+                'move',
+                self._timeout_s,
+                object_id=self._identities.movable[instance_id],
+                motion=turned.matrix.tolist(),
+            )
+
+    def navigation(self, *, radius_m: float, height_m: float, **options: Any) -> HabitatNavigation:
+        """Return Habitat-Sim's navigation mesh for a robot; see `HabitatNavigation`."""
+        return HabitatNavigation(
+            self._worker,
+            radius_m=radius_m,
+            height_m=height_m,
+            timeout_s=self._load_timeout_s,
+            **options,
+        )
+
+    def close(self) -> None:
+        """End the worker; further calls raise SimulationError."""
+        self._worker.close()
+
+    def _describe(self) -> str:
+        versions = self._worker.versions
+        found = re.search(r'^Renderer: (.+)$', self._worker.log(), re.MULTILINE)
+        device = found.group(1) if found else f'unnamed device on {platform.machine()}'
+        return (
+            f'habitat: habitat-sim {versions["habitat_sim"]} on Python {versions["python"]}, '
+            f'{device}'
+        )
+
+
+def _check_camera(camera: Intrinsics, near_m: float, far_m: float) -> None:
+    if not 0 < near_m < far_m:
+        raise SimulationError(f'the range from {near_m} m to {far_m} m is empty')
+    middle = ((camera.width - 1) / 2, (camera.height - 1) / 2)
+    off = max(abs(camera.cx - middle[0]), abs(camera.cy - middle[1]))
+    if off > 1e-6 or abs(camera.fx / camera.fy - 1) > 1e-9:
+        raise SimulationError(
+            f'Habitat-Sim has only cameras with square pixels and the principal point in the '
+            f'middle, ({middle[0]}, {middle[1]}); asked for were fx {camera.fx}, fy {camera.fy}, '
+            f'cx {camera.cx}, cy {camera.cy}. Change camera, or use the simulator "opengl"'
+        )
+
+
+def _interpreter(habitat_python: str) -> str:
+    python = habitat_python or os.environ.get(PYTHON_VARIABLE, '')
+    if not python:
+        raise MissingDependencyError(
+            'no interpreter with habitat_sim is known; set the simulator option habitat_python or '
+            f'the environment variable {PYTHON_VARIABLE} to one (docs/habitat.md)'
+        )
+    return str(Path(python).expanduser())
+
+
+def _dataset_file(scene: Scene, dataset_config: str) -> Path:
+    path = Path(dataset_config or scene.source).expanduser()
+    if path.name.endswith('.scene_dataset_config.json') and path.is_file():
+        return path.absolute()
+    named = (
+        f'dataset_config "{dataset_config}"' if dataset_config else f'its source "{scene.source}"'
+    )
+    raise SimulationError(
+        f'scene {scene.dataset}/{scene.name} is not on disk as a Habitat scene data set '
+        f'({named}); load a *.scene_dataset_config.json, or use the simulator "opengl"'
+    )

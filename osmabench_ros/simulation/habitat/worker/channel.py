@@ -1,0 +1,80 @@
+"""Messages between the simulator and its worker: JSON with a length before it, over pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+import time
+from typing import Any
+
+_HEADER = struct.Struct('>I')
+
+LARGEST_MESSAGE_BYTES = 64 * 2**20
+"""Images travel through shared memory, so a longer message can only be nonsense."""
+
+
+class ChannelClosed(Exception):  # noqa: N818, it is no fault when the other side ends
+    """The other side has gone."""
+
+
+class ChannelTimeout(Exception):  # noqa: N818, named for what happened
+    """The other side did not answer in time."""
+
+
+def send(descriptor: int, message: dict[str, Any]) -> None:
+    """Write a message to a pipe.
+
+    Raises
+    ------
+    ChannelClosed
+        If nobody reads any more.
+    """
+    body = json.dumps(message).encode()
+    data = memoryview(_HEADER.pack(len(body)) + body)
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except BrokenPipeError as error:
+        raise ChannelClosed(str(error)) from error
+
+
+def receive(descriptor: int, timeout_s: float | None = None) -> dict[str, Any]:
+    """Read a message from a pipe.
+
+    Parameters
+    ----------
+    descriptor : int
+        File descriptor of the reading end.
+    timeout_s : float, optional
+        How long to wait for the whole message; forever without it.
+
+    Raises
+    ------
+    ChannelClosed
+        If nobody can write any more.
+    ChannelTimeout
+        If the message is not complete in time.
+    """
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    (length,) = _HEADER.unpack(_read(descriptor, _HEADER.size, deadline))
+    if length > LARGEST_MESSAGE_BYTES:
+        raise ChannelClosed(f'a message of {length} bytes was announced; the pipe is out of step')
+    message: dict[str, Any] = json.loads(_read(descriptor, length, deadline))
+    return message
+
+
+def _read(descriptor: int, count: int, deadline: float | None) -> bytes:
+    parts: list[bytes] = []
+    while count:
+        if deadline is not None:
+            left = max(0.0, deadline - time.monotonic())
+            if not select.select([descriptor], [], [], left)[0]:
+                raise ChannelTimeout
+        part = os.read(descriptor, min(count, 2**20))
+        if not part:
+            raise ChannelClosed('end of file')
+        parts.append(part)
+        count -= len(part)
+    return b''.join(parts)

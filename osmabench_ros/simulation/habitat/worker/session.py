@@ -1,0 +1,186 @@
+"""A loaded scene: how it is lit, where its objects are, and its images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import habitat_sim
+import magnum
+from habitat_sim.gfx import LightInfo, LightPositionModel
+
+from .exact_scene import exact_scene
+from .frame_memory import map_images
+from .shading import set_shader, use_linear_pbr
+
+LIGHTS = 'osmabench'
+"""Key of the light setup. The default key is restored by resets, 'no_lights' aborts."""
+
+GEOMETRY_AGENT, COLOR_AGENT, BODY_AGENT = range(3)
+"""Sensors are drawn agent by agent, so that what a frame does not need is not drawn. The last
+agent has no sensors and walks the navigation mesh."""
+
+
+class Session:
+    """Simulators of one scene: one draws geometry and textures as they are, one draws light.
+
+    Habitat-Sim chooses the shader when it loads an asset, so the two cannot be one. The second is
+    made when light is first asked for.
+
+    Parameters
+    ----------
+    config : dict
+        'dataset', 'scene', 'width', 'height', 'hfov_deg', 'near_m', 'far_m', 'device',
+        'shading', 'ambient_occlusion', 'seed'.
+    frame_descriptor : int
+        File to put images into.
+    """
+
+    def __init__(self, config: dict[str, Any], frame_descriptor: int) -> None:
+        self._config = config
+        self._images = map_images(frame_descriptor, config['width'], config['height'])
+        self._lights: list[Any] = []
+        self._moves: dict[int, Any] = {}
+        self._initial: dict[int, Any] = {}
+        self._lit: Any = None
+        use_linear_pbr(True)
+        self.geometry = self._simulator('flat', ('depth', 'instance', 'semantic'))
+        self._has_semantic_mesh = len(self.geometry.semantic_scene.objects) > 0
+
+    def set_lights(self, lights: list[dict[str, Any]]) -> None:
+        """Light the lit image from now on.
+
+        Parameters
+        ----------
+        lights : list of dict
+            'vector' (x, y, z, w; w = 1 at a place, w = 0 from a direction), 'color', 'on_camera'.
+        """
+        infos = [_light(light) for light in lights]
+        # A shader is built for a number of lights; dark ones keep it from being built anew.
+        infos += [_light(DARK)] * (len(self._lights) - len(infos))
+        self._lights = infos
+        if self._lit is not None:
+            self._lit.set_light_setup(infos, LIGHTS)
+
+    def render(self, camera: list[list[float]], unlit: bool, lit: bool) -> None:
+        """Put the images of a camera into the shared memory.
+
+        Parameters
+        ----------
+        camera : list of rows
+            4x4 pose of the camera (y up, -z forward) in Habitat's world.
+        unlit, lit : bool
+            Which colour images are wanted besides geometry.
+        """
+        agents = [GEOMETRY_AGENT, *([COLOR_AGENT] if unlit else [])]
+        seen = _observe(self.geometry, camera, agents)
+        self._images['depth'][:] = seen[GEOMETRY_AGENT]['depth']
+        self._images['instance'][:] = seen[GEOMETRY_AGENT]['instance']
+        if self._has_semantic_mesh:
+            self._images['semantic'][:] = seen[GEOMETRY_AGENT]['semantic']
+        if unlit:
+            self._images['unlit'][:] = seen[COLOR_AGENT]['color'][..., :3]
+        if lit:
+            seen = _observe(self._lit_simulator(), camera, [COLOR_AGENT])
+            self._images['lit'][:] = seen[COLOR_AGENT]['color'][..., :3]
+
+    def move(self, object_id: int, motion: list[list[float]]) -> None:
+        """Move a rigid object from where the data set has it.
+
+        Parameters
+        ----------
+        object_id : int
+            Habitat-Sim's id.
+        motion : list of rows
+            4x4 rigid motion in Habitat's world.
+        """
+        if object_id not in self._initial:
+            item = self.geometry.get_rigid_object_manager().get_object_by_id(object_id)
+            if item is None:
+                raise ValueError(f'object {object_id} is not a rigid object')
+            self._initial[object_id] = item.transformation
+        self._moves[object_id] = matrix4(motion)
+        for simulator in (self.geometry, self._lit):
+            if simulator is not None:
+                self._place(simulator, object_id)
+
+    def close(self) -> None:
+        """Free both simulators."""
+        for simulator in (self._lit, self.geometry):
+            if simulator is not None:
+                simulator.close()
+
+    def _place(self, simulator: Any, object_id: int) -> None:
+        item = simulator.get_rigid_object_manager().get_object_by_id(object_id)
+        item.motion_type = habitat_sim.physics.MotionType.KINEMATIC  # static ones do not move
+        item.transformation = self._moves[object_id] @ self._initial[object_id]
+
+    def _lit_simulator(self) -> Any:
+        if self._lit is None:
+            shading = self._config['shading']
+            use_linear_pbr(shading == 'pbr')
+            self._lit = self._simulator('material' if shading == 'native' else shading, ())
+            self._lit.set_light_setup(self._lights, LIGHTS)
+            for object_id in self._moves:
+                self._place(self._lit, object_id)
+        return self._lit
+
+    def _simulator(self, shader: str, geometry_images: tuple[str, ...]) -> Any:
+        config = self._config
+        backend = habitat_sim.SimulatorConfiguration()
+        backend.scene_dataset_config_file = config['dataset']
+        backend.scene_id = config['scene']
+        backend.gpu_device_id = config['device']
+        backend.random_seed = config['seed']
+        backend.enable_physics = habitat_sim.built_with_bullet
+        backend.enable_hbao = config['ambient_occlusion'] and shader != 'flat'
+        backend.override_scene_light_defaults = True
+        backend.scene_light_setup = LIGHTS
+        mediator = habitat_sim.metadata.MetadataMediator(backend)
+        backend.scene_id = exact_scene(mediator, config['scene'])
+        set_shader(mediator, shader)
+        images = (geometry_images, ('color',), ())
+        agents = [_agent([_sensor(name, config) for name in names]) for names in images]
+        return habitat_sim.Simulator(habitat_sim.Configuration(backend, agents, mediator))
+
+
+DARK = {'vector': [0.0, -1.0, 0.0, 0.0], 'color': [0.0, 0.0, 0.0], 'on_camera': False}
+
+
+def matrix4(rows: list[list[float]]) -> Any:
+    """Return a magnum matrix of rows; magnum itself counts columns."""
+    return magnum.Matrix4([list(column) for column in zip(*rows)])  # noqa: B905, Python 3.9
+
+
+def _light(light: dict[str, Any]) -> Any:
+    model = LightPositionModel.Camera if light['on_camera'] else LightPositionModel.Global
+    return LightInfo(vector=light['vector'], color=light['color'], model=model)
+
+
+def _observe(simulator: Any, camera: list[list[float]], agents: list[int]) -> Any:
+    for agent in agents:
+        simulator.get_agent(agent).scene_node.transformation = matrix4(camera)
+    return simulator.get_sensor_observations(agent_ids=agents)
+
+
+def _agent(sensors: list[Any]) -> Any:
+    agent = habitat_sim.agent.AgentConfiguration()
+    agent.sensor_specifications = sensors
+    return agent
+
+
+def _sensor(name: str, config: dict[str, Any]) -> Any:
+    kinds = {'color': habitat_sim.SensorType.COLOR, 'depth': habitat_sim.SensorType.DEPTH}
+    sensor = habitat_sim.CameraSensorSpec()
+    sensor.uuid = name
+    sensor.sensor_type = kinds.get(name, habitat_sim.SensorType.SEMANTIC)
+    sensor.sensor_subtype = habitat_sim.SensorSubType.PINHOLE
+    sensor.resolution = magnum.Vector2i(config['height'], config['width'])
+    sensor.hfov = config['hfov_deg']
+    sensor.near, sensor.far = config['near_m'], config['far_m']
+    sensor.position = magnum.Vector3(0.0)  # the agent is put where the camera is
+    if name != 'color':
+        sensor.channels = 1
+    if name == 'instance':
+        targets = habitat_sim._ext.habitat_sim_bindings.SemanticSensorTarget
+        sensor.semantic_target = targets.OBJECT_ID
+    return sensor
