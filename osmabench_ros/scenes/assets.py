@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +42,47 @@ def load_meshes(path: Path) -> tuple[Mesh, ...]:
         If the file is missing, broken or has no triangles.
     """
     meshes: list[Mesh] = []
-    for name, geometry in load_nodes(path):
-        try:
-            meshes += meshes_of(geometry)
-        except ValueError as error:
-            raise SceneError(f'{path}: node "{name}" is malformed: {error}') from error
+    for node in load_nodes(path):
+        meshes += node.meshes
     if not meshes:
         raise SceneError(f'{path} has no triangles; export the object with its surface')
     return tuple(meshes)
 
 
-def load_nodes(path: Path) -> list[tuple[str, Any]]:
-    """Return (node name, trimesh geometry in the file's frame) of every node with triangles."""
+@dataclass(frozen=True, eq=False)
+class AssetNode:
+    """A node of a mesh file that has triangles.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Its own name, then those of the nodes above it.
+    meshes : tuple of Mesh
+        In the file's frame.
+    """
+
+    names: tuple[str, ...]
+    meshes: tuple[Mesh, ...]
+
+
+def load_nodes(path: Path) -> tuple[AssetNode, ...]:
+    """Read the nodes of a mesh file, as `load_meshes`, one by one.
+
+    Raises
+    ------
+    SceneError
+        If the file is missing or broken.
+    """
+    nodes = []
+    for names, geometry in _geometries(path):
+        try:
+            nodes.append(AssetNode(names, meshes_of(geometry)))
+        except ValueError as error:
+            raise SceneError(f'{path}: node "{names[0]}" is malformed: {error}') from error
+    return tuple(nodes)
+
+
+def _geometries(path: Path) -> list[tuple[tuple[str, ...], Any]]:
     import trimesh
 
     if not path.is_file():
@@ -65,13 +95,21 @@ def load_nodes(path: Path) -> list[tuple[str, Any]]:
             matrix, geometry_name = loaded.graph[name]
             geometry = loaded.geometry[geometry_name]
             if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
-                nodes.append((str(name), _transformed(geometry, matrix)))
+                names = _with_ancestors(str(name), loaded.graph.transforms.parents)
+                nodes.append((names, _transformed(geometry, matrix)))
         return nodes
     except Exception as error:  # trimesh raises whatever its parsers raise
         raise SceneError(
             f'{path} cannot be read as a mesh ({type(error).__name__}: {error}); '
             'check that it is complete, or export it again'
         ) from error
+
+
+def _with_ancestors(name: str, parents: Mapping[str, str]) -> tuple[str, ...]:
+    names = [name]
+    while names[-1] in parents and parents[names[-1]] not in names:
+        names.append(parents[names[-1]])
+    return tuple(names)
 
 
 def _transformed(geometry: Any, matrix: NDArray[np.float64]) -> Any:

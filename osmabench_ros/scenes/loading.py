@@ -8,6 +8,7 @@ from osmabench_ros.errors import SceneError, suggestion
 from osmabench_ros.scenes.scene import Scene
 
 PROCEDURAL = 'apartment'
+MANIFEST = 'scene.json'
 
 
 def load_scene(reference: str, *, scene: str = '', seed: int = 0) -> Scene:
@@ -16,8 +17,8 @@ def load_scene(reference: str, *, scene: str = '', seed: int = 0) -> Scene:
     Parameters
     ----------
     reference : str
-        'apartment' for the procedural apartment, or the path of a
-        `*.scene_dataset_config.json`.
+        'apartment' for the procedural apartment, the path of a Habitat
+        `*.scene_dataset_config.json`, or that of a scene folder with a `scene.json`.
     scene : str
         Name of a scene of a data set with several; the first one without a name. For the
         apartment only ``'seed_<seed>'`` is accepted.
@@ -36,7 +37,9 @@ def load_scene(reference: str, *, scene: str = '', seed: int = 0) -> Scene:
         from osmabench_ros.scenes.habitat.loader import load_habitat_scene
 
         return load_habitat_scene(path, scene)
-    known = [PROCEDURAL, '<path>.scene_dataset_config.json']
+    if path.name == MANIFEST or (path / MANIFEST).is_file():
+        return _folder(path, scene)
+    known = [PROCEDURAL, '<path>.scene_dataset_config.json', f'<folder with {MANIFEST}>']
     problem = 'is not a scene this package can load' if path.exists() else 'does not exist'
     raise SceneError(f'scene "{reference}" {problem}. {suggestion(reference, known)}')
 
@@ -50,3 +53,12 @@ def _apartment(scene: str, seed: int) -> Scene:
             'leave the scene empty, or choose another seed'
         )
     return generate_apartment(seed).scene
+
+
+def _folder(path: Path, scene: str) -> Scene:
+    from osmabench_ros.scenes.folder.loader import load_scene_folder
+
+    loaded = load_scene_folder(path)
+    if scene not in ('', loaded.name):
+        raise SceneError(f'{path} holds the scene "{loaded.name}", not "{scene}"')
+    return loaded

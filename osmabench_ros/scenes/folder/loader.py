@@ -1,0 +1,188 @@
+"""Loads a scene folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from osmabench_ros.errors import ConfigError, SceneError, suggestion
+from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.assets import AssetNode, linearly_mapped, load_nodes
+from osmabench_ros.scenes.folder.manifest import (
+    MANIFEST,
+    Manifest,
+    ManifestLight,
+    ManifestNode,
+    read_manifest,
+)
+from osmabench_ros.scenes.lights import Light
+from osmabench_ros.scenes.room_membership import room_of, sizes_of
+from osmabench_ros.scenes.scene import Mesh, Room, Scene, SceneObject
+from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
+from osmabench_ros.semantics.structure import is_structure
+
+
+def load_scene_folder(path: Path) -> Scene:
+    """Load a scene folder.
+
+    Parameters
+    ----------
+    path : Path
+        The folder, or its manifest.
+
+    Raises
+    ------
+    SceneError
+        If the manifest or the mesh file is missing or wrong; names the key or node.
+    """
+    manifest_path = path / MANIFEST if path.is_dir() else path
+    manifest = read_manifest(manifest_path)
+    mesh_path = manifest_path.parent / manifest.file
+    nodes = load_nodes(mesh_path)
+    labels = _label_set(manifest, manifest_path)
+    rooms = _rooms(manifest, manifest_path)
+    digest = hashlib.sha256(manifest_path.read_bytes() + mesh_path.read_bytes())
+    groups = _grouped(nodes, manifest, manifest_path, mesh_path)
+    return Scene(
+        manifest.dataset,
+        manifest.name,
+        labels,
+        _objects(groups, manifest, labels, rooms, manifest_path),
+        tuple(rooms.values()),
+        tuple(_light(item, rooms, manifest_path) for item in manifest.lights),
+        manifest.ambient,
+        digest.hexdigest(),
+    )
+
+
+def _label_set(manifest: Manifest, path: Path) -> LabelSet:
+    try:
+        if not manifest.classes:
+            names = {normalised_name(node.class_name) for node in manifest.nodes.values()} - {''}
+            return LabelSet.from_names(manifest.dataset, names, filter(is_structure, names))
+        classes = []
+        for item in manifest.classes:
+            name = normalised_name(item.name)
+            structure = is_structure(name) if item.structure is None else item.structure
+            classes.append(LabelClass(item.id, name, structure))
+        return LabelSet(manifest.dataset, tuple(sorted(classes, key=lambda item: item.id)))
+    except ConfigError as error:
+        raise SceneError(f'{path}: classes: {error}') from error
+
+
+def _rooms(manifest: Manifest, path: Path) -> dict[str, Room]:
+    taken = {node.instance for node in manifest.nodes.values()} | {r.id for r in manifest.rooms}
+    next_id = max((value for value in taken if value), default=0) + len(manifest.nodes) + 1
+    rooms: dict[str, Room] = {}
+    for i, item in enumerate(manifest.rooms):
+        if item.name in rooms:
+            raise SceneError(f'{path}: room "{item.name}" occurs more than once')
+        try:
+            box = AxisAlignedBox(np.array(item.min), np.array(item.max))
+        except ValueError as error:
+            raise SceneError(f'{path}: rooms.{i}: {error}') from error
+        room_id = next_id + i if item.id is None else item.id
+        rooms[item.name] = Room(room_id, item.name, item.label or item.name, box)
+    return rooms
+
+
+def _grouped(
+    nodes: tuple[AssetNode, ...], manifest: Manifest, path: Path, mesh_path: Path
+) -> dict[str, list[Mesh]]:
+    """Return the meshes by manifest node; what no entry names stands alone under its own name."""
+    groups: dict[str, list[Mesh]] = {name: [] for name in manifest.nodes}
+    for node in nodes:
+        name = next((item for item in node.names if item in manifest.nodes), node.names[0])
+        groups.setdefault(name, []).extend(node.meshes)
+    empty = [name for name, meshes in groups.items() if not meshes]
+    if empty:
+        choices = {name for node in nodes for name in node.names}
+        raise SceneError(
+            f'{path}: nodes: {mesh_path.name} has no triangles below a node "{empty[0]}". '
+            f'{suggestion(empty[0], choices)}'
+        )
+    return groups
+
+
+def _objects(
+    groups: Mapping[str, list[Mesh]],
+    manifest: Manifest,
+    labels: LabelSet,
+    rooms: Mapping[str, Room],
+    path: Path,
+) -> tuple[SceneObject, ...]:
+    axes = WORLD_FROM_HABITAT if manifest.up == 'y' else np.eye(3)
+    taken = {node.instance for node in manifest.nodes.values()} | {r.id for r in rooms.values()}
+    free = (i for i in range(1, len(groups) + len(taken) + 2) if i not in taken)
+    objects = []
+    for name, meshes in groups.items():
+        entry = manifest.nodes.get(name, ManifestNode.model_validate({}))
+        where = f'{path}: nodes: "{name}"'
+        placed = [linearly_mapped(mesh, axes * manifest.unit_m) for mesh in meshes]
+        objects.append(
+            _object(name, entry, placed, labels, rooms, entry.instance or next(free), where)
+        )
+    return tuple(sorted(objects, key=lambda item: item.instance_id))
+
+
+def _object(
+    name: str,
+    entry: ManifestNode,
+    meshes: list[Mesh],
+    labels: LabelSet,
+    rooms: Mapping[str, Room],
+    instance_id: int,
+    where: str,
+) -> SceneObject:
+    if entry.room and entry.room not in rooms:
+        raise SceneError(f'{where}: no room "{entry.room}". {suggestion(entry.room, rooms)}')
+    class_id = labels.id_of(entry.class_name) if entry.class_name else UNLABELLED
+    if entry.class_name and class_id == UNLABELLED:
+        choices = [item.name for item in labels.classes]
+        hint = suggestion(entry.class_name, choices)
+        raise SceneError(f'{where}: class "{entry.class_name}" is not in "classes". {hint}')
+    local, pose = _centred(meshes)
+    item = SceneObject(instance_id, name, class_id, local, pose)
+    room_id = rooms[entry.room].id if entry.room else room_of(item, list(rooms.values()))
+    attributes = {**sizes_of(item), **entry.attributes}
+    return SceneObject(instance_id, name, class_id, local, pose, attributes, room_id)
+
+
+def _centred(meshes: list[Mesh]) -> tuple[tuple[Mesh, ...], Pose]:
+    """Move the origin of world meshes to the middle of their bottom."""
+    points = np.concatenate([mesh.vertices for mesh in meshes]).astype(float)
+    low, high = points.min(axis=0), points.max(axis=0)
+    origin = np.array([*(low + high)[:2] / 2, low[2]])
+    moved = tuple(
+        Mesh(
+            (mesh.vertices - origin).astype(np.float32),
+            mesh.faces,
+            mesh.normals,
+            mesh.uv,
+            mesh.material,
+        )
+        for mesh in meshes
+    )
+    return moved, Pose(np.eye(3), origin)
+
+
+def _light(item: ManifestLight, rooms: Mapping[str, Room], path: Path) -> Light:
+    if item.room and item.room not in rooms:
+        hint = suggestion(item.room, rooms)
+        raise SceneError(f'{path}: lights: "{item.name}": no room "{item.room}". {hint}')
+    return Light(
+        item.name,
+        item.kind,
+        item.position,
+        item.direction,
+        item.color,
+        item.intensity,
+        item.spot_half_angle_rad,
+        lamp=item.lamp,
+        room_id=rooms[item.room].id if item.room else None,
+    )

@@ -1,0 +1,109 @@
+"""The manifest of a scene folder, `scene.json`.
+
+`up` and `unit_m` describe the mesh file. Everything else in the manifest is in the z-up world,
+metres and radians.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.lights import LightKind
+
+FORMAT = 'osmabench.scene/1'
+MANIFEST = 'scene.json'
+
+Triple = tuple[float, float, float]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra='forbid', frozen=True, allow_inf_nan=False)
+
+
+class ManifestClass(_Strict):
+    """A class of the label set."""
+
+    id: int
+    name: str
+    structure: bool | None = None
+
+
+class ManifestNode(_Strict):
+    """What a node of the mesh file, with all nodes below it, is.
+
+    Without `class` it is unlabelled, without `instance` it gets the next free id.
+    """
+
+    class_name: str = Field('', alias='class')
+    instance: int | None = Field(None, ge=1)
+    attributes: dict[str, str | float | bool] = {}
+    room: str = ''
+
+
+class ManifestRoom(_Strict):
+    """A room and its box."""
+
+    name: str
+    label: str = ''
+    id: int | None = Field(None, ge=1)
+    min: Triple
+    max: Triple
+
+
+class ManifestLight(_Strict):
+    """A light of the scene."""
+
+    name: str
+    kind: LightKind = LightKind.POINT
+    position: Triple = (0.0, 0.0, 0.0)
+    direction: Triple = (0.0, 0.0, -1.0)
+    color: Triple = (1.0, 1.0, 1.0)
+    intensity: float = 1.0
+    spot_half_angle_rad: float = math.pi / 4
+    lamp: bool = True
+    room: str = ''
+
+
+class Manifest(_Strict):
+    """Content of `scene.json`.
+
+    `classes` may be empty: then the names the nodes use are numbered alphabetically.
+    """
+
+    format: Literal['osmabench.scene/1'] = 'osmabench.scene/1'
+    dataset: str = 'folder'
+    name: str
+    file: str
+    up: Literal['y', 'z'] = 'y'
+    unit_m: float = Field(1.0, gt=0)
+    classes: tuple[ManifestClass, ...] = ()
+    nodes: dict[str, ManifestNode]
+    rooms: tuple[ManifestRoom, ...] = ()
+    lights: tuple[ManifestLight, ...] = ()
+    ambient: float = Field(0.1, ge=0)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read and check a manifest.
+
+    Raises
+    ------
+    SceneError
+        If it is missing or malformed; names the key.
+    """
+    try:
+        return Manifest.model_validate(json.loads(path.read_text(encoding='utf-8')))
+    except OSError as error:
+        raise SceneError(f'{path} cannot be read: {error.strerror or error}') from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = '.'.join(str(part) for part in first['loc']) or 'top level'
+        raise SceneError(f'{path}: {key}: {first["msg"]}') from error
+    except ValueError as error:
+        raise SceneError(f'{path} is not valid JSON: {error}') from error

@@ -1,0 +1,173 @@
+import json
+
+import numpy as np
+import pytest
+import trimesh
+
+from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.apartment.generate import generate_apartment
+from osmabench_ros.scenes.folder.writer import write_scene_folder
+from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.semantics.labels import UNLABELLED
+
+
+def write_folder(tmp_path, **changes):
+    """Write a folder with a table of two nodes, a cup and something without a name."""
+    scene = trimesh.Scene()
+    scene.graph.update(frame_to='table', frame_from='world', matrix=np.eye(4))
+    for name, size, at, parent in (
+        ('table_top', (1, 0.1, 2), (0, 0.75, 0), 'table'),
+        ('table_leg', (0.1, 0.7, 0.1), (0, 0.35, 0), 'table'),
+        ('cup', (0.1, 0.2, 0.1), (0.2, 0.9, 0), 'world'),
+        ('shelf', (0.3, 1, 0.3), (2, 0.5, 2), 'world'),
+    ):
+        box = trimesh.creation.box(size)
+        box.apply_translation(at)
+        scene.add_geometry(box, node_name=name, geom_name=name, parent_node_name=parent)
+    scene.export(tmp_path / 'room.glb')
+    manifest = {
+        'format': 'osmabench.scene/1',
+        'name': 'room',
+        'file': 'room.glb',
+        'nodes': {
+            'table': {'class': 'Coffee_Table', 'attributes': {'color': 'red'}, 'room': 'lab'},
+            'cup': {'class': 'cup', 'instance': 1},
+        },
+        'rooms': [{'name': 'lab', 'label': 'office', 'min': [-3, -3, 0], 'max': [3, 3, 2.5]}],
+        'lights': [{'name': 'lamp', 'position': [0, 0, 2.2], 'intensity': 3, 'room': 'lab'}],
+        'ambient': 0.2,
+    }
+    manifest.update(changes)
+    (tmp_path / 'scene.json').write_text(json.dumps(manifest))
+    return tmp_path
+
+
+def test_nodes_become_objects(tmp_path):
+    scene = load_scene(str(write_folder(tmp_path)))
+    by_name = {item.name: item for item in scene.objects}
+    assert set(by_name) == {'table', 'cup', 'shelf'}
+    assert scene.class_name(by_name['table']) == 'coffee table'
+    assert by_name['shelf'].class_id == UNLABELLED
+    assert by_name['cup'].instance_id == 1
+    assert len({item.instance_id for item in scene.objects}) == 3
+    np.testing.assert_allclose(by_name['table'].box.minimum, (-0.5, -1, 0), atol=1e-6)
+    np.testing.assert_allclose(by_name['table'].box.maximum, (0.5, 1, 0.8), atol=1e-6)
+    assert by_name['table'].attributes == {
+        'color': 'red', 'width_m': 1.0, 'depth_m': 2.0, 'height_m': 0.8,
+    }  # fmt: skip
+    (room,) = scene.rooms
+    assert {item.room_id for item in scene.objects} == {room.id}
+    assert (room.name, room.label) == ('lab', 'office')
+    assert scene.lights[0].room_id == room.id
+    assert scene.ambient == 0.2
+    found = {(e.source, e.type, e.target) for e in ground_truth_graph(scene).edges}
+    assert (1, 'on', by_name['table'].instance_id) in found
+
+
+def test_up_and_unit(tmp_path):
+    scene = load_scene(str(write_folder(tmp_path, up='z', unit_m=2.0) / 'scene.json'))
+    table = next(item for item in scene.objects if item.name == 'table')
+    np.testing.assert_allclose(table.box.minimum, (-1, 0, -2), atol=1e-6)
+    np.testing.assert_allclose(table.box.maximum, (1, 1.6, 2), atol=1e-6)
+
+
+def test_classes_of_the_manifest(tmp_path):
+    classes = [{'id': 7, 'name': 'cup'}, {'id': 3, 'name': 'coffee table', 'structure': True}]
+    scene = load_scene(str(write_folder(tmp_path, classes=classes)))
+    assert scene.label_set.ids.tolist() == [3, 7]
+    assert scene.label_set.by_id[3].structure
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'nodes': {'tabel': {}}}, 'no triangles below a node "tabel". Did you mean "table"'),
+        ({'nodes': {'cup': {'clas': 'cup'}}}, r'nodes\.cup\.clas: Extra inputs'),
+        ({'nodes': {'cup': {'instance': 0}}}, r'nodes\.cup\.instance'),
+        ({'nodes': {'cup': {'room': 'lob'}}}, 'no room "lob". Did you mean "lab"'),
+        ({'classes': [{'id': 1, 'name': 'cap'}]}, 'is not in "classes"'),
+        ({'classes': [{'id': 65535, 'name': 'cup'}]}, 'ids must lie in 0 to 65534'),
+        ({'up': 'x'}, 'up: Input should be'),
+        ({'unit_m': 0}, 'unit_m'),
+        ({'ambient': 'NaN'}, 'ambient'),
+        ({'file': 'gone.glb'}, r'gone\.glb does not exist'),
+        ({'format': 'osmabench.scene/9'}, 'format'),
+        ({'rooms': [{'name': 'lab', 'min': [1, 0, 0], 'max': [0, 1, 1]}]}, r'rooms\.0: box'),
+        ({'lights': [{'name': 'l', 'kind': 'laser'}]}, r'lights\.0\.kind'),
+        ({'lights': [{'name': 'l', 'room': 'lob'}]}, 'no room "lob"'),
+    ],
+)  # fmt: skip
+def test_faults_are_named(tmp_path, changes, message):
+    with pytest.raises(SceneError, match=message):
+        load_scene(str(write_folder(tmp_path, **changes)))
+
+
+def test_repeated_instance_and_wrong_scene(tmp_path):
+    nodes = {'cup': {'instance': 1}, 'shelf': {'instance': 1}}
+    with pytest.raises(SceneError, match='more than once'):
+        load_scene(str(write_folder(tmp_path, nodes=nodes)))
+    with pytest.raises(SceneError, match='holds the scene "room", not "hall"'):
+        load_scene(str(write_folder(tmp_path)), scene='hall')
+
+
+def test_apartment_survives_a_folder(tmp_path):
+    scene = generate_apartment(5).scene
+    manifest = write_scene_folder(scene, tmp_path / 'flat')
+    again = load_scene(str(manifest))
+    assert again.label_set == scene.label_set
+    assert again.rooms[0].name == scene.rooms[0].name
+    assert [room.id for room in again.rooms] == [room.id for room in scene.rooms]
+    assert again.lights == scene.lights
+    assert [item.instance_id for item in again.objects] == [i.instance_id for i in scene.objects]
+    for first, second in zip(scene.objects, again.objects, strict=True):
+        assert (first.name, first.class_id, first.room_id) == (
+            second.name, second.class_id, second.room_id,
+        )  # fmt: skip
+        assert dict(first.attributes) == dict(second.attributes)
+        np.testing.assert_allclose(first.box.minimum, second.box.minimum, atol=1e-5)
+        np.testing.assert_allclose(first.box.maximum, second.box.maximum, atol=1e-5)
+        assert len(first.world_faces) == len(second.world_faces)
+
+
+def test_looks_survive_a_folder(tmp_path):
+    scene = generate_apartment(5).scene
+    again = load_scene(str(write_scene_folder(scene, tmp_path / 'flat')))
+    for first, second in zip(scene.objects[:40], again.objects[:40], strict=True):
+        assert len(first.meshes) == len(second.meshes)
+        left, right = (sorted(item.meshes, key=_order) for item in (first, second))
+        for one, other in zip(left, right, strict=True):
+            colors = one.material.base_color, other.material.base_color
+            np.testing.assert_allclose(*colors, atol=0.03)
+            np.testing.assert_allclose(one.uv, other.uv, atol=1e-5)
+            np.testing.assert_allclose(one.normals, other.normals, atol=1e-5)
+            if one.material.texture is None:
+                assert other.material.texture is None
+            else:
+                np.testing.assert_array_equal(one.material.texture, other.material.texture)
+
+
+def _order(mesh):
+    """Order the meshes of one object, whatever order a file keeps them in."""
+    return len(mesh.faces), [round(float(value), 3) for value in np.abs(mesh.uv).sum(axis=0)]
+
+
+def test_folder_is_not_overwritten_unless_asked(tmp_path):
+    scene = load_scene(str(write_folder(tmp_path)))
+    with pytest.raises(SceneError, match='exists already'):
+        write_scene_folder(scene, tmp_path)
+    write_scene_folder(scene, tmp_path / 'a')
+    with pytest.raises(SceneError, match='exists already'):
+        write_scene_folder(scene, tmp_path / 'a')
+    write_scene_folder(scene, tmp_path / 'a', overwrite=True)
+    assert sorted(p.name for p in (tmp_path / 'a').iterdir()) == ['scene.glb', 'scene.json']
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(SceneError, match='cannot be written'):
+        write_scene_folder(scene, tmp_path / 'file' / 'b')
+
+
+def test_writing_is_deterministic(tmp_path):
+    scene = generate_apartment(2).scene
+    paths = [write_scene_folder(scene, tmp_path / name).parent for name in ('a', 'b')]
+    for name in ('scene.glb', 'scene.json'):
+        assert (paths[0] / name).read_bytes() == (paths[1] / name).read_bytes()
