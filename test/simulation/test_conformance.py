@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shared_data import shared_path
 from small_scenes import CAMERA, camera_at, room_scene, stripes
 
-from osmabench_ros.errors import SimulationError
+from osmabench_ros.errors import MissingDependencyError, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, Lighting
@@ -44,6 +44,14 @@ class World:
     simulator: Simulator
 
 
+def started(name: str, scene: Scene, camera: Intrinsics) -> Simulator:
+    """Start a simulator, or skip the test with the reason why this machine cannot."""
+    try:
+        return make_simulator(name, scene, camera, {})
+    except MissingDependencyError as error:
+        pytest.skip(f'{name}: {error}')
+
+
 @pytest.fixture(scope='module')
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     folder = tmp_path_factory.mktemp('room')
@@ -53,7 +61,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 @pytest.fixture(scope='module', params=simulator_names())
 def world(request: pytest.FixtureRequest, scene: Scene) -> Iterator[World]:
-    simulator = make_simulator(request.param, scene, CAMERA, {})
+    simulator = started(request.param, scene, CAMERA)
     yield World(scene, simulator)
     simulator.close()
 
@@ -219,7 +227,7 @@ def test_closing_frees_memory_and_processes(name: str, scene: Scene) -> None:
     used = []
     for _ in range(4):
         children = len(process.children())
-        simulator = make_simulator(name, scene, CAMERA, {})
+        simulator = started(name, scene, CAMERA)
         simulator.render(POSES[0])
         simulator.close()
         simulator.close()  # twice does no harm
@@ -238,7 +246,7 @@ def test_small_house_agrees_with_ray_casting(name: str) -> None:
     path = shared_path('scenes', 'small_house', 'house.scene_dataset_config.json')
     scene = load_scene(str(path))
     camera = Intrinsics.from_hfov(320, 240, np.pi / 2)
-    simulator = make_simulator(name, scene, camera, {})
+    simulator = started(name, scene, camera)
     for yaw in (0.0, 1.6, 3.1, 4.7):
         pose = camera_at(0.5, 0.0, 1.4, yaw)
         seen = simulator.render(pose)
