@@ -22,13 +22,20 @@ def inventory(simulator: Any) -> dict[str, Any]:
         'articulated': _ordered(
             _articulated(articulated.get_object_by_handle(handle)) for handle in _all(articulated)
         ),
-        'annotations': [
-            {'id': item.semantic_id, 'category': item.category.name() if item.category else ''}
-            for item in simulator.semantic_scene.objects
-            if item is not None
-        ],
+        'annotations': annotations(simulator),
         'stage': simulator.get_stage_initialization_template() is not None,
     }
+
+
+def annotations(simulator: Any) -> list[dict[str, Any]]:
+    """Return pixel id and category of the objects of a semantic mesh, if the scene has one."""
+    if simulator.semantic_scene is None:
+        return []
+    return [
+        {'id': item.semantic_id, 'category': item.category.name() if item.category else ''}
+        for item in simulator.semantic_scene.objects
+        if item is not None
+    ]
 
 
 def _all(manager: Any) -> list[str]:

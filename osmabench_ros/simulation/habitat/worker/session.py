@@ -10,6 +10,7 @@ from habitat_sim.gfx import LightInfo, LightPositionModel
 
 from .exact_scene import exact_scene
 from .frame_memory import map_images
+from .inventory import annotations
 from .shading import set_shader, use_linear_pbr
 
 LIGHTS = 'osmabench'
@@ -44,7 +45,7 @@ class Session:
         self._lit: Any = None
         use_linear_pbr(True)
         self.geometry = self._simulator('flat', ('depth', 'instance', 'semantic'))
-        self._has_semantic_mesh = len(self.geometry.semantic_scene.objects) > 0
+        self._has_semantic_mesh = bool(annotations(self.geometry))
 
     def set_lights(self, lights: list[dict[str, Any]]) -> None:
         """Light the lit image from now on.
