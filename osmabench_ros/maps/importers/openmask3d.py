@@ -18,7 +18,7 @@ from osmabench_ros.maps.torch_files import load_torch
 METHOD = Method(
     'openmask3d',
     World.Z_UP,
-    {'clip': Encoder('ViT-L/14@336px', 'openai', templates=('a {} in a scene',))},
+    {'clip': Encoder('ViT-L-14-336-quickgelu', 'openai', templates=('a {} in a scene',))},
 )
 
 

@@ -1,0 +1,236 @@
+"""Any offline mapping method as a mapper: records the frames, runs the method, imports its map."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from osmabench_ros.errors import ConfigError, MapError, RunError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.mappers.offline_method import OfflineMethod, SequenceFormat, filled
+from osmabench_ros.mappers.offline_process import Limits, Usage, run_limited
+from osmabench_ros.maps.importer import ImportOptions
+from osmabench_ros.maps.registry import import_map
+from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph
+
+
+class SequenceWriter(Protocol):
+    """Writes frames in the layout that a method reads."""
+
+    def write(self, frame: Frame) -> None:
+        """Write the images and the pose of the next frame."""
+        ...
+
+    def close(self) -> None:
+        """Write what is known only at the end, e.g. the trajectory."""
+        ...
+
+
+OpenWriter = Callable[[Path, SequenceFormat], SequenceWriter]
+"""Opens a writer for a directory that does not exist yet."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OfflineRun:
+    """Where and within what limits a method runs.
+
+    Parameters
+    ----------
+    work : Path
+        Folder of this run: the sequence, the files of the method, its log, its output.
+    limits : Limits
+        Time and memory of the method.
+    variables : mapping of str to str
+        What the method's configuration asks the user for.
+    scene : str
+        Name of the scene, also that of the sequence's folder.
+    condition : str
+        For the provenance of the map.
+    """
+
+    work: Path
+    limits: Limits
+    variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    scene: str = 'scene'
+    condition: str = ''
+
+
+class MethodAdapter:
+    """Makes a mapper of a method that wants the whole sequence first.
+
+    Parameters
+    ----------
+    method : OfflineMethod
+        How it is run.
+    run : OfflineRun
+        Where it is run.
+    open_writer : OpenWriter
+        Makes the writer of its input layout.
+    label_set : LabelSet
+        Vocabulary in which the names that the method gives get their ids.
+    seed : int
+        Handed to the method as ``${seed}``.
+
+    Raises
+    ------
+    ConfigError
+        If a variable of the method is not set, or the sequence's folder exists.
+    """
+
+    uses_ground_truth = False
+
+    def __init__(
+        self,
+        method: OfflineMethod,
+        run: OfflineRun,
+        open_writer: OpenWriter,
+        *,
+        label_set: LabelSet,
+        seed: int,
+    ) -> None:
+        self._method, self._run = method, run
+        self._label_set, self._seed = label_set, seed
+        self._open_writer = open_writer
+        self._writer: SequenceWriter | None = None
+        self._intrinsics: Intrinsics | None = None
+        self._frames, self._stamp_ns = 0, 0
+        self._map: SemanticMap | None = None
+        self.usage: Usage | None = None
+        self._check_variables()
+        if self.sequence.exists():
+            raise ConfigError(f'{self.sequence} exists; choose another work folder or remove it')
+
+    @property
+    def sequence(self) -> Path:
+        """Folder of the recorded sequence."""
+        return self._run.work / 'sequences' / self._run.scene
+
+    @property
+    def log(self) -> Path:
+        """What the method printed."""
+        return self._run.work / f'{self._method.name}.log'
+
+    def integrate(self, frame: Frame) -> None:
+        """Record a frame in the layout that the method reads.
+
+        Raises
+        ------
+        RunError
+            If the method has run already.
+        """
+        if self._map is not None:
+            raise RunError(f'{self._method.name} has run; it takes no further frames')
+        if self._writer is None:
+            self.sequence.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = self._open_writer(self.sequence, self._method.sequence)
+            self._intrinsics = frame.intrinsics
+        self._writer.write(frame)
+        self._frames += 1
+        self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
+
+    def semantic_map(self, *, final: bool) -> SemanticMap:
+        """Return the method's map; before the end an empty one that says it is partial.
+
+        Raises
+        ------
+        RunError
+            If there is no frame, or the method fails or exceeds a limit.
+        MapError
+            If the method leaves no map, or a malformed one.
+        """
+        if not final:
+            return self._empty()
+        if self._map is None:
+            self._map = self._finish()
+        return self._map
+
+    def _finish(self) -> SemanticMap:
+        if self._writer is None:
+            raise RunError(f'{self._method.name} got no frame, so there is nothing to map')
+        self._writer.close()
+        values = self._values()
+        output = Path(self._filled(self._method.output, values, 'output'))
+        (self._run.work / 'output').mkdir(exist_ok=True)
+        for name, text in self._method.files.items():
+            path = self._run.work / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self._filled(text, values, f'files.{name}'), 'utf-8')
+        self.usage = run_limited(
+            [
+                [self._filled(word, values, f'commands[{i}]') for word in command]
+                for i, command in enumerate(self._method.commands)
+            ],
+            Path(self._filled(self._method.directory, values, 'directory')),
+            {
+                key: self._filled(text, values, f'environment.{key}')
+                for key, text in self._method.environment.items()
+            },
+            self.log,
+            self._run.limits,
+        )
+        return self._import(output)
+
+    def _import(self, output: Path) -> SemanticMap:
+        method, encoder = self._method, self._method.text_encoder
+        options = ImportOptions(
+            world=method.sequence.world,
+            label_set=self._label_set,
+            scene=self._run.scene,
+            condition=self._run.condition,
+            frames_used=self._frames,
+            feature_model=encoder.model,
+            feature_pretrained=encoder.pretrained,
+        )
+        try:
+            made = import_map(method.importer, output, options)
+        except MapError as error:
+            raise MapError(f'{method.name} ran, but left no usable map: {error}') from error
+        header = dataclasses.replace(made.header, stamp_ns=self._stamp_ns)
+        return dataclasses.replace(made, header=header)
+
+    def _empty(self) -> SemanticMap:
+        provenance = Provenance(
+            self._method.name,
+            scene=self._run.scene,
+            condition=self._run.condition,
+            frames_used=self._frames,
+        )
+        header = MapHeader(provenance, stamp_ns=self._stamp_ns, complete=False)
+        return SemanticMap(header, SceneGraph(), label_set=self._label_set)
+
+    def _values(self) -> dict[str, str]:
+        camera = self._intrinsics
+        assert camera is not None
+        numbers = {
+            name: str(getattr(camera, name))
+            for name in ('width', 'height', 'fx', 'fy', 'cx', 'cy')
+        }
+        work = self._run.work.resolve()
+        return {
+            **self._run.variables,
+            **numbers,
+            'pixels': str(camera.width * camera.height),
+            'work': str(work),
+            'sequence': str(self.sequence.resolve()),
+            'dataset': str(self.sequence.parent.resolve()),
+            'scene': self._run.scene,
+            'output': str(work / 'output'),
+            'seed': str(self._seed),
+            'frames': str(self._frames),
+            'depth_scale': str(self._method.sequence.depth_scale),
+        }
+
+    def _filled(self, text: str, values: Mapping[str, str], key: str) -> str:
+        return filled(text, values, f'method "{self._method.name}", {key}')
+
+    def _check_variables(self) -> None:
+        for name, meaning in self._method.variables.items():
+            if not self._run.variables.get(name):
+                raise ConfigError(
+                    f'method "{self._method.name}" needs the variable "{name}": {meaning}'
+                )

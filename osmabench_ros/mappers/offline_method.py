@@ -1,0 +1,144 @@
+"""How a method that runs offline is installed, run and read: the files in config/methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from osmabench_ros.configuration import config_path
+from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.maps.importer import World
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra='forbid', frozen=True)
+
+
+class SequenceFormat(_Part):
+    """The layout in which a method reads a sequence.
+
+    Parameters
+    ----------
+    layout : str
+        'osma' (Replica naming: results/frame*.jpg, depth*.png, traj.txt) or 'scannet' (color/,
+        depth/, pose/, intrinsic/).
+    world : World
+        Axes of the poses; the method's map comes out in them.
+    depth_scale : float
+        Value of a depth pixel for one metre.
+    """
+
+    layout: Literal['osma', 'scannet']
+    world: World
+    depth_scale: float = Field(gt=0)
+
+
+class TextEncoder(_Part):
+    """The encoder whose text features the map can be queried with, and the method's prompts."""
+
+    model: str
+    pretrained: str
+    templates: tuple[str, ...]
+
+
+class OfflineMethod(_Part):
+    """A method that maps a recorded sequence.
+
+    Parameters
+    ----------
+    name, importer, source : str
+        Its name, the importer that reads its output, and where its code is.
+    install : tuple of str
+        What a person does once; nothing of it is run.
+    variables : mapping of str to str
+        What the user has to set, e.g. where the code lies; name to explanation.
+    sequence : SequenceFormat
+        What it reads.
+    files : mapping of str to str
+        Files that are written before it runs: name in the work folder to text.
+    commands : tuple of tuple of str
+        Run one after another, without a shell, in `directory`.
+    environment : mapping of str to str
+        Set for the commands, beside what the user's environment holds.
+    directory : str
+        Where the commands run.
+    output : str
+        What the importer reads afterwards.
+    text_encoder : TextEncoder
+        Named in the report.
+
+    Notes
+    -----
+    Files, commands, environment, directory and output may hold ``${...}``: the variables, and
+    ``sequence``, ``dataset`` (its parent), ``scene``, ``output``, ``work``, ``seed``, ``frames``,
+    ``width``, ``height``, ``pixels``, ``fx``, ``fy``, ``cx``, ``cy``, ``depth_scale``.
+    """
+
+    name: str
+    importer: str
+    source: str
+    install: tuple[str, ...]
+    variables: dict[str, str] = {}
+    sequence: SequenceFormat
+    files: dict[str, str] = {}
+    commands: tuple[tuple[str, ...], ...] = Field(min_length=1)
+    environment: dict[str, str] = {}
+    directory: str = '${work}'
+    output: str
+    text_encoder: TextEncoder
+
+
+def list_methods() -> list[str]:
+    """Return the names of the methods in config/methods."""
+    return sorted(path.stem for path in config_path('methods').glob('*.yaml'))
+
+
+def load_method(name_or_path: str) -> OfflineMethod:
+    """Load a method by its name in config/methods, or from a YAML file.
+
+    Raises
+    ------
+    ConfigError
+        If there is none, or a key is wrong; names the file and the key.
+    """
+    path = Path(name_or_path)
+    if path.suffix != '.yaml':
+        known = list_methods()
+        if name_or_path not in known:
+            raise ConfigError(
+                f'there is no config/methods/{name_or_path}.yaml. '
+                f'{suggestion(name_or_path, known)}'
+            )
+        path = config_path('methods', f'{name_or_path}.yaml')
+    try:
+        data = yaml.safe_load(path.read_text('utf-8'))
+        return OfflineMethod.model_validate(data)
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f'{path} cannot be read: {error}') from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = '.'.join(str(part) for part in first['loc'])
+        raise ConfigError(f'{path}: {key}: {first["msg"]}') from error
+
+
+def filled(text: str, values: Mapping[str, str], where: str) -> str:
+    """Return a text with its ``${...}`` replaced.
+
+    Raises
+    ------
+    ConfigError
+        If a name is unknown; names `where` and the name.
+    """
+    try:
+        return Template(text).substitute(values)
+    except KeyError as error:
+        raise ConfigError(
+            f'{where}: ${{{error.args[0]}}} is unknown. {suggestion(error.args[0], values)}'
+        ) from error
+    except ValueError as error:
+        raise ConfigError(f'{where}: {error}; write $$ for a dollar sign') from error

@@ -1,0 +1,260 @@
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from osmabench_ros.errors import ConfigError, MapError, RunError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers.offline import MethodAdapter, OfflineRun
+from osmabench_ros.mappers.offline_method import (
+    OfflineMethod,
+    SequenceFormat,
+    filled,
+    list_methods,
+    load_method,
+)
+from osmabench_ros.mappers.offline_process import Limits, run_limited
+from osmabench_ros.maps.storage import read_map, write_map
+from osmabench_ros.semantics.labels import LabelSet
+
+LABELS = LabelSet.from_names('small', ['chair', 'table', 'cup'])
+CAMERA = Intrinsics(64, 48, 50.0, 51.0, 31.5, 23.5)
+LIMITS = Limits(60.0, 4 << 30)
+STAND_IN = Path(__file__).with_name('stand_in_method.py')
+
+
+class Writer:
+    """Writes the trajectory of the OSMa layout, all that the stand-in reads."""
+
+    def __init__(self, directory: Path, form: SequenceFormat) -> None:
+        directory.mkdir(parents=True)
+        self.directory, self.form, self.poses = directory, form, []  # type: ignore[var-annotated]
+
+    def write(self, frame: Frame) -> None:
+        self.poses.append(frame.camera_pose.matrix.ravel())
+
+    def close(self) -> None:
+        np.savetxt(self.directory / 'traj.txt', np.array(self.poses))
+
+
+def frame(index: int) -> Frame:
+    return Frame(
+        index,
+        index * 40_000_000,
+        Pose.from_yaw(0.1 * index),
+        CAMERA,
+        np.zeros((48, 64, 3), np.uint8),
+        np.ones((48, 64), np.float32),
+    )
+
+
+def stand_in(name: str, output: str, *configurations: str) -> OfflineMethod:
+    """Return a method of config/methods whose commands are the stand-in."""
+    method = load_method(name)
+    command = (sys.executable, str(STAND_IN), name, '${sequence}', output, *configurations)
+    return method.model_copy(
+        update={'commands': (command,), 'variables': {}, 'directory': '${work}'}
+    )
+
+
+def adapter(method: OfflineMethod, work: Path, limits: Limits = LIMITS) -> MethodAdapter:
+    variables = {'weights': '/weights', 'openseg': '/openseg', 'gsa': '/gsa'}
+    run = OfflineRun(work, limits, variables, 'apt_0', 'baseline')
+    return MethodAdapter(method, run, Writer, label_set=LABELS, seed=7)
+
+
+@pytest.mark.parametrize(
+    ('name', 'output', 'configurations', 'nodes'),
+    [
+        ('conceptgraphs', '${sequence}', ('${work}/dataset.yaml',), 5),
+        ('bbq', '${output}', ('${work}/bbq.yaml',), 2),
+        ('openscene', '${output}', (), 0),
+        ('hovsg', '${output}/replica', ('${dataset}/cam_params.json',), 2),
+    ],
+)
+def test_a_method_maps_the_frames_it_is_given(
+    tmp_path: Path, name: str, output: str, configurations: tuple[str, ...], nodes: int
+) -> None:
+    if name == 'hovsg':
+        pytest.importorskip('torch')
+    mapper = adapter(stand_in(name, output, *configurations), tmp_path / 'work')
+    for i in range(3):
+        mapper.integrate(frame(i))
+    early = mapper.semantic_map(final=False)
+    assert not early.header.complete
+    assert early.header.provenance.frames_used == 3
+    made = mapper.semantic_map(final=True)
+    assert mapper.semantic_map(final=True) is made
+    assert len(made.graph.nodes) == nodes
+    assert made.dense is not None
+    assert made.header.complete
+    assert made.header.stamp_ns == 80_000_000
+    origin = made.header.provenance
+    assert (origin.method, origin.frames_used) == (name, 3)
+    assert (origin.scene, origin.condition) == ('apt_0', 'baseline')
+    log = mapper.log.read_text()
+    assert f'{name} reads 3 frames' in log
+    assert log.count('configuration') == len(configurations)
+    if configurations:
+        assert '51.0' in log
+        assert '6553.5' in log
+    assert mapper.usage is not None
+    assert mapper.usage.wall_s > 0
+    assert mapper.usage.peak_memory_bytes > 1 << 20
+    write_map(made, tmp_path / 'map')
+    assert read_map(tmp_path / 'map').header == made.header
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, '-c', code)
+
+
+def failing(tmp_path: Path, *commands: tuple[str, ...], limits: Limits = LIMITS) -> MethodAdapter:
+    method = stand_in('bbq', '${output}').model_copy(update={'commands': commands})
+    mapper = adapter(method, tmp_path / 'work', limits)
+    mapper.integrate(frame(0))
+    return mapper
+
+
+def test_a_method_that_fails_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
+    mapper = failing(tmp_path, python('print("no GPU"); raise SystemExit(3)'))
+    with pytest.raises(RunError, match=r'(?s)ended with code 3.*bbq\.log.*no GPU'):
+        mapper.semantic_map(final=True)
+
+
+def test_a_command_after_one_that_failed_is_not_run(tmp_path: Path) -> None:
+    marker = tmp_path / 'ran'
+    mapper = failing(
+        tmp_path, python('raise SystemExit(1)'), python(f'open({str(marker)!r}, "w")')
+    )
+    with pytest.raises(RunError):
+        mapper.semantic_map(final=True)
+    assert not marker.exists()
+
+
+def test_a_method_that_leaves_no_map_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MapError, match=r'bbq ran, but left no usable map: .*\*\.pkl\.gz'):
+        failing(tmp_path, python('pass')).semantic_map(final=True)
+
+
+def test_a_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match='cannot start "/no/such/program"'):
+        failing(tmp_path, ('/no/such/program',)).semantic_map(final=True)
+
+
+def children_of(log: Path) -> list[int]:
+    return [int(line) for line in log.read_text().splitlines() if line.isdigit()]
+
+
+FAMILY = (
+    'import subprocess, sys, time\n'
+    'child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])\n'
+    'print(child.pid, flush=True)\n'
+)
+
+
+def test_the_time_limit_ends_the_method_and_its_children(tmp_path: Path) -> None:
+    mapper = failing(tmp_path, python(FAMILY + 'time.sleep(600)'), limits=Limits(2.0, 4 << 30))
+    with pytest.raises(RunError, match='ran longer than allowed'):
+        mapper.semantic_map(final=True)
+    (child,) = children_of(mapper.log)
+    assert not psutil.pid_exists(child)
+
+
+def test_the_memory_limit_counts_children(tmp_path: Path) -> None:
+    code = (
+        'import subprocess, sys\n'
+        'subprocess.run([sys.executable, "-c", "b = bytearray(400 << 20); '
+        'import time; time.sleep(600)"])'
+    )
+    mapper = failing(tmp_path, python(code), limits=Limits(60.0, 200 << 20))
+    with pytest.raises(RunError, match=r'GiB of memory, 0\.20 GiB are allowed'):
+        mapper.semantic_map(final=True)
+
+
+def test_what_a_method_leaves_running_is_ended(tmp_path: Path) -> None:
+    log = tmp_path / 'log'
+    usage = run_limited([python(FAMILY + 'time.sleep(0.5)')], tmp_path, {}, log, LIMITS)
+    (child,) = children_of(log)
+    assert not psutil.pid_exists(child)
+    assert usage.wall_s >= 0.5
+
+
+def test_the_environment_reaches_the_method(tmp_path: Path) -> None:
+    log = tmp_path / 'log'
+    code = 'import os; print(os.environ["GSA_PATH"], "HOME" in os.environ, os.getcwd())'
+    run_limited([python(code)], tmp_path, {'GSA_PATH': '/gsa'}, log, LIMITS)
+    assert f'/gsa {"HOME" in os.environ} {tmp_path}' in log.read_text()
+
+
+def test_a_method_without_frames_says_so(tmp_path: Path) -> None:
+    mapper = adapter(stand_in('bbq', '${output}'), tmp_path / 'work')
+    with pytest.raises(RunError, match='got no frame'):
+        mapper.semantic_map(final=True)
+
+
+def test_a_method_that_has_run_takes_no_frames(tmp_path: Path) -> None:
+    mapper = adapter(stand_in('bbq', '${output}'), tmp_path / 'work')
+    mapper.integrate(frame(0))
+    mapper.semantic_map(final=True)
+    with pytest.raises(RunError, match='takes no further frames'):
+        mapper.integrate(frame(1))
+
+
+def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+    run = OfflineRun(tmp_path / 'work', LIMITS)
+    with pytest.raises(ConfigError, match='needs the variable "python": Python interpreter'):
+        MethodAdapter(load_method('conceptgraphs'), run, Writer, label_set=LABELS, seed=0)
+
+
+def test_an_existing_sequence_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / 'work' / 'sequences' / 'apt_0').mkdir(parents=True)
+    with pytest.raises(ConfigError, match='exists'):
+        adapter(stand_in('bbq', '${output}'), tmp_path / 'work')
+
+
+def test_every_method_has_a_file_that_can_be_filled() -> None:
+    assert {'bbq', 'conceptgraphs', 'hovsg', 'openscene'} <= set(list_methods())
+    names = ('sequence', 'dataset', 'scene', 'output', 'work', 'seed', 'frames', 'width',
+             'pixels', 'height', 'fx', 'fy', 'cx', 'cy', 'depth_scale')  # fmt: skip
+    for name in list_methods():
+        method = load_method(name)
+        assert method.name == name
+        assert method.install
+        assert all('{}' in template for template in method.text_encoder.templates)
+        values = dict.fromkeys((*names, *method.variables), '1')
+        for command in method.commands:
+            for word in command:
+                filled(word, values, name)
+        for text in (*method.files.values(), *method.environment.values(), method.output):
+            filled(text, values, name)
+
+
+def test_an_unknown_method_gets_a_suggestion() -> None:
+    with pytest.raises(ConfigError, match='Did you mean "hovsg"'):
+        load_method('hov-sg')
+
+
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        ('name: x\n', r'm\.yaml: importer: Field required'),
+        ('{', r'm\.yaml cannot be read'),
+        ('- 1', r'm\.yaml: '),
+    ],
+)
+def test_a_malformed_file_is_named(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / 'm.yaml').write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load_method(str(tmp_path / 'm.yaml'))
+
+
+@pytest.mark.parametrize('text', ['${weigths}', '$'])
+def test_a_placeholder_that_does_not_exist_is_named(text: str) -> None:
+    with pytest.raises(ConfigError, match=r'commands\[0\]'):
+        filled(text, {'weights': 'x'}, 'method "bbq", commands[0]')
