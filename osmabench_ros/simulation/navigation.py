@@ -145,6 +145,11 @@ class NavigationMap:
         points[0], points[-1] = start_m, goal_m
         return self._shortcut(points)
 
+    def distance_m(self, start_m: ArrayLike, goal_m: ArrayLike) -> float:
+        """Return the length of `shortest_path`."""
+        path = self.shortest_path(start_m, goal_m)
+        return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
+
     def _shortcut(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Replace detours of the eight-connected search by lines of sight."""
         for _ in range(2):

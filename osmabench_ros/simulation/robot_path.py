@@ -174,6 +174,7 @@ def plan_path(
     goals: int,
     seed: int,
     goal_points: Sequence[Sequence[float]] = (),
+    look_around: bool = False,
 ) -> RobotPath:
     """Plan a path through random reachable goals, or through given ones.
 
@@ -187,6 +188,8 @@ def plan_path(
         Seed of the draw.
     goal_points : sequence of (x, y), optional
         Start and goals instead of random ones, metres.
+    look_around : bool
+        Whether the robot turns once around itself at every goal.
 
     Raises
     ------
@@ -200,10 +203,12 @@ def plan_path(
     if len(points) < 2:
         raise SimulationError('a path needs a start and a goal: two points or more')
     lines = [navigation.shortest_path(start, goal) for start, goal in pairwise(points)]
-    return _with_turns(lines, navigation.floor_height_m)
+    return _with_turns(lines, navigation.floor_height_m, look_around)
 
 
-def _with_turns(lines: Sequence[NDArray[np.float64]], floor_height_m: float) -> RobotPath:
+def _with_turns(
+    lines: Sequence[NDArray[np.float64]], floor_height_m: float, look_around: bool
+) -> RobotPath:
     states: list[tuple[float, float, float]] = []
     segments: list[int] = []
     for number, line in enumerate(lines):
@@ -220,6 +225,10 @@ def _with_turns(lines: Sequence[NDArray[np.float64]], floor_height_m: float) -> 
             else:
                 states.append((x, y, heading))
             states.append((next_x, next_y, states[-1][2]))
+            segments.append(number)
+        if look_around and states:
+            x, y, heading = states[-1]
+            states.append((x, y, heading + 2 * np.pi))
             segments.append(number)
     if not states:
         x, y = lines[0][0]

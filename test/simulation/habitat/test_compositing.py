@@ -1,0 +1,45 @@
+import numpy as np
+
+from osmabench_ros.simulation.habitat.compositing import combined
+
+LEVELS = np.broadcast_to(np.arange(256, dtype=np.uint8)[:, None, None], (256, 4, 3))
+
+
+def decoded(image: np.ndarray) -> np.ndarray:
+    c = image / 255.0
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def encoded(linear: np.ndarray) -> np.ndarray:
+    c = np.clip(linear, 0, 1)
+    curve = 1.055 * np.maximum(c, 1e-9) ** (1 / 2.4) - 0.055
+    return 255 * np.where(c <= 0.0031308, 12.92 * c, curve)
+
+
+def test_textures_alone_are_untouched() -> None:
+    image = combined(LEVELS, None, ambient=1.0, exposure=1.0, lit_is_srgb=False)
+    np.testing.assert_array_equal(image, LEVELS)
+
+
+def test_every_level_survives_decoding_and_encoding() -> None:
+    image = combined(LEVELS, np.zeros_like(LEVELS), ambient=1.0, exposure=1.0, lit_is_srgb=False)
+    np.testing.assert_array_equal(image, LEVELS)
+
+
+def test_light_is_added_in_linear_colours() -> None:
+    rng = np.random.default_rng(3)
+    unlit, lit = rng.integers(0, 256, (2, 50, 60, 3), np.uint8)
+    image = combined(unlit, lit, ambient=0.3, exposure=1.4, lit_is_srgb=False)
+    expected = encoded(1.4 * (0.3 * decoded(unlit) + (lit / 255.0) ** 2.2))
+    assert np.abs(image - expected).max() < 0.8
+
+
+def test_exposure_scales_a_picture_that_is_encoded_as_srgb() -> None:
+    image = combined(None, LEVELS, ambient=0.0, exposure=0.25, lit_is_srgb=True)
+    assert np.abs(image - encoded(0.25 * decoded(LEVELS))).max() < 0.8
+    same = combined(None, LEVELS, ambient=0.0, exposure=1.0, lit_is_srgb=True)
+    np.testing.assert_array_equal(same, LEVELS)
+
+
+def test_no_light_at_all_is_black() -> None:
+    assert combined(LEVELS, None, ambient=0.0, exposure=1.0, lit_is_srgb=False).max() == 0

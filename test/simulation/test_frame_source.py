@@ -1,0 +1,147 @@
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from small_scenes import CAMERA, room_scene
+
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.simulation.conditions import Condition, load_condition, parse_condition
+from osmabench_ros.simulation.frame_source import SimulatedFrames
+from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+
+pytestmark = pytest.mark.gl
+
+STATES = np.array([[-2.5, 1.2, 0.0], [-1.0, 1.2, 0.0], [-1.0, 1.2, -0.8], [-0.2, 0.4, -0.8]])
+PATH = RobotPath(STATES, np.array([0, 1, 1]), 0.0)
+
+Opener = Callable[..., SimulatedFrames]
+
+
+@pytest.fixture
+def frames_of() -> Iterator[Opener]:
+    opened = []
+
+    def open_frames(
+        name_or_data: str | dict[str, object], seed: int = 0, rate: float = 2.0
+    ) -> SimulatedFrames:
+        if isinstance(name_or_data, str):
+            condition: Condition = load_condition(name_or_data)
+        else:
+            condition = parse_condition('test', name_or_data, 'test.yaml')
+        scene = room_scene()
+        trajectory = sample_trajectory(PATH, condition.motion_at(rate), rate, CameraMount(1.4))
+        source = SimulatedFrames(
+            scene, OpenGLSimulator(scene, CAMERA), condition, trajectory, seed
+        )
+        opened.append(source)
+        return source
+
+    yield open_frames
+    for source in opened:
+        source.close()
+
+
+def taken(source: SimulatedFrames) -> list[Frame]:
+    return [source.frame(i).frame for i in range(len(source))]
+
+
+def same(one: Frame, two: Frame) -> bool:
+    return all(
+        getattr(one, name).tobytes() == getattr(two, name).tobytes()
+        for name in ('color', 'depth_m', 'semantic', 'instance')
+    )
+
+
+def test_frames_are_a_function_of_their_number_in_any_order(frames_of: Opener) -> None:
+    forward = taken(frames_of('sensor_structured_light', seed=3))
+    source = frames_of('sensor_structured_light', seed=3)
+    backward = [source.frame(i).frame for i in reversed(range(len(source)))][::-1]
+    assert all(same(one, two) for one, two in zip(forward, backward, strict=True))
+    other = taken(frames_of('sensor_structured_light', seed=4))
+    assert not same(forward[1], other[1])
+
+
+def test_stamps_follow_the_rate_and_poses_the_path(frames_of: Opener) -> None:
+    frames = taken(frames_of('baseline'))
+    assert np.diff([frame.stamp_ns for frame in frames]).tolist() == [500_000_000] * (
+        len(frames) - 1
+    )
+    np.testing.assert_allclose(frames[2].camera_pose.translation, [-1.75, 1.2, 1.4], atol=1e-9)
+    assert frames[2].base_pose is not None
+    np.testing.assert_allclose(frames[2].base_pose.translation, [-1.75, 1.2, 0.0], atol=1e-9)
+
+
+def test_blur_smears_along_the_motion_and_leaves_depth_alone(frames_of: Opener) -> None:
+    sharp = taken(frames_of('baseline'))
+    blurred = taken(frames_of({'effects': [{'kind': 'motion_blur', 'shutter_s': 0.2}]}))
+    turning = next(i for i, f in enumerate(sharp) if 2.2 < (f.stamp_ns - 10**9) / 1e9 < 2.8)
+
+    def detail(frame: Frame) -> float:
+        return float(np.abs(np.diff(frame.color.astype(float), axis=1)).max(axis=2).max())
+
+    assert detail(blurred[turning]) < 0.8 * detail(sharp[turning])
+    for one, two in zip(sharp, blurred, strict=True):
+        np.testing.assert_array_equal(one.depth_m, two.depth_m)
+        assert abs(one.color.mean() - two.color.mean()) < 3
+
+
+def test_a_faster_robot_blurs_more(frames_of: Opener) -> None:
+    shots = {}
+    for factor in (1.0, 4.0):
+        effects = {'effects': [{'kind': 'motion_blur', 'shutter_s': 0.05}]}
+        source = frames_of({**effects, 'motion': {'speed_factor': factor}}, rate=10.0 * factor)
+        sharp = frames_of({'motion': {'speed_factor': factor}}, rate=10.0 * factor)
+        shots[factor] = np.mean(
+            [
+                np.abs(source.frame(i).frame.color.astype(int) - sharp.frame(i).frame.color).mean()
+                for i in (22, 25, 28)
+            ]
+        )
+    assert shots[4.0] > 1.5 * shots[1.0]
+
+
+def test_dropped_frames_leave_gaps_in_the_stamps(frames_of: Opener) -> None:
+    whole = taken(frames_of('baseline', rate=10.0))
+    lossy = frames_of({'effects': [{'kind': 'dropped_frames', 'share': 0.4}]}, rate=10.0)
+    assert len(lossy) < len(whole)
+    frames = taken(lossy)
+    assert [frame.index for frame in frames] == list(range(len(frames)))
+    by_stamp = {frame.stamp_ns: frame for frame in whole}
+    assert all(same(frame, by_stamp[frame.stamp_ns]) for frame in frames)
+
+
+def test_drift_changes_the_poses_and_not_the_images(frames_of: Opener) -> None:
+    drift = {'kind': 'pose_drift', 'translation_per_m': 0.2}
+    true, believed = taken(frames_of('baseline')), taken(frames_of({'effects': [drift]}))
+    assert all(same(one, two) for one, two in zip(true, believed, strict=True))
+    np.testing.assert_array_equal(true[0].camera_pose.matrix, believed[0].camera_pose.matrix)
+    assert np.abs(true[-1].camera_pose.matrix - believed[-1].camera_pose.matrix).max() > 0.01
+    last = believed[-1]
+    assert last.base_pose is not None
+    mounted = last.base_pose.inverse() @ last.camera_pose
+    np.testing.assert_allclose(mounted.matrix, CameraMount(1.4).base_to_camera.matrix, atol=1e-9)
+
+
+def test_objects_move_in_every_image_at_once(frames_of: Opener) -> None:
+    moving = {
+        'names': ['box_6'],
+        'offset_m': [0.8, 0.0, 0.0],
+        'span': {'segments': [0, 1]},
+    }
+    still, moved = taken(frames_of('baseline')), taken(frames_of({'moving_objects': [moving]}))
+    assert same(still[0], moved[0])
+    changed = still[-1].instance != moved[-1].instance
+    assert changed.mean() > 0.01
+    assert (still[-1].depth_m != moved[-1].depth_m)[changed].mean() > 0.9
+
+
+def test_exposure_works_before_the_sensor_saturates(frames_of: Opener) -> None:
+    """What is blown out comes back at a shorter exposure, so it is no scaling of the image."""
+    bright = {'lighting': {'exposure': 20.0}}
+    short = {**bright, 'effects': [{'kind': 'exposure', 'stops': -4.0}]}
+    blown, saved = taken(frames_of(bright))[0], taken(frames_of(short))[0]
+    white = (blown.color == 255).all(axis=2)
+    assert white.mean() > 0.2
+    assert np.unique(saved.color[white]).size > 20

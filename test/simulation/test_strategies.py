@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+from small_scenes import CAMERA, box_object, camera_at, room_scene
+
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.coverage import Lookouts
+from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.robot_path import Motion, plan_path
+from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy, short_tour
+from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+
+pytest.importorskip('open3d')
+
+HEIGHT_M = 1.2
+
+
+def divided() -> Scene:
+    """A room that a high wall with a gap at y > 1.2 divides."""
+    wall = box_object(8, 'wall', (-0.6, -2.0, 0), (-0.5, 1.0, 2.5))
+    return room_scene(extra=(wall,))
+
+
+@pytest.fixture(scope='module')
+def scene() -> Scene:
+    return divided()
+
+
+@pytest.fixture(scope='module')
+def navigation(scene: Scene) -> NavigationMap:
+    return NavigationMap.of_scene(scene, radius_m=0.2, height_m=1.3)
+
+
+@pytest.fixture(scope='module')
+def lookouts(scene: Scene, navigation: NavigationMap) -> Lookouts:
+    return Lookouts(scene, navigation, HEIGHT_M)
+
+
+def test_nothing_is_covered_without_frames_and_more_with_more(lookouts: Lookouts) -> None:
+    shares = [
+        lookouts.coverage([camera_at(-2.0, 0.0, HEIGHT_M, yaw) for yaw in yaws], CAMERA).share
+        for yaws in ([], [0.0], [0.0, 1.5, 3.0, 4.5])
+    ]
+    assert shares[0] == 0.0
+    assert shares[0] < shares[1] < shares[2] < 1.0
+
+
+def test_hidden_surface_counts_for_the_scene_but_not_as_visible(lookouts: Lookouts) -> None:
+    coverage = lookouts.coverage([], CAMERA)
+    # The outer faces of the walls and the lower side of the floor are seen from nowhere.
+    assert 0.3 * coverage.scene_m2 < coverage.visible_m2 < 0.7 * coverage.scene_m2
+
+
+def test_two_places_are_chosen_on_both_sides_of_the_wall(lookouts: Lookouts) -> None:
+    places = lookouts.best_places(2)
+    assert sorted(places[:, 0] > -0.55) == [False, True]
+
+
+def test_places_stop_when_nothing_new_is_seen(lookouts: Lookouts) -> None:
+    assert 2 <= len(lookouts.best_places(1000)) < len(lookouts.places)
+
+
+def test_coverage_sees_more_than_following_with_as_many_goals(
+    scene: Scene, navigation: NavigationMap, lookouts: Lookouts
+) -> None:
+    def share(strategy: Strategy) -> float:
+        path = plan_with_strategy(
+            strategy, scene, navigation, goals=2, seed=3, camera_height_m=HEIGHT_M
+        )
+        frames = sample_trajectory(path, Motion(), 2.0, CameraMount(HEIGHT_M))
+        return lookouts.coverage(frames.camera_poses, CAMERA).share
+
+    assert share(Strategy.COVERAGE) > 0.8
+    assert share(Strategy.COVERAGE) > share(Strategy.FOLLOW)
+    assert share(Strategy.LOOK_AROUND) > share(Strategy.FOLLOW)
+
+
+def test_strategies_are_seeded(scene: Scene, navigation: NavigationMap) -> None:
+    for strategy in Strategy:
+        one, two = (
+            plan_with_strategy(
+                strategy, scene, navigation, goals=3, seed=7, camera_height_m=HEIGHT_M
+            )
+            for _ in range(2)
+        )
+        assert one.to_json() == two.to_json()
+
+
+def test_looking_around_turns_once_at_every_goal(navigation: NavigationMap) -> None:
+    plain = plan_path(navigation, goals=3, seed=1)
+    around = plan_path(navigation, goals=3, seed=1, look_around=True)
+    assert around.length_m == pytest.approx(plain.length_m)
+    turns = np.abs(np.diff(around.states[:, 2]))
+    assert np.isclose(turns, 2 * np.pi).sum() == 3
+
+
+def test_a_tour_visits_every_place_once_and_is_no_longer_than_as_given(
+    navigation: NavigationMap,
+) -> None:
+    rng = np.random.default_rng(0)
+    start, *places = navigation.random_points(6, rng)
+    tour = short_tour(navigation, start, np.array(places))
+
+    def length(points: np.ndarray) -> float:
+        return sum(navigation.distance_m(points[i], points[i + 1]) for i in range(len(points) - 1))
+
+    np.testing.assert_array_equal(tour[0], start)
+    assert {tuple(point) for point in tour[1:]} == {tuple(point) for point in places}
+    assert length(tour) <= length(np.array([start, *places])) + 1e-9
