@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.matches import Matches
@@ -22,6 +22,9 @@ Labeller = Callable[[SemanticMap, Sequence[str]], NDArray[np.int64]]
 
 Similarity = Callable[[str, str], float]
 """Tells how alike two labels are, in [-1, 1]."""
+
+TextEncoder = Callable[[FeatureSpace, Sequence[str]], NDArray[np.float32]]
+"""Returns text features (N, D) from the encoder that a feature space of a map comes from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,8 @@ class SuiteContext:
         Labels the points of maps that carry features and no labels.
     similarity : Similarity, optional
         Similarity of two labels in [-1, 1], such as the cosine of their text features.
+    text_encoder : TextEncoder, optional
+        Encodes prompts for the feature spaces of the map.
     progress : callable, optional
         Called with a text and the fraction done.
     """
@@ -61,6 +66,7 @@ class SuiteContext:
     questions: Sequence[Question] = ()
     labeller: Labeller | None = None
     similarity: Similarity | None = None
+    text_encoder: TextEncoder | None = None
     progress: Callable[[str, float], None] | None = None
 
     @cached_property

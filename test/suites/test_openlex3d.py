@@ -1,0 +1,104 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from osmabench_ros.errors import MetricError
+from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.tiers import TieredObject, tiers_by_id, write_tiers
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
+from osmabench_ros.suites.openlex3d import OpenLex3DSuite
+from osmabench_ros.suites.suite import SuiteContext
+
+WORDS = ('chair', 'desk', 'floor', 'seat', 'stool', 'table')
+DIMENSION = 8
+
+
+def encode(space: FeatureSpace, prompts: Sequence[str]) -> np.ndarray:
+    """Every word has its own axis, so that a feature is like exactly the word it stands for."""
+    return np.eye(DIMENSION, dtype=np.float32)[[WORDS.index(word) for word in prompts]]
+
+
+def with_features(
+    context: SuiteContext, perfect_map: SemanticMap, words: dict[int, str]
+) -> SuiteContext:
+    vectors = np.stack([encode(None, [word])[0] for word in words.values()])  # type: ignore[arg-type]
+    space = FeatureSpace('clip', vectors + 0.01, 'ViT-H-14')
+    row = {node_id: i for i, node_id in enumerate(words)}
+    nodes = tuple(
+        replace(node, feature_row=row.get(node.id), feature_space='clip', parent=None)
+        for node in perfect_map.graph.nodes
+        if node.kind is not NodeKind.ROOM
+    )
+    featured = replace(perfect_map, graph=SceneGraph(nodes), feature_spaces={'clip': space})
+    return replace(context, semantic_map=featured, text_encoder=encode)
+
+
+@pytest.fixture
+def tiers(tmp_path: Path) -> Path:
+    objects = [
+        TieredObject(1, ('floor',)),
+        TieredObject(2, ('table', 'desk'), (), ('stool',), (3,)),
+        TieredObject(3, ('chair', 'seat'), (), ('stool',)),
+    ]
+    path = tmp_path / 'gt_categories.json'
+    write_tiers(tiers_by_id(objects), path)
+    return path
+
+
+def evaluate(context: SuiteContext, **options: object) -> dict[tuple[str, str], MetricRecord]:
+    records = OpenLex3DSuite(options=options).evaluate(context)
+    found = {(item.mode, item.metric): item for item in records}
+    assert len(found) == len(records)
+    return found
+
+
+def test_right_words_score_one(
+    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
+) -> None:
+    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
+    found = evaluate(named, tiers=tiers, gate_m=0.1)
+    for mode in ('compat', 'strict'):
+        assert found[mode, 'top1_synonym'].value == pytest.approx(1.0, abs=0.02), mode
+        assert found[mode, 'ap50'].value == pytest.approx(1.0), mode
+        assert found[mode, 'inverse_rank'].value == 1.0
+    assert found['strict', 'recall_at_1'].value == 1.0
+    assert found['strict', 'set_ranking_synonyms'].value > 0.7
+    assert not found['strict', 'top1_incorrect'].higher_is_better
+
+
+def test_look_alikes_clutter_and_wrong_words_are_told_apart(
+    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
+) -> None:
+    named = with_features(context, perfect_map, {1: 'floor', 2: 'seat', 3: 'stool'})
+    found = evaluate(named, tiers=tiers, gate_m=0.1, top_n=(1,))
+    assert found['strict', 'top1_clutter'].value == pytest.approx(0.5, abs=0.02)
+    assert found['strict', 'top1_visually_similar'].value == pytest.approx(0.5, abs=0.02)
+    assert found['strict', 'top1_synonym'].value == pytest.approx(0.0, abs=0.02)
+    assert found['strict', 'inverse_rank'].value < 1.0
+
+
+def test_a_map_without_features_or_encoder_is_not_applicable(
+    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
+) -> None:
+    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
+    for bare in (context, replace(named, text_encoder=None)):
+        found = evaluate(bare, tiers=tiers)
+        assert found
+        assert not any(item.applicable for item in found.values())
+
+
+def test_features_that_do_not_exist_are_named(
+    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
+) -> None:
+    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
+    broken = replace(named.semantic_map, feature_spaces={})
+    with pytest.raises(MetricError, match='no feature space "clip"'):
+        evaluate(replace(named, semantic_map=broken), tiers=tiers)
+    short = FeatureSpace('clip', np.ones((1, DIMENSION), np.float32), 'ViT-H-14')
+    broken = replace(named.semantic_map, feature_spaces={'clip': short})
+    with pytest.raises(MetricError, match='"clip" has 1 rows'):
+        evaluate(replace(named, semantic_map=broken), tiers=tiers)
