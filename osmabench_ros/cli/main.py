@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from types import FrameType
 from typing import NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from osmabench_ros.cli import doctor, run, score
+from osmabench_ros.cli import doctor, run, score, score_answers, vqa
 from osmabench_ros.errors import OsmabenchError
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     help='Benchmark of semantic mapping under changing light, motion and on real robots.',
@@ -23,20 +23,35 @@ app = typer.Typer(
 app.command('demo')(run.demo)
 app.command('run')(run.run)
 app.command('doctor')(doctor.doctor)
+score.app.command('answers')(score_answers.answers)
 app.add_typer(score.app, name='score')
+app.add_typer(vqa.app, name='vqa')
+
+
+class InterruptedBySignalError(SystemExit):
+    """Raised where the signal struck, so that everything on the way out cleans up."""
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+    # What follows is the clean-up; a second Ctrl-C must not cut it short.
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, signal.SIG_IGN)
+    raise InterruptedBySignalError(128 + number)
 
 
 def main() -> NoReturn:
     """Run the command; an error of ours is one line and an exit code, never a traceback."""
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, _interrupt)
+    console = Console(stderr=True, soft_wrap=True)
     try:
-        app(standalone_mode=True)
+        app()
     except OsmabenchError as error:
-        console = Console(stderr=True, soft_wrap=True)
         console.print(f'[bold red]error:[/] {escape(str(error))}', highlight=False)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        Console(stderr=True).print('interrupted; what was finished is kept, run again to resume')
-        sys.exit(INTERRUPTED)
+    except InterruptedBySignalError:
+        console.print('interrupted; what was finished is kept, run again to resume')
+        raise
     sys.exit(0)
 
 

@@ -111,6 +111,7 @@ class MapRecorderNode(BenchmarkNode):
         self._check_labels(semantic_map, announcement.participant)
         write_map(semantic_map, self._directory)
         self._recorded.publish(self._record_message(announcement, semantic_map))
+        self.done = True
         self.get_logger().info(f'wrote {self._directory}')
 
     def _check_labels(self, semantic_map: SemanticMap, participant: str) -> None:

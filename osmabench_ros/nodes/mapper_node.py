@@ -105,6 +105,7 @@ class MapperNode(BenchmarkNode):
         if all_here or (self.parameter['pacing'] == 'realtime' and settled):
             self._published = True
             self._maps.publish(self._mapper.semantic_map(final=True), is_final=True)
+            self.done = True
             self.get_logger().info(f'published the map of {self._receiver.frames} frames')
 
 

@@ -166,6 +166,7 @@ class SimulatorBridgeNode(BenchmarkNode):
     def _finish_run(self) -> None:
         self.destroy_timer(self._tick_timer)
         self._state = RunState.STATE_FINISHED
+        self.done = True
         counts = ', '.join(f'{name} {count}' for name, count in self._acks.counts.items())
         self._publish_state(f'acknowledged: {counts}' if counts else '')
         self.get_logger().info(f'published {self._index} frames')

@@ -44,6 +44,8 @@ class BenchmarkNode(LifecycleNode):
     def __init__(self, name: str, specs: Sequence[ParameterSpec]) -> None:
         super().__init__(name)
         self.exit_code: int | None = None
+        self.done = False
+        """Whether the job is done, so that being asked to end is no failure."""
         self.parameter: dict[str, Any] = declare(self, [*specs, AUTOSTART])
 
     def configure(self) -> None:
@@ -152,7 +154,9 @@ def run_node(factory: Callable[[], BenchmarkNode], arguments: Sequence[str] | No
         print(f'{ERROR_PREFIX}{error}', file=sys.stderr, flush=True)  # noqa: T201
         return error.exit_code
     except (KeyboardInterrupt, ExternalShutdownException):
-        return INTERRUPTED if node is None or node.exit_code is None else node.exit_code
+        if node is not None and node.exit_code is not None:
+            return node.exit_code
+        return 0 if node is not None and node.done else INTERRUPTED
     finally:
         if node is not None:
             node.cleanup()

@@ -83,7 +83,7 @@ class MapperConfig(Section):
     """A mapping method: a bundled one by name, or a command that starts a node of its own."""
 
     name: str
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
     command: tuple[str, ...] = ()
     acks: bool = True
 
@@ -99,14 +99,14 @@ class SimulatorConfig(Section):
     """A simulator backend and its options."""
 
     name: str = 'opengl'
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class SuiteConfig(Section):
     """A suite of metrics and its options."""
 
     name: str
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class Requirement(Section):

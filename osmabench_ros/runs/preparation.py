@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.mappers.registry import mapper_class
+from osmabench_ros.mappers.registry import make_mapper
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.files import replaced_directory, write_json
 from osmabench_ros.runs.identity import SceneKey
@@ -15,6 +16,7 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.ground_truth import (
     GroundTruth,
     build_ground_truth,
@@ -22,7 +24,7 @@ from osmabench_ros.sequences.ground_truth import (
 )
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.navigation import NavigationMap
-from osmabench_ros.simulation.registry import make_simulator
+from osmabench_ros.simulation.registry import make_simulator, simulator_names
 from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path
 from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
 from osmabench_ros.suites.registry import make_suite
@@ -46,9 +48,17 @@ def check_names(config: MatrixConfig) -> None:
     """
     for condition in config.conditions:
         load_condition(condition)
+    if config.simulator.name not in simulator_names():
+        raise ConfigError(
+            f'unknown simulator "{config.simulator.name}". '
+            f'{suggestion(config.simulator.name, simulator_names())}'
+        )
     for mapper in config.mappers:
         if not mapper.command:
-            mapper_class(mapper.name)
+            # A mapper without frames costs nothing, and it is the one that knows its options.
+            make_mapper(
+                mapper.name, label_set=LabelSet('none', ()), seed=0, options=mapper.options
+            )
     for suite in config.suites:
         make_suite(suite.name, suite.options)
 

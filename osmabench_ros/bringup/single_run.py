@@ -1,0 +1,59 @@
+"""One run from a few words, for launch files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import RunError
+from osmabench_ros.runs.config import load_config, parse_config
+from osmabench_ros.runs.files import write_json
+from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
+from osmabench_ros.runs.preparation import check_names, prepare_scene, scene_keys
+
+BASE = 'single_run'
+
+
+def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
+    """Plan and prepare one run.
+
+    Parameters
+    ----------
+    values : mapping
+        scene, scene_name, seed, condition, mapper, pacing, speed_factor, frame_rate_hz,
+        max_frames, image_width, image_height, simulator; the rest comes from
+        config/single_run.yaml.
+    out : Path
+        Folder of results; the run gets a new folder in it.
+
+    Raises
+    ------
+    OsmabenchError
+        If a value is wrong, or the run was made already.
+    """
+    data = load_config(BASE).model_dump(mode='json')
+    data['scenes'] = [
+        {'reference': values['scene'], 'scene': values['scene_name'], 'seed': values['seed']}
+    ]
+    data['conditions'] = [values['condition']]
+    data['mappers'] = [{'name': values['mapper']}]
+    data['simulator']['name'] = values['simulator']
+    data['pacing'] |= {'mode': values['pacing'], 'speed_factor': values['speed_factor']}
+    data['trajectory'] |= {
+        'frame_rate_hz': values['frame_rate_hz'],
+        'max_frames': values['max_frames'],
+    }
+    data['camera'] |= {'width': values['image_width'], 'height': values['image_height']}
+    config = parse_config(data, 'launch arguments')
+    check_names(config)
+    [plan] = plan_runs(config, scene_keys(config), out)
+    plan = RunPlan(plan.identity, plan.scene, plan.mapper, config, out / plan.identity.run_id)
+    if plan.directory.exists():
+        raise RunError(f'{plan.root} holds this run already; remove it or choose another out:=')
+    write_json(
+        plan.root / 'manifest.json',
+        {'config_sha256': config_digest(config), 'config': config.model_dump(mode='json')},
+    )
+    prepare_scene(plan, lambda _text, _fraction: None)
+    return plan

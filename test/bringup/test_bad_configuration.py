@@ -1,0 +1,69 @@
+"""Bad configurations end before any node is started, with an error that names the culprit."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from osmabench_ros.errors import OsmabenchError
+
+_spec = importlib.util.spec_from_file_location(
+    'small_config', Path(__file__).with_name('small_config.py')
+)
+_module = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_module)
+small_config = _module.small_config
+
+pytestmark = pytest.mark.ros
+
+
+def run(config: dict[str, Any], out: Path) -> str:
+    from osmabench_ros.bringup.runner import run_matrix
+    from osmabench_ros.runs.config import parse_config
+
+    report = run_matrix(
+        parse_config(config, 'test.yaml'), out, progress=lambda _text, _fraction: None
+    )
+    assert not report.passed
+    return report.runs[0].error
+
+
+@pytest.mark.parametrize(
+    ('changes', 'words'),
+    [
+        (
+            {'scenes': [{'reference': 'no/such.scene_dataset_config.json'}]},
+            r'no/such\.scene_dataset_config\.json',
+        ),
+        ({'conditions': ['camra']}, 'unknown condition "camra". Did you mean "camera"'),
+        ({'mappers': [{'name': 'orcale'}]}, '"orcale".*"oracle"'),
+        ({'mappers': [{'name': 'oracle'}, {'name': 'oracle'}]}, 'more than once'),
+        ({'mappers': [{'name': 'oracle', 'options': {'voxl_m': 1}}]}, 'voxl_m'),
+        ({'pacing': {'mod': 'lockstep'}}, 'pacing: unknown key "mod". Did you mean "mode"'),
+        ({'camera': {'width': 4}}, 'camera.width'),
+        ({'simulator': {'name': 'opngl'}}, '"opngl".*"opengl"'),
+        ({'suites': [{'name': 'map_geometri'}]}, '"map_geometri".*"map_geometry"'),
+        ({'suites': []}, 'suites: must not be empty'),
+    ],
+)
+def test_the_culprit_is_named(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(OsmabenchError, match=words):
+        run(small_config(**changes), tmp_path)
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize(
+    ('changes', 'words'),
+    [
+        ({'simulator': {'name': 'opengl', 'options': {'nearest': 3}}}, 'nearest'),
+        (
+            {'trajectory': {'goal_points': [[5.02, 2.57], [99.0, 99.0]]}},
+            'goal (99.00, 99.00) cannot be reached',
+        ),
+    ],
+)
+def test_a_run_that_cannot_be_prepared_fails_with_its_reason(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    assert words in run(small_config(**changes), tmp_path)

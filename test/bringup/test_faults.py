@@ -1,0 +1,141 @@
+"""Everything that can go wrong in a live run, over real processes."""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+_spec = importlib.util.spec_from_file_location(
+    'small_config', Path(__file__).with_name('small_config.py')
+)
+_module = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_module)
+small_config, foreign = _module.small_config, _module.foreign
+
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
+
+SLEEP = 'import time; time.sleep(1000)'
+COMMAND = (sys.executable, '-m', 'osmabench_ros.cli', 'run')
+
+
+def start(tmp_path: Path, config: dict[str, Any], out: Path | None = None) -> subprocess.Popen:
+    file = tmp_path / 'config.yaml'
+    file.write_text(yaml.safe_dump(config))
+    return subprocess.Popen(
+        [*COMMAND, str(file), '--out', str(out or tmp_path / 'runs')],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def orphans(tmp_path: Path) -> list[str]:
+    """Return processes that still work for a run below a folder."""
+    found = []
+    for process in psutil.process_iter(['cmdline', 'status']):
+        line = ' '.join(process.info['cmdline'] or [])
+        if str(tmp_path) in line and process.info['status'] != psutil.STATUS_ZOMBIE:
+            found.append(line)
+    return found
+
+
+def half_written(tmp_path: Path) -> list[Path]:
+    return [
+        path
+        for path in (tmp_path / 'runs').rglob('*')
+        if path.name.startswith('.') or path.suffix == '.tmp'
+    ]
+
+
+def failure(tmp_path: Path, config: dict[str, Any], out: Path | None = None) -> str:
+    """Run to the end, expect an error and a clean machine, and return what was said."""
+    process = start(tmp_path, config, out)
+    text, _ = process.communicate(timeout=200)
+    assert process.returncode not in (0, None), text
+    assert 'Traceback' not in text
+    assert orphans(tmp_path) == []
+    assert half_written(tmp_path) == []
+    return text
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    blocker = tmp_path / 'file'
+    blocker.write_text('not a folder')
+    text = failure(tmp_path, small_config(), out=blocker)
+    assert str(blocker) in text.replace('\n', '')
+
+
+@pytest.mark.parametrize(
+    ('mischief', 'words'),
+    [
+        ('die', 'node "mapper" ended before the run: was killed by SIGABRT'),
+        ('hang', 'no acknowledgement of frame 2 from mapper'),
+        ('never_acknowledge', 'no acknowledgement of frame 2 from mapper'),
+        ('wrong_labels', 'label ids [40000] are not in label set'),
+        ('nan', 'NaN'),
+        (
+            'wrong_qos',
+            'QoS of publisher simulator_bridge (reliable, volatile) and subscriber mapper',
+        ),
+    ],
+)
+def test_a_mapper_that_misbehaves_is_told_by_name(
+    tmp_path: Path, mischief: str, words: str
+) -> None:
+    text = failure(tmp_path, small_config(mappers=[foreign(mischief)]))
+    assert words in ' '.join(text.split())
+    assert (tmp_path / 'runs' / 'small' / 'report.json').exists()
+
+
+def test_a_mapper_that_never_comes_is_told(tmp_path: Path) -> None:
+    config = small_config(
+        mappers=[{'name': 'absent', 'command': [sys.executable, '-c', SLEEP]}],
+        pacing={'match_timeout_s': 3.0},
+    )
+    assert 'node "mapper" is not running' in ' '.join(failure(tmp_path, config).split())
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_everything_and_the_run_can_be_resumed(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    config = small_config(mappers=[foreign('hang')], pacing={'ack_timeout_s': 300.0})
+    process = start(tmp_path, config)
+    log = next_log(tmp_path)
+    wait_for(lambda: log.exists() and 'frames from' in log.read_text())
+    time.sleep(1.0)
+    os.kill(process.pid, number)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, text
+    wait_for(lambda: orphans(tmp_path) == [])
+    assert half_written(tmp_path) == []
+
+
+def test_a_killed_runner_leaves_no_orphan(tmp_path: Path) -> None:
+    process = start(tmp_path, small_config(mappers=[foreign('hang')]))
+    log = next_log(tmp_path)
+    wait_for(lambda: log.exists() and 'frames from' in log.read_text())
+    process.kill()
+    process.communicate(timeout=60)
+    wait_for(lambda: orphans(tmp_path) == [])
+
+
+def next_log(tmp_path: Path) -> Path:
+    run = 'apartment.seed_3.baseline.foreign_hang.opengl.3'
+    return tmp_path / 'runs' / 'small' / run / 'logs' / 'simulator_bridge.log'
+
+
+def wait_for(condition: Any, timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, 'timed out'
+        time.sleep(0.1)
