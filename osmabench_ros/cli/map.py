@@ -13,6 +13,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.pointcloud import read_label_set
+from osmabench_ros.maps.labelling import label_by_features, read_text_features
 from osmabench_ros.maps.openlex3d_export import export_openlex3d
 from osmabench_ros.maps.registry import import_map, importer_names
 from osmabench_ros.maps.storage import read_map, write_map
@@ -96,6 +97,25 @@ def import_(
         feature_pretrained=feature_pretrained,
     )
     write_map(import_map(method, path, options), out)
+    typer.echo(f'wrote {out}')
+
+
+@app.command()
+def label(
+    directory: Directory,
+    out: Out,
+    text_features: Annotated[
+        Path, typer.Option(help='.npy (classes, D) or (templates, classes, D), by class id.')
+    ],
+    label_set: Annotated[Path, typer.Option(help='JSON with "classes", each "id" and "name".')],
+    space: Annotated[
+        str, typer.Option(help="Feature space to use; default: the points' one.")
+    ] = '',
+) -> None:
+    """Label an open-vocabulary map by text features of the encoder it was made with."""
+    classes = read_label_set(label_set)
+    text = read_text_features(text_features, classes)
+    write_map(label_by_features(read_map(directory), text, classes, space=space), out)
     typer.echo(f'wrote {out}')
 
 

@@ -1,5 +1,7 @@
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from maps.importers.method_files import write_conceptgraphs
 from maps.sample_maps import sample_map
@@ -51,6 +53,26 @@ def test_a_map_is_imported_described_and_exported(tmp_path: Path) -> None:
     assert sorted(path.name for path in out.iterdir()) == [
         'embeddings.npy', 'index.npy', 'point_cloud.pcd',
     ]  # fmt: skip
+
+
+def test_a_map_is_labelled_by_text_features(tmp_path: Path) -> None:
+    write_map(sample_map(), tmp_path / 'map')
+    np.save(tmp_path / 'text.npy', np.random.default_rng(0).normal(size=(2, 5)))
+    classes = {'classes': [{'id': 4, 'name': 'desk'}, {'id': 8, 'name': 'cup'}]}
+    (tmp_path / 'classes.json').write_text(json.dumps(classes))
+    result = RUNNER.invoke(
+        app,
+        [
+            'label', str(tmp_path / 'map'), '--out', str(tmp_path / 'out'),
+            '--text-features', str(tmp_path / 'text.npy'),
+            '--label-set', str(tmp_path / 'classes.json'),
+        ],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    made = read_map(tmp_path / 'out')
+    assert made.label_set is not None
+    assert made.label_set.ids.tolist() == [4, 8]
+    assert made.graph.by_id[4].class_id in (4, 8)
 
 
 def test_methods_are_listed() -> None:

@@ -1,0 +1,123 @@
+import dataclasses
+import struct
+
+import numpy as np
+import pytest
+from maps.sample_maps import sample_map
+
+from osmabench_ros.errors import ContractError
+from osmabench_ros.maps.point_cloud_layout import (
+    PointFieldLayout,
+    dense_of_records,
+    fields_of,
+    records_of,
+    records_of_buffer,
+)
+from osmabench_ros.maps.semantic_map import DenseMap
+from osmabench_ros.semantics.labels import UNLABELLED
+
+
+def sample() -> DenseMap:
+    dense = sample_map().dense
+    assert dense is not None
+    return dense
+
+
+def test_a_point_is_laid_out_as_pcl_expects_it() -> None:
+    dense = DenseMap(
+        np.array([[1.0, 2.0, 3.0]], np.float32),
+        np.array([[17, 34, 51]], np.uint8),
+        np.array([UNLABELLED], np.int32),
+        np.array([7], np.int32),
+    )
+    expected = struct.pack('<fff', 1, 2, 3) + bytes([51, 34, 17, 0]) + struct.pack('<Ii', 65535, 7)
+    assert records_of(dense).tobytes() == expected
+    fields = [(f.name, f.offset, f.datatype) for f in fields_of(records_of(dense))]
+    assert fields == [
+        ('x', 0, 7), ('y', 4, 7), ('z', 8, 7), ('rgb', 12, 7), ('label', 16, 6),
+        ('instance', 20, 5),
+    ]  # fmt: skip
+
+
+def test_a_map_survives_the_message() -> None:
+    records = records_of(sample())
+    step = records.dtype.itemsize
+    read = records_of_buffer(
+        records.tobytes(),
+        fields_of(records),
+        width=3,
+        height=2,
+        point_step=step,
+        row_step=3 * step,
+    )
+    dense, dropped = dense_of_records(read)
+    assert dropped == 0
+    for part in ('points', 'colors', 'labels', 'instances'):
+        np.testing.assert_array_equal(getattr(dense, part), getattr(sample(), part))
+
+
+def test_parts_that_a_map_lacks_are_no_fields() -> None:
+    bare = dataclasses.replace(sample(), colors=None, labels=None)
+    assert [field.name for field in fields_of(records_of(bare))] == ['x', 'y', 'z', 'instance']
+    dense, _ = dense_of_records(records_of(bare))
+    assert dense.colors is None
+    assert dense.labels is None
+
+
+def test_padding_byte_order_and_foreign_fields_are_handled() -> None:
+    point = struct.pack('>ddd4xfB3xh2x', 1, 2, 3, 0.5, 9, -1)
+    row = point + point + b'padding!'
+    fields = [
+        PointFieldLayout('x', 0, 8), PointFieldLayout('y', 8, 8), PointFieldLayout('z', 16, 8),
+        PointFieldLayout('intensity', 28, 7), PointFieldLayout('ring', 32, 2),
+        PointFieldLayout('label', 36, 3), PointFieldLayout('normal', 0, 8, 3),
+    ]  # fmt: skip
+    read = records_of_buffer(
+        row * 2, fields, width=2, height=2, point_step=40, row_step=88, big_endian=True
+    )
+    dense, _ = dense_of_records(read)
+    assert dense.points.tolist() == [[1.0, 2.0, 3.0]] * 4
+    assert dense.labels is not None
+    assert dense.labels.tolist() == [UNLABELLED] * 4
+
+
+def test_points_that_are_not_finite_are_dropped_and_counted() -> None:
+    records = records_of(sample())
+    records['y'][1] = np.nan
+    dense, dropped = dense_of_records(records)
+    assert dropped == 1
+    assert dense.labels is not None
+    assert len(dense.points) == len(dense.labels) == 5
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'width': 4}, 'but data has 144 bytes'),
+        ({'height': 3}, 'but data has 144 bytes'),
+        ({'row_step': 71}, '71 bytes'),
+        ({'point_step': 20}, '"instance" ends at byte 24 of 20'),
+        ({'point_step': 0}, '"x" ends at byte 4 of 0'),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(changes: dict, message: str) -> None:
+    records = records_of(sample())
+    sizes = {'width': 3, 'height': 2, 'point_step': 24, 'row_step': 72} | changes
+    with pytest.raises(ContractError, match=message):
+        records_of_buffer(records.tobytes(), fields_of(records), **sizes)
+
+
+def test_an_unknown_type_and_a_repeated_field_are_refused() -> None:
+    sizes = {'width': 1, 'height': 1, 'point_step': 24, 'row_step': 24}
+    for fields in (
+        [PointFieldLayout('x', 0, 99)],
+        [PointFieldLayout('x', 0, 7), PointFieldLayout('x', 4, 7)],
+        [PointFieldLayout('x', -4, 7)],
+    ):
+        with pytest.raises(ContractError, match='"x"'):
+            records_of_buffer(bytes(24), fields, **sizes)
+
+
+def test_records_without_coordinates_are_refused() -> None:
+    with pytest.raises(ContractError, match=r'x, y, z are needed, there are \[.x.\]'):
+        dense_of_records(np.zeros(2, [('x', 'f4')]))
