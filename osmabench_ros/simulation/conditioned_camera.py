@@ -97,6 +97,13 @@ class ConditionedCamera:
             color, depth_m = effect.color(color, shot), effect.depth(depth_m, shot)
         return replace(seen, color=color, depth_m=depth_m), lighting
 
+    def restore(self) -> None:
+        """Put moved objects back to where the scene has them, for whoever renders next."""
+        if self._condition.moving_objects:
+            start = object_poses(self._condition.moving_objects, self._scene, Moment(0, 0.0, 0.0))
+            still = {key: self._scene.by_instance[key].pose for key in start}
+            self._simulator.move_objects(still)
+
     def _lighting(self, instant: TrajectoryFrame, shot: Shot) -> Lighting:
         lighting = lighting_at(
             self._condition,

@@ -1,0 +1,146 @@
+"""One view of a scene under each condition, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from osmabench_ros.errors import SimulationError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
+from osmabench_ros.simulation.conditions import Condition, load_condition
+from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.registry import make_simulator
+from osmabench_ros.simulation.robot_path import RobotPath, plan_path
+from osmabench_ros.simulation.simulator import Simulator
+from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
+
+Progress = Callable[[str, float], None]
+
+CAPTION_PX = 26
+FRAME_RATE_HZ = 25.0
+
+
+@dataclass(frozen=True)
+class PreviewSettings:
+    """What a contact sheet shows.
+
+    Parameters
+    ----------
+    reference, scene_name : str
+        Scene, as `load_scene` takes them.
+    seed : int
+        Of the scene and the path.
+    simulator : str
+        Entry point.
+    path_positions : tuple of float
+        Goal segments done when each view is taken, e.g. 1.5 in the middle of the second; one
+        column each.
+    width, height : int
+        Pixels of a view.
+    """
+
+    reference: str = 'apartment'
+    scene_name: str = ''
+    seed: int = 0
+    simulator: str = 'opengl'
+    path_positions: tuple[float, ...] = (0.6, 1.6, 2.6)
+    width: int = 320
+    height: int = 240
+
+
+def write_contact_sheet(
+    names: Sequence[str],
+    path: Path,
+    settings: PreviewSettings,
+    progress: Progress | None = None,
+) -> None:
+    """Render views under conditions and write them as one image, a row a condition.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Conditions, as `load_condition` takes them.
+    path : Path
+        Image file; its suffix chooses the format.
+    settings : PreviewSettings
+        Scene and views.
+    progress : callable, optional
+        Called with a text and the done share.
+
+    Raises
+    ------
+    SimulationError
+        If the image cannot be written.
+    """
+    conditions = [load_condition(name) for name in names]
+    scene = load_scene(settings.reference, scene=settings.scene_name, seed=settings.seed)
+    camera = Intrinsics.from_hfov(settings.width, settings.height, math.pi / 2)
+    robot_path = _path(scene, settings)
+    simulator = make_simulator(settings.simulator, scene, camera, {})
+    rows = []
+    try:
+        for number, condition in enumerate(conditions):
+            if progress is not None:
+                progress(condition.name, number / len(conditions))
+            rows.append(_row(scene, simulator, condition, robot_path, settings))
+    finally:
+        simulator.close()
+    _save(Image.fromarray(np.concatenate(rows)), path)
+
+
+def _path(scene: Scene, settings: PreviewSettings) -> RobotPath:
+    navigation = NavigationMap.of_scene(scene, radius_m=0.2, height_m=1.5)
+    goals = max(1, math.ceil(max(settings.path_positions)))
+    return plan_path(navigation, goals=goals, seed=settings.seed)
+
+
+def _row(
+    scene: Scene,
+    simulator: Simulator,
+    condition: Condition,
+    path: RobotPath,
+    settings: PreviewSettings,
+) -> NDArray[np.uint8]:
+    motion = condition.motion_at(FRAME_RATE_HZ)
+    trajectory = sample_trajectory(path, motion, FRAME_RATE_HZ, CameraMount())
+    camera = ConditionedCamera(scene, simulator, condition, trajectory, settings.seed)
+    numbers = [_nearest_frame(trajectory, position) for position in settings.path_positions]
+    views = [camera.take(number)[0].color for number in numbers]
+    camera.restore()
+    return np.concatenate([_caption(condition, settings), np.concatenate(views, axis=1)])
+
+
+def _nearest_frame(trajectory: Trajectory, position: float) -> int:
+    along = [frame.segment + frame.segment_progress for frame in trajectory.frames]
+    return int(np.argmin(np.abs(np.array(along) - position)))
+
+
+def _caption(condition: Condition, settings: PreviewSettings) -> NDArray[np.uint8]:
+    width = settings.width * len(settings.path_positions)
+    strip = Image.new('RGB', (width, CAPTION_PX), (24, 24, 24))
+    text = f'{condition.name}: {condition.description}'
+    ImageDraw.Draw(strip).text(
+        (6, 5), text, fill=(240, 240, 240), font=ImageFont.load_default(size=13)
+    )
+    return np.asarray(strip)
+
+
+def _save(image: Image.Image, path: Path) -> None:
+    temporary = path.with_name(f'.partial.{path.name}')
+    try:
+        image.save(temporary)
+        temporary.replace(path)
+    except (OSError, ValueError) as error:
+        temporary.unlink(missing_ok=True)
+        raise SimulationError(
+            f'cannot write {path}: {error}; give a path in an existing folder that ends in .png'
+        ) from error

@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from habitat_folder import write_habitat_folder
+from PIL import Image
+from small_scenes import room_scene
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.conditions import app
+from osmabench_ros.errors import ConfigError, SimulationError
+from osmabench_ros.simulation.conditions import list_conditions
+from osmabench_ros.simulation.preview import (
+    CAPTION_PX,
+    PreviewSettings,
+    write_contact_sheet,
+)
+
+
+@pytest.fixture(scope='module')
+def settings(tmp_path_factory: pytest.TempPathFactory) -> PreviewSettings:
+    folder = tmp_path_factory.mktemp('room')
+    reference = str(write_habitat_folder(room_scene(), folder))
+    return PreviewSettings(reference, seed=1, path_positions=(0.5, 1.5), width=80, height=60)
+
+
+@pytest.mark.gl
+def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(
+    settings: PreviewSettings, tmp_path: Path
+) -> None:
+    moving = tmp_path / 'moving.yaml'
+    moving.write_text(
+        'moving_objects:\n'
+        '  - {names: ["box*"], offset_m: [0, -1.2, 0], span: {segments: [0, 0.2]}}\n'
+    )
+    names = ['baseline', str(moving), 'baseline', 'nominal']
+    steps: list[float] = []
+    write_contact_sheet(names, tmp_path / 'a.png', settings, lambda _, done: steps.append(done))
+    sheet = np.asarray(Image.open(tmp_path / 'a.png'))
+    row = CAPTION_PX + 60
+    assert sheet.shape == (4 * row, 160, 3)
+    rows = [sheet[i * row + CAPTION_PX : (i + 1) * row] for i in range(4)]
+    # A condition that moves things leaves none of it to the next one.
+    np.testing.assert_array_equal(rows[0], rows[2])
+    assert (rows[0] != rows[1]).any()
+    assert rows[3].mean() > rows[0].mean()
+    assert steps == [0.0, 0.25, 0.5, 0.75]
+
+
+@pytest.mark.gl
+def test_an_image_that_cannot_be_written_is_named(
+    settings: PreviewSettings, tmp_path: Path
+) -> None:
+    for path in (tmp_path / 'no_folder' / 'a.png', tmp_path / 'a.unknown'):
+        with pytest.raises(SimulationError, match=path.name):
+            write_contact_sheet(['nominal'], path, settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_lists_every_condition() -> None:
+    for arguments in ([], ['list']):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0
+        assert all(name in result.output for name in list_conditions())
+
+
+def test_the_command_refuses_an_unknown_condition() -> None:
+    result = CliRunner().invoke(app, ['preview', 'camra'])
+    assert isinstance(result.exception, ConfigError)
+    assert 'Did you mean "camera"?' in str(result.exception)
