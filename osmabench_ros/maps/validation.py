@@ -13,7 +13,8 @@ from osmabench_ros.errors import MapError, OsmabenchError
 from osmabench_ros.geometry.ply import read_ply
 from osmabench_ros.maps.array_files import read_npy
 from osmabench_ros.maps.document import MapDocument
-from osmabench_ros.maps.faults import Fault, faults_of_content
+from osmabench_ros.maps.fault import Fault
+from osmabench_ros.maps.faults import faults_of_content
 from osmabench_ros.maps.raw_map import RawMap, array_names
 
 DOCUMENT, CLOUD, EXTRAS = 'map.json', 'cloud.ply', 'extras/extras.json'

@@ -9,13 +9,7 @@ from typing import Any
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import (
-    Encoder,
-    Method,
-    SourceEdge,
-    SourceObject,
-    assemble,
-)
+from osmabench_ros.maps.importers.assembly import assemble
 from osmabench_ros.maps.importers.conceptgraphs_relations import (
     described_nodes,
     frame_edges,
@@ -24,6 +18,7 @@ from osmabench_ros.maps.importers.conceptgraphs_relations import (
 from osmabench_ros.maps.importers.object_pickles import load_object_pickle, object_of, vector
 from osmabench_ros.maps.importers.plain_data import plain
 from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_json, the_file
+from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.errors import MapError
-from osmabench_ros.maps.importers.assembly import SourceEdge
+from osmabench_ros.maps.importers.source_model import SourceEdge
 
 _NONE = 'none of these'
 _FAILED = 'FAIL'

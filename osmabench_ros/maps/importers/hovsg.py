@@ -11,14 +11,9 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import (
-    Encoder,
-    Method,
-    SourceEdge,
-    SourceObject,
-    assemble,
-)
+from osmabench_ros.maps.importers.assembly import assemble
 from osmabench_ros.maps.importers.source_files import digest_of, read_json, read_points
+from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.torch_files import load_torch
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.maps.importer import ImportOptions
-from osmabench_ros.maps.importers.assembly import Method, Placement
+from osmabench_ros.maps.importers.placement import Placement
 from osmabench_ros.maps.importers.source_files import colors_of
+from osmabench_ros.maps.importers.source_model import Method
 from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED
 

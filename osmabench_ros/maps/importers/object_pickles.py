@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
-from osmabench_ros.maps.importers.assembly import SourceObject
 from osmabench_ros.maps.importers.source_files import colors_of
+from osmabench_ros.maps.importers.source_model import SourceObject
 from osmabench_ros.maps.unpickling import load_pickle
 
 

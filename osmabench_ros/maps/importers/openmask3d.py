@@ -9,9 +9,9 @@ import numpy as np
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.array_files import read_npy
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import Encoder, Method
 from osmabench_ros.maps.importers.point_maps import mask_map
 from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_points, the_file
+from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.torch_files import load_torch
 

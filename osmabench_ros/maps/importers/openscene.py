@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.array_files import read_npy
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import Encoder, Method
 from osmabench_ros.maps.importers.point_maps import point_feature_map
 from osmabench_ros.maps.importers.source_files import (
     a_file,
@@ -20,6 +19,7 @@ from osmabench_ros.maps.importers.source_files import (
     read_points,
     the_file,
 )
+from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.torch_files import load_torch
 

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import Method, Placement, header
+from osmabench_ros.maps.importers.assembly import header
+from osmabench_ros.maps.importers.placement import Placement
 from osmabench_ros.maps.importers.point_cloud_files import points_and_colors, read_columns
 from osmabench_ros.maps.importers.source_files import digest_of, read_json, the_file
+from osmabench_ros.maps.importers.source_model import Method
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
