@@ -70,6 +70,8 @@ def visible_mask(
     camera_poses: Sequence[Pose],
     intrinsics: Intrinsics,
     max_depth_m: float,
+    *,
+    max_footprint_m: float = np.inf,
 ) -> NDArray[np.bool_]:
     """Tell which points at least one camera sees.
 
@@ -88,6 +90,10 @@ def visible_mask(
         Camera.
     max_depth_m : float
         Farthest depth along the optical axis.
+    max_footprint_m : float
+        Longest stretch of the surface that a pixel may cover: distance / (f cos(incidence)).
+        What is farther or more oblique shows in the image as a sliver that no map can resolve.
+        A finite bound needs a cloud with normals.
 
     Returns
     -------
@@ -106,9 +112,30 @@ def visible_mask(
         origin = pose.translation.astype(np.float32)
         directions = cloud.points[candidates] - origin
         distance = np.linalg.norm(directions, axis=1)
+        if np.isfinite(max_footprint_m):
+            clear = _footprint(cloud, candidates, directions, intrinsics) <= max_footprint_m
+            candidates, directions, distance = (
+                column[clear] for column in (candidates, directions, distance)
+            )
         reach = caster.distances(np.broadcast_to(origin, directions.shape), directions)
         seen[candidates] = reach * distance > distance - TOLERANCE_M
     return seen
+
+
+def _footprint(
+    cloud: LabelledCloud,
+    index: NDArray[np.int64],
+    directions: NDArray[np.float32],
+    intrinsics: Intrinsics,
+) -> NDArray[np.floating]:
+    """Return how much of the surface around each point a pixel covers, metres."""
+    if cloud.normals is None:
+        raise ValueError('the footprint of a pixel needs a cloud with normals')
+    # distance / cos(incidence) = distance^2 / |direction . normal|
+    facing = np.abs(np.einsum('ij,ij->i', directions, cloud.normals[index]))
+    squared = np.einsum('ij,ij->i', directions, directions)
+    focal = min(intrinsics.fx, intrinsics.fy)
+    return squared / np.maximum(facing, 1e-9) / focal
 
 
 def _in_view(

@@ -23,6 +23,8 @@ from osmabench_ros.semantics.labels import NO_INSTANCE, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
 
 FORMAT = 'osmabench.ground_truth/1'
+MAX_FOOTPRINT_M = 0.05
+"""As far as strict figures let a map point be from its truth; coarser views cannot hold that."""
 DOCUMENT = 'ground_truth.json'
 _CLOUDS = ('surface', 'unseen', 'fused')
 _POSES = 'camera_poses.npy'
@@ -80,6 +82,7 @@ def build_ground_truth(
     frames: Iterable[Frame] | None = None,
     points_per_m2: float = 400.0,
     max_depth_m: float = 10.0,
+    max_footprint_m: float = MAX_FOOTPRINT_M,
     min_visible_points: int = 5,
     seed: int = 0,
     progress: Callable[[str, float], None] | None = None,
@@ -100,6 +103,8 @@ def build_ground_truth(
         Density of the sampled surface.
     max_depth_m : float
         Farthest depth that counts as seen.
+    max_footprint_m : float
+        Largest stretch of the surface under a pixel that counts as seen.
     min_visible_points : int
         Visible surface points that make an instance seen.
     seed : int
@@ -116,7 +121,9 @@ def build_ground_truth(
     report('sampling the surface', 0.0)
     cloud = sample_surface(scene, points_per_m2, seed)
     report('casting rays', 0.2)
-    visible = visible_mask(scene, cloud, camera_poses, intrinsics, max_depth_m)
+    visible = visible_mask(
+        scene, cloud, camera_poses, intrinsics, max_depth_m, max_footprint_m=max_footprint_m
+    )
     surface = cloud.select(visible)
     report('fusing frames', 0.7)
     fused = None if frames is None else fused_cloud(frames)

@@ -110,3 +110,17 @@ def test_depth_limit_is_along_the_optical_axis(scene):
     assert np.linalg.norm(cloud.points[0] - poses[0].translation) > 3.4
     assert visible_mask(scene, cloud, poses, CAMERA, 2.95).all()
     assert not visible_mask(scene, cloud, poses, CAMERA, 2.85).any()
+
+
+def test_a_bound_on_the_footprint_drops_what_a_pixel_cannot_resolve(scene):
+    cloud = sample_surface(scene, 50.0, 0)
+    pose = optical((-2, 0, 0.75), 0.0)
+    all_seen = visible_mask(scene, cloud, [pose], CAMERA, 10.0)
+    bound = 0.1
+    resolved = visible_mask(scene, cloud, [pose], CAMERA, 10.0, max_footprint_m=bound)
+    rays = cloud.points - pose.translation
+    distance = np.linalg.norm(rays, axis=1)
+    incidence = np.abs((rays / distance[:, None] * cloud.normals).sum(axis=1))
+    footprint = distance / CAMERA.fx / incidence
+    np.testing.assert_array_equal(resolved, all_seen & (footprint <= bound))
+    assert 0 < resolved.sum() < all_seen.sum()
