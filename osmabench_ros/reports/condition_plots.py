@@ -12,7 +12,7 @@ from osmabench_ros.reports.run_view import (
     distinct,
     estimate,
 )
-from osmabench_ros.reports.svg import INK, SERIES, inline_svg, new_figure, page_style
+from osmabench_ros.reports.svg import INK, MUTED, SERIES, inline_svg, new_figure, page_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,6 +86,7 @@ def _bars(axes: Axes, runs: Sequence[Run], headline: Headline, conditions: list[
                 ha='center',
                 fontsize=8,
             )
+    _constant(axes, runs, headline)
     axes.set_xticks(range(len(conditions)), conditions)
     if headline.percent:
         axes.set_ylim(0, 112)
@@ -93,6 +94,15 @@ def _bars(axes: Axes, runs: Sequence[Run], headline: Headline, conditions: list[
     axes.margins(y=0.15)
     axes.tick_params(axis='x', length=0)
     axes.grid(axis='y')
+
+
+def _constant(axes: Axes, runs: Sequence[Run], headline: Headline) -> None:
+    """Draw what the most frequent answer scores without a map."""
+    keys = (headline.suite, headline.mode, 'baseline_most_frequent', '')
+    found = [run.records[keys].value for run in runs if keys in run.records]
+    values = [100 * value for value in found if value is not None]
+    if headline.metric == 'accuracy' and values:
+        axes.axhline(sum(values) / len(values), color=MUTED, linewidth=1.4, linestyle=(0, (3, 2)))
 
 
 def _legend(figure: Figure, runs: Sequence[Run]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from osmabench_ros.reports.csv_file import write_csv
 from osmabench_ros.reports.page import write_page
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluation import versions
@@ -16,7 +17,7 @@ from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, unm
 def write_matrix_report(
     config: MatrixConfig, plans: Sequence[RunPlan], runs: Sequence[RunReport], root: Path
 ) -> MatrixReport:
-    """Write report.json and report.html of a matrix.
+    """Write report.json, report.csv and report.html of a matrix.
 
     Parameters
     ----------
@@ -44,5 +45,6 @@ def write_matrix_report(
         hashes={'config': config_digest(config)},
     )
     write_json(root / 'report.json', report.model_dump(mode='json'))
+    write_csv(report, root / 'report.csv')
     write_page(report, plans, root)
     return report

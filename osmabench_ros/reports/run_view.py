@@ -38,9 +38,10 @@ class Run:
 
     @property
     def scene(self) -> str:
-        """Scene with its seed."""
+        """Scene with its seed, unless the name of the scene tells it."""
         key = self.plan.identity.scene_key
-        return f'{key.dataset} {key.scene}, seed {key.seed}'
+        seed = '' if key.scene.endswith(f'seed_{key.seed}') else f', seed {key.seed}'
+        return f'{key.dataset} {key.scene}{seed}'
 
     @property
     def condition(self) -> str:

@@ -96,7 +96,7 @@ def inline_svg(figure: Figure, name: str, description: str) -> str:
     width, height = (f'{edge * 72:g}' for edge in figure.get_size_inches())
     head = (
         f'<svg class="plot" role="img" aria-label="{escape(description)}" '
-        f'viewBox="0 0 {width} {height}" style="max-width: {float(width) * 1.35:g}px" '
+        f'viewBox="0 0 {width} {height}" style="max-width: {float(width) * 1.65:g}px" '
         'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
     )
     return head + text[text.index('>') + 1 :].strip()

@@ -36,6 +36,8 @@ class Cell:
         Whether no other run has a better figure.
     note : str
         Tooltip.
+    warning : str
+        What makes the figure doubtful, in a few words.
     """
 
     text: str
@@ -43,6 +45,7 @@ class Cell:
     interval: str = ''
     best: bool = False
     note: str = ''
+    warning: str = ''
 
 
 ABSENT = Cell(NOT_APPLICABLE)
@@ -65,7 +68,7 @@ def headline_table(runs: Sequence[Run]) -> tuple[list[Headline], list[HeadlineRo
             run,
             ()
             if run.failed
-            else tuple(_headline_cell(item, run.headline(item), best[item]) for item in headlines),
+            else tuple(_headline_cell(run, item, best[item]) for item in headlines),
         )
         for run in runs
     ]
@@ -81,7 +84,8 @@ def _best(runs: Sequence[Run], headline: Headline) -> float | None:
     return max(values) if records[0].higher_is_better else min(values)
 
 
-def _headline_cell(headline: Headline, record: Record | None, best: float | None) -> Cell:
+def _headline_cell(run: Run, headline: Headline, best: float | None) -> Cell:
+    record = run.headline(headline)
     if record is None or record.value is None:
         return Cell(
             NOT_APPLICABLE, note='not applicable: the map gives nothing to compute it from'
@@ -95,7 +99,18 @@ def _headline_cell(headline: Headline, record: Record | None, best: float | None
         interval,
         best is not None and record.value == best,
         f'{record.n} samples',
+        _warning(run, headline, record.value),
     )
+
+
+def _warning(run: Run, headline: Headline, value: float) -> str:
+    """Say so where a map answers no better than the most frequent answer does without one."""
+    if headline.metric != 'accuracy':
+        return ''
+    constant = run.records.get((headline.suite, headline.mode, 'baseline_most_frequent', ''))
+    if constant is None or constant.value is None or value > constant.value:
+        return ''
+    return 'not above constant'
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ BELOW_FLOOR_M = 0.5
 _MOST_CELLS = 560
 _SMALLEST_CELL_M = 0.02
 _HIGHER_M = 0.08
+_PIT_CELLS = 5
 _SHADE_STEPS = (1, 2, 4)
 _SHADE_STRENGTH = 0.9
 _DEEPEST_M = 0.6
@@ -98,7 +99,8 @@ def top_view(
         return image
     heights = np.where(rows >= 0, points[rows, 2], -np.inf)
     rows, heights = _splatted(rows, heights, round(splat_m / grid.cell_m))
-    rows, heights = _closed(rows, heights, 2 * max(1, round(splat_m / grid.cell_m)))
+    rows, heights = _without_holes(rows, heights, 2 * max(1, round(splat_m / grid.cell_m)))
+    rows, heights = _without_pits(rows, heights)
     drawn = rows >= 0
     shade = _shade(heights, drawn)[..., None]
     image[drawn, :3] = (colors[rows] * shade + 0.5)[drawn].astype(np.uint8)
@@ -147,7 +149,7 @@ def _moved(image: NDArray[Any], dy: int, dx: int, fill: float) -> NDArray[Any]:
     return moved
 
 
-def _closed(
+def _without_holes(
     rows: NDArray[np.int64], heights: NDArray[np.floating], radius: int
 ) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
     """Fill small holes with what is nearest, without growing outwards."""
@@ -159,6 +161,19 @@ def _closed(
     _, (y, x) = ndimage.distance_transform_edt(~drawn, return_indices=True)
     filled = drawn | closed[inner]
     return np.where(filled, rows[y, x], -1), np.where(filled, heights[y, x], -np.inf)
+
+
+def _without_pits(
+    rows: NDArray[np.int64], heights: NDArray[np.floating]
+) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+    """Cover narrow gaps through which something far below shows."""
+    level = ndimage.grey_closing(heights, size=_PIT_CELLS)
+    with np.errstate(invalid='ignore'):
+        pits = (rows >= 0) & (level - heights > _HIGHER_M)
+    if pits.all():
+        return rows, heights
+    _, (y, x) = ndimage.distance_transform_edt(pits | (rows < 0), return_indices=True)
+    return np.where(pits, rows[y, x], rows), np.where(pits, heights[y, x], heights)
 
 
 def _shade(heights: NDArray[np.floating], drawn: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -13,7 +13,10 @@
   for (const picture of document.querySelectorAll('.enlarge')) {
     picture.addEventListener('click', () => show(picture));
     picture.addEventListener('keydown', (event) => {
-      if (event.key === 'Enter') show(picture);
+      if (event.key !== 'Enter') return;
+      // The same key press would reach the button that closes what it just opened.
+      event.preventDefault();
+      show(picture);
     });
   }
   dialog.addEventListener('click', (event) => {

@@ -1,0 +1,202 @@
+"""A matrix of runs on disk: a room of boxes, mapped and scored by the package itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import box_world
+import numpy as np
+from PIL import Image
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.mappers.registry import make_mapper
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import write_map
+from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run, versions
+from osmabench_ros.runs.files import write_json
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
+from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, unmet
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.sequences.ground_truth import GroundTruth, seen_instances, write_ground_truth
+from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.vqa.question_files import read_records, write_records
+from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question
+
+HOSTILE = '</script><img src=x onerror="window.hacked=true"><b id="injected">'
+"""Text that would run, were it taken for markup anywhere."""
+
+SOFA = 8
+SCENE_KEY = SceneKey('boxes', 'room', 0)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Report, plans and folder of a matrix."""
+
+    report: MatrixReport
+    plans: list[RunPlan]
+    root: Path
+
+
+def config() -> MatrixConfig:
+    """Return the configuration: two lights, a perfect and a flawed mapper and one that dies."""
+    return parse_config(
+        {
+            'name': 'boxes',
+            'scenes': [{'reference': 'boxes'}],
+            'conditions': ['baseline', 'camera'],
+            'mappers': [
+                {'name': 'oracle', 'options': {'voxel_m': 0.05, 'border_voxel_m': 0.05}},
+                {
+                    'name': 'noisy_oracle',
+                    'options': {
+                        'voxel_m': 0.05,
+                        'border_voxel_m': 0.05,
+                        'frame_label_confusion': 0.6,
+                    },
+                },
+                {'name': 'broken', 'command': ['false']},
+            ],
+            'suites': [{'name': 'osma_segmentation'}, {'name': 'exact_questions'}],
+            'requirements': [
+                {
+                    'suite': 'osma_segmentation',
+                    'mode': 'strict',
+                    'metric': 'macc',
+                    'mapper': 'oracle',
+                    'at_least': 0.5,
+                },
+                {'suite': 'osma_segmentation', 'metric': 'speed', 'at_least': 1.0},
+            ],
+        },
+        'test',
+    )
+
+
+def write_matrix(root: Path) -> Matrix:
+    """Make the matrix in a folder; takes a few seconds."""
+    settings = config()
+    plans = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, root)
+    frames = box_world.frames(count=12, size=(80, 60))
+    truth = _ground_truth(frames)
+    _write_shared(plans[0].shared_directory, truth)
+    reports = [_run(plan, frames, truth) for plan in plans]
+    records = tuple(record for report in reports for record in report.metrics)
+    report = MatrixReport(
+        name=settings.name,
+        passed=False,
+        runs=tuple(reports),
+        failed_requirements=unmet(settings.requirements, records),
+        versions=versions(),
+        hashes={'config': config_digest(settings)},
+    )
+    return Matrix(report, plans, root)
+
+
+def _ground_truth(frames) -> GroundTruth:
+    surface = box_world.visible_cloud(frames)
+    nodes = [
+        SceneNode(
+            number,
+            NodeKind.BACKGROUND if box.label in ('floor', 'wall') else NodeKind.OBJECT,
+            (ScoredLabel(box.label, 1.0, box_world.LABELS.id_of(box.label)),),
+            box=AxisAlignedBox(box.low, box.high),
+        )
+        for number, box in enumerate(box_world.ROOM, start=1)
+    ]
+    return GroundTruth(
+        SCENE_KEY.dataset,
+        SCENE_KEY.scene,
+        box_world.LABELS,
+        SceneGraph(tuple(nodes)),
+        surface,
+        surface.select(np.zeros(len(surface), bool)),
+        tuple(frame.camera_pose for frame in frames),
+        frames[0].intrinsics,
+        seen_instances(surface.instances, 5),
+        surface,
+    )
+
+
+def questions() -> list[Question]:
+    """Return a few questions, one of them hostile."""
+    texts = [
+        ('Existence-Positive', 'Is there a sofa in the scene?', 'yes', (SOFA,)),
+        ('Existence-Positive', 'Is there a table in the scene?', 'yes', (6,)),
+        ('Existence-Negative', 'Is there a piano in the scene?', 'no', ()),
+        ('Measurement', 'How many cups are there in the scene?', 1, (7,)),
+        ('Object Attributes', f'What colour has {HOSTILE}?', HOSTILE, (SOFA,)),
+    ]
+    kinds = {'yes': AnswerType.YES_NO, 'no': AnswerType.YES_NO, 1: AnswerType.INTEGER}
+    return [
+        Question(
+            f'q-{number}',
+            'exact_questions',
+            str(SCENE_KEY),
+            category,
+            text,
+            kinds.get(answer, AnswerType.TEXT),
+            answer,
+            evidence=Evidence(nodes),
+        )
+        for number, (category, text, answer, nodes) in enumerate(texts)
+    ]
+
+
+def _write_shared(directory: Path, truth: GroundTruth) -> None:
+    directory.mkdir(parents=True)
+    states = np.array([[-1, -1, 0], [1, -1, 0], [1, -1, 1.57], [1, 1.5, 1.57]], float)
+    path = RobotPath(states, np.zeros(3, np.int64), 0.0)
+    write_json(directory / PATH_FILE, path.to_json())
+    write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+    write_records(directory / QUESTIONS_FILE, questions())
+
+
+def _run(plan: RunPlan, frames, truth: GroundTruth) -> RunReport:
+    if plan.identity.mapper == 'broken':
+        return RunReport(run_id=plan.identity.run_id, status=Status.FAILED, error=HOSTILE)
+    mapper = make_mapper(
+        plan.mapper.name, label_set=truth.label_set, seed=0, options=plan.mapper.options
+    )
+    for frame in frames:
+        mapper.integrate(frame)
+    write_map(_with_hostile_node(mapper.semantic_map(final=True)), plan.map_directory)
+    (plan.directory / 'frames').mkdir()
+    for index in (0, 3, 6):
+        picture = Image.fromarray(frames[index].color)
+        picture.save(plan.directory / 'frames' / f'{index:06d}.png')
+    write_json(plan.directory / 'timings.json', {'frames': 12, 'mapping_s': 2.0})
+    inputs = EvaluationInputs(
+        plan.identity,
+        plan.map_directory,
+        plan.shared_directory / GROUND_TRUTH_FOLDER,
+        plan.directory,
+        plan.shared_directory / QUESTIONS_FILE,
+        device='cpu',
+    )
+    report = evaluate_run(inputs, list(plan.config.suites), plan.config.requirements)
+    _make_answers_hostile(plan.directory / 'vqa' / 'answers.jsonl')
+    return report
+
+
+def _with_hostile_node(semantic_map: SemanticMap) -> SemanticMap:
+    node = SceneNode(999, captions=(HOSTILE,), box=AxisAlignedBox([0, 0, 0], [1, 1, 1]))
+    graph = semantic_map.graph
+    return replace(semantic_map, graph=SceneGraph((*graph.nodes, node), graph.edges))
+
+
+def _make_answers_hostile(path: Path) -> None:
+    answers = read_records(path, Answer)
+    last = Answer(answers[-1].question_id, HOSTILE, 'test', (999,), HOSTILE)
+    write_records(path, [*answers[:-1], last])
+
+
+def embedded_questions(html: str) -> dict:
+    """Return the data of the browser of questions of a page."""
+    start = html.index('id="question-data">') + len('id="question-data">')
+    return json.loads(html[start : html.index('</script>', start)])

@@ -1,0 +1,33 @@
+import csv
+
+from reports.synthetic_matrix import Matrix
+
+from osmabench_ros.reports.csv_file import write_csv
+from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport
+
+
+def read(path) -> list[dict[str, str]]:
+    with path.open(newline='') as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_every_record_is_a_row_with_the_columns_of_the_json(matrix: Matrix, tmp_path):
+    rows = read(write_csv(matrix.report, tmp_path / 'report.csv'))
+    assert len(rows) == len(matrix.report.metrics) > 50
+    assert list(rows[0]) == list(Record.model_fields)
+    for row, record in zip(rows, matrix.report.metrics, strict=True):
+        assert row['value'] == ('' if record.value is None else repr(record.value))
+        assert row['applicable'] == str(record.applicable).lower()
+        assert row['mode'] == (record.mode or '')
+
+
+def test_spreadsheets_find_no_formulas(matrix: Matrix, tmp_path):
+    run = matrix.report.runs[0]
+    record = run.metrics[0].model_copy(update={'class_name': '=cmd()', 'value': -0.5})
+    report = MatrixReport(
+        name='x',
+        passed=True,
+        runs=(RunReport(run_id='r', status=run.status, metrics=(record,)),),
+    )
+    (row,) = read(write_csv(report, tmp_path / 'report.csv'))
+    assert (row['class_name'], row['value']) == ("'=cmd()", '-0.5')

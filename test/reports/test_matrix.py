@@ -1,0 +1,43 @@
+import io
+import json
+
+import pytest
+from reports.synthetic_matrix import Matrix, config
+from rich.console import Console
+
+from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.reports.terminal import print_report
+from osmabench_ros.runs.report_model import MatrixReport, Status
+
+
+@pytest.fixture(scope='module')
+def written(matrix: Matrix) -> MatrixReport:
+    return write_matrix_report(config(), matrix.plans, matrix.report.runs, matrix.root)
+
+
+def test_json_csv_and_page_lie_side_by_side(written: MatrixReport, matrix: Matrix):
+    data = json.loads((matrix.root / 'report.json').read_text())
+    assert MatrixReport.model_validate(data) == written
+    assert (matrix.root / 'report.csv').read_text().count('\n') == len(written.metrics) + 1
+    assert '<h1>boxes</h1>' in (matrix.root / 'report.html').read_text()
+
+
+def test_it_fails_with_a_failed_run_and_with_an_unmet_requirement(matrix: Matrix, tmp_path):
+    def passed(runs, **changes) -> bool:
+        settings = config().model_copy(update=changes)
+        return write_matrix_report(settings, [], runs, tmp_path).passed
+
+    complete = [run for run in matrix.report.runs if run.status is Status.COMPLETE][:1]
+    held = config().requirements[:1]
+    assert passed(complete, requirements=held)
+    assert not passed(complete)
+    assert not passed(matrix.report.runs, requirements=held)
+
+
+def test_the_terminal_shows_every_run(written: MatrixReport, matrix: Matrix):
+    console = Console(file=io.StringIO(), width=200)
+    print_report(written, matrix.root, console)
+    text = console.file.getvalue()
+    assert text.count('noisy_oracle') == 2
+    assert text.count('failed') >= 3
+    assert str(matrix.root / 'report.html') in text

@@ -1,0 +1,117 @@
+import re
+import shutil
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from reports.synthetic_matrix import HOSTILE, Matrix, embedded_questions
+
+from osmabench_ros.reports.page import write_page
+
+
+class Elements(HTMLParser):
+    """Collects what a browser would find, without running anything."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+
+
+@pytest.fixture(scope='module')
+def elements(html: str) -> list[tuple[str, dict[str, str | None]]]:
+    return Elements(html).found
+
+
+def test_equal_input_gives_equal_bytes(matrix: Matrix, page: Path, html: str):
+    write_page(matrix.report, matrix.plans, matrix.root)
+    assert page.read_text(encoding='utf-8') == html
+
+
+def test_the_page_needs_nothing_beside_it(elements):
+    for tag, attributes in elements:
+        assert tag not in ('link', 'iframe', 'object', 'embed')
+        for name in ('src', 'href', 'xlink:href', 'action', 'srcset'):
+            value = attributes.get(name)
+            assert value is None or value.startswith(('data:image/', '#')), (tag, name, value)
+
+
+def test_no_text_from_outside_becomes_markup(html: str, elements):
+    assert not any(attributes.get('id') == 'injected' for _, attributes in elements)
+    assert not any('onerror' in attributes for _, attributes in elements)
+    assert [tag for tag, _ in elements].count('script') == 2
+    data = embedded_questions(html)
+    question = data['scenes'][data['runs'][0]['scene']]['questions'][-1]
+    assert question['answer'] == HOSTILE
+    assert data['runs'][0]['nodes']['999']['name'] == HOSTILE[:80]
+
+
+def test_only_our_own_script_may_run(html: str, elements):
+    policy = next(a['content'] for t, a in elements if 'http-equiv' in a)
+    assert "default-src 'none'" in policy
+    assert re.search(r"script-src 'sha256-[A-Za-z0-9+/]{43}='", policy)
+    assert "script-src 'unsafe-inline'" not in policy
+
+
+def test_ids_are_unique_and_every_reference_leads_somewhere(elements):
+    counts = Counter(a['id'] for _, a in elements if a.get('id'))
+    assert [name for name, count in counts.items() if count > 1] == []
+    wanted = {a['href'][1:] for _, a in elements if (a.get('href') or '').startswith('#')}
+    assert wanted - set(counts) == set()
+
+
+def test_pictures_and_tables_say_what_they_are(html: str, elements):
+    for tag, attributes in elements:
+        if tag == 'img':
+            assert attributes.get('alt')
+        if tag == 'svg' and attributes.get('aria-hidden') != 'true':
+            assert attributes.get('aria-label')
+    assert html.count('<table') == html.count('<caption>')
+    headings = [int(tag[1]) for tag, _ in elements if re.fullmatch(r'h[1-6]', tag)]
+    assert headings[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(headings))
+
+
+def test_failed_runs_are_shown_with_their_error(html: str):
+    escaped = '&lt;/script&gt;&lt;img src=x'
+    assert html.count(escaped) >= 4
+    assert 'broken' in html
+
+
+def test_a_frame_and_four_views_stand_for_each_run(elements):
+    frames = [a for tag, a in elements if tag == 'img']
+    assert len(frames) == 4 * 3
+    uris = [a['href'] for tag, a in elements if tag == 'image']
+    assert len(uris) == 1 + 4 * 3
+    assert [tag for tag, _ in elements].count('article') == 6
+
+
+def test_a_missing_map_is_said_and_does_not_stop_the_page(matrix: Matrix, tmp_path: Path):
+    root = tmp_path / 'copy'
+    shutil.copytree(matrix.root, root)
+    plans = [replace(plan, root=root) for plan in matrix.plans]
+    shutil.rmtree(plans[0].map_directory)
+    (plans[1].map_directory / 'map.json').write_text('{')
+    html = write_page(matrix.report, plans, root).read_text(encoding='utf-8')
+    assert html.count('class="notice"') >= 2
+    assert str(plans[0].map_directory) in html
+
+
+def test_a_folder_with_nothing_but_reports_still_gives_a_page(matrix: Matrix, tmp_path: Path):
+    plans = [replace(plan, root=tmp_path) for plan in matrix.plans]
+    html = write_page(matrix.report, plans, tmp_path).read_text(encoding='utf-8')
+    assert 'id="headline-table"' in html
+    assert 'id="question-table"' not in html
+
+
+def test_the_page_stays_small(page: Path):
+    assert page.stat().st_size < 1_500_000

@@ -1,0 +1,190 @@
+"""The page in a real browser, opened as a file."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+playwright = pytest.importorskip('playwright.sync_api')
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope='module')
+def browser() -> Iterator['playwright.Browser']:
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=which('chromium'), args=['--no-sandbox'])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def tab(browser: 'playwright.Browser', page: Path) -> Iterator['playwright.Page']:
+    """Open the page; whatever it complains about or asks for fails the test."""
+    tab = browser.new_page(viewport={'width': 1200, 'height': 900})
+    complaints: list[str] = []
+    requests: list[str] = []
+    tab.on('console', lambda message: complaints.append(message.text))
+    tab.on('pageerror', lambda error: complaints.append(str(error)))
+    tab.on('request', lambda request: requests.append(request.url))
+    tab.goto(page.as_uri())
+    yield tab
+    tab.close()
+    assert complaints == []
+    assert [url for url in requests if not url.startswith('data:')] == [page.as_uri()]
+
+
+def column(tab: 'playwright.Page', table: str, number: int) -> list[str]:
+    return tab.eval_on_selector_all(
+        f'#{table} tbody tr:not([hidden]) > :nth-child({number})',
+        'cells => cells.map(cell => cell.textContent.trim())',
+    )
+
+
+def visible_questions(tab: 'playwright.Page') -> list[str]:
+    return tab.eval_on_selector_all(
+        '.question-toggle', 'items => items.map(item => item.textContent)'
+    )
+
+
+def test_hostile_texts_stay_texts(tab):
+    assert tab.evaluate('window.hacked') is None
+    assert tab.locator('#injected').count() == 0
+    tab.select_option('[name=category]', 'Object Attributes')
+    tab.click('.question-toggle')
+    assert 'onerror="window.hacked=true"' in tab.locator('tr.basis').inner_text()
+    assert tab.locator('tr.basis dd', has_text='</script>').count() >= 1
+    assert tab.evaluate('window.hacked') is None
+    assert tab.locator('#injected').count() == 0
+
+
+def test_a_script_that_got_in_would_not_run(browser, page: Path, tmp_path: Path):
+    text = page.read_text(encoding='utf-8')
+    spoilt = tmp_path / 'spoilt.html'
+    bad = '<script>window.hacked = true</script><img src="http://127.0.0.1:9/x.png">'
+    spoilt.write_text(text.replace('<main', f'{bad}<main', 1), encoding='utf-8')
+    tab = browser.new_page()
+    refused: list[str] = []
+    tab.on('console', lambda message: refused.append(message.text))
+    tab.goto(spoilt.as_uri())
+    assert tab.evaluate('window.hacked') is None
+    assert sum('Content Security Policy' in text for text in refused) == 2
+    tab.close()
+
+
+def test_a_click_on_a_head_sorts_and_another_turns_it_round(tab):
+    head = tab.locator('#class-table th', has_text='Surface')
+    head.get_by_role('button').click()
+    assert head.get_attribute('aria-sort') == 'descending'
+    falling = [float(text) for text in column(tab, 'class-table', 2)]
+    assert falling == sorted(falling, reverse=True)
+    head.get_by_role('button').click()
+    assert head.get_attribute('aria-sort') == 'ascending'
+    assert [float(text) for text in column(tab, 'class-table', 2)] == falling[::-1]
+
+
+def test_heads_below_a_group_sort_their_own_column(tab):
+    heads = tab.locator('#class-table thead tr:nth-child(2) th')
+    heads.nth(5).get_by_role('button').click()
+    values = column(tab, 'class-table', 3 + 5)
+    numbers = [float(text) for text in values if text != '\N{EN DASH}']
+    assert numbers == sorted(numbers, reverse=True)
+    assert len(set(numbers)) > 1
+    assert values[len(numbers) :] == ['\N{EN DASH}'] * (len(values) - len(numbers))
+
+
+def test_names_sort_by_letter_and_failed_runs_stay_last(tab):
+    tab.locator('#headline-table th', has_text='Mapper').get_by_role('button').click()
+    mappers = column(tab, 'headline-table', 3)
+    assert mappers == ['noisy_oracle'] * 2 + ['oracle'] * 2 + ['broken'] * 2
+
+
+def test_tables_filter_as_one_types(tab):
+    everything = column(tab, 'class-table', 1)
+    tab.fill('[data-table=class-table]', 'so')
+    assert column(tab, 'class-table', 1) == ['sofa']
+    assert tab.inner_text('[data-count=class-table]') == f'1 of {len(everything)}'
+    tab.fill('[data-table=class-table]', '')
+    assert column(tab, 'class-table', 1) == everything
+
+
+def test_questions_filter_by_category_verdict_and_text(tab):
+    assert len(visible_questions(tab)) == 5
+    tab.select_option('[name=category]', 'Existence-Positive')
+    assert len(visible_questions(tab)) == 2
+    tab.fill('#question-controls [name=text]', 'sofa')
+    assert visible_questions(tab) == ['Is there a sofa in the scene?']
+    tab.select_option('[name=verdict]', 'wrong')
+    assert visible_questions(tab) == []
+    assert tab.inner_text('#question-count').startswith('0 of 5')
+
+
+def test_answers_of_two_runs_stand_side_by_side(tab):
+    assert tab.locator('#question-table th.other').is_hidden()
+    tab.select_option('[name=other]', '1')
+    assert tab.locator('#question-table th.other').is_visible()
+    own, other = column(tab, 'question-table', 5), column(tab, 'question-table', 6)
+    differing = sum(not b.startswith(a) for a, b in zip(own, other, strict=True))
+    tab.select_option('[name=verdict]', 'differs')
+    assert len(visible_questions(tab)) == differing
+
+
+def test_a_question_opens_by_keyboard_with_its_frame_and_places(tab):
+    tab.focus('.question-toggle >> nth=1')
+    tab.keyboard.press('Enter')
+    basis = tab.locator('tr.basis')
+    assert 'table (6)' in basis.inner_text()
+    assert basis.locator('.framed img').evaluate('image => image.naturalWidth') > 0
+    assert basis.locator('.framed span').count() == 1
+    assert basis.locator('rect.box-truth').count() == 1
+    tab.keyboard.press('Enter')
+    assert tab.locator('tr.basis').count() == 0
+
+
+def test_pictures_enlarge_and_escape_closes_them(tab):
+    tab.focus('.view svg >> nth=0')
+    tab.keyboard.press('Enter')
+    assert tab.locator('#enlarged').is_visible()
+    tab.keyboard.press('Escape')
+    assert tab.locator('#enlarged').is_hidden()
+    tab.locator('.frames img').first.click()
+    assert tab.locator('#enlarged img').is_visible()
+
+
+def test_narrow_windows_scroll_tables_not_the_page(tab):
+    tab.set_viewport_size({'width': 360, 'height': 700})
+    assert tab.evaluate('document.documentElement.scrollWidth') <= 360
+
+
+@pytest.mark.parametrize('scheme', ['light', 'dark'])
+def test_text_is_legible_in_both_schemes(browser, page: Path, scheme: str):
+    tab = browser.new_page(color_scheme=scheme)
+    tab.goto(page.as_uri())
+    colors = tab.evaluate(
+        """() => ['body', '.muted', '.verdict.failed', 'a', '.notice.failed', '#plots svg text']
+        .map(name => {
+          const node = document.querySelector(name);
+          let ground = node;
+          const clear = 'rgba(0, 0, 0, 0)';
+          while (getComputedStyle(ground).backgroundColor === clear) ground = ground.parentElement;
+          const own = getComputedStyle(node);
+          return [name, node.closest('svg') ? own.fill : own.color,
+                  getComputedStyle(ground).backgroundColor];
+        })"""
+    )
+    for name, ink, ground in colors:
+        assert contrast(ink, ground) >= 4.5, (name, ink, ground)
+    tab.close()
+
+
+def contrast(first: str, second: str) -> float:
+    """Return the contrast ratio of WCAG 2 of two CSS colours."""
+    light, dark = sorted((luminance(color) for color in (first, second)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(color: str) -> float:
+    channels = [int(part) / 255 for part in color[color.index('(') + 1 : -1].split(',')[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

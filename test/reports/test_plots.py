@@ -1,0 +1,89 @@
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import pytest
+from reports.synthetic_matrix import HOSTILE, Matrix
+
+from osmabench_ros.reports.change_plot import change_plot, changes
+from osmabench_ros.reports.class_plot import class_plot
+from osmabench_ros.reports.condition_plots import condition_plot
+from osmabench_ros.reports.headline import HEADLINES
+from osmabench_ros.reports.question_plot import question_plot
+from osmabench_ros.reports.run_view import Run, joined
+
+VQA = next(item for item in HEADLINES if item.title == 'VQA')
+
+
+def no_interval(before: Run, after: Run) -> None:
+    return None
+
+
+def all_plots(runs: list[Run]) -> list[str]:
+    return [
+        condition_plot(runs),
+        change_plot(runs, no_interval),
+        class_plot(runs),
+        question_plot(runs),
+    ]
+
+
+@pytest.fixture(scope='module')
+def runs(matrix: Matrix) -> list[Run]:
+    return [run for run in joined(matrix.plans, matrix.report.runs) if not run.failed]
+
+
+@pytest.fixture(scope='module')
+def plots(runs: list[Run]) -> list[str]:
+    return all_plots(runs)
+
+
+def test_plots_are_well_formed_and_described(plots: list[str]):
+    for plot in plots:
+        root = ElementTree.fromstring(plot)
+        assert root.get('role') == 'img'
+        assert root.get('aria-label')
+
+
+def test_ids_are_unique_across_the_plots_of_a_page(plots: list[str]):
+    ids = re.findall(r'\bid="([^"]+)"', ''.join(plots))
+    assert len(ids) == len(set(ids))
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', ''.join(plots)))
+    assert used <= set(ids)
+
+
+def test_colours_come_from_the_page(plots: list[str]):
+    for plot in plots:
+        assert 'var(--ink)' in plot
+        assert 'var(--series-1)' in plot
+        assert not re.findall(r'#[01][0-9a-f]{5}\b(?!")', plot)
+
+
+def test_equal_runs_give_equal_bytes(runs: list[Run], plots: list[str]):
+    assert all_plots(runs) == plots
+
+
+def test_names_are_text_even_if_they_look_like_markup_or_formulas(runs: list[Run]):
+    identity = replace(runs[0].plan.identity, mapper=f'{HOSTILE} $x_{{1$')
+    run = Run(replace(runs[0].plan, identity=identity), runs[0].report)
+    for plot in (condition_plot([run]), class_plot([run]), question_plot([run])):
+        ElementTree.fromstring(plot)
+        assert '<img' not in plot
+        assert '$x_{1$' in plot
+
+
+def test_nothing_gives_nothing():
+    assert all_plots([]) == ['', '', '', '']
+
+
+def test_there_is_no_change_without_a_second_condition(runs: list[Run]):
+    assert change_plot(runs[:2], no_interval) == ''
+
+
+def test_a_change_is_the_difference_to_the_baseline_of_the_same_mapper(runs: list[Run]):
+    before, after = runs[1], runs[3]
+    found = changes(runs, 'noisy_oracle', 'camera', VQA, lambda a, b: (-5.0, 5.0))
+    expected = 100 * (after.headline(VQA).value - before.headline(VQA).value)
+    assert found.value == pytest.approx(expected)
+    assert (found.low, found.high, found.scenes) == (-5.0, 5.0, 1)
+    assert changes(runs, 'oracle', 'velocity', VQA, no_interval) is None

@@ -1,0 +1,92 @@
+import pytest
+from reports.synthetic_matrix import HOSTILE, SOFA, Matrix
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.reports.question_data import (
+    answer_rows,
+    node_rows,
+    paired_interval,
+    read_dialogue,
+    shown,
+)
+from osmabench_ros.reports.sample_frames import SampleFrame
+from osmabench_ros.reports.topview import TopGrid
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.vqa.question_files import write_records
+from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
+
+
+def question(number: int) -> Question:
+    return Question(f'q-{number}', 's', 'scene', 'Cat', f'text {number}', AnswerType.YES_NO, 'yes')
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_records(tmp_path / 'vqa' / 'questions.jsonl', [question(i) for i in range(3)])
+    answers = [Answer('q-2', 'no', 'a'), Answer('q-0', 'yes', 'a', (4,))]
+    write_records(tmp_path / 'vqa' / 'answers.jsonl', answers)
+    verdicts = [Verdict('q-0', True, 'j'), Verdict('q-2', False, 'j')]
+    write_records(tmp_path / 'vqa' / 'verdicts.jsonl', verdicts)
+    return tmp_path
+
+
+def test_answers_join_by_id_and_missing_ones_are_unanswered(folder):
+    rows = answer_rows(read_dialogue(folder), ())
+    verdicts = {key: (row['answer'], row['verdict']) for key, row in rows.items()}
+    assert verdicts == {
+        'q-0': ('yes', 'right'),
+        'q-1': ('', 'unanswered'),
+        'q-2': ('no', 'wrong'),
+    }
+    assert rows['q-0']['nodes'] == [4]
+
+
+def test_a_folder_without_answers_is_an_empty_dialogue(tmp_path):
+    assert read_dialogue(tmp_path).questions == ()
+
+
+@pytest.mark.parametrize(
+    ('value', 'tolerance', 'text'),
+    [
+        ('yes', 0.0, 'yes'),
+        (3, 0.0, '3'),
+        (1.23456, 0.1, '1.23 ± 0.1'),
+        (2.0, 0.0, '2'),
+        (None, 0.0, ''),
+    ],
+)
+def test_answers_read_as_people_write_them(value, tolerance, text):
+    assert shown(value, tolerance) == text
+
+
+def test_the_frame_that_shows_most_of_the_nodes_is_chosen(matrix: Matrix):
+    dialogue = read_dialogue(matrix.plans[0].directory)
+    box = (10.0, 20.0, 5.0, 5.0)
+    frames = [
+        SampleFrame(0, 0.0, '', {1: (900, box)}),
+        SampleFrame(7, 1.0, '', {SOFA: (5, box)}),
+        SampleFrame(9, 2.0, '', {SOFA: (8, box)}),
+    ]
+    rows = answer_rows(dialogue, frames)
+    assert rows['q-0']['frame'] == {'index': 9, 'boxes': {str(SOFA): box}}
+    assert rows['q-2']['frame'] is None
+
+
+def test_nodes_have_a_name_and_a_place_in_the_view():
+    grid = TopGrid(0.0, 4.0, 0.5, 8, 8, 0.0)
+    nodes = (
+        SceneNode(1, labels=(ScoredLabel('cup'),), box=AxisAlignedBox([1, 1, 0], [2, 3, 1])),
+        SceneNode(2, captions=(HOSTILE,)),
+        SceneNode(3),
+    )
+    rows = node_rows(SceneGraph(nodes), [1, 2, 3, 77], grid)
+    assert rows['1'] == {'name': 'cup', 'box': [2.0, 2.0, 2.0, 4.0]}
+    assert rows['2'] == {'name': HOSTILE[:80], 'box': None}
+    assert rows['3']['name'] == 'object'
+    assert '77' not in rows
+
+
+def test_the_change_between_runs_is_paired_by_question(folder):
+    dialogue = read_dialogue(folder)
+    assert paired_interval(dialogue, dialogue) == (0.0, 0.0)
+    assert paired_interval(dialogue, read_dialogue(folder / 'elsewhere')) is None

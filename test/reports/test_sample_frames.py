@@ -1,0 +1,56 @@
+import box_world
+import pytest
+from reports.synthetic_matrix import Matrix
+
+from osmabench_ros.reports.sample_frames import _spread, sample_frames, shown_instances
+from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
+from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+
+TABLE, CUP, SOFA = 6, 7, 8
+
+
+@pytest.fixture(scope='module')
+def truth(matrix: Matrix) -> GroundTruth:
+    return read_ground_truth(matrix.plans[0].shared_directory / GROUND_TRUTH_FOLDER)
+
+
+def test_a_camera_shows_what_lies_before_it(truth: GroundTruth):
+    shown = shown_instances(truth, box_world.look((-0.5, 0, 1.4), (1.4, 0, 0.6)))
+    assert {TABLE, CUP} <= set(shown)
+    assert SOFA not in shown
+
+
+def test_what_is_behind_something_is_not_shown(truth: GroundTruth):
+    from_the_floor = shown_instances(truth, box_world.look((0, 0, 0.2), (1.4, 0, 0.4)))
+    assert TABLE in from_the_floor
+    assert CUP not in from_the_floor
+
+
+def test_rectangles_hold_what_they_frame(truth: GroundTruth):
+    position, target = (-0.5, 0, 1.4), (1.35, -0.05, 0.78)
+    count, (left, top, width, height) = shown_instances(truth, box_world.look(position, target))[
+        CUP
+    ]
+    assert count >= 4
+    assert left < 50 < left + width
+    assert top < 50 < top + height
+    assert width < 20
+
+
+def test_frames_come_with_their_times_and_contents(matrix: Matrix, truth: GroundTruth):
+    frames = sample_frames(matrix.plans[0], truth)
+    assert [frame.index for frame in frames] == [0, 3, 6]
+    assert [frame.time_s for frame in frames] == [0.0, 0.6, 1.2]
+    assert all(frame.uri.startswith('data:image/jpeg;base64,') for frame in frames)
+    assert frames[0].shows
+
+
+def test_a_run_without_kept_frames_has_none(matrix: Matrix, truth: GroundTruth):
+    broken = matrix.plans[2]
+    assert broken.identity.mapper == 'broken'
+    assert sample_frames(broken, truth) == []
+
+
+def test_many_frames_are_thinned_evenly():
+    assert _spread(range(100), 4) == [0, 33, 66, 99]
+    assert _spread([3, 5], 4) == [3, 5]
