@@ -49,6 +49,7 @@ class LoopbackModels:
     missteps: deque[Misstep] = field(default_factory=deque)
     received: list[Received] = field(default_factory=list)
     most_at_once: int = 0
+    tokens: tuple[int, int] = (11, 7)
 
     def __enter__(self) -> LoopbackModels:
         self._released = threading.Event()
@@ -113,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
             text = self.models.reply(request.prompt)
             text = text[: len(text) // 2] if kind == 'truncated' else text
             speak = _gemini if 'generateContent' in request.path else _openai
-            self._send(200, json.dumps(speak(text, kind)))
+            self._send(200, json.dumps(speak(text, kind, self.models.tokens)))
 
     def _send(self, status: int, body: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
         data = body.encode()
@@ -129,8 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-def _openai(text: str, kind: str) -> dict[str, Any]:
-    usage = {'prompt_tokens': 11, 'completion_tokens': 7}
+def _openai(text: str, kind: str, tokens: tuple[int, int]) -> dict[str, Any]:
+    usage = {'prompt_tokens': tokens[0], 'completion_tokens': tokens[1]}
     if kind == 'empty':
         return {'choices': [], 'usage': usage}
     message = {'role': 'assistant', 'content': text}
@@ -140,8 +141,12 @@ def _openai(text: str, kind: str) -> dict[str, Any]:
     return {'choices': [{'index': 0, 'message': message, 'finish_reason': finish}], 'usage': usage}
 
 
-def _gemini(text: str, kind: str) -> dict[str, Any]:
-    usage = {'promptTokenCount': 11, 'candidatesTokenCount': 5, 'thoughtsTokenCount': 2}
+def _gemini(text: str, kind: str, tokens: tuple[int, int]) -> dict[str, Any]:
+    usage = {
+        'promptTokenCount': tokens[0],
+        'candidatesTokenCount': tokens[1] - 2,
+        'thoughtsTokenCount': 2,
+    }
     if kind == 'empty':
         return {'candidates': [], 'usageMetadata': usage}
     if kind == 'refusal':

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from osmabench_ros.cli import doctor, run, score, score_answers, vqa
+from osmabench_ros.cli import conditions, doctor, run, score, score_answers, vqa
 from osmabench_ros.errors import OsmabenchError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command('doctor')(doctor.doctor)
 score.app.command('answers')(score_answers.answers)
 app.add_typer(score.app, name='score')
 app.add_typer(vqa.app, name='vqa')
+app.add_typer(conditions.app, name='conditions')
 
 
 class InterruptedBySignalError(SystemExit):

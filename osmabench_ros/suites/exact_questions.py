@@ -13,7 +13,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.suites.options import SuiteOptions, checked_options
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
-from osmabench_ros.vqa.answering.rule import RuleAnswerer
+from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
 from osmabench_ros.vqa.applicability import unserved_categories
 from osmabench_ros.vqa.evaluation import QuestionResult, evaluate_questions
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, generate_questions
@@ -88,13 +88,10 @@ class ExactQuestionsSuite:
         )
 
     def _embedder(self, context: SuiteContext) -> SentenceEmbedder | None:
-        own = context.semantic_map.label_set
-        speaks_it = own is not None and own.sha256 == context.ground_truth.label_set.sha256
         use = self._options.embedding
-        if use is EmbeddingUse.ON:
-            return SentenceEmbedder()
-        wanted = use is EmbeddingUse.AUTO and not speaks_it
-        return SentenceEmbedder() if wanted and SentenceEmbedder.is_available() else None
+        if use is EmbeddingUse.AUTO:
+            return label_embedder(context.semantic_map, context.ground_truth.label_set)
+        return SentenceEmbedder() if use is EmbeddingUse.ON else None
 
     def _write(
         self, context: SuiteContext, questions: Sequence[Question], result: QuestionResult

@@ -95,7 +95,7 @@ def evaluate_questions(
         {verdict.question_id: verdict for verdict in verdicts},
         not_applicable=not_applicable,
     )
-    others = dict(_baselines(questions))
+    others = dict(baseline_answers(questions))
     if ceiling_map is not None:
         others['ceiling_ground_truth'] = answer_all(ceiling_map, questions, answerer)
     for metric, given in others.items():
@@ -113,7 +113,8 @@ def evaluate_questions(
     return QuestionResult(tuple(answers), tuple(verdicts), tuple(found))
 
 
-def _baselines(questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:
+def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:
+    """Return the name of each baseline's metric with its answers."""
     return [
         ('baseline_always_yes', constant(questions, 'yes')),
         ('baseline_always_no', constant(questions, 'no')),

@@ -62,17 +62,24 @@ class LabelMatcher:
 
     def matching(self, noun: str) -> frozenset[str]:
         """Return the labels of the map that a noun means, possibly none."""
-        noun = normalised_name(noun)
-        if noun not in self._found:
-            self._found[noun] = self._search(noun)
-        return self._found[noun]
+        return self.same(noun) or self.similar(noun)
 
-    def _search(self, noun: str) -> frozenset[str]:
+    def same(self, noun: str) -> frozenset[str]:
+        """Return the labels that are the noun or a synonym of it."""
+        noun = normalised_name(noun)
         if noun in self._vocabulary:
             return frozenset({noun}.intersection(self._labels))
         canonical = knowledge().canonical
-        same = {label for label in self._labels if canonical(label) == canonical(noun)}
-        return frozenset(same) or self._similar(noun)
+        return frozenset(label for label in self._labels if canonical(label) == canonical(noun))
+
+    def similar(self, noun: str) -> frozenset[str]:
+        """Return the labels whose embedding is close; none for a noun of the vocabulary."""
+        noun = normalised_name(noun)
+        if noun in self._vocabulary:
+            return frozenset()
+        if noun not in self._found:
+            self._found[noun] = self._similar(noun)
+        return self._found[noun]
 
     def _similar(self, noun: str) -> frozenset[str]:
         if self._embedder is None or not self._labels:

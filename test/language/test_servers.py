@@ -36,7 +36,7 @@ def model(request, server, monkeypatch):
     monkeypatch.setenv('OPENAI_API_KEY', KEY)
     monkeypatch.setenv('GEMINI_API_KEY', KEY)
     url = server.url + ('/v1' if request.param == 'openai' else '')
-    return make_language_model(f'{request.param}:some-model', {'base_url': url, 'timeout_s': 1.0})
+    return make_language_model(f'{request.param}:some-model', {'base_url': url, 'timeout_s': 2.0})
 
 
 def test_a_reply_comes_back_with_its_tokens(model):

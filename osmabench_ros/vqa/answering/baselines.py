@@ -48,13 +48,20 @@ def question_only(questions: Sequence[Question]) -> list[Answer]:
     ten folds of it. What this gets right needs no map.
     """
     folds = _folds(questions)
+    features = {question.id: _features(question.text) for question in questions}
+    models = {kind: _WordModel() for kind in AnswerType}
+    for question in questions:
+        models[question.answer_type].learn(question.answer, features[question.id], 1)
     answers: dict[str, AnswerValue | None] = {}
     for fold in sorted(set(folds)):
-        training = [q for q, other in zip(questions, folds, strict=True) if other != fold]
-        models = {kind: _WordModel(training, kind) for kind in AnswerType}
-        for question, own in zip(questions, folds, strict=True):
-            if own == fold:
-                answers[question.id] = models[question.answer_type].guess(question.text)
+        own = [q for q, other in zip(questions, folds, strict=True) if other == fold]
+        for question in own:
+            models[question.answer_type].learn(question.answer, features[question.id], -1)
+        for question in own:
+            model = models[question.answer_type]
+            answers[question.id] = model.guess(features[question.id])
+        for question in own:
+            models[question.answer_type].learn(question.answer, features[question.id], 1)
     return [Answer(item.id, answers[item.id], 'question only') for item in questions]
 
 
@@ -68,28 +75,33 @@ def _folds(questions: Sequence[Question]) -> list[str]:
 class _WordModel:
     """Multinomial naive Bayes with add-one smoothing over the words and word pairs of a text."""
 
-    def __init__(self, questions: Sequence[Question], kind: AnswerType) -> None:
+    def __init__(self) -> None:
         self._words: dict[AnswerValue, Counter[str]] = defaultdict(Counter)
+        self._totals: Counter[AnswerValue] = Counter()
         self._answers: Counter[AnswerValue] = Counter()
-        for question in questions:
-            if question.answer_type is kind:
-                self._answers[question.answer] += 1
-                self._words[question.answer].update(_features(question.text))
-        self._likely = [answer for answer, _ in self._answers.most_common(_CANDIDATES)]
-        self._vocabulary = len({word for words in self._words.values() for word in words}) + 1
-        self._totals = {answer: words.total() for answer, words in self._words.items()}
+        self._vocabulary: set[str] = set()
 
-    def guess(self, text: str) -> AnswerValue | None:
-        """Return the likeliest answer, None if nothing was learnt."""
-        if not self._answers:
+    def learn(self, answer: AnswerValue, features: Sequence[str], times: int) -> None:
+        """Count an answered question; -1 forgets it again."""
+        self._answers[answer] += times
+        self._totals[answer] += times * len(features)
+        words = self._words[answer]
+        for word in features:
+            words[word] += times
+        self._vocabulary.update(features)
+
+    def guess(self, features: Sequence[str]) -> AnswerValue | None:
+        """Return the likeliest answer, None if nothing is known."""
+        frequent = sorted(self._answers, key=lambda value: (-self._answers[value], str(value)))
+        likely = [value for value in frequent[:_CANDIDATES] if self._answers[value] > 0]
+        if not likely:
             return None
-        features = _features(text)
-        return min(self._likely, key=lambda value: (-self._score(value, features), str(value)))
+        return min(likely, key=lambda value: (-self._score(value, features), str(value)))
 
     def _score(self, value: AnswerValue, features: Sequence[str]) -> float:
-        words, total = self._words[value], self._totals[value] + self._vocabulary
-        score = math.log(self._answers[value])
-        return score + sum(math.log((words[word] + 1) / total) for word in features)
+        words, total = self._words[value], self._totals[value] + len(self._vocabulary) + 1
+        seen = sum(math.log(words[word] + 1) for word in features)
+        return math.log(self._answers[value]) + seen - len(features) * math.log(total)
 
 
 def _features(text: str) -> list[str]:

@@ -55,18 +55,21 @@ class ReferenceResolver:
 
     def _search(self, phrase: str) -> Referents:
         words = phrase.split()
-        for cut in range(len(words)):
-            adjectives, noun = words[:cut], ' '.join(words[cut:])
-            if not set(adjectives) <= _ADJECTIVES:
-                break
-            nodes = self._named(noun)
-            if nodes:
-                return _with_attributes(nodes, adjectives)
+        cuts = [cut for cut in range(len(words)) if set(words[:cut]) <= _ADJECTIVES]
+        # 'glass door' may be a label itself; 'red chair' only looks like one to an embedder, so
+        # similarity is asked about bare nouns first.
+        for match, order in (
+            (self._matcher.same, cuts),
+            (self._matcher.similar, cuts[::-1]),
+        ):
+            for cut in order:
+                nodes = self._named(match(' '.join(words[cut:])))
+                if nodes:
+                    return _with_attributes(nodes, words[:cut])
         return Referents(())
 
-    def _named(self, noun: str) -> tuple[SceneNode, ...]:
-        labels = sorted(self._matcher.matching(noun))
-        nodes = [node for label in labels for node in self._index.by_label[label]]
+    def _named(self, labels: frozenset[str]) -> tuple[SceneNode, ...]:
+        nodes = [node for label in sorted(labels) for node in self._index.by_label[label]]
         return tuple(sorted(nodes, key=_reliability))
 
 

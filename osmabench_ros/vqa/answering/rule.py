@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.references import ReferenceResolver
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.label_matching import SIMILARITY_THRESHOLD, Embedder, LabelMatcher
 from osmabench_ros.vqa.questions import Answer, Inquiry
 from osmabench_ros.vqa.wording import parsed
+
+
+def label_embedder(semantic_map: SemanticMap, label_set: LabelSet) -> SentenceEmbedder | None:
+    """Return the embedder for a map that does not speak the scene's own label set.
+
+    A map that does cannot hold a label outside it, so similarity could only mislead. None also
+    where the embedder is not installed.
+    """
+    own = semantic_map.label_set
+    speaks_it = own is not None and own.sha256 == label_set.sha256
+    return SentenceEmbedder() if not speaks_it and SentenceEmbedder.is_available() else None
 
 
 class RuleAnswerer:

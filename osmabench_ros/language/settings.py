@@ -1,0 +1,65 @@
+"""A client from the few things a user sets."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from osmabench_ros.language.budget import Ledger, Prices
+from osmabench_ros.language.cache import ResponseCache
+from osmabench_ros.language.client import ModelClient, Patience
+from osmabench_ros.language.registry import make_language_model
+
+
+def default_cache_directory() -> Path:
+    """Return the folder for replies: $XDG_CACHE_HOME/osmabench/responses or below ~/.cache."""
+    base = os.environ.get('XDG_CACHE_HOME')
+    return (Path(base) if base else Path.home() / '.cache') / 'osmabench' / 'responses'
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Which model to ask, and how much of it.
+
+    Parameters
+    ----------
+    model : str
+        Kind of server and model, e.g. ``'gemini:gemini-2.5-flash'``.
+    base_url : str
+        Address of the server; '' for the usual one.
+    cache_directory : Path, optional
+        None for the default folder.
+    concurrency : int
+        Requests under way at a time.
+    max_tokens : int, optional
+        Budget of tokens, in and out.
+    max_cost : float, optional
+        Budget of money, at the given prices.
+    prices : Prices
+        Of a million tokens.
+    timeout_s : float
+        Longest wait for one reply.
+    """
+
+    model: str
+    base_url: str = ''
+    cache_directory: Path | None = None
+    concurrency: int = 4
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    prices: Prices = field(default_factory=Prices)
+    timeout_s: float = 120.0
+
+    def client(self, patience: Patience | None = None) -> ModelClient:
+        """Return a client; a wrong name or a missing key is an error here."""
+        kind = self.model.partition(':')[0]
+        options = {'base_url': self.base_url, 'timeout_s': self.timeout_s}
+        model = make_language_model(self.model, options if kind != 'offline' else {})
+        return ModelClient(
+            model,
+            cache=ResponseCache(self.cache_directory or default_cache_directory()),
+            ledger=Ledger(self.prices, max_tokens=self.max_tokens, max_cost=self.max_cost),
+            patience=patience,
+            concurrency=self.concurrency,
+        )

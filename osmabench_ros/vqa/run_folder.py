@@ -1,0 +1,132 @@
+"""Where the questions, answers and verdicts of a run lie."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import QuestionError
+from osmabench_ros.language.model import ImagePart
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import read_map
+from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.vqa.question_files import read_records
+from osmabench_ros.vqa.questions import Answer, Question, Verdict
+from osmabench_ros.vqa.written.pipeline import FrameImage
+
+QUESTIONS, ANSWERS, VERDICTS = 'questions.jsonl', 'answers.jsonl', 'verdicts.jsonl'
+_MEDIA_TYPES = {'.png': 'image/png', '.jpg': 'image/jpeg', '.jpeg': 'image/jpeg'}
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run directory as the question stages see it.
+
+    Parameters
+    ----------
+    directory : Path
+        Holds map/ and, if frames were kept, frames/.
+    name : str
+        Folder of the stages below it. The report page shows what lies under 'vqa'.
+    """
+
+    directory: Path
+    name: str = 'vqa'
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the stages."""
+        return self.directory / self.name
+
+    @property
+    def shared(self) -> Path:
+        """What the runs of one scene and seed share; named by parts of the run's own name."""
+        parts = self.directory.resolve().name.split('.')
+        if len(parts) < 3:
+            raise QuestionError(
+                f'{self.directory} is not named like a run (dataset.scene.….seed); name the '
+                'folder of a run below its matrix'
+            )
+        key = '.'.join((*parts[:2], parts[-1]))
+        return self.directory.resolve().parent / 'shared' / key
+
+    @property
+    def scene(self) -> str:
+        """Key of scene and seed, as questions carry it."""
+        return self.shared.name
+
+    def ground_truth(self) -> GroundTruth:
+        """Read the ground truth of the run's scene."""
+        return read_ground_truth(self.shared / 'ground_truth')
+
+    def semantic_map(self) -> SemanticMap:
+        """Read the recorded map."""
+        return read_map(self.directory / 'map')
+
+    def questions(self) -> list[Question]:
+        """Read the stage's questions, else those the runs of the scene share."""
+        own = self.folder / QUESTIONS
+        path = own if own.exists() else self.shared / QUESTIONS
+        if not path.exists():
+            raise QuestionError(
+                f'{own} does not exist; run: osmabench vqa generate {self.directory}'
+            )
+        return read_records(path, Question)
+
+    def answers(self) -> list[Answer]:
+        """Read the answers of the stage before."""
+        return read_records(self._written(ANSWERS, 'answer'), Answer)
+
+    def verdicts(self) -> list[Verdict]:
+        """Read the verdicts of the stage before."""
+        return read_records(self._written(VERDICTS, 'judge'), Verdict)
+
+    def _written(self, name: str, verb: str) -> Path:
+        path = self.folder / name
+        if not path.exists():
+            raise QuestionError(
+                f'{path} does not exist; run: osmabench vqa {verb} {self.directory}'
+            )
+        return path
+
+    def frames(self) -> list[FrameImage]:
+        """Return the kept frames in order; the digits of a name are the frame's index."""
+        folder = self.directory / 'frames'
+        found = {}
+        for path in sorted(folder.glob('*')):
+            digits = re.findall(r'\d+', path.stem)
+            if digits and path.suffix.lower() in _MEDIA_TYPES:
+                found[int(digits[-1])] = path
+        if not found:
+            raise QuestionError(
+                f'{folder} holds no frames (PNG or JPEG named by number); keep some in the run, '
+                'or copy them there'
+            )
+        return [
+            FrameImage(index, ImagePart(path.read_bytes(), _MEDIA_TYPES[path.suffix.lower()]))
+            for index, path in sorted(found.items())
+        ]
+
+
+def write_summary(path: Path, data: Mapping[str, Any]) -> None:
+    """Write JSON with sorted keys under a temporary name first.
+
+    Raises
+    ------
+    QuestionError
+        If the folder cannot be written to.
+    """
+    temporary = path.with_name(f'.{path.name}.partial')
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(
+            json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + '\n', encoding='utf-8'
+        )
+        os.replace(temporary, path)
+    except OSError as error:
+        raise QuestionError(f'{path} cannot be written: {error.strerror}') from error

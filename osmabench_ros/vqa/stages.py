@@ -1,0 +1,224 @@
+"""Each stage of question answering on a run directory: generate, answer, judge, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from osmabench_ros.language.client import Estimate, ModelClient
+from osmabench_ros.language.embedding import SentenceEmbedder
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.vqa.answering.baselines import ground_truth_map
+from osmabench_ros.vqa.answering.language_model import (
+    DEFAULT_GRAPH_TOKENS,
+    LanguageModelAnswerer,
+    QuestionOnlyAnswerer,
+)
+from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
+from osmabench_ros.vqa.applicability import unserved_categories
+from osmabench_ros.vqa.evaluation import answer_all, baseline_answers, judge_all
+from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, generate_questions
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
+from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
+from osmabench_ros.vqa.question_files import write_records
+from osmabench_ros.vqa.questions import Answer, Category, Question, Verdict, inquiry
+from osmabench_ros.vqa.run_folder import (
+    ANSWERS,
+    QUESTIONS,
+    VERDICTS,
+    RunFolder,
+    write_summary,
+)
+from osmabench_ros.vqa.scores import records
+from osmabench_ros.vqa.written.frames import frames_at_interval, novel_frames
+from osmabench_ros.vqa.written.histogram import write_histogram
+from osmabench_ros.vqa.written.pipeline import FrameImage, QuestionWriter
+
+Progress = Callable[[str, float], None]
+
+COMPAT_EXCLUDED = frozenset({Category.RELATIONS_FUNCTIONAL.value, 'Object Relations - Functional'})
+"""What the paper leaves out of its accuracies."""
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """How a language model is shown a map.
+
+    Parameters
+    ----------
+    compat : bool
+        Prompt structure of the published code.
+    graph_tokens : int
+        Budget for the graph otherwise.
+    without_map : bool
+        Ask without showing any map, which tells what the wording gives away.
+    """
+
+    compat: bool = False
+    graph_tokens: int = DEFAULT_GRAPH_TOKENS
+    without_map: bool = False
+
+
+def generate_exact(run: RunFolder, *, seed: int, count: int = DEFAULT_COUNT) -> list[Question]:
+    """Write exact questions about the run's ground truth."""
+    truth = run.ground_truth()
+    questions = generate_questions(
+        truth.graph,
+        truth.seen_instances,
+        scene=run.scene,
+        seed=seed,
+        label_set=truth.label_set,
+        count=count,
+    )
+    write_records(run.folder / QUESTIONS, questions)
+    return questions
+
+
+def chosen_frames(run: RunFolder, *, every: int, novelty: bool, most: int) -> list[FrameImage]:
+    """Return the kept frames to write about: each n-th, or those with a new pose.
+
+    Poses come from the ground truth and count if it has one for every kept frame.
+    """
+    frames = run.frames()
+    if not novelty:
+        return [frames[i] for i in frames_at_interval(len(frames), every)][:most]
+    poses = run.ground_truth().camera_poses
+    known = [frame for frame in frames if frame.index < len(poses)]
+    taken = novel_frames([poses[frame.index] for frame in known], most=most)
+    return [known[i] for i in taken]
+
+
+def generate_written(
+    run: RunFolder,
+    client: ModelClient,
+    frames: Sequence[FrameImage],
+    progress: Progress | None = None,
+) -> list[Question]:
+    """Have a language model write questions about frames.
+
+    Writes questions.jsonl, generation.json (removals with reasons, histograms, prompt hashes)
+    and histogram.svg.
+    """
+    written = QuestionWriter(client).write(frames, scene=run.scene, progress=progress)
+    write_records(run.folder / QUESTIONS, written.questions)
+    write_summary(run.folder / 'generation.json', {**written.to_json(), 'model': client.name})
+    write_histogram(
+        run.folder / 'histogram.svg', written.histogram_before, written.histogram_after
+    )
+    _write_spending(run, 'generate', client)
+    return list(written.questions)
+
+
+def answer(
+    run: RunFolder,
+    client: ModelClient | None,
+    options: AnswerOptions | None = None,
+    progress: Progress | None = None,
+) -> list[Answer]:
+    """Answer a run's questions from its map: by rule, or by a language model if there is one.
+
+    Writes answers.jsonl and answering.json (who, how, what did not fit).
+    """
+    options = options or AnswerOptions()
+    questions, semantic_map = run.questions(), run.semantic_map()
+    about: dict[str, Any] = asdict(options)
+    if client is None:
+        embedder = label_embedder(semantic_map, run.ground_truth().label_set)
+        answers = answer_all(semantic_map, questions, RuleAnswerer(embedder), progress)
+    elif options.without_map:
+        answers = answer_all(semantic_map, questions, QuestionOnlyAnswerer(client), progress)
+    else:
+        answerer = _model_answerer(client, options)
+        answers = answer_all(semantic_map, questions, answerer, progress)
+        about['prompt'] = answerer.prompt.identity
+        about['dropped_nodes'] = answerer.dropped_nodes
+        about['dropped_relations'] = answerer.dropped_relations
+    about['answerer'] = client.name if client is not None else RuleAnswerer.name
+    write_records(run.folder / QUESTIONS, questions)
+    write_records(run.folder / ANSWERS, answers)
+    write_summary(run.folder / 'answering.json', about)
+    if client is not None:
+        _write_spending(run, 'answer', client)
+    return answers
+
+
+def _model_answerer(client: ModelClient, options: AnswerOptions) -> LanguageModelAnswerer:
+    return LanguageModelAnswerer(client, graph_tokens=options.graph_tokens, compat=options.compat)
+
+
+def estimate_answers(run: RunFolder, client: ModelClient, options: AnswerOptions) -> Estimate:
+    """Return what `answer` would ask, asking nobody."""
+    inquiries = [inquiry(question) for question in run.questions()]
+    requests = _model_answerer(client, options).requests(run.semantic_map(), inquiries)
+    return client.estimate(requests)
+
+
+def judge(run: RunFolder, client: ModelClient | None) -> list[Verdict]:
+    """Judge a run's answers: by rule, or by a language model if there is one.
+
+    Writes verdicts.jsonl and judging.json.
+    """
+    embedder = label_embedder(run.semantic_map(), run.ground_truth().label_set)
+    judging = LanguageModelJudge(client) if client is not None else DeterministicJudge(embedder)
+    verdicts = judge_all(run.questions(), run.answers(), judging)
+    write_records(run.folder / VERDICTS, verdicts)
+    about = {'judge': judging.name}
+    if isinstance(judging, LanguageModelJudge):
+        about['prompt'] = judging.prompt.identity
+    write_summary(run.folder / 'judging.json', about)
+    if client is not None:
+        _write_spending(run, 'judge', client)
+    return verdicts
+
+
+def judge_of_free_text(client: ModelClient | None) -> Judge:
+    """Return the model's judge, else the one by rule with the embedder if it is installed."""
+    if client is not None:
+        return LanguageModelJudge(client)
+    return DeterministicJudge(SentenceEmbedder() if SentenceEmbedder.is_available() else None)
+
+
+def estimate_verdicts(run: RunFolder, client: ModelClient) -> Estimate:
+    """Return what `judge` would ask, asking nobody."""
+    given = {item.question_id: item for item in run.answers()}
+    pairs = [(question, given.get(question.id)) for question in run.questions()]
+    return client.estimate(LanguageModelJudge(client).requests(pairs))
+
+
+def report(run: RunFolder, *, compat: bool = False) -> list[MetricRecord]:
+    """Return the accuracies of a run's verdicts beside baselines and ceiling; write scores.json.
+
+    In `compat` the paper's exclusions apply.
+    """
+    questions, semantic_map = run.questions(), run.semantic_map()
+    verdicts = {verdict.question_id: verdict for verdict in run.verdicts()}
+    excluded = unserved_categories(semantic_map) | (COMPAT_EXCLUDED if compat else frozenset())
+    suite, mode = questions[0].suite if questions else '', 'compat' if compat else ''
+    found = records(suite, mode, 'accuracy', questions, verdicts, not_applicable=excluded)
+    for metric, given in _comparisons(run, questions).items():
+        judged = judge_all(questions, given, DeterministicJudge())
+        found += records(
+            suite,
+            mode,
+            metric,
+            questions,
+            {verdict.question_id: verdict for verdict in judged},
+            not_applicable=excluded,
+            answered_too=False,
+        )
+    write_summary(run.folder / 'scores.json', {'metrics': [r.to_json() for r in found]})
+    return found
+
+
+def _comparisons(run: RunFolder, questions: Sequence[Question]) -> dict[str, list[Answer]]:
+    found = dict(baseline_answers(questions))
+    truth = run.ground_truth()
+    ceiling = ground_truth_map(truth.graph, truth.seen_instances, truth.label_set)
+    found['ceiling_ground_truth'] = answer_all(ceiling, questions, RuleAnswerer())
+    return found
+
+
+def _write_spending(run: RunFolder, stage: str, client: ModelClient) -> None:
+    """Keep the accounts of a stage; they differ between a first and a cached run."""
+    write_summary(run.folder / f'spending_{stage}.json', asdict(client.ledger.spending))

@@ -1,0 +1,197 @@
+"""The verbs of `osmabench vqa` on a run directory, offline and against a server."""
+
+import json
+
+import numpy as np
+import pytest
+import scripted_model
+from furnished_graph import as_map, living_room, seen, vocabulary
+from loopback_models import LoopbackModels
+from PIL import Image
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.language.embedding import SentenceEmbedder
+from osmabench_ros.maps.storage import write_map
+from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth
+
+GRAPH = living_room()
+KEY = 'sk-secret-0123456789'
+
+
+@pytest.fixture
+def run_directory(tmp_path):
+    run = tmp_path / 'matrix' / 'test.room.baseline.oracle.opengl.5'
+    nothing = LabelledCloud(
+        np.zeros((0, 3), np.float32), np.zeros(0, np.int32), np.zeros(0, np.int32)
+    )
+    truth = GroundTruth(
+        'test', 'room', vocabulary(GRAPH), GRAPH, nothing, nothing, (Pose.identity(),) * 3,
+        Intrinsics.from_hfov(64, 48, 1.5), tuple(sorted(seen(GRAPH))),
+    )  # fmt: skip
+    write_ground_truth(truth, tmp_path / 'matrix' / 'shared' / 'test.room.5' / 'ground_truth')
+    write_map(as_map(GRAPH, vocabulary(GRAPH)), run / 'map')
+    (run / 'frames').mkdir()
+    for index in (0, 2):
+        Image.new('RGB', (8, 8), (index, 0, 0)).save(run / 'frames' / f'{index:06d}.png')
+    return run
+
+
+def osmabench(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_every_stage_runs_alone_and_offline(run_directory):
+    osmabench('vqa', 'generate', run_directory, '--count', 60, '--seed', 3)
+    osmabench('vqa', 'answer', run_directory)
+    result = osmabench('vqa', 'judge', run_directory)
+    assert '60 of 60 answers are right' in result.output
+    result = osmabench('vqa', 'report', run_directory)
+    assert 'Existence-Negative' in result.output
+    scores = json.loads((run_directory / 'vqa' / 'scores.json').read_text())['metrics']
+    overall = {r['metric']: r['value'] for r in scores if not r['class_name']}
+    assert overall['accuracy'] == overall['ceiling_ground_truth'] == 1.0
+    assert overall['baseline_always_no'] < 0.5
+    osmabench('vqa', 'report', run_directory, '--compat')
+    scores = json.loads((run_directory / 'vqa' / 'scores.json').read_text())['metrics']
+    functional = [r for r in scores if r['class_name'] == 'Relations-Functional']
+    assert functional
+    assert not any(r['applicable'] for r in functional)
+
+
+@pytest.mark.parametrize(
+    ('verb', 'remedy'), [('answer', 'vqa generate'), ('judge', 'vqa'), ('report', 'vqa')]
+)
+def test_a_stage_without_the_one_before_names_it(run_directory, verb, remedy):
+    with pytest.raises(OsmabenchError, match=remedy):
+        osmabench('vqa', verb, run_directory)
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path):
+    with pytest.raises(OsmabenchError, match='not named like a run'):
+        osmabench('vqa', 'generate', tmp_path)
+
+
+def test_all_stages_by_a_model_then_again_from_the_cache(run_directory, tmp_path, monkeypatch):
+    monkeypatch.setenv('OPENAI_API_KEY', KEY)
+    folder = ('--folder', 'vqa/written_questions')
+    with LoopbackModels(reply=scripted_model.reply) as server:
+        model = ('--base-url', server.url, '--cache', tmp_path / 'cache')
+
+        def stages():
+            outputs = [
+                osmabench(
+                    'vqa', 'generate', run_directory, '--kind', 'written', '--model',
+                    'openai:m', *model, *folder,
+                ),
+                osmabench(
+                    'vqa', 'answer', run_directory, '--answerer', 'openai:m', *model, *folder
+                ),
+                osmabench('vqa', 'judge', run_directory, '--judge', 'openai:m', *model, *folder),
+                osmabench('vqa', 'report', run_directory, *folder),
+            ]  # fmt: skip
+            return ''.join(result.output for result in outputs)
+
+        first = stages()
+        asked = len(server.received)
+        written = run_directory / 'vqa' / 'written_questions'
+        kept = {
+            path.name: path.read_bytes()
+            for path in written.iterdir()
+            if not path.name.startswith('spending')
+        }
+        again = stages()
+        assert len(server.received) == asked > 0
+    assert '0 requests, ' in again
+    assert all((written / name).read_bytes() == data for name, data in kept.items())
+    generation = json.loads(kept['generation.json'])
+    assert generation['removals']
+    assert [name.split('/')[0] for name in generation['prompts']] == [
+        'describe_frame', 'write_questions', 'check_questions'
+    ]  # fmt: skip
+    answering = json.loads(kept['answering.json'])
+    assert answering['dropped_nodes'] == 0
+    assert answering['prompt'].startswith('answer_from_graph/1/')
+    everything = (
+        first
+        + again
+        + ''.join(
+            path.read_text('utf-8', 'replace') for path in tmp_path.rglob('*') if path.is_file()
+        )
+    )
+    assert KEY not in everything
+
+
+def test_a_dry_run_asks_nobody_and_tells_the_cost(run_directory, tmp_path, monkeypatch):
+    monkeypatch.setenv('OPENAI_API_KEY', KEY)
+    osmabench('vqa', 'generate', run_directory, '--count', 25)
+    with LoopbackModels() as server:
+        model = ('--base-url', server.url, '--cache', tmp_path / 'cache', '--output-price', 2.0)
+        result = osmabench(
+            'vqa', 'answer', run_directory, '--answerer', 'openai:m', *model, '--dry-run'
+        )
+        assert '3 requests, 0 of them in the cache' in result.output
+        assert f'cost at most {3 * 8192 * 2 / 1e6:.4f}' in result.output
+        result = osmabench(
+            'vqa', 'generate', run_directory, '--kind', 'written', '--model', 'openai:m',
+            *model, '--dry-run',
+        )  # fmt: skip
+        assert '2 requests' in result.output
+        assert not server.received
+
+
+def test_written_questions_need_a_model_and_frames(run_directory):
+    with pytest.raises(OsmabenchError, match='--model'):
+        osmabench('vqa', 'generate', run_directory, '--kind', 'written')
+    for frame in (run_directory / 'frames').iterdir():
+        frame.unlink()
+    with pytest.raises(OsmabenchError, match='frames'):
+        osmabench(
+            'vqa', 'generate', run_directory, '--kind', 'written', '--model', 'openai:m',
+            '--base-url', 'http://127.0.0.1:9',
+        )  # fmt: skip
+
+
+def saved(path, rows):
+    keys = ('question', 'answer', 'category', 'scene_graph_answer', 'similar')
+    path.write_text('\n'.join(json.dumps(dict(zip(keys, row, strict=True))) for row in rows))
+    return path
+
+
+def test_judge_check_lists_verdicts_that_contradict_equality(tmp_path, monkeypatch):
+    monkeypatch.setattr(SentenceEmbedder, 'is_available', staticmethod(lambda: False))
+    path = saved(
+        tmp_path / 'a.jsonl',
+        [
+            ('Is it red?', 'Yes', 'General', 'yes', 'Yes'),
+            ('Is it blue?', 'No', 'General', 'No', 'No'),
+            ('What is it?', 'lamp', 'Relations', 'the lamp', 'Yes'),
+            ('What else?', 'lamp', 'Relations', 'bed', 'No'),
+        ],
+    )
+    result = osmabench('vqa', 'judge-check', path)
+    assert result.exit_code == 0
+    assert 'contradict equality: 1' in result.output
+    assert 'Is it blue?' in result.output
+    assert '75.00 %' in result.output
+
+
+def test_score_answers_prints_both_formats(tmp_path):
+    path = saved(
+        tmp_path / 'a.jsonl', [('a?', 'Yes', 'c', 'No', 'Yes'), ('b?', 'x', 'd', 'x', 'No')]
+    )
+    rows = json.loads(osmabench('score', 'answers', path, '--format', 'json').output)
+    assert [row['answers'] for row in rows] == [
+        'given', 'always yes', 'always no', 'most frequent', 'question only'
+    ]  # fmt: skip
+    assert (rows[0]['accuracy'], rows[0]['c'], rows[0]['d']) == (0.5, 1.0, 0.0)
+    text = osmabench('score', 'answers', path, '--no-baselines').output
+    assert text.splitlines()[0].startswith('scene,condition,answers,questions,accuracy')
+    assert len(text.splitlines()) == 2
