@@ -5,13 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+from pydantic import Field
 
 from osmabench_ros.errors import ConfigError, MapError, RunError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.mappers.offline_method import OfflineMethod, SequenceFormat, filled
+from osmabench_ros.mappers.offline_method import (
+    OfflineMethod,
+    SequenceFormat,
+    filled,
+    load_method,
+)
 from osmabench_ros.mappers.offline_process import Limits, Usage, run_limited
+from osmabench_ros.mappers.options import MapperOptions, parse_options
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.registry import import_map
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
@@ -58,6 +66,65 @@ class OfflineRun:
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     scene: str = 'scene'
     condition: str = ''
+
+
+class OfflineOptions(MapperOptions):
+    """Options of an offline method as a mapper of a run.
+
+    Parameters
+    ----------
+    method : str
+        Name in config/methods, or a YAML file.
+    work : str
+        Folder of the run; must not hold a sequence of this scene yet.
+    time_limit_s, memory_limit_gib : float
+        What the method may use.
+    variables : dict of str to str
+        What the method's configuration asks for.
+    scene, condition : str
+        For the names of folders and the provenance of the map.
+    """
+
+    method: str
+    work: str
+    time_limit_s: float = Field(86_400.0, gt=0)
+    memory_limit_gib: float = Field(64.0, gt=0)
+    variables: dict[str, str] = Field(default_factory=dict)
+    scene: str = Field('scene', pattern='^[A-Za-z0-9][A-Za-z0-9._-]*$')
+    condition: str = ''
+
+
+class OfflineMapperFactory:
+    """What an entry point in the group ``osmabench.mappers`` can name.
+
+    Parameters
+    ----------
+    open_writer : OpenWriter
+        Makes the writer of a method's input layout.
+    """
+
+    uses_ground_truth = False
+
+    def __init__(self, open_writer: OpenWriter) -> None:
+        self._open_writer = open_writer
+
+    def __call__(
+        self, *, label_set: LabelSet, seed: int, options: dict[str, Any]
+    ) -> MethodAdapter:
+        """Make the mapper of a run.
+
+        Raises
+        ------
+        ConfigError
+            If an option or the method's configuration is wrong.
+        """
+        parsed = parse_options(OfflineOptions, options, 'offline')
+        limits = Limits(parsed.time_limit_s, int(parsed.memory_limit_gib * 2**30))
+        run = OfflineRun(
+            Path(parsed.work), limits, parsed.variables, parsed.scene, parsed.condition
+        )
+        method = load_method(parsed.method)
+        return MethodAdapter(method, run, self._open_writer, label_set=label_set, seed=seed)
 
 
 class MethodAdapter:

@@ -10,7 +10,8 @@ from osmabench_ros.errors import ConfigError, MapError, RunError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.mappers.offline import MethodAdapter, OfflineRun
+from osmabench_ros.mappers.mapper import MapperFactory
+from osmabench_ros.mappers.offline import MethodAdapter, OfflineMapperFactory, OfflineRun
 from osmabench_ros.mappers.offline_method import (
     OfflineMethod,
     SequenceFormat,
@@ -233,6 +234,29 @@ def test_every_method_has_a_file_that_can_be_filled() -> None:
                 filled(word, values, name)
         for text in (*method.files.values(), *method.environment.values(), method.output):
             filled(text, values, name)
+
+
+def test_a_run_s_options_make_the_mapper(tmp_path: Path) -> None:
+    make: MapperFactory = OfflineMapperFactory(Writer)
+    variables = {'python': sys.executable, 'root': str(tmp_path)}
+    options = {'method': 'hovsg', 'work': str(tmp_path / 'work'), 'variables': variables,
+               'scene': 'apt_0', 'time_limit_s': 60.0}  # fmt: skip
+    mapper = make(label_set=LABELS, seed=1, options=options)
+    mapper.integrate(frame(0))
+    assert not mapper.semantic_map(final=False).header.complete
+    assert (tmp_path / 'work' / 'sequences' / 'apt_0').is_dir()
+    with pytest.raises(RunError, match=r'semantic_segmentation\.py'):
+        mapper.semantic_map(final=True)
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [({'scene': '../x'}, 'scene'), ({'speed': 1}, 'speed'), ({'time_limit_s': 0}, 'time_limit_s')],
+)
+def test_a_wrong_option_is_named(tmp_path: Path, change: dict, message: str) -> None:
+    options = {'method': 'hovsg', 'work': str(tmp_path)} | change
+    with pytest.raises(ConfigError, match=message):
+        OfflineMapperFactory(Writer)(label_set=LABELS, seed=1, options=options)
 
 
 def test_an_unknown_method_gets_a_suggestion() -> None:

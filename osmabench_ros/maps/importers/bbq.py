@@ -10,6 +10,7 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
 from osmabench_ros.maps.importers.object_pickles import load_object_pickle, object_of, vector
+from osmabench_ros.maps.importers.plain_data import unknown_data
 from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_json, the_file
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceObject
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -22,6 +23,10 @@ METHOD = Method(
         'dino': Encoder('dinov2_vits14_reg', text_comparable=False),
     },
 )
+
+_KNOWN = {
+    'id', 'num_detections', 'mask', 'descriptor', 'clip_ft', 'pcd_np', 'bbox_np', 'pcd_color_np',
+}  # fmt: skip
 
 
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
@@ -52,14 +57,19 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     else:
         pickle = path
         nodes = a_file(path.parent, (f'{path.name.removesuffix(".pkl.gz")}.json',), 'nodes')
-    objects = [
-        _object(item, i, f'{pickle}: objects[{i}]')
-        for i, item in enumerate(load_object_pickle(pickle)['objects'])
-    ]
+    items = load_object_pickle(pickle)['objects']
+    objects = [_object(item, i, f'{pickle}: objects[{i}]') for i, item in enumerate(items)]
     if nodes:
         _describe(objects, read_json(nodes), nodes)
     files = [file for file in (pickle, nodes) if file]
-    return assemble(METHOD, options, objects, source_sha256=digest_of(files, pickle.parent))
+    unknown = unknown_data({str(i): item for i, item in enumerate(items)}, _KNOWN)
+    return assemble(
+        METHOD,
+        options,
+        objects,
+        source_sha256=digest_of(files, pickle.parent),
+        extras={'objects': unknown} if unknown else {},
+    )
 
 
 def _object(item: Any, index: int, where: str) -> SourceObject:

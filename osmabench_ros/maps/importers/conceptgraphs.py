@@ -16,7 +16,7 @@ from osmabench_ros.maps.importers.conceptgraphs_relations import (
     language_model_edges,
 )
 from osmabench_ros.maps.importers.object_pickles import load_object_pickle, object_of, vector
-from osmabench_ros.maps.importers.plain_data import plain
+from osmabench_ros.maps.importers.plain_data import plain, unknown_data
 from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_json, the_file
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -242,17 +242,9 @@ def _graph_only(path: Path, options: ImportOptions) -> SemanticMap:
 
 
 def _extras(data: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = sorted(
-        {
-            key
-            for item in data['objects']
-            if isinstance(item, Mapping)
-            for key in item
-            if key not in _KNOWN
-        }
-    )
     kept = {key: plain(data[key]) for key in ('cfg', 'class_names') if data.get(key) is not None}
-    return {**kept, 'object_keys_not_imported': unknown} if unknown else kept
+    unknown = unknown_data({str(i): item for i, item in enumerate(data['objects'])}, _KNOWN)
+    return {**kept, 'objects': unknown} if unknown else kept
 
 
 def _digest(files: Sequence[Path]) -> str:

@@ -13,6 +13,7 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
 from osmabench_ros.maps.importers.object_pickles import table, vector
+from osmabench_ros.maps.importers.plain_data import unknown_data
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of, read_json
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceObject
 from osmabench_ros.maps.pickle_names import Inert
@@ -20,6 +21,8 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.unpickling import load_pickle
 
 METHOD = Method('dualmap', World.Z_UP, {'clip': Encoder('MobileCLIP-S2', 'datacompdr')})
+
+_KNOWN = {'uid', 'pcd_points', 'pcd_colors', 'clip_ft', 'class_id', 'nav_goal'}
 
 
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
@@ -43,9 +46,12 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     if not files:
         raise MapError(f'{path} has no DualMap map; expected a folder with <uuid>.pkl files')
     names, name_file = _class_names(path)
-    objects = [_object(file, names) for file in files]
+    states = {file.stem: _state(file) for file in files}
+    objects = [_object(file, states[file.stem], names) for file in files]
+    unknown = unknown_data(states, _KNOWN)
     used = [*files, *([name_file] if name_file else [])]
-    return assemble(METHOD, options, objects, source_sha256=digest_of(used, path))
+    extras = {'objects': unknown} if unknown else {}
+    return assemble(METHOD, options, objects, source_sha256=digest_of(used, path), extras=extras)
 
 
 def _class_names(path: Path) -> tuple[Mapping[int, str], Path | None]:
@@ -63,11 +69,15 @@ def _class_names(path: Path) -> tuple[Mapping[int, str], Path | None]:
         raise MapError(f'{data} holds neither a list nor ids with names') from error
 
 
-def _object(file: Path, names: Mapping[int, str]) -> SourceObject:
+def _state(file: Path) -> Mapping[str, Any]:
     data = load_pickle(file)
     state = data.state if isinstance(data, Inert) else data
     if not isinstance(state, Mapping) or 'pcd_points' not in state:
         raise MapError(f'{file} holds no DualMap object: it has no "pcd_points"')
+    return state
+
+
+def _object(file: Path, state: Mapping[str, Any], names: Mapping[int, str]) -> SourceObject:
     points = table(state, 'pcd_points', (None, 3), str(file))
     colors = table(state, 'pcd_colors', (None, 3), str(file)) if 'pcd_colors' in state else None
     uid = state.get('uid')

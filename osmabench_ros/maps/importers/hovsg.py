@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
+from osmabench_ros.maps.importers.plain_data import unknown_data
 from osmabench_ros.maps.importers.source_files import digest_of, read_json, read_points
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -23,6 +24,11 @@ METHOD = Method(
     World.HABITAT,
     {'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k', templates=('a {} in a scene',))},
 )
+
+_KNOWN = {
+    'floor_id', 'room_id', 'object_id', 'name', 'vertices', 'embedding', 'rooms', 'objects',
+    'room_height', 'room_zero_level', 'floor_height', 'floor_zero_level',
+}  # fmt: skip
 
 
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
@@ -61,6 +67,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 def _graph(folder: Path, options: ImportOptions) -> SemanticMap:
     used: list[Path] = []
     objects: list[SourceObject] = []
+    contents: dict[str, Any] = {}
     for layer, kind, parent in (
         ('floors', NodeKind.FLOOR, None),
         ('rooms', NodeKind.ROOM, 'floor_id'),
@@ -73,6 +80,7 @@ def _graph(folder: Path, options: ImportOptions) -> SemanticMap:
             if cloud.is_file():
                 used.append(cloud)
             objects.append(_node(data, file, kind, parent, cloud if cloud.is_file() else None))
+            contents[objects[-1].source_id] = data
     known = {item.source_id for item in objects}
     for item in objects:
         if item.parent is not None and item.parent not in known:
@@ -84,7 +92,14 @@ def _graph(folder: Path, options: ImportOptions) -> SemanticMap:
     ]
     if not any(item.kind is NodeKind.OBJECT for item in objects):
         raise MapError(f'{folder} has no objects/<id>.json')
-    return assemble(METHOD, options, objects, edges, source_sha256=digest_of(used, folder))
+    return assemble(
+        METHOD,
+        options,
+        objects,
+        edges,
+        source_sha256=digest_of(used, folder),
+        extras={'nodes': unknown_data(contents, _KNOWN)},
+    )
 
 
 def _node(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.plain_data import plain
 from osmabench_ros.maps.importers.point_maps import mask_map, masks_of_values
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
 from osmabench_ros.maps.importers.source_model import Encoder, Method
@@ -57,8 +58,20 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
         masks_of_values(owners, ids),
         _features(semantics, ids, file),
         source_ids=[str(i) for i in ids],
+        extras=_extras(geometry, semantics),
         source_sha256=digest_of((file,), file.parent),
     )
+
+
+def _extras(geometry: Mapping[str, Any], semantics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rest: point ids, key frames of the features, what debugging adds."""
+    rest = {
+        'map_params': {k: v for k, v in geometry.items() if k not in ('xyz', 'obj_ids', 'color')},
+        'ovo_map_params': {
+            k: v for k, v in semantics.items() if not str(k).endswith('_clip_feature')
+        },
+    }
+    return {name: plain(part) for name, part in rest.items()}
 
 
 def _part(data: Any, key: str, file: Path) -> Mapping[str, Any]:

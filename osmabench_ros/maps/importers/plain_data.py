@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,29 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, set | frozenset):
         return sorted((plain(item, depth + 1) for item in value), key=str)
     return _object(value, depth)
+
+
+def unknown_data(items: Mapping[str, Any], known: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return what objects hold beside the keys that an importer understands.
+
+    Parameters
+    ----------
+    items : mapping of str to mapping
+        Objects of the source by their id; what is no mapping is passed over.
+    known : collection of str
+        Keys that are imported, or left out on purpose.
+
+    Returns
+    -------
+    dict
+        JSON-serialisable: id to unknown keys and values, without objects that have none.
+    """
+    kept = {
+        name: {str(key): plain(item[key]) for key in item if key not in known}
+        for name, item in items.items()
+        if isinstance(item, Mapping)
+    }
+    return {name: values for name, values in kept.items() if values}
 
 
 def _number(value: Any) -> int | float | None:

@@ -26,6 +26,7 @@ def test_a_raw_map_has_captions_and_descriptors_that_text_cannot_query(tmp_path:
     assert made.dense is not None
     np.testing.assert_allclose(made.dense.points[: len(CHAIR)], z_up(CHAIR), rtol=1e-6)
     assert made.dense.colors is None
+    assert made.extras['objects']['0'] == {'color_image_idx': 3}
     write_map(made, tmp_path / 'map')
     assert len(read_map(tmp_path / 'map').graph.nodes) == 2
 

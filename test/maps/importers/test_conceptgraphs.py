@@ -94,7 +94,16 @@ def test_the_configuration_survives_as_extras(tmp_path: Path) -> None:
     write_conceptgraphs(tmp_path)
     made = import_map(tmp_path, DEFAULT)
     assert made.extras['cfg'] == {'voxel': 0.025}
+    assert 'objects' not in made.extras
     assert made.extras['class_names'] == ['item', 'chair', 'table', 'wall']
+
+
+def test_what_is_not_understood_survives_as_extras(tmp_path: Path) -> None:
+    item = {'pcd_np': TABLE, 'affordance': 'sit', 'matrix': np.eye(2), 'bad': float('nan')}
+    write_pickle(tmp_path / 'full_pcd_x.pkl.gz', {'objects': [{'pcd_np': CHAIR}, item]})
+    kept = import_map(tmp_path, DEFAULT).extras['objects']
+    expected = {'affordance': 'sit', 'matrix': [[1.0, 0.0], [0.0, 1.0]], 'bad': None}
+    assert kept == {'1': expected}
 
 
 def test_an_imported_map_can_be_written_and_read(tmp_path: Path) -> None:

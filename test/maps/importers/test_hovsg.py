@@ -37,6 +37,7 @@ def test_a_graph_gives_floors_rooms_and_objects(tmp_path: Path, inside: str) -> 
         (table.id, 'part of', room.id),
     }
     assert room.attributes['room_height_m'] == 2.5
+    assert made.extras['nodes']['room 0_0']['represent_images'] == [4, 9]
     assert (chair.feature_row, table.feature_row) == (0, None)
     np.testing.assert_allclose(made.feature_spaces['clip'].vectors, CLIP[:1], rtol=1e-6)
     write_map(made, tmp_path / 'map')

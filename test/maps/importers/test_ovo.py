@@ -43,6 +43,8 @@ def test_instances_and_features_come_out(tmp_path: Path) -> None:
     made = read_map(tmp_path / 'map')
     assert [node.source_id for node in made.graph.nodes] == ['4', '9']
     assert [node.feature_row for node in made.graph.nodes] == [0, None]
+    assert made.extras['map_params']['max_id'] == len(CHAIR)
+    assert made.extras['ovo_map_params']['ins3d_4_clip_feature_kf'] == 7
     np.testing.assert_array_equal(made.feature_spaces['clip'].vectors, CLIP[:1])
     assert made.dense is not None
     assert made.dense.instances is not None
