@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from osmabench_ros.cli import conditions, doctor, run, score, score_answers, vqa
+from osmabench_ros.cli import map as map_command
 from osmabench_ros.errors import OsmabenchError
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app.command('demo')(run.demo)
 app.command('run')(run.run)
 app.command('doctor')(doctor.doctor)
 score.app.command('answers')(score_answers.answers)
+app.add_typer(map_command.app, name='map')
 app.add_typer(score.app, name='score')
 app.add_typer(vqa.app, name='vqa')
 app.add_typer(conditions.app, name='conditions')
