@@ -23,7 +23,10 @@ OUTSIDE = -1
 NOTHING = -2
 """Label of places where there is nothing: as a column missed, as a row hallucinated."""
 
-POINTS_PER_CHUNK = 8_000_000
+_CHUNK_OF_CPU = 1 << 15
+"""Small enough for the cache, and for torch not to wake its threads."""
+
+_CHUNK_OF_CUDA = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,25 +62,24 @@ class ConfusionMatrix:
         return summed([self, other])
 
 
-def count_pairs(truth: torch.Tensor, predicted: torch.Tensor, classes: int) -> NDArray[np.int64]:
+def count_pairs(truth: torch.Tensor, predicted: torch.Tensor, classes: int) -> torch.Tensor:
     """Count pairs of indices with one bincount.
 
     Parameters
     ----------
-    truth, predicted : torch.Tensor of int64, shape (N,)
+    truth, predicted : torch.Tensor of int32 or int64, shape (N,)
         Indices in [0, classes).
     classes : int
         Number of rows and columns.
 
     Returns
     -------
-    ndarray of int64, shape (classes, classes)
+    torch.Tensor of int64, shape (classes * classes,)
     """
     import torch
 
-    pairs = truth * classes + predicted
-    counts = torch.bincount(pairs, minlength=classes * classes)
-    return np.asarray(counts.reshape(classes, classes).cpu().numpy())
+    pairs = (truth * classes).add_(predicted)
+    return torch.bincount(pairs, minlength=classes * classes)
 
 
 def confusion_matrix(
@@ -114,16 +116,34 @@ def confusion_matrix(
         raise MetricError(f'true labels have shape {shapes[0]}, predicted ones {shapes[1]}')
     labels = np.array([*(int(item) for item in vocabulary), *extra_labels], np.int64)
     where = resolve_device(device)
-    table, offset = _lookup(labels, where)
-    counts = np.zeros((len(labels), len(labels)), np.int64)
-    for start in range(0, shapes[0][0], POINTS_PER_CHUNK):
-        chunk = slice(start, start + POINTS_PER_CHUNK)
+    counts = _counts(pair, labels, where)
+    return ConfusionMatrix(counts.reshape(len(labels), len(labels)).cpu().numpy(), labels)
+
+
+def _counts(pair: Sequence[Any], labels: NDArray[np.int64], device: torch.device) -> torch.Tensor:
+    import torch
+
+    table, offset = _lookup(labels, device)
+    counts = torch.zeros(len(labels) ** 2, dtype=torch.int64, device=device)
+    size = _CHUNK_OF_CPU if device.type == 'cpu' else _CHUNK_OF_CUDA
+    for start in range(0, len(pair[0]), size):
         rows, columns = (
-            table[(to_tensor(item[chunk], where).long() + offset).clamp_(0, len(table) - 1)]
+            table.index_select(0, _places(item[start : start + size], offset, table))
             for item in pair
         )
         counts += count_pairs(rows, columns, len(labels))
-    return ConfusionMatrix(counts, labels)
+    return counts
+
+
+def _places(labels: Any, offset: int, table: torch.Tensor) -> torch.Tensor:
+    """Return where labels stand in the table; its ends stand for all that lies beyond."""
+    import torch
+
+    values = to_tensor(labels, table.device)
+    if values.dtype not in (torch.int32, torch.int64):
+        values = values.long()
+    # First clamped, so that the sum cannot overflow.
+    return values.clamp(-offset, len(table) - 1 - offset).add_(offset)
 
 
 def _lookup(labels: NDArray[np.int64], device: torch.device) -> tuple[torch.Tensor, int]:
@@ -133,7 +153,8 @@ def _lookup(labels: NDArray[np.int64], device: torch.device) -> tuple[torch.Tens
     """
     offset = 1 - int(labels.min())
     outside = int(np.flatnonzero(labels == OUTSIDE)[0])
-    table = np.full(int(labels.max()) + offset + 2, outside, np.int64)
+    small = len(labels) ** 2 < 2**31
+    table = np.full(int(labels.max()) + offset + 2, outside, np.int32 if small else np.int64)
     table[labels + offset] = np.arange(len(labels))
     return to_tensor(table, device), offset
 
