@@ -14,55 +14,61 @@ SCENE_SUFFIX = '.scene_instance.json'
 FOLDER = 'scene'
 
 
-def exact_scene(mediator: Any, scene: str) -> str:
-    """Return the name under which a scene is loaded with the right templates.
+class ExactScene:
+    """A scene and the templates it is made of.
 
     Parameters
     ----------
     mediator : habitat_sim.metadata.MetadataMediator
         With the data set.
     scene : str
-        Name of a scene instance; anything else, such as a stage, is returned as it is.
+        Name of a scene instance; anything else, such as a stage, is left to Habitat-Sim.
 
-    Returns
-    -------
-    str
-        The path of a copy in the working directory that names templates by their whole path, if
-        any name is ambiguous; else the path of the scene instance.
+    Attributes
+    ----------
+    name : str
+        What to give to Habitat-Sim: a copy of the scene instance that names templates by their
+        whole path if any name is ambiguous, else the scene instance itself.
+    objects, stages : list of str
+        Handles of the templates.
     """
-    paths = [path for path in mediator.get_scene_handles() if _stem(path, SCENE_SUFFIX) == scene]
-    if len(paths) != 1 or not os.path.isfile(paths[0]):
-        return scene
-    with open(paths[0], encoding='utf-8') as file:
-        instance = json.load(file)
-    entries = [(mediator.stage_template_manager, instance.get('stage_instance', {}))]
-    for key, manager in (
-        ('object_instances', mediator.object_template_manager),
-        ('articulated_object_instances', mediator.ao_template_manager),
-    ):
-        entries += [(manager, entry) for entry in instance.get(key, [])]
-    replaced = [_made_exact(manager, entry) for manager, entry in entries]
-    if not any(replaced):
-        return str(paths[0])
-    os.makedirs(FOLDER, exist_ok=True)
-    copy = os.path.abspath(os.path.join(FOLDER, scene + SCENE_SUFFIX))
-    with open(copy, 'w', encoding='utf-8') as file:
-        json.dump(instance, file)
-    return copy
+
+    def __init__(self, mediator: Any, scene: str) -> None:
+        self.name = scene
+        self.objects: list[str] = []
+        self.stages: list[str] = []
+        paths = [
+            path
+            for path in mediator.get_scene_handles()
+            if os.path.basename(path) == scene + SCENE_SUFFIX and os.path.isfile(path)
+        ]
+        if len(paths) == 1:
+            self._read(mediator, paths[0])
+
+    def _read(self, mediator: Any, path: str) -> None:
+        with open(path, encoding='utf-8') as file:
+            instance = json.load(file)
+        stage = instance.get('stage_instance', {})
+        objects = instance.get('object_instances', [])
+        articulated = instance.get('articulated_object_instances', [])
+        self.stages = _exact(mediator.stage_template_manager, [stage])
+        self.objects = _exact(mediator.object_template_manager, objects)
+        _exact(mediator.ao_template_manager, articulated)
+        os.makedirs(FOLDER, exist_ok=True)
+        self.name = os.path.abspath(os.path.join(FOLDER, os.path.basename(path)))
+        with open(self.name, 'w', encoding='utf-8') as file:
+            json.dump(instance, file)
 
 
-def _made_exact(manager: Any, entry: dict[str, Any]) -> bool:
-    """Replace an ambiguous template name by the path it means; tell whether there was one."""
-    name = entry.get('template_name', '')
-    similar = manager.get_template_handles(name) if name else []
-    wanted = os.path.basename(name)
-    exact = [handle for handle in similar if os.path.basename(handle).split('.')[0] == wanted]
-    if len(similar) < 2 or len(exact) != 1:
-        return False
-    entry['template_name'] = exact[0]
-    return True
-
-
-def _stem(path: str, suffix: str) -> str:
-    name = os.path.basename(path)
-    return name[: -len(suffix)] if name.endswith(suffix) else name
+def _exact(manager: Any, entries: list[dict[str, Any]]) -> list[str]:
+    """Replace the template names of entries by whole paths, and return those without repeats."""
+    found = []
+    for entry in entries:
+        name = entry.get('template_name', '')
+        similar = manager.get_template_handles(name) if name else []
+        wanted = os.path.basename(name).split('.')[0]
+        exact = [handle for handle in similar if os.path.basename(handle).split('.')[0] == wanted]
+        if len(exact) == 1:
+            entry['template_name'] = exact[0]
+            found += exact
+    return sorted(set(found))

@@ -8,7 +8,8 @@ import habitat_sim
 import magnum
 from habitat_sim.gfx import LightInfo, LightPositionModel
 
-from .exact_scene import exact_scene
+from .encoded_colors import use_encoded_colors
+from .exact_scene import ExactScene
 from .frame_memory import map_images
 from .inventory import annotations
 from .shading import set_shader, use_linear_pbr
@@ -137,8 +138,12 @@ class Session:
         backend.override_scene_light_defaults = True
         backend.scene_light_setup = LIGHTS
         mediator = habitat_sim.metadata.MetadataMediator(backend)
-        backend.scene_id = exact_scene(mediator, config['scene'])
+        scene = ExactScene(mediator, config['scene'])
+        backend.scene_id = scene.name
         set_shader(mediator, shader)
+        if shader == 'flat':
+            use_encoded_colors(mediator.object_template_manager, scene.objects)
+            use_encoded_colors(mediator.stage_template_manager, scene.stages)
         images = (geometry_images, ('color',), ())
         agents = [_agent([_sensor(name, config) for name in names]) for names in images]
         return habitat_sim.Simulator(habitat_sim.Configuration(backend, agents, mediator))

@@ -19,6 +19,7 @@ LINEAR_PBR = {
     'map_mat_txtr_to_linear': True,
     'map_output_to_srgb': True,
     'use_direct_tonemap': False,
+    'use_burley_diffuse': False,
     'gamma': 2.2,
 }
 """Physically based shading by the lights alone, in linear colours: radiance is albedo times

@@ -1,0 +1,36 @@
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from shared_data import shared_path
+
+from osmabench_ros.errors import MissingDependencyError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
+
+CAMERA = Intrinsics.from_hfov(320, 240, np.pi / 2)
+
+
+@pytest.fixture(scope='session')
+def habitat() -> None:
+    """Skip what needs Habitat-Sim where no interpreter with it is named."""
+    if not os.environ.get(PYTHON_VARIABLE):
+        pytest.skip(f'{PYTHON_VARIABLE} names no interpreter with habitat_sim')
+
+
+@pytest.fixture(scope='session')
+def house() -> Scene:
+    return load_scene(str(shared_path('scenes', 'small_house', 'house.scene_dataset_config.json')))
+
+
+@pytest.fixture(scope='module')
+def in_house(habitat: None, house: Scene) -> Iterator[HabitatSimulator]:
+    try:
+        simulator = HabitatSimulator(house, CAMERA)
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+    yield simulator
+    simulator.close()

@@ -1,0 +1,140 @@
+"""Habitat-Sim and the embedded simulator, side by side in the small house."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from small_scenes import camera_at
+
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Light, Lighting, LightKind
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.surface import sample_surface
+from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
+from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.robot_path import plan_path
+
+pytestmark = [pytest.mark.gl, pytest.mark.slow]
+
+RADIUS_M, HEIGHT_M = 0.2, 1.5
+
+POSES = [
+    camera_at(x, y, 1.4, yaw)
+    for x, y, yaw in ((0.5, 0.0, 0.7), (-6.5, 2.0, -1.2), (5.0, -2.0, 2.4), (8.0, 1.0, 3.1))
+]
+
+LIGHTINGS = {
+    'unlit': Lighting.unlit(),
+    'point': Lighting((Light('a', position=(2, 0, 2), intensity=4.0),), 0.1, shadows=False),
+    'dark room': Lighting((Light('a', position=(2, 0, 2), intensity=4.0),), 0.0, shadows=False),
+    'sun': Lighting(
+        (Light('a', LightKind.DIRECTIONAL, direction=(0.3, -0.2, -1.0), intensity=0.6),),
+        0.2,
+        exposure=1.3,
+        shadows=False,
+    ),
+    'camera': Lighting((Light('a', attached_to_camera=True, intensity=2.0),), shadows=False),
+    'twilight': Lighting(ambient=0.3),
+}
+
+
+@pytest.fixture(scope='module')
+def embedded(house: Scene, in_house: HabitatSimulator) -> Iterator[OpenGLSimulator]:
+    simulator = OpenGLSimulator(house, in_house.intrinsics)
+    yield simulator
+    simulator.close()
+
+
+@pytest.mark.parametrize('pose', POSES)
+def test_geometry_and_ids_agree(
+    in_house: HabitatSimulator, embedded: OpenGLSimulator, pose: Pose
+) -> None:
+    ours, theirs = embedded.render(pose), in_house.render(pose)
+    np.testing.assert_array_equal(np.isfinite(ours.depth_m), np.isfinite(theirs.depth_m))
+    near = np.isclose(ours.depth_m, theirs.depth_m, rtol=0, atol=0.01)
+    assert near.mean() > 0.99
+    assert (ours.semantic == theirs.semantic).mean() > 0.99
+    assert (ours.instance == theirs.instance).mean() > 0.99
+
+
+@pytest.mark.parametrize('lighting', LIGHTINGS.values(), ids=LIGHTINGS)
+def test_light_agrees(
+    in_house: HabitatSimulator, embedded: OpenGLSimulator, lighting: Lighting
+) -> None:
+    in_house.set_lighting(lighting)
+    embedded.set_lighting(lighting)
+    for pose in POSES:
+        ours, theirs = embedded.render(pose).color, in_house.render(pose).color
+        difference = np.abs(ours.astype(int) - theirs)
+        # Habitat-Sim's shader has highlights; without lights only the filter of textures differs.
+        assert difference.mean() < (6 if lighting.lights else 2)
+        assert abs(ours.mean() - theirs.mean()) < (6 if lighting.lights else 1)
+
+
+def test_navigable_distances_agree(in_house: HabitatSimulator, house: Scene) -> None:
+    mesh = in_house.navigation(radius_m=RADIUS_M, height_m=HEIGHT_M)
+    grid = NavigationMap.of_scene(house, radius_m=RADIUS_M, height_m=HEIGHT_M)
+    assert abs(mesh.floor_height_m - grid.floor_height_m) < 0.05
+    points = [p for p in grid.random_points(60, np.random.default_rng(1)) if mesh.is_free(p)]
+    assert len(points) > 50
+    ratios = []
+    for start, goal in zip(points[::2], points[1::2], strict=False):
+        theirs = mesh.geodesic_distance(start, goal)
+        if np.isfinite(theirs) and theirs > 2.0:
+            ours = np.linalg.norm(np.diff(grid.shortest_path(start, goal), axis=0), axis=1).sum()
+            ratios.append(ours / theirs)
+    assert len(ratios) > 15
+    assert abs(np.mean(ratios) - 1) < 0.05
+    assert (np.abs(np.array(ratios) - 1) < 0.05).mean() > 0.9
+
+
+def test_paths_on_the_mesh_keep_the_radius_clear(in_house: HabitatSimulator, house: Scene) -> None:
+    spatial = pytest.importorskip('scipy.spatial')
+    mesh = in_house.navigation(radius_m=RADIUS_M, height_m=HEIGHT_M)
+    cloud = sample_surface(house, 400.0, 0)
+    height = cloud.points[:, 2] - mesh.floor_height_m
+    tree = spatial.cKDTree(cloud.points[(height > 0.25) & (height < HEIGHT_M - 0.1), :2])
+    path = plan_path(mesh, goals=5, seed=5)
+    line = path.states[:, :2]
+    dense = np.concatenate(
+        [a + np.linspace(0, 1, 40)[:, None] * (b - a) for a, b in pairwise(line)]
+    )
+    distance, _ = tree.query(dense)
+    assert path.length_m > 10
+    assert distance.min() > RADIUS_M - 0.05
+
+
+def test_the_follower_walks_to_its_goal_in_steps(in_house: HabitatSimulator) -> None:
+    mesh = in_house.navigation(radius_m=RADIUS_M, height_m=HEIGHT_M)
+    start, goal = mesh.random_points(2, np.random.default_rng(2))
+    states = mesh.follow(start, 0.3, goal)
+    np.testing.assert_allclose(states[0], [*start, 0.3], atol=1e-3)
+    moved = np.linalg.norm(np.diff(states[:, :2], axis=0), axis=1)
+    turned = (np.diff(states[:, 2]) + np.pi) % (2 * np.pi) - np.pi
+    assert (moved < 0.0601).all()
+    assert (np.abs(turned) < np.radians(4.01)).all()
+    assert (moved[np.abs(turned) > 1e-3] < 1e-4).all()
+    ahead = np.diff(states[:, :2], axis=0)[moved > 0.059]
+    heading = states[:-1, 2][moved > 0.059]
+    along = np.einsum('ij,ij->i', ahead, np.stack([np.cos(heading), np.sin(heading)], 1))
+    assert along.min() > 0.055
+    assert np.linalg.norm(states[-1, :2] - goal) < 0.3
+
+
+def test_both_see_the_same_at_any_size_and_field_of_view(habitat: None, house: Scene) -> None:
+    camera = Intrinsics.from_hfov(333, 121, 1.1)
+    theirs = HabitatSimulator(house, camera, near_m=0.3, far_m=4.0)
+    ours = OpenGLSimulator(house, camera, near_m=0.3, far_m=4.0)
+    seen, expected = theirs.render(POSES[0]), ours.render(POSES[0])
+    theirs.close()
+    ours.close()
+    assert np.isinf(expected.depth_m).mean() > 0.1
+    assert (np.isinf(seen.depth_m) == np.isinf(expected.depth_m)).mean() > 0.999
+    assert np.isclose(seen.depth_m, expected.depth_m, rtol=0, atol=0.01).mean() > 0.99
+    assert (seen.instance == expected.instance).mean() > 0.99
+    assert (seen.color[np.isinf(seen.depth_m)] == 0).all()

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from habitat_folder import write_habitat_folder
+from small_scenes import CAMERA, camera_at, room_scene
+
+from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Light, Lighting, LightKind
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
+
+VIEW = camera_at(-1.5, 0.3, 1.4, -0.1)
+
+
+@pytest.fixture(scope='module')
+def room(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return load_scene(str(write_habitat_folder(room_scene(), tmp_path_factory.mktemp('room'))))
+
+
+@pytest.fixture
+def simulator(habitat: None, room: Scene):
+    started = HabitatSimulator(room, CAMERA)
+    yield started
+    started.close()
+
+
+def test_without_an_interpreter_the_error_says_how_to_name_one(
+    room: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(PYTHON_VARIABLE, raising=False)
+    with pytest.raises(MissingDependencyError, match=f'habitat_python.*{PYTHON_VARIABLE}.*docs/'):
+        HabitatSimulator(room, CAMERA)
+
+
+@pytest.mark.parametrize(
+    'camera',
+    [
+        replace(CAMERA, cx=CAMERA.cx + 0.5),
+        replace(CAMERA, fy=CAMERA.fy * 1.01),
+    ],
+)
+def test_a_camera_that_habitat_sim_does_not_have_is_refused(
+    room: Scene, camera: Intrinsics
+) -> None:
+    with pytest.raises(
+        SimulationError, match='square pixels and the principal point in the middle'
+    ):
+        HabitatSimulator(room, camera)
+
+
+def test_wrong_options_are_named(room: Scene) -> None:
+    with pytest.raises(ConfigError, match='Did you mean "phong"'):
+        HabitatSimulator(room, CAMERA, shading='phng')
+    with pytest.raises(SimulationError, match='range from 2.0 m to 1.0 m is empty'):
+        HabitatSimulator(room, CAMERA, near_m=2.0, far_m=1.0)
+    with pytest.raises(SimulationError, match='not on disk as a Habitat scene data set'):
+        HabitatSimulator(room_scene(), CAMERA)
+    with pytest.raises(SimulationError, match='dataset_config "/no/such'):
+        HabitatSimulator(room, CAMERA, dataset_config='/no/such.scene_dataset_config.json')
+
+
+def test_a_data_set_that_is_not_the_scenes_is_refused(
+    habitat: None, room: Scene, tmp_path
+) -> None:
+    fewer = room_scene()
+    other = Scene('test', 'room', fewer.label_set, fewer.objects[:-2], lights=fewer.lights)
+    config = write_habitat_folder(other, tmp_path / 'other')
+    with pytest.raises(SimulationError, match='has 7 objects, Habitat-Sim loaded 5'):
+        HabitatSimulator(room, CAMERA, dataset_config=str(config))
+
+
+def test_similar_names_do_not_stand_for_each_other(habitat: None, tmp_path: Path) -> None:
+    scene = room_scene()
+    renamed = {'box_6': 'chair', 'box_7': 'armchair', 'wall_2': 'big_armchair'}
+    objects = tuple(replace(o, name=renamed.get(o.name, o.name)) for o in scene.objects)
+    scene = Scene('test', 'room', scene.label_set, objects, lights=scene.lights)
+    loaded = load_scene(str(write_habitat_folder(scene, tmp_path / 'similar')))
+    simulator = HabitatSimulator(loaded, CAMERA)
+    seen = simulator.render(VIEW)
+    simulator.close()
+    chair = next(item for item in loaded.objects if item.name == 'chair.1')
+    _, columns = np.nonzero(seen.instance == chair.instance_id)
+    pixels = CAMERA.project(VIEW.inverse().transform(chair.world_vertices))
+    assert abs(columns.min() - pixels[:, 0].min()) < 1.01
+    assert abs(columns.max() - pixels[:, 0].max()) < 1.01
+
+
+def test_a_spot_is_refused_and_the_lights_stay(simulator: HabitatSimulator) -> None:
+    before = simulator.render(VIEW).color
+    with pytest.raises(SimulationError, match='"beam" is a spot'):
+        simulator.set_lighting(Lighting((Light('beam', LightKind.SPOT),)))
+    np.testing.assert_array_equal(simulator.render(VIEW).color, before)
+
+
+def test_a_pose_with_nan_never_reaches_the_worker(simulator: HabitatSimulator) -> None:
+    with pytest.raises(ValueError, match='NaN'):
+        simulator.render(Pose(np.eye(3), [0.0, np.nan, 0.0]))
+    assert simulator.render(VIEW).color.any()
+
+
+def test_moved_objects_are_seen_where_they_were_put(simulator: HabitatSimulator, room) -> None:
+    cube = next(item for item in room.objects if item.name.startswith('box_7'))
+    for lighting in (Lighting.unlit(), Lighting(room.lights, 0.1)):
+        simulator.set_lighting(lighting)
+        pose = Pose.from_yaw(0.8, cube.pose.translation + np.array([-0.9, 0.5, 0.4])) @ Pose(
+            cube.pose.rotation, np.zeros(3)
+        )
+        simulator.move_objects({cube.instance_id: pose})
+        seen = simulator.render(VIEW)
+        rows, columns = np.nonzero(seen.instance == cube.instance_id)
+        moved = replace(cube, pose=pose)
+        pixels = CAMERA.project(VIEW.inverse().transform(moved.world_vertices))
+        np.testing.assert_allclose(
+            [columns.min(), rows.min(), columns.max(), rows.max()],
+            [*pixels.min(axis=0), *pixels.max(axis=0)],
+            atol=1.01,
+        )
+        red = seen.color[seen.instance == cube.instance_id].astype(int)
+        assert (red[:, 0] > 2 * red[:, 1]).all()
+        simulator.move_objects({cube.instance_id: cube.pose})
+    with pytest.raises(SimulationError, match='instance id 99; it cannot be moved'):
+        simulator.move_objects({99: pose})
+
+
+def test_lights_that_come_and_go_leave_no_trace(simulator: HabitatSimulator) -> None:
+    lamp = Light('lamp', position=(0.0, 0.0, 2.2), intensity=2.0)
+    images = []
+    for lights in ((lamp,), (lamp, Light('other', position=(1, 1, 2))), (), (lamp,)):
+        simulator.set_lighting(Lighting(lights))
+        images.append(simulator.render(VIEW).color)
+    np.testing.assert_array_equal(images[0], images[3])
+    assert images[1].mean() > images[0].mean()
+    assert images[2].max() == 0
+
+
+@pytest.mark.slow
+def test_shadings_and_ambient_occlusion(habitat: None, room: Scene) -> None:
+    lighting = Lighting((Light('lamp', position=(0.0, 0.0, 2.2), intensity=2.0),))
+    means = {}
+    for name, options in {
+        'pbr': {},
+        'hbao': {'ambient_occlusion': True},
+        'phong': {'shading': 'phong'},
+        'native': {'shading': 'native'},
+    }.items():
+        simulator = HabitatSimulator(room, CAMERA, **options)
+        simulator.set_lighting(lighting)
+        means[name] = simulator.render(VIEW).color.mean()
+        simulator.set_lighting(Lighting.unlit())
+        unlit = simulator.render(VIEW).color
+        means.setdefault('unlit', unlit.mean())
+        assert unlit.mean() == means['unlit'], f'{name} changes nominal light'
+        simulator.close()
+    assert means['hbao'] < means['pbr']
+    assert len({round(means[name], 3) for name in ('pbr', 'phong', 'native')}) == 3
+
+
+def test_a_navigation_mesh_is_on_the_floor_of_the_room(simulator: HabitatSimulator) -> None:
+    mesh = simulator.navigation(radius_m=0.25, height_m=1.2)
+    assert abs(mesh.floor_height_m) < 0.06
+    # 6 m x 4 m less the radius along the walls and around the table of 0.8 m x 1 m.
+    expected = 5.5 * 3.5 - (0.8 * 1.0 + 2 * 0.25 * 1.8 + np.pi * 0.25**2)
+    assert abs(mesh.area_m2 - expected) < 1.5
+    assert mesh.is_free((-2.0, 0.0))
+    assert not mesh.is_free((1.0, 0.0))
+    detour = mesh.geodesic_distance((-1.0, 0.0), (2.5, 0.0))
+    # Tangents to circles of the radius about the corners: 3.91 m. Recast rounds up to voxels.
+    assert 3.90 < detour < 4.05
+    np.testing.assert_allclose(mesh.shortest_path((-1, 0), (2.5, 0))[[0, -1]], [[-1, 0], [2.5, 0]])
+    with pytest.raises(SimulationError, match=r'goal \(1.00, 0.00\) cannot be reached'):
+        mesh.shortest_path((-1, 0), (1, 0))
+    assert mesh.geodesic_distance((-1, 0), (1, 0)) == np.inf
+    with pytest.raises(SimulationError, match=r'at height 7.0 m, there are'):
+        simulator.navigation(radius_m=0.25, height_m=1.2, floor_height_m=7.0)
+    with pytest.raises(SimulationError, match='no floor fits a robot of radius 2.4 m'):
+        simulator.navigation(radius_m=2.4, height_m=1.2)
+    with pytest.raises(SimulationError, match='is no navigation mesh'):
+        simulator.navigation(radius_m=0.2, height_m=1.2, mesh_file='/no/such.navmesh')
+
+
+def test_a_missing_asset_is_an_error(habitat: None, tmp_path: Path) -> None:
+    config = write_habitat_folder(room_scene(), tmp_path / 'broken')
+    scene = load_scene(str(config))
+    (config.parent / 'objects' / 'box_7.glb').write_bytes(b'glTF\2\0\0\0')
+    with pytest.raises(SimulationError, match='missing or broken|Habitat-Sim, open|died'):
+        HabitatSimulator(scene, CAMERA)
+    assert json.loads(config.read_text())['objects']
