@@ -22,12 +22,12 @@ def inventory(simulator: Any) -> dict[str, Any]:
         'articulated': _ordered(
             _articulated(articulated.get_object_by_handle(handle)) for handle in _all(articulated)
         ),
-        'annotations': annotations(simulator),
+        'annotations': annotated_objects(simulator),
         'stage': simulator.get_stage_initialization_template() is not None,
     }
 
 
-def annotations(simulator: Any) -> list[dict[str, Any]]:
+def annotated_objects(simulator: Any) -> list[dict[str, Any]]:
     """Return pixel id and category of the objects of a semantic mesh, if the scene has one."""
     if simulator.semantic_scene is None:
         return []

@@ -11,7 +11,7 @@ from habitat_sim.gfx import LightInfo, LightPositionModel
 from .encoded_colors import use_encoded_colors
 from .exact_scene import ExactScene
 from .frame_memory import map_images
-from .inventory import annotations
+from .inventory import annotated_objects
 from .shading import set_shader, use_linear_pbr
 
 LIGHTS = 'osmabench'
@@ -46,7 +46,7 @@ class Session:
         self._lit: Any = None
         use_linear_pbr(True)
         self.geometry = self._simulator('flat', ('depth', 'instance', 'semantic'))
-        self._has_semantic_mesh = bool(annotations(self.geometry))
+        self._has_semantic_mesh = bool(annotated_objects(self.geometry))
 
     def set_lights(self, lights: list[dict[str, Any]]) -> None:
         """Light the lit image from now on.

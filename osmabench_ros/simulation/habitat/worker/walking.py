@@ -36,23 +36,23 @@ class Walking:
         if settings['mesh_file']:
             if not self.finder.load_nav_mesh(settings['mesh_file']):
                 raise ValueError(f'{settings["mesh_file"]} is no navigation mesh')
+            built = True
         else:
-            self._compute(settings)
-        if not self.finder.is_loaded or self.finder.num_islands == 0:
+            built = self._compute(settings)
+        if not built or not self.finder.is_loaded or self.finder.num_islands == 0:
             raise ValueError(
                 f'no floor fits a robot of radius {settings["radius_m"]} m and height '
                 f'{settings["height_m"]} m'
             )
         self._choose_island(settings['floor_height_m'])
 
-    def _compute(self, settings: dict[str, Any]) -> None:
+    def _compute(self, settings: dict[str, Any]) -> bool:
         mesh = habitat_sim.NavMeshSettings()
         mesh.set_defaults()
         mesh.agent_radius, mesh.agent_height = settings['radius_m'], settings['height_m']
         mesh.cell_size = mesh.cell_height = settings['cell_m']
         mesh.include_static_objects = True
-        if not self._simulator.recompute_navmesh(self.finder, mesh):
-            raise ValueError('Habitat-Sim could not compute a navigation mesh')
+        return bool(self._simulator.recompute_navmesh(self.finder, mesh))
 
     def _choose_island(self, floor_height_m: float | None) -> None:
         """Take the floor at a height, or the lowest one: the largest island may be a roof."""
