@@ -27,6 +27,8 @@ def verdict(kind, right, said, tolerance=0.0):
         (YES_NO, 'No', 'answer: No', True),
         (YES_NO, 'no', 'No, there is no lamp.', True),
         (YES_NO, 'no', "I don't know", False),
+        (YES_NO, 'no', 'No answer', False),
+        (YES_NO, 'no', 'No information is given', False),
         (YES_NO, 'yes', 'Possibly yes', False),
         (INTEGER, 3, 'three', True),
         (INTEGER, 3, 'There are 3 chairs', True),

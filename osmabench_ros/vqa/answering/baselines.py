@@ -80,6 +80,7 @@ class _WordModel:
         self._totals: Counter[AnswerValue] = Counter()
         self._answers: Counter[AnswerValue] = Counter()
         self._vocabulary: set[str] = set()
+        self._likely: list[AnswerValue] | None = None
 
     def learn(self, answer: AnswerValue, features: Sequence[str], times: int) -> None:
         """Count an answered question; -1 forgets it again."""
@@ -89,14 +90,17 @@ class _WordModel:
         for word in features:
             words[word] += times
         self._vocabulary.update(features)
+        self._likely = None
 
     def guess(self, features: Sequence[str]) -> AnswerValue | None:
         """Return the likeliest answer, None if nothing is known."""
-        frequent = sorted(self._answers, key=lambda value: (-self._answers[value], str(value)))
-        likely = [value for value in frequent[:_CANDIDATES] if self._answers[value] > 0]
-        if not likely:
+        if self._likely is None:
+            known = [value for value, count in self._answers.items() if count > 0]
+            known.sort(key=lambda value: (-self._answers[value], str(value)))
+            self._likely = known[:_CANDIDATES]
+        if not self._likely:
             return None
-        return min(likely, key=lambda value: (-self._score(value, features), str(value)))
+        return min(self._likely, key=lambda value: (-self._score(value, features), str(value)))
 
     def _score(self, value: AnswerValue, features: Sequence[str]) -> float:
         words, total = self._words[value], self._totals[value] + len(self._vocabulary) + 1

@@ -140,22 +140,23 @@ def select(
     selector = _Selector(drafts, labels)
     chosen: dict[str, list[Draft]] = {name: [] for name in quota}
     wanted = dict(quota)
+    able = list(quota)
     while wanted:
-        able: list[str] = []
         for name, size in wanted.items():
             taken = selector.take(name, size)
             chosen[name] += taken
-            able += [name] if len(taken) >= max(1, size - 1) else []
-        missing = sum(quota.values()) - sum(map(len, chosen.values()))
-        wanted = _shared(missing, able) if able and missing >= 2 else {}
+            if not taken:
+                able.remove(name)
+        wanted = _shared(sum(quota.values()) - sum(map(len, chosen.values())), able)
     return _without_overuse([draft for items in chosen.values() for draft in items], labels)
 
 
 def _shared(missing: int, names: Sequence[str]) -> dict[str, int]:
-    """Share a number out in even parts, so that pairs of yes and no fit."""
-    part = max(2, missing // len(names) // 2 * 2)
-    fitting = names[: max(1, missing // part)]
-    return dict.fromkeys(fitting, part)
+    """Share a number out in even parts, so that pairs of yes and no fit; nothing if none is."""
+    if missing <= 0 or not names:
+        return {}
+    part = min(missing, max(2, missing // len(names) // 2 * 2))
+    return dict.fromkeys(names[: max(1, missing // part)], part)
 
 
 def _without_overuse(chosen: list[Draft], labels: Collection[str]) -> list[Draft]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from osmabench_ros.vqa.questions import AnswerValue
 
@@ -24,6 +25,7 @@ _DROPPED = frozenset(
 )  # fmt: skip
 
 
+@lru_cache(maxsize=65536)
 def plain(value: AnswerValue) -> str:
     """Return an answer in lower case, without a leading 'answer:', punctuation and underscores."""
     text = re.sub(r'^\s*answer\s*:\s*', '', str(value).replace('_', ' ').lower())
@@ -36,7 +38,9 @@ def is_refusal(value: AnswerValue | None) -> bool:
 
 
 def as_yes_no(value: AnswerValue) -> str | None:
-    """Return 'yes' or 'no' as the first word says, None if it says neither."""
+    """Return 'yes' or 'no' as the first word says, None if it says neither or declines."""
+    if is_refusal(value):
+        return None
     words = re.findall(r'[a-z]+', plain(value))
     first = words[0] if words else ''
     return {'yes': 'yes', 'no': 'no', 'true': 'yes', 'false': 'no'}.get(first)
