@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,13 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import SceneError
+from osmabench_ros.errors import MissingDependencyError, SceneError
+from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
+from osmabench_ros.scenes.asset_files import files_near
 from osmabench_ros.scenes.scene import Material, Mesh
 
 NEUTRAL = Material()
 """For surfaces whose texture is missing or that have no material."""
 
 MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.ply', '.stl', '.dae', '.off')
+
+X_UP = np.array([[0.0, -1.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]])
+"""Rotation that takes Collada's X_UP (x up, -y right, z towards the viewer) to z up."""
 
 COLOR_LEVELS = 6
 """Vertex colours are quantised to so many levels a channel, one material a colour."""
@@ -74,9 +81,11 @@ def load_nodes(path: Path) -> tuple[AssetNode, ...]:
         If the file is missing or broken.
     """
     nodes = []
+    # Collada's colours are sRGB, those of glTF linear; trimesh passes both on as they are.
+    linear = path.suffix.lower() != '.dae'
     for names, geometry in _geometries(path):
         try:
-            nodes.append(AssetNode(names, meshes_of(geometry)))
+            nodes.append(AssetNode(names, meshes_of(geometry, linear)))
         except ValueError as error:
             raise SceneError(f'{path}: node "{names[0]}" is malformed: {error}') from error
     return tuple(nodes)
@@ -88,21 +97,41 @@ def _geometries(path: Path) -> list[tuple[tuple[str, ...], Any]]:
     if not path.is_file():
         raise SceneError(f'mesh file {path} does not exist; check the path that names it')
     logging.getLogger('trimesh').setLevel(logging.CRITICAL)
+    frame = _collada_frame(path) if path.suffix.lower() == '.dae' else np.eye(4)
     try:
-        loaded = trimesh.load(str(path), process=False, force='scene')
+        kind = path.suffix.lower().removeprefix('.')
+        with path.open('rb') as file:
+            loaded = trimesh.load(
+                file, file_type=kind, resolver=files_near(path), process=False, force='scene'
+            )
         nodes = []
         for name in loaded.graph.nodes_geometry:
             matrix, geometry_name = loaded.graph[name]
             geometry = loaded.geometry[geometry_name]
             if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
                 names = _with_ancestors(str(name), loaded.graph.transforms.parents)
-                nodes.append((names, _transformed(geometry, matrix)))
+                nodes.append((names, _transformed(geometry, frame @ matrix)))
         return nodes
     except Exception as error:  # trimesh raises whatever its parsers raise
         raise SceneError(
             f'{path} cannot be read as a mesh ({type(error).__name__}: {error}); '
             'check that it is complete, or export it again'
         ) from error
+
+
+def _collada_frame(path: Path) -> NDArray[np.float64]:
+    """Return the map from a Collada file's own units and axes, which it names, to z-up metres."""
+    if importlib.util.find_spec('collada') is None:
+        raise MissingDependencyError(
+            f"{path}: Collada files need pycollada; pip install 'osmabench_ros[scenes]'"
+        )
+    text = path.read_bytes()
+    unit = re.search(rb'<unit\b[^>]*\bmeter\s*=\s*["\']([0-9.eE+-]+)', text)
+    up = re.search(rb'<up_axis>\s*([XYZ])_UP', text)
+    axes = {b'X': X_UP, b'Y': WORLD_FROM_HABITAT, b'Z': np.eye(3)}[up[1] if up else b'Y']
+    frame = np.eye(4)
+    frame[:3, :3] = axes * (float(unit[1]) if unit else 1.0)
+    return frame
 
 
 def _with_ancestors(name: str, parents: Mapping[str, str]) -> tuple[str, ...]:
@@ -120,8 +149,11 @@ def _transformed(geometry: Any, matrix: NDArray[np.float64]) -> Any:
     return copied
 
 
-def meshes_of(geometry: Any) -> tuple[Mesh, ...]:
-    """Convert a trimesh geometry; vertex colours give one mesh for each colour."""
+def meshes_of(geometry: Any, linear: bool = True) -> tuple[Mesh, ...]:
+    """Convert a trimesh geometry; vertex colours give one mesh for each colour.
+
+    `linear` tells whether colour factors of materials are linear rather than sRGB.
+    """
     vertices = np.asarray(geometry.vertices, np.float32)
     if not np.isfinite(vertices).all():
         raise ValueError('a vertex is NaN or infinite')
@@ -138,7 +170,7 @@ def meshes_of(geometry: Any) -> tuple[Mesh, ...]:
         flipped = np.column_stack([uv[:, 0], 1.0 - uv[:, 1]]).astype(np.float32)
         mesh = replace(mesh, uv=flipped)
     if getattr(visual, 'material', None) is not None:
-        return (replace(mesh, material=material_of(visual.material)),)
+        return (replace(mesh, material=material_of(visual.material, linear)),)
     if getattr(visual, 'kind', None) in ('vertex', 'face'):
         return _by_color(mesh, np.asarray(visual.face_colors, np.uint8)[:, :3])
     return (mesh,)
@@ -151,7 +183,7 @@ def _normals(geometry: Any) -> NDArray[np.float32]:
     return np.where(length > 1e-6, normals / np.maximum(length, 1e-6), upward)
 
 
-def material_of(material: Any) -> Material:
+def material_of(material: Any, linear: bool = True) -> Material:
     """Convert a trimesh material; one whose texture is missing is neutral grey."""
     image = getattr(material, 'baseColorTexture', None)
     factor = getattr(material, 'baseColorFactor', None)
@@ -161,7 +193,8 @@ def material_of(material: Any) -> Material:
         factor = None if image is not None else material.diffuse
         encoded = None if factor is None else np.asarray(factor, float)[:3] / 255
     else:
-        encoded = None if factor is None else srgb(np.asarray(factor, float)[:3] / 255)
+        factor = None if factor is None else np.asarray(factor, float)[:3] / 255
+        encoded = srgb(factor) if linear and factor is not None else factor
     texture = None if image is None else np.ascontiguousarray(image.convert('RGB'), np.uint8)
     if encoded is None:
         return NEUTRAL if texture is None else Material((1.0, 1.0, 1.0), texture)

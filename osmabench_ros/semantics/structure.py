@@ -6,13 +6,17 @@ from osmabench_ros.semantics.labels import normalised_name
 
 STRUCTURE_NAMES = frozenset(
     {
-        'wall', 'walls', 'floor', 'floors', 'ceiling', 'ceilings', 'door', 'doorway', 'door frame',
-        'doorframe', 'entrance', 'folding door', 'sliding door', 'window', 'window frame',
-        'window glass', 'windowsill', 'beam', 'column', 'pillar', 'roof', 'stair', 'stairs',
-        'staircase', 'step', 'railing', 'ceiling lower', 'floor mat step', 'baseboard',
+        'baseboard', 'beam', 'ceiling', 'ceilings', 'column', 'door',
+        'door frame', 'doorframe', 'doorway', 'entrance', 'floor', 'floors',
+        'folding door', 'ground', 'ground plane', 'pillar', 'railing', 'roof', 'sliding door',
+        'stair', 'staircase', 'stairs', 'step', 'wall', 'walls', 'window', 'window frame',
+        'window glass', 'windowsill',
     }
 )  # fmt: skip
 """Normalised names; data sets do not say it themselves."""
+
+STRUCTURE_NOUNS = frozenset({'wall', 'floor', 'ceiling', 'window'})
+"""Last words that mean structure whatever stands before them; not 'door': cabinets have doors."""
 
 UNNAMED = frozenset(
     {'', 'unknown', 'unlabeled', 'unlabelled', 'undefined', 'void', 'none', 'other', 'ignore'}
@@ -21,8 +25,9 @@ UNNAMED = frozenset(
 
 
 def is_structure(name: str) -> bool:
-    """Tell whether a class name means a part of the building."""
-    return normalised_name(name) in STRUCTURE_NAMES
+    """Tell whether a class name means a part of the building, e.g. 'floor' or 'bathroom wall'."""
+    words = normalised_name(name).split(' ')
+    return ' '.join(words) in STRUCTURE_NAMES or words[-1] in STRUCTURE_NOUNS
 
 
 def is_unnamed(name: str) -> bool:

@@ -1,0 +1,50 @@
+"""`osmabench import-scene`: bring a Gazebo world or another scene into a scene folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from osmabench_ros.scenes.importing import import_scene as import_scene_folder
+from osmabench_ros.scenes.importing import read_class_patterns
+
+
+def import_scene(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help='Gazebo world (.world, .sdf), Habitat data set, scene folder, or "apartment".'
+        ),
+    ],
+    out: Annotated[Path, typer.Option('--out', help='Folder to write; must not exist.')],
+    models: Annotated[
+        list[Path] | None,
+        typer.Option('--models', help='Folder of Gazebo models; may be given more than once.'),
+    ] = None,
+    classes: Annotated[
+        Path | None,
+        typer.Option('--classes', help='JSON: class names by pattern of Gazebo model names.'),
+    ] = None,
+    scene: Annotated[str, typer.Option('--scene', help='Scene of a data set.')] = '',
+    seed: Annotated[int, typer.Option('--seed', help='Seed of the apartment.')] = 0,
+    overwrite: Annotated[
+        bool, typer.Option('--overwrite', help='Replace a scene folder that is there.')
+    ] = False,
+) -> None:
+    """Import a scene into a folder of a glTF file and a manifest."""
+    imported = import_scene_folder(
+        source,
+        out,
+        models=models or (),
+        classes=read_class_patterns(classes) if classes else None,
+        scene=scene,
+        seed=seed,
+        overwrite=overwrite,
+    )
+    triangles = sum(len(mesh.faces) for item in imported.objects for mesh in item.meshes)
+    typer.echo(
+        f'{out}: {len(imported.objects)} objects of {len(imported.label_set.classes)} classes, '
+        f'{triangles} triangles, {len(imported.lights)} lights'
+    )

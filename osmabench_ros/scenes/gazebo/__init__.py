@@ -1,0 +1,1 @@
+"""Gazebo worlds: SDF with models, found by `model://` URIs."""

@@ -1,0 +1,138 @@
+"""The visual geometry of an SDF element."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import SceneError
+from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
+from osmabench_ros.scenes.assets import NEUTRAL, linearly_mapped, load_nodes
+from osmabench_ros.scenes.gazebo.models import ModelFinder
+from osmabench_ros.scenes.gazebo.xml import numbers, text_of
+from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
+from osmabench_ros.scenes.scene import Material, Mesh
+
+SCRIPT_COLORS = {
+    'white': (1.0, 1.0, 1.0), 'black': (0.05, 0.05, 0.05), 'grey': (0.7, 0.7, 0.7),
+    'darkgrey': (0.35, 0.35, 0.35), 'red': (0.9, 0.1, 0.1), 'green': (0.1, 0.75, 0.1),
+    'blue': (0.1, 0.1, 0.9), 'yellow': (0.95, 0.9, 0.1), 'orange': (1.0, 0.51, 0.02),
+    'purple': (0.6, 0.1, 0.8), 'turquoise': (0.1, 0.8, 0.8), 'wood': (0.6, 0.42, 0.26),
+    'gold': (0.83, 0.69, 0.22), 'indigo': (0.29, 0.0, 0.51), 'skyblue': (0.53, 0.81, 0.92),
+}  # fmt: skip
+"""sRGB of the usual names of Gazebo's material scripts, without 'Gazebo/'."""
+
+
+def visual_meshes(visual: Element, base: Path, finder: ModelFinder, where: str) -> list[Mesh]:
+    """Return the meshes of a <visual> in its own frame, metres.
+
+    Parameters
+    ----------
+    visual : Element
+        With <geometry> and, optionally, <material>.
+    base : Path
+        Folder of the file it is in.
+    finder : ModelFinder
+        Resolves URIs.
+    where : str
+        Named in errors.
+    """
+    geometry = visual.find('geometry')
+    if geometry is None or numbers(visual.find('transparency'), 1, (0.0,), where)[0] >= 1:
+        return []
+    material, overrides = _material(visual.find('material'), base, finder, where)
+    mesh_element = geometry.find('mesh')
+    if mesh_element is None:
+        shape = _shape(geometry, where)
+        return [] if shape is None else [replace(shape, material=material)]
+    meshes = _mesh_file(mesh_element, base, finder, where)
+    if not overrides:
+        return meshes
+    return [replace(m, material=material) if m.material is NEUTRAL else m for m in meshes]
+
+
+def _shape(geometry: Element, where: str) -> Mesh | None:
+    for item in geometry:
+        name = f'{where}: <{item.tag}>'
+        if item.tag == 'box':
+            return box(numbers(item.find('size'), 3, (1, 1, 1), name))
+        if item.tag == 'sphere':
+            return sphere(float(numbers(item.find('radius'), 1, (1,), name)[0]))
+        if item.tag in ('cylinder', 'capsule'):
+            radius = float(numbers(item.find('radius'), 1, (0.5,), name)[0])
+            length = float(numbers(item.find('length'), 1, (1,), name)[0])
+            return (cylinder if item.tag == 'cylinder' else capsule)(radius, length)
+        if item.tag == 'ellipsoid':
+            radii = numbers(item.find('radii'), 3, (1, 1, 1), name)
+            return linearly_mapped(sphere(1.0), np.diag(radii))
+        if item.tag == 'plane':
+            normal = numbers(item.find('normal'), 3, (0, 0, 1), name)
+            return plane(numbers(item.find('size'), 2, (1, 1), name), normal)
+        if item.tag != 'empty':
+            raise SceneError(
+                f'{where}: geometry <{item.tag}> is not supported; replace it by a mesh'
+            )
+    return None
+
+
+def _mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) -> list[Mesh]:
+    uri = text_of(element, 'uri')
+    if not uri:
+        raise SceneError(f'{where}: <mesh> has no <uri>')
+    path = finder.find(uri, base, where)
+    nodes = load_nodes(path)
+    wanted = text_of(element, 'submesh/name')
+    if wanted:
+        nodes = tuple(node for node in nodes if wanted in node.names)
+    meshes = [mesh for node in nodes for mesh in node.meshes]
+    if not meshes:
+        part = f'no submesh "{wanted}"' if wanted else 'no triangles'
+        raise SceneError(f'{where}: {path} has {part}')
+    scale: NDArray[np.float64] = np.diag(numbers(element.find('scale'), 3, (1, 1, 1), where))
+    if not scale.any(axis=0).all():
+        raise SceneError(f'{where}: <scale> must not be 0')
+    # glTF has y up by definition; other formats are in Gazebo's z-up, or say otherwise themselves.
+    axes = WORLD_FROM_HABITAT if path.suffix.lower() in ('.glb', '.gltf') else np.eye(3)
+    if text_of(element, 'submesh/center', 'false').lower() in ('1', 'true'):
+        meshes = _centred(meshes)
+    return [linearly_mapped(mesh, scale @ axes) for mesh in meshes]
+
+
+def _centred(meshes: list[Mesh]) -> list[Mesh]:
+    points = np.concatenate([mesh.vertices for mesh in meshes])
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2
+    return [replace(mesh, vertices=mesh.vertices - middle) for mesh in meshes]
+
+
+def _material(
+    element: Element | None, base: Path, finder: ModelFinder, where: str
+) -> tuple[Material, bool]:
+    """Return the material and whether the element really says one."""
+    if element is None:
+        return NEUTRAL, False
+    albedo = text_of(element, 'pbr/metal/albedo_map') or text_of(
+        element, 'pbr/specular/albedo_map'
+    )
+    if albedo:
+        return Material((1.0, 1.0, 1.0), _image(finder.find(albedo, base, where), where)), True
+    if element.find('diffuse') is not None:
+        red, green, blue = np.clip(numbers(element.find('diffuse'), 3, (1, 1, 1), where), 0, 1)
+        return Material((float(red), float(green), float(blue))), True
+    script = text_of(element, 'script/name').rpartition('/')[2].lower()
+    if script in SCRIPT_COLORS:
+        return Material(SCRIPT_COLORS[script]), True
+    return NEUTRAL, False
+
+
+def _image(path: Path, where: str) -> NDArray[np.uint8]:
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return np.array(image.convert('RGB'), np.uint8)
+    except (OSError, ValueError) as error:
+        raise SceneError(f'{where}: texture {path} cannot be read: {error}') from error

@@ -1,0 +1,253 @@
+"""Reads a Gazebo world (SDF) as a scene; its frame is z-up metres already."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from osmabench_ros.errors import SceneError
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.assets import linearly_mapped
+from osmabench_ros.scenes.gazebo.light import read_light, sun
+from osmabench_ros.scenes.gazebo.models import ModelFinder
+from osmabench_ros.scenes.gazebo.naming import class_name_of, common_prefix
+from osmabench_ros.scenes.gazebo.visuals import visual_meshes
+from osmabench_ros.scenes.gazebo.xml import FrameScope, own_pose, read_xml, text_of
+from osmabench_ros.scenes.lights import Light
+from osmabench_ros.scenes.primitives import plane
+from osmabench_ros.scenes.room_membership import sizes_of
+from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.structure import is_structure
+
+GROUND_M = 30.0
+"""A flat object longer than this is a ground plane and is cut to what stands on it."""
+
+GROUND_MARGIN_M = 1.0
+MAX_DEPTH = 12
+"""Models may be nested this deep; a deeper nest includes itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    name: str
+    pose: Pose
+    meshes: tuple[Mesh, ...]
+
+
+def load_gazebo_world(
+    path: Path, models: Sequence[Path] = (), classes: Mapping[str, str] | None = None
+) -> Scene:
+    """Read a world.
+
+    Parameters
+    ----------
+    path : Path
+        A `.world` or `.sdf` file.
+    models : sequence of Path
+        Folders that hold models, searched before the usual ones.
+    classes : mapping, optional
+        Class names by shell pattern of the model's name; see `class_name_of`.
+
+    Raises
+    ------
+    SceneError
+        If a file is missing or malformed; names it and the model.
+    """
+    reader = _WorldReader(path, ModelFinder(path, models))
+    found, lights = reader.read()
+    if not found:
+        raise SceneError(f'{path} has no visible models; nothing can be rendered')
+    found = _with_cut_grounds(found)
+    prefix = common_prefix(item.name for item in found)
+    names = [class_name_of(item.name, classes or {}, prefix) for item in found]
+    known = sorted(set(names) - {''})
+    labels = LabelSet.from_names('gazebo', known, filter(is_structure, known))
+    objects = tuple(
+        _object(i + 1, item, labels.id_of(name) if name else UNLABELLED)
+        for i, (item, name) in enumerate(zip(found, names, strict=True))
+    )
+    return Scene('gazebo', path.stem, labels, objects, lights=lights, source_sha256=reader.sha256)
+
+
+def _object(instance_id: int, model: _Model, class_id: int) -> SceneObject:
+    item = SceneObject(instance_id, model.name, class_id, model.meshes, model.pose)
+    attributes = sizes_of(item)
+    return SceneObject(instance_id, model.name, class_id, model.meshes, model.pose, attributes)
+
+
+def _with_cut_grounds(models: list[_Model]) -> list[_Model]:
+    """Cut ground planes, often 100 m wide, to the other models."""
+    boxes = [_box(model) for model in models]
+    ground = [box.size[2] < 0.01 and box.size.max() > GROUND_M for box in boxes]
+    rest = [box for box, is_ground in zip(boxes, ground, strict=True) if not is_ground]
+    if not rest:
+        return models
+    low = np.min([box.minimum for box in rest], axis=0) - GROUND_MARGIN_M
+    high = np.max([box.maximum for box in rest], axis=0) + GROUND_MARGIN_M
+    cut = []
+    for model, box, is_ground in zip(models, boxes, ground, strict=True):
+        a, b = np.maximum(low, box.minimum)[:2], np.minimum(high, box.maximum)[:2]
+        if is_ground and (b > a).all():
+            mesh = plane(b - a)
+            mesh = Mesh(mesh.vertices, mesh.faces, mesh.normals, mesh.uv, model.meshes[0].material)
+            pose = Pose(np.eye(3), np.array([*(a + b) / 2, box.maximum[2]]))
+            model = _Model(model.name, pose, (mesh,))
+        cut.append(model)
+    return cut
+
+
+def _box(model: _Model) -> AxisAlignedBox:
+    points = np.concatenate([mesh.vertices for mesh in model.meshes])
+    return AxisAlignedBox.around(model.pose.transform(points))
+
+
+class _WorldReader:
+    """Collects models and lights, and the digest of the SDF files."""
+
+    def __init__(self, path: Path, finder: ModelFinder) -> None:
+        self.path, self.finder = path, finder
+        self._digest = hashlib.sha256()
+        self._lights: list[Light] = []
+
+    @property
+    def sha256(self) -> str:
+        """Hex digest of all SDF files read."""
+        return self._digest.hexdigest()
+
+    def read(self) -> tuple[list[_Model], tuple[Light, ...]]:
+        """Return all models with something to see, and all lights."""
+        root = self._parse(self.path)
+        world = root.find('world')
+        world = root if world is None else world
+        scope = _scope(world, str(self.path))
+        placed = _states(world, str(self.path))
+        models = list(self._children(world, scope, Pose.identity(), self.path, '', placed, 0))
+        self._add_lights(world, scope, Pose.identity(), str(self.path))
+        return models, tuple(self._lights)
+
+    def _parse(self, path: Path) -> Element:
+        root = read_xml(path)
+        if root.tag != 'sdf':
+            raise SceneError(f'{path} is no SDF file; its root is <{root.tag}>')
+        self._digest.update(path.read_bytes())
+        return root
+
+    def _children(
+        self,
+        parent: Element,
+        scope: FrameScope,
+        above: Pose,
+        file: Path,
+        prefix: str,
+        placed: Mapping[str, Pose],
+        depth: int,
+    ) -> Iterator[_Model]:
+        """Yield the models of a world or model, those of nested ones too."""
+        if depth > MAX_DEPTH:
+            raise SceneError(f'{file}: model "{prefix}" includes itself')
+        for element in parent:
+            if element.tag not in ('model', 'include'):
+                continue
+            name = element.get('name') or text_of(element, 'name')
+            if element.tag == 'model':
+                where = f'{file}: model "{prefix}{name}"'
+                pose = above @ scope.resolve(*own_pose(element, where))
+                model, source = element, file
+            else:
+                found = self._included(element, file)
+                if found is None:
+                    continue
+                model, source = found
+                name = name or model.get('name', 'model')
+                where = f'{source}: model "{prefix}{name}"'
+                posed = element if element.find('pose') is not None else model
+                pose = above @ scope.resolve(*own_pose(posed, where))
+            pose = placed.get(f'{prefix}{name}', pose)
+            yield from self._model(model, f'{prefix}{name}', pose, source, placed, depth)
+
+    def _included(self, element: Element, file: Path) -> tuple[Element, Path] | None:
+        """Return the model an <include> names and its file; None for the sun, a light."""
+        uri = text_of(element, 'uri')
+        where = f'{file}: include "{uri}"'
+        try:
+            found = self.finder.find(uri, file.parent, where)
+        except SceneError:
+            if uri.rstrip('/').rpartition('/')[2].lower() != 'sun':
+                raise
+            self._lights.append(sun())
+            return None
+        source = self.finder.model_file(found, where) if found.is_dir() else found
+        root = self._parse(source)
+        for light in root.findall('light'):
+            pose = own_pose(light, where)[0]
+            self._lights.append(read_light(light, own_pose(element, where)[0] @ pose, where))
+        model = root.find('model')
+        if model is None:
+            if root.find('light') is None:
+                raise SceneError(f'{where}: {source} holds no <model>')
+            return None
+        return model, source
+
+    def _model(
+        self,
+        model: Element,
+        name: str,
+        pose: Pose,
+        file: Path,
+        placed: Mapping[str, Pose],
+        depth: int,
+    ) -> Iterator[_Model]:
+        where = f'{file}: model "{name}"'
+        scope = _scope(model, where)
+        meshes: list[Mesh] = []
+        for link in model.findall('link'):
+            link_pose = scope.resolve(*own_pose(link, where))
+            for visual in link.findall('visual'):
+                offset = link_pose @ own_pose(visual, where)[0]
+                found = visual_meshes(visual, file.parent, self.finder, where)
+                meshes += [_moved(mesh, offset) for mesh in found]
+            self._add_lights(link, FrameScope(), pose @ link_pose, where)
+        nested = list(self._children(model, scope, pose, file, f'{name}::', placed, depth + 1))
+        if meshes:
+            yield _Model(name, pose, tuple(meshes))
+        elif len(nested) == 1:
+            # A model that only wraps another stands for it, under the name the world gives it.
+            nested = [_Model(name, nested[0].pose, nested[0].meshes)]
+        yield from nested
+
+    def _add_lights(self, parent: Element, scope: FrameScope, above: Pose, where: str) -> None:
+        for light in parent.findall('light'):
+            pose = above @ scope.resolve(*own_pose(light, where))
+            self._lights.append(read_light(light, pose, where))
+
+
+def _scope(parent: Element, where: str) -> FrameScope:
+    entries = {}
+    for element in parent:
+        name = element.get('name') or text_of(element, 'name')
+        if name and element.tag in ('model', 'include', 'link', 'frame', 'light'):
+            pose, frame = own_pose(element, where)
+            entries[name] = pose, frame or element.get('attached_to', '')
+    return FrameScope(entries, where)
+
+
+def _states(world: Element, where: str) -> dict[str, Pose]:
+    """Return the poses that a saved <state> of the world gives to its models."""
+    return {
+        model.get('name', ''): own_pose(model, where)[0]
+        for model in world.findall('state/model')
+        if model.find('pose') is not None
+    }
+
+
+def _moved(mesh: Mesh, pose: Pose) -> Mesh:
+    turned = linearly_mapped(mesh, pose.rotation)
+    vertices = (turned.vertices + pose.translation).astype(np.float32)
+    return Mesh(vertices, turned.faces, turned.normals, turned.uv, turned.material)

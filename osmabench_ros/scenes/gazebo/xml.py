@@ -1,0 +1,111 @@
+"""XML files of worlds and models, read with errors that name file and element."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.geometry.pose import Pose
+
+
+def read_xml(path: Path) -> ElementTree.Element:
+    """Read the root element of an XML file.
+
+    Raises
+    ------
+    SceneError
+        If the file is missing, malformed, or declares entities (a way to make a small file eat
+        all memory, and nothing that a world needs).
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise SceneError(f'{path} cannot be read: {error.strerror or error}') from error
+    if b'<!ENTITY' in text:
+        raise SceneError(f'{path} declares XML entities; remove the document type declaration')
+    try:
+        return ElementTree.fromstring(text)  # noqa: S314 - entities are refused above
+    except ElementTree.ParseError as error:
+        raise SceneError(f'{path} is not valid XML: {error}') from error
+
+
+def numbers(
+    element: ElementTree.Element | None, count: int, default: tuple[float, ...], where: str
+) -> NDArray[np.float64]:
+    """Return the numbers an element holds, the default if it is absent or empty."""
+    text = '' if element is None else (element.text or '').strip()
+    if element is None or not text:
+        return np.array(default)
+    try:
+        values = np.array([float(part) for part in text.split()])
+    except ValueError:
+        values = np.empty(0)
+    if len(values) < count or not np.isfinite(values).all():
+        raise SceneError(f'{where}: <{element.tag}> needs {count} finite numbers, not "{text}"')
+    return values[:count]
+
+
+def text_of(element: ElementTree.Element, path: str, default: str = '') -> str:
+    """Return the stripped text of a child, the default if it is absent."""
+    return (element.findtext(path) or default).strip()
+
+
+def own_pose(element: ElementTree.Element, where: str) -> tuple[Pose, str]:
+    """Return the <pose> of an element and the name of the frame that it is relative to."""
+    item = element.find('pose')
+    if item is None:
+        return Pose.identity(), ''
+    frame = item.get('relative_to', item.get('frame', ''))
+    if item.get('rotation_format') == 'quat_xyzw':
+        values = numbers(item, 7, (0.0,) * 6 + (1.0,), where)
+        try:
+            return Pose.from_quaternion(values[3:].tolist(), values[:3]), frame
+        except ValueError as error:
+            raise SceneError(f'{where}: <pose>: {error}') from error
+    values = numbers(item, 6, (0.0,) * 6, where)
+    degrees = item.get('degrees', 'false').lower() in ('1', 'true')
+    return pose_from_rpy(values[:3], values[3:], degrees), frame
+
+
+def pose_from_rpy(
+    xyz: NDArray[np.float64], rpy: NDArray[np.float64], degrees: bool = False
+) -> Pose:
+    """Return a pose from a translation and roll, pitch, yaw about fixed axes."""
+    return Pose(Rotation.from_euler('xyz', rpy, degrees=degrees).as_matrix(), xyz)
+
+
+@dataclass(frozen=True, eq=False)
+class FrameScope:
+    """Named frames of a world or model, whose poses may refer to each other.
+
+    Parameters
+    ----------
+    entries : mapping
+        By name: the pose and the name of the frame that it is relative to, '' for the scope.
+    where : str
+        Named in errors.
+    """
+
+    entries: Mapping[str, tuple[Pose, str]] = field(default_factory=dict)
+    where: str = ''
+
+    def resolve(self, pose: Pose, relative_to: str) -> Pose:
+        """Return a pose in the scope."""
+        seen: list[str] = []
+        while relative_to not in ('', 'world', '__model__'):
+            if relative_to in seen:
+                raise SceneError(f'{self.where}: frames {", ".join(seen)} refer to each other')
+            if relative_to not in self.entries:
+                hint = suggestion(relative_to, self.entries)
+                raise SceneError(f'{self.where}: no frame "{relative_to}". {hint}')
+            seen.append(relative_to)
+            parent, relative_to = self.entries[relative_to]
+            pose = parent @ pose
+        return pose

@@ -1,0 +1,76 @@
+"""Imports scenes of other formats into scene folders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from osmabench_ros.errors import ConfigError, SceneError
+from osmabench_ros.scenes.folder.writer import write_scene_folder
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Scene
+
+WORLD_SUFFIXES = ('.world', '.sdf')
+
+
+def import_scene(
+    source: str,
+    out_directory: Path,
+    *,
+    models: Sequence[Path] = (),
+    classes: Mapping[str, str] | None = None,
+    scene: str = '',
+    seed: int = 0,
+    overwrite: bool = False,
+) -> Scene:
+    """Read a scene and write it as a scene folder, which `load_scene` reads without its source.
+
+    Parameters
+    ----------
+    source : str
+        A Gazebo world (`.world`, `.sdf`), or whatever `load_scene` reads.
+    out_directory : Path
+        Folder to create.
+    models : sequence of Path
+        Folders of Gazebo models, searched first.
+    classes : mapping, optional
+        Class names by shell pattern of the names of Gazebo models.
+    scene, seed
+        As in `load_scene`.
+    overwrite : bool
+        Replace a scene folder that is there.
+
+    Raises
+    ------
+    SceneError
+        If the source cannot be read or the folder not be written.
+    """
+    path = Path(source).expanduser()
+    if path.suffix.lower() in WORLD_SUFFIXES:
+        from osmabench_ros.scenes.gazebo.world import load_gazebo_world
+
+        imported = load_gazebo_world(path, models, classes)
+    elif models or classes:
+        raise SceneError(f'{source} is no Gazebo world; model folders and classes are for those')
+    else:
+        imported = load_scene(source, scene=scene, seed=seed)
+    write_scene_folder(imported, out_directory, overwrite)
+    return imported
+
+
+def read_class_patterns(path: Path) -> dict[str, str]:
+    """Read class names by shell pattern from a JSON file.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing or holds something else.
+    """
+    try:
+        data = json.loads(path.read_text(encoding='utf-8'))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f'{path} cannot be read as JSON: {error}') from error
+    if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
+        raise ConfigError(f'{path} must hold an object of class names by pattern')
+    return data

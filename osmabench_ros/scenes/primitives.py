@@ -1,0 +1,65 @@
+"""Simple shapes as scene meshes, about the origin, z up."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from osmabench_ros.scenes.apartment import solids
+from osmabench_ros.scenes.scene import Mesh
+
+SEGMENTS = 24
+
+
+def box(size: ArrayLike) -> Mesh:
+    """Return a cuboid with these edge lengths, metres."""
+    return _mesh(solids.box(size))
+
+
+def sphere(radius_m: float) -> Mesh:
+    """Return a sphere."""
+    return _mesh(solids.ellipsoid(np.full(3, 2 * radius_m), SEGMENTS))
+
+
+def cylinder(radius_m: float, length_m: float) -> Mesh:
+    """Return a cylinder along z."""
+    return _mesh(
+        solids.cylinder(radius_m, length_m, segments=SEGMENTS).moved((0, 0, -length_m / 2))
+    )
+
+
+def capsule(radius_m: float, length_m: float) -> Mesh:
+    """Return a cylinder along z with hemispherical ends; `length_m` is that of the cylinder."""
+    angle = np.linspace(0, np.pi / 2, SEGMENTS // 4 + 1)
+    rise, reach = radius_m * (1 - np.cos(angle)), radius_m * np.sin(angle)
+    half = length_m / 2
+    low = [(float(r), float(z - half - radius_m)) for r, z in zip(reach, rise, strict=True)]
+    high = [(r, -z) for r, z in reversed(low)]
+    return _mesh(solids.lathe([*low, *high], SEGMENTS))
+
+
+def plane(size: ArrayLike, normal: ArrayLike = (0.0, 0.0, 1.0)) -> Mesh:
+    """Return a rectangle that faces along its normal; texture coordinates in metres."""
+    width, depth = np.asarray(size, float)
+    z = np.asarray(normal, float) / max(float(np.linalg.norm(normal)), 1e-12)
+    side = np.array([1.0, 0, 0]) if abs(z[0]) < 0.9 else np.array([0, 1.0, 0])
+    y = np.cross(z, side)
+    y /= np.linalg.norm(y)
+    x = np.cross(y, z)
+    corners: NDArray[np.float64] = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) / 2
+    corners = corners * [width, depth]
+    return Mesh(
+        (corners @ np.stack([x, y])).astype(np.float32),
+        np.array([[0, 1, 2], [0, 2, 3]], np.int32),
+        np.tile(z, (4, 1)).astype(np.float32),
+        corners.astype(np.float32),
+    )
+
+
+def _mesh(solid: solids.Solid) -> Mesh:
+    return Mesh(
+        solid.vertices.astype(np.float32),
+        solid.faces.astype(np.int32),
+        solid.normals.astype(np.float32),
+        solid.uv_m.astype(np.float32),
+    )

@@ -1,0 +1,440 @@
+import json
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import trimesh
+from PIL import Image
+
+from osmabench_ros.errors import ConfigError, MissingDependencyError, SceneError
+from osmabench_ros.scenes.gazebo.naming import class_name_of, common_prefix
+from osmabench_ros.scenes.gazebo.world import load_gazebo_world
+from osmabench_ros.scenes.importing import import_scene, read_class_patterns
+from osmabench_ros.scenes.lights import LightKind
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.semantics.labels import UNLABELLED
+
+HALF_PI = np.pi / 2
+
+
+def write_world(tmp_path, content, name='test.world'):
+    path = tmp_path / 'worlds' / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'<sdf version="1.7"><world name="w">{content}</world></sdf>')
+    return path
+
+
+def write_model(tmp_path, name, content, config=None):
+    folder = tmp_path / 'models' / name
+    (folder / 'meshes').mkdir(parents=True, exist_ok=True)
+    (folder / 'model.sdf').write_text(
+        f'<sdf version="1.6"><model name="{name}">{content}</model></sdf>'
+    )
+    if config:
+        (folder / 'model.config').write_text(config)
+    return folder
+
+
+def shape(geometry, pose='0 0 0 0 0 0', material=''):
+    return (
+        f'<link name="l"><visual name="v"><pose>{pose}</pose>'
+        f'<geometry>{geometry}</geometry>{material}</visual></link>'
+    )
+
+
+BOX = '<box><size>1 2 4</size></box>'
+
+
+def load(tmp_path, content, **options):
+    return load_gazebo_world(write_world(tmp_path, content), **options)
+
+
+def only(scene):
+    (item,) = scene.objects
+    return item
+
+
+def assert_box(item, low, high, atol=1e-5):
+    np.testing.assert_allclose(item.box.minimum, low, atol=atol)
+    np.testing.assert_allclose(item.box.maximum, high, atol=atol)
+
+
+def test_poses_of_model_link_and_visual_chain(tmp_path):
+    item = only(
+        load(
+            tmp_path,
+            f"""<model name="crate"><pose>10 0 0 0 0 {HALF_PI}</pose><link name="l">
+            <pose>0 0 5 0 0 0</pose><visual name="v"><pose>1 0 0 0 0 0</pose>
+            <geometry>{BOX}</geometry></visual></link></model>""",
+        )
+    )
+    # 1 m along the model's x is 1 m along the world's y.
+    assert_box(item, (9, 0.5, 3), (11, 1.5, 7))
+
+
+def test_roll_pitch_yaw_are_about_fixed_axes(tmp_path):
+    item = only(
+        load(tmp_path, f'<model name="m">{shape(BOX, f"0 0 0 {HALF_PI} 0 {HALF_PI}")}</model>')
+    )
+    # Roll takes the 4 m from z to y, yaw then from y to x.
+    np.testing.assert_allclose(item.box.size, (4, 1, 2), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ('geometry', 'size'),
+    [
+        (BOX, (1, 2, 4)),
+        ('<sphere><radius>0.5</radius></sphere>', (1, 1, 1)),
+        ('<cylinder><radius>0.5</radius><length>3</length></cylinder>', (1, 1, 3)),
+        ('<capsule><radius>0.5</radius><length>3</length></capsule>', (1, 1, 4)),
+        ('<ellipsoid><radii>1 2 3</radii></ellipsoid>', (2, 4, 6)),
+        ('<plane><size>2 3</size></plane>', (2, 3, 0)),
+        ('<plane><normal>1 0 0</normal><size>2 3</size></plane>', None),
+    ],
+)
+def test_shapes(tmp_path, geometry, size):
+    item = only(load(tmp_path, f'<model name="m">{shape(geometry)}</model>'))
+    if size is None:
+        assert item.box.size[0] < 1e-6
+        np.testing.assert_allclose(item.meshes[0].normals, np.tile((1, 0, 0), (4, 1)), atol=1e-6)
+    else:
+        np.testing.assert_allclose(item.box.size, size, atol=0.02)
+    corners = item.world_vertices[item.world_faces].astype(float)
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    outward = np.concatenate([m.normals[m.faces[:, 0]] for m in item.meshes])
+    assert ((cross * outward).sum(axis=1) > 0).all()
+
+
+def test_include_finds_models_and_overrides_name_and_pose(tmp_path):
+    config = '<model><sdf version="1.4">old.sdf</sdf><sdf version="1.6">model.sdf</sdf></model>'
+    folder = write_model(tmp_path, 'table', f'<pose>9 9 9 0 0 0</pose>{shape(BOX)}', config)
+    (folder / 'old.sdf').write_text('<sdf/>')
+    scene = load(
+        tmp_path,
+        """<include><uri>model://table</uri></include>
+        <include><uri>model://table</uri><name>desk</name><pose>1 0 0 0 0 0</pose></include>""",
+    )
+    first, second = scene.objects
+    np.testing.assert_allclose(first.pose.translation, (9, 9, 9))
+    assert (first.name, second.name) == ('table', 'desk')
+    np.testing.assert_allclose(second.pose.translation, (1, 0, 0))
+
+
+def test_models_are_searched_in_named_folders_and_variables(tmp_path, monkeypatch):
+    write_model(tmp_path / 'elsewhere', 'lamp', shape(BOX))
+    world = write_world(tmp_path, '<include><uri>model://lamp</uri></include>')
+    with pytest.raises(SceneError, match='model://lamp is in none of'):
+        load_gazebo_world(world)
+    folder = tmp_path / 'elsewhere' / 'models'
+    assert only(load_gazebo_world(world, [folder])).name == 'lamp'
+    monkeypatch.setenv('GZ_SIM_RESOURCE_PATH', f'/nowhere:{folder}')
+    assert only(load_gazebo_world(world)).name == 'lamp'
+
+
+def test_nested_models_are_objects_of_their_own(tmp_path):
+    write_model(tmp_path, 'cup', shape('<sphere><radius>0.1</radius></sphere>'))
+    scene = load(
+        tmp_path,
+        f"""<model name="set"><pose>5 0 0 0 0 0</pose>{shape(BOX)}
+        <model name="inner"><pose>0 0 3 0 0 0</pose>{shape(BOX)}</model>
+        <include><uri>model://cup</uri><pose>0 7 0 0 0 0</pose></include></model>""",
+    )
+    by_name = {item.name: item for item in scene.objects}
+    assert set(by_name) == {'set', 'set::inner', 'set::cup'}
+    np.testing.assert_allclose(by_name['set::inner'].pose.translation, (5, 0, 3))
+    np.testing.assert_allclose(by_name['set::cup'].pose.translation, (5, 7, 0))
+
+
+def test_a_wrapper_stands_for_the_model_it_wraps(tmp_path):
+    write_model(tmp_path, 'cup', shape(BOX))
+    item = only(
+        load(
+            tmp_path,
+            """<model name="cup_3"><include><uri>model://cup</uri></include>
+            <pose>1 2 3 0 0 0</pose></model>""",
+        )
+    )
+    assert item.name == 'cup_3'
+    np.testing.assert_allclose(item.pose.translation, (1, 2, 3))
+
+
+def test_poses_relative_to_other_frames(tmp_path):
+    scene = load(
+        tmp_path,
+        f"""<frame name="corner"><pose>10 0 0 0 0 {HALF_PI}</pose></frame>
+        <model name="a"><pose relative_to="corner">1 0 0 0 0 0</pose>{shape(BOX)}</model>
+        <model name="b"><pose relative_to="a" degrees="1">1 0 0 0 0 90</pose>{shape(BOX)}</model>
+        <model name="c"><pose rotation_format="quat_xyzw">0 0 1 0 0 1 0</pose>{shape(BOX)}</model>
+        """,
+    )
+    a, b, c = scene.objects
+    np.testing.assert_allclose(a.pose.translation, (10, 1, 0), atol=1e-9)
+    np.testing.assert_allclose(b.pose.translation, (10, 2, 0), atol=1e-9)
+    assert abs(b.pose.yaw_rad) == pytest.approx(np.pi)
+    assert abs(c.pose.yaw_rad) == pytest.approx(np.pi)
+
+
+def test_saved_state_moves_models(tmp_path):
+    item = only(
+        load(
+            tmp_path,
+            f"""<model name="m">{shape(BOX)}</model>
+            <state world_name="w"><model name="m"><pose>3 4 0 0 0 0</pose></model></state>""",
+        )
+    )
+    np.testing.assert_allclose(item.pose.translation, (3, 4, 0))
+
+
+def test_mesh_files_with_scale_and_axes(tmp_path):
+    box = trimesh.creation.box((1, 2, 3))
+    for suffix, size in (('stl', (1, 2, 6)), ('obj', (1, 2, 6)), ('glb', (1, 3, 4))):
+        uri = f'model://m/meshes/box.{suffix}'
+        content = shape(f'<mesh><uri>{uri}</uri><scale>1 1 2</scale></mesh>')
+        folder = write_model(tmp_path, 'm', content)
+        box.export(folder / 'meshes' / f'box.{suffix}')
+        item = only(load(tmp_path, '<include><uri>model://m</uri></include>'))
+        np.testing.assert_allclose(item.box.size, size, atol=1e-5)
+
+
+def test_submesh(tmp_path):
+    folder = write_model(
+        tmp_path,
+        'm',
+        shape(
+            '<mesh><uri>meshes/two.glb</uri><submesh><name>b</name><center>true</center>'
+            '</submesh></mesh>'
+        ),
+    )
+    two = trimesh.Scene()
+    for name, at in (('a', 0), ('b', 5)):
+        box = trimesh.creation.box((1, 1, 1))
+        box.apply_translation((at, 0, 0))
+        two.add_geometry(box, node_name=name, geom_name=name)
+    two.export(folder / 'meshes' / 'two.glb')
+    item = only(load(tmp_path, '<include><uri>model://m</uri></include>'))
+    assert_box(item, (-0.5, -0.5, -0.5), (0.5, 0.5, 0.5))
+
+
+def test_materials(tmp_path):
+    Image.new('RGB', (4, 4), (10, 200, 30)).save(tmp_path / 'wood.png')
+    texture = '<pbr><metal><albedo_map>../wood.png</albedo_map></metal></pbr>'
+    scene = load(
+        tmp_path,
+        ''.join(
+            f'<model name="{name}">{shape(BOX, material=f"<material>{inner}</material>")}</model>'
+            for name, inner in (
+                ('a', '<diffuse>0.2 0.4 0.6 1</diffuse>'),
+                ('b', '<script><name>Gazebo/Wood</name></script>'),
+                ('c', texture),
+                ('d', ''),
+            )
+        ),
+    )
+    a, b, c, d = (item.meshes[0].material for item in scene.objects)
+    assert a.base_color == (0.2, 0.4, 0.6)
+    assert b.base_color == (0.6, 0.42, 0.26)
+    assert tuple(c.texture[0, 0]) == (10, 200, 30)
+    assert d.base_color == (0.8, 0.8, 0.8)
+
+
+def test_lights(tmp_path):
+    scene = load(
+        tmp_path,
+        f"""<model name="m">{shape(BOX)}</model>
+        <light name="lamp" type="point"><pose>1 2 3 0 0 0</pose><diffuse>0.5 0.25 0.5 1</diffuse>
+        <attenuation><constant>0.5</constant><linear>0.1</linear><quadratic>0.2</quadratic>
+        </attenuation></light>
+        <light name="day" type="directional"><direction>0 1 -1</direction>
+        <pose>0 0 9 0 0 {HALF_PI}</pose></light>
+        <light name="spot" type="spot"><spot><outer_angle>1.2</outer_angle></spot></light>
+        <include><uri>model://sun</uri></include>""",
+    )
+    sun, lamp, day, spot = scene.lights
+    assert lamp.position == (1, 2, 3)
+    assert lamp.color == (1, 0.5, 1)
+    # At 2 m SDF gives 0.5 / (0.5 + 0.2 + 0.8), a Light its intensity / 4.
+    assert lamp.intensity == pytest.approx(0.5 / 1.5 * 4)
+    assert lamp.lamp
+    assert (day.kind, sun.kind) == (LightKind.DIRECTIONAL, LightKind.DIRECTIONAL)
+    np.testing.assert_allclose(day.direction, (-1, 0, -1), atol=1e-9)
+    assert not day.lamp
+    assert not sun.lamp
+    assert spot.spot_half_angle_rad == 0.6
+
+
+def test_ground_plane_is_cut_to_the_scene(tmp_path):
+    plane = '<plane><size>100 100</size></plane>'
+    scene = load(
+        tmp_path,
+        f'<model name="ground_plane">{shape(plane)}</model><model name="m">{shape(BOX)}</model>',
+    )
+    ground, _ = scene.objects
+    assert_box(ground, (-1.5, -2, 0), (1.5, 2, 0))
+    assert scene.label_set.by_id[ground.class_id].structure
+
+
+def test_classes(tmp_path):
+    content = ''.join(
+        f'<model name="{name}">{shape(BOX)}</model>'
+        for name in ('x_Chair_01', 'x_Chair_02', 'x_b')
+    )
+    scene = load(tmp_path, content, classes={'*chair*': 'Arm_Chair', 'x_b': ''})
+    assert [item.class_id for item in scene.objects] == [1, 1, UNLABELLED]
+    assert scene.label_set.by_id[1].name == 'arm chair'
+
+
+@pytest.mark.parametrize(
+    ('model', 'name'),
+    [
+        ('aws_robomaker_KitchenTable_01_001', 'kitchen table'),
+        ('aws_robomaker_TVCabinet_01', 'tv cabinet'),
+        ('aws_robomaker_ChairA_01_002', 'chair'),
+        ('aws_robomaker_unit_box_clone_3', 'unit box'),
+        ('outer::aws_robomaker_cup-2', 'cup'),
+    ],
+)
+def test_class_from_the_name(model, name):
+    assert class_name_of(model, {}, 'aws_robomaker_') == name
+
+
+def test_common_prefix():
+    assert common_prefix(['a_b_Chair', 'x::a_b_Cup', 'a_b_Table']) == 'a_b_'
+    assert common_prefix(['a_b', 'a_c']) == ''
+    assert common_prefix(['Chair', 'Cup', 'Couch']) == ''
+
+
+@pytest.mark.parametrize(
+    ('content', 'message'),
+    [
+        ('', 'no visible models'),
+        ('<model name="m"><link name="l"/></model>', 'no visible models'),
+        (
+            f'<model name="m">{shape("<mesh><uri>x.stl</uri></mesh>")}</model>',
+            r'"m": x\.stl is in',
+        ),
+        (f'<model name="m">{shape("<mesh/>")}</model>', 'no <uri>'),
+        (f'<model name="m">{shape("<heightmap/>")}</model>', '<heightmap> is not supported'),
+        (f'<model name="m">{shape(BOX, "1 2")}</model>', '<pose> needs 6 finite numbers'),
+        (f'<model name="m">{shape(BOX, "1 2 nan 0 0 0")}</model>', '<pose> needs 6 finite'),
+        ('<include><uri>https://x/y</uri></include>', 'not on this machine'),
+        ('<model name="m"><pose relative_to="x">0 0 0 0 0 0</pose></model>', 'no frame "x"'),
+        (
+            '<model name="a"><pose relative_to="b"/></model>'
+            '<model name="b"><pose relative_to="a"/></model>',
+            'refer to each other',
+        ),
+        ('<light name="l" type="laser"/>', 'light "l": type "laser"'),
+    ],
+)
+def test_faults_are_named(tmp_path, content, message):
+    with pytest.raises(SceneError, match=message):
+        load(tmp_path, content)
+
+
+def test_models_that_are_broken(tmp_path):
+    (tmp_path / 'models' / 'hollow').mkdir(parents=True)
+    with pytest.raises(SceneError, match='hollow holds no model.sdf'):
+        load(tmp_path, '<include><uri>model://hollow</uri></include>')
+    write_model(tmp_path, 'self', '<include><uri>model://self</uri></include>')
+    with pytest.raises(SceneError, match='includes itself'):
+        load(tmp_path, '<include><uri>model://self</uri></include>')
+    (tmp_path / 'models' / 'self' / 'model.sdf').write_text('<sdf><model')
+    with pytest.raises(SceneError, match='not valid XML'):
+        load(tmp_path, '<include><uri>model://self</uri></include>')
+    bomb = '<!DOCTYPE x [<!ENTITY a "aaaa">]><sdf><model name="m">&a;</model></sdf>'
+    (tmp_path / 'models' / 'self' / 'model.sdf').write_text(bomb)
+    with pytest.raises(SceneError, match='declares XML entities'):
+        load(tmp_path, '<include><uri>model://self</uri></include>')
+    with pytest.raises(SceneError, match='cannot be read'):
+        load_gazebo_world(tmp_path / 'none.world')
+
+
+COLLADA = textwrap.dedent(
+    """\
+    <?xml version="1.0"?>
+    <COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+    <asset><unit name="centimeter" meter="0.01"/><up_axis>{up}_UP</up_axis></asset>
+    <library_images><image id="i"><init_from>../materials/textures/p.png</init_from></image>
+    </library_images>
+    <library_effects><effect id="e"><profile_COMMON>
+    <newparam sid="s"><surface type="2D"><init_from>i</init_from></surface></newparam>
+    <newparam sid="t"><sampler2D><source>s</source></sampler2D></newparam>
+    <technique sid="c"><lambert><diffuse><texture texture="t" texcoord="UV"/></diffuse></lambert>
+    </technique></profile_COMMON></effect></library_effects>
+    <library_materials><material id="m"><instance_effect url="#e"/></material></library_materials>
+    <library_geometries><geometry id="g"><mesh>
+    <source id="p"><float_array id="pa" count="9">0 0 0 100 0 0 0 200 0</float_array>
+    <technique_common><accessor source="#pa" count="3" stride="3"><param name="X" type="float"/>
+    <param name="Y" type="float"/><param name="Z" type="float"/></accessor></technique_common>
+    </source>
+    <source id="u"><float_array id="ua" count="6">0 0 1 0 0 1</float_array>
+    <technique_common><accessor source="#ua" count="3" stride="2"><param name="S" type="float"/>
+    <param name="T" type="float"/></accessor></technique_common></source>
+    <vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+    <triangles count="1" material="m"><input semantic="VERTEX" source="#v" offset="0"/>
+    <input semantic="TEXCOORD" source="#u" offset="1" set="0"/><p>0 0 1 1 2 2</p></triangles>
+    </mesh></geometry></library_geometries>
+    <library_visual_scenes><visual_scene id="w"><node><instance_geometry url="#g">
+    <bind_material><technique_common><instance_material symbol="m" target="#m"/>
+    </technique_common></bind_material></instance_geometry></node></visual_scene>
+    </library_visual_scenes><scene><instance_visual_scene url="#w"/></scene></COLLADA>
+    """
+)
+
+
+@pytest.mark.parametrize(('up', 'size'), [('Z', (1, 2, 0)), ('Y', (1, 0, 2)), ('X', (2, 0, 1))])
+def test_collada_units_axes_and_texture(tmp_path, up, size):
+    pytest.importorskip('collada', reason='Collada files need pycollada')
+    folder = write_model(tmp_path, 'm', shape('<mesh><uri>model://m/meshes/t.DAE</uri></mesh>'))
+    (folder / 'meshes' / 't.DAE').write_text(COLLADA.format(up=up))
+    (folder / 'materials' / 'textures').mkdir(parents=True)
+    Image.new('RGB', (2, 2), (40, 50, 60)).save(folder / 'materials' / 'textures' / 'p.png')
+    item = only(load(tmp_path, '<include><uri>model://m</uri></include>'))
+    np.testing.assert_allclose(item.box.size, size, atol=1e-6)
+    assert tuple(item.meshes[0].material.texture[0, 0]) == (40, 50, 60)
+
+
+def test_collada_without_its_library(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'collada', None)
+    folder = write_model(tmp_path, 'm', shape('<mesh><uri>model://m/meshes/t.dae</uri></mesh>'))
+    (folder / 'meshes' / 't.dae').write_text(COLLADA.format(up='Z'))
+    with pytest.raises(MissingDependencyError, match='need pycollada'):
+        load(tmp_path, '<include><uri>model://m</uri></include>')
+
+
+def test_import_writes_a_folder_that_loads(tmp_path):
+    write_model(
+        tmp_path, 'table', shape(BOX, material='<material><diffuse>1 0 0 1</diffuse></material>')
+    )
+    world = write_world(
+        tmp_path,
+        """<include><uri>model://table</uri><pose>1 2 3 0 0 1</pose></include>
+        <include><uri>model://table</uri><pose>7 2 3 0 0 1</pose></include>
+        <light name="lamp" type="point"><pose>1 2 3 0 0 0</pose></light>""",
+    )
+    imported = import_scene(str(world), tmp_path / 'out')
+    scene = load_scene(str(tmp_path / 'out'))
+    assert [item.class_id for item in scene.objects] == [1, 1]
+    assert scene.label_set == imported.label_set
+    assert scene.lights == imported.lights
+    for one, other in zip(imported.objects, scene.objects, strict=True):
+        np.testing.assert_allclose(one.box.minimum, other.box.minimum, atol=1e-5)
+        np.testing.assert_allclose(one.box.maximum, other.box.maximum, atol=1e-5)
+    np.testing.assert_allclose(scene.objects[0].meshes[0].material.base_color, (1, 0, 0))
+    with pytest.raises(SceneError, match='exists already'):
+        import_scene(str(world), tmp_path / 'out')
+    import_scene(str(world), tmp_path / 'out', overwrite=True)
+    with pytest.raises(SceneError, match='is no Gazebo world'):
+        import_scene('apartment', tmp_path / 'b', classes={'a': 'b'})
+
+
+def test_class_patterns(tmp_path):
+    path = tmp_path / 'classes.json'
+    path.write_text(json.dumps({'*chair*': 'chair'}))
+    assert read_class_patterns(path) == {'*chair*': 'chair'}
+    path.write_text('[1]')
+    with pytest.raises(ConfigError, match='by pattern'):
+        read_class_patterns(path)
+    with pytest.raises(ConfigError, match='cannot be read'):
+        read_class_patterns(tmp_path / 'none.json')
