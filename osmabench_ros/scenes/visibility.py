@@ -114,9 +114,8 @@ def visible_mask(
         distance = np.linalg.norm(directions, axis=1)
         if np.isfinite(max_footprint_m):
             clear = _footprint(cloud, candidates, directions, intrinsics) <= max_footprint_m
-            candidates, directions, distance = (
-                column[clear] for column in (candidates, directions, distance)
-            )
+            candidates, directions = candidates[clear], directions[clear]
+            distance = distance[clear]
         reach = caster.distances(np.broadcast_to(origin, directions.shape), directions)
         seen[candidates] = reach * distance > distance - TOLERANCE_M
     return seen
@@ -135,7 +134,7 @@ def _footprint(
     facing = np.abs(np.einsum('ij,ij->i', directions, cloud.normals[index]))
     squared = np.einsum('ij,ij->i', directions, directions)
     focal = min(intrinsics.fx, intrinsics.fy)
-    return squared / np.maximum(facing, 1e-9) / focal
+    return np.asarray(squared / np.maximum(facing, 1e-9) / focal)
 
 
 def _in_view(
