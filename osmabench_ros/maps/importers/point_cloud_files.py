@@ -49,15 +49,15 @@ def points_and_colors(
 
 
 def _pcd(path: Path) -> dict[str, NDArray[Any]]:
+    with path.open('rb') as stream:
+        if b'VERSION' not in stream.read(2048):
+            raise MapError(f'{path} is no PCD file: it has no VERSION line')
     try:
         import open3d
     except ImportError as error:
         raise MissingDependencyError(
             'reading PCD files needs Open3D; install osmabench_ros[geometry]'
         ) from error
-    with path.open('rb') as stream:
-        if b'VERSION' not in stream.read(2048):
-            raise MapError(f'{path} is no PCD file: it has no VERSION line')
     with open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error):
         cloud = open3d.t.io.read_point_cloud(path).point
     columns: dict[str, NDArray[Any]] = {}
