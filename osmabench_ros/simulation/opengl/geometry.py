@@ -69,6 +69,7 @@ class SceneGeometry:
         self._constants = mesh_constants(self._placed)
         self._minimum = np.zeros((len(self._placed), 3))
         self._maximum = np.zeros((len(self._placed), 3))
+        self.triangles_drawn = 0
         self._upload()
         self.place({row: item.pose for row, item in enumerate(scene.objects)})
 
@@ -123,6 +124,7 @@ class SceneGeometry:
         Meshes of one texture are drawn in the given order (nearest first saves shading).
         """
         chosen = chosen[np.argsort(self._texture_of[chosen], kind='stable')]
+        self.triangles_drawn = int(self._commands['index_count'][chosen].sum()) // 3
         self._draw_buffer.write(self._commands[chosen].tobytes())
         textures = self._texture_of[chosen]
         starts = np.flatnonzero(np.diff(textures, prepend=-1))

@@ -294,3 +294,14 @@ def test_bad_lighting_is_refused(make: Maker, lighting: Lighting, message: str) 
 def test_an_empty_range_is_refused() -> None:
     with pytest.raises(SimulationError, match='range from 5'):
         OpenGLSimulator(room_scene(), SMALL, near_m=5.0, far_m=1.0)
+
+
+def test_a_profile_counts_what_a_frame_costs(make: Maker) -> None:
+    simulator = make(room_scene())
+    first, again = simulator.profile(VIEW), simulator.profile(VIEW)
+    assert first['shadow_faces'] == 6
+    assert again['shadow_faces'] == 0  # a light that stays keeps its shadows
+    assert 12 <= first['triangles'] <= 7 * 12
+    assert min(first[step] for step in ('geometry', 'lighting', 'read_back')) > 0
+    away = simulator.profile(camera_at(2.9, 0.0, 1.4))
+    assert away['triangles'] < first['triangles']

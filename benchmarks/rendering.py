@@ -1,0 +1,204 @@
+"""Frames a second of the simulators, what bounds them, and whether memory stays flat.
+
+    python benchmarks/rendering.py
+    python benchmarks/rendering.py --scene house.scene_dataset_config.json --habitat-python PYTHON
+
+Frames are those of a path through the scene at 2 frames a second, so that every one looks
+elsewhere. Run it on an idle machine; the load before and after is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.registry import make_simulator
+from osmabench_ros.simulation.robot_path import Motion, plan_path
+from osmabench_ros.simulation.simulator import Simulator
+from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+
+SIZES = ((640, 480), (1200, 680))
+console = Console()
+
+
+def path_poses(scene: Scene, count: int) -> list[Pose]:
+    """Return camera poses along a path, as many as asked for."""
+    navigation = NavigationMap.of_scene(scene, radius_m=0.2, height_m=1.5)
+    path = plan_path(navigation, goals=5, seed=0)
+    poses = sample_trajectory(path, Motion(), 2.0, CameraMount()).camera_poses
+    return [poses[i % len(poses)] for i in range(count)]
+
+
+def lightings(scene: Scene, lamps: int) -> dict[str, Lighting]:
+    """Return the light of each row of the table."""
+    lights = tuple(light for light in scene.lights if light.lamp)[:lamps]
+    ambient = scene.ambient
+    return {
+        f'{len(lights)} lights with shadows': Lighting(lights, ambient),
+        f'{len(lights)} lights without shadows': Lighting(lights, ambient, shadows=False),
+        'all lights of the scene': Lighting(scene.lights, ambient),
+        'unlit': Lighting.unlit(),
+    }
+
+
+def frames_per_second(simulator: Simulator, poses: Sequence[Pose]) -> tuple[float, float]:
+    """Return frames a second by the wall clock, and milliseconds of processor time a frame."""
+    simulator.render(poses[0])
+    wall, processor = time.perf_counter(), time.process_time()
+    for pose in poses:
+        simulator.render(pose)
+    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    return len(poses) / wall, 1e3 * processor / len(poses)
+
+
+def camera(size: tuple[int, int]) -> Intrinsics:
+    """Return the benchmark's camera, 90 degrees wide."""
+    return Intrinsics.from_hfov(*size, math.pi / 2)
+
+
+def print_speed(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
+    """Print the speed of the embedded simulator: every frame has all four images."""
+    table = Table(title='embedded simulator: colour, depth, classes and instances')
+    for column in ('size', 'light', 'frames/s', 'processor ms/frame'):
+        table.add_column(column, justify='left' if column in ('size', 'light') else 'right')
+    for size in SIZES:
+        simulator = OpenGLSimulator(scene, camera(size))
+        for name, lighting in lightings(scene, lamps).items():
+            simulator.set_lighting(lighting)
+            rate, processor = frames_per_second(simulator, poses)
+            table.add_row('{} x {}'.format(*size), name, f'{rate:.1f}', f'{processor:.0f}')
+        simulator.close()
+    console.print(table)
+
+
+def mean_profile(
+    scene: Scene, size: tuple[int, int], lighting: Lighting, poses: Sequence[Pose]
+) -> dict[str, float]:
+    """Return the mean cost of each step of a frame."""
+    simulator = OpenGLSimulator(scene, camera(size))
+    simulator.set_lighting(lighting)
+    simulator.render(poses[0])
+    steps = [simulator.profile(pose) for pose in poses]
+    simulator.close()
+    return {key: float(np.mean([step[key] for step in steps])) for key in steps[0]}
+
+
+def print_bounds(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
+    """Print where the time goes, by taking away pixels and shadows."""
+    lighting = next(iter(lightings(scene, lamps).values()))
+    full = mean_profile(scene, (640, 480), lighting, poses)
+    few_pixels = mean_profile(scene, (80, 60), lighting, poses)
+    plain = mean_profile(
+        scene, (640, 480), Lighting(lighting.lights, lighting.ambient, shadows=False), poses
+    )
+    simulator = OpenGLSimulator(scene, camera((640, 480)))
+    simulator.set_lighting(lighting)
+    simulator.render(poses[0])
+    first = time.perf_counter()
+    for pose in poses[:5]:
+        simulator.set_lighting(Lighting(lighting.lights, 0.0))
+        simulator.move_objects({scene.objects[0].instance_id: scene.objects[0].pose})
+        simulator.render(pose)
+    anew = (time.perf_counter() - first) / 5
+    simulator.close()
+    frame = full['geometry'] + full['lighting'] + full['read_back']
+    table = Table(title='what bounds a frame of 640 x 480 with shadows')
+    table.add_column('part')
+    table.add_column('ms', justify='right')
+    table.add_column('share', justify='right')
+    for name, seconds in (
+        ('triangles (geometry at 80 x 60)', few_pixels['geometry']),
+        ('fragments (the rest of geometry)', full['geometry'] - few_pixels['geometry']),
+        ('light without shadows', plain['lighting']),
+        ('looking shadows up', full['lighting'] - plain['lighting']),
+        ('read-back', full['read_back']),
+        ('a frame', frame),
+        ('a frame if a wall moved: all its shadows anew', anew),
+    ):
+        table.add_row(name, f'{1e3 * seconds:.1f}', f'{seconds / frame:.0%}')
+    console.print(table)
+    total = sum(len(mesh.faces) for item in scene.objects for mesh in item.meshes)
+    console.print(f'{full["triangles"]:.0f} of {total} triangles drawn a frame after culling')
+
+
+def print_memory(scene: Scene, poses: Sequence[Pose], frames: int) -> None:
+    """Print how memory grows over many frames under changing light."""
+    process, simulator = psutil.Process(), OpenGLSimulator(scene, camera((640, 480)))
+    used = []
+    for i in range(frames):
+        lights = tuple(light for j, light in enumerate(scene.lights) if (i // 7 + j) % 3)
+        simulator.set_lighting(Lighting(lights, scene.ambient))
+        simulator.render(poses[i % len(poses)])
+        used.append(process.memory_info().rss / 2**20)
+    simulator.close()
+    settled = used[frames // 10]
+    console.print(
+        f'memory over {frames} frames: {settled:.0f} MiB after a tenth, {used[-1]:.0f} MiB at the '
+        f'end ({used[-1] - settled:+.1f}), {process.memory_info().rss / 2**20:.0f} MiB after close'
+    )
+
+
+def print_habitat(scene: Scene, poses: Sequence[Pose], lamps: int, habitat_python: str) -> None:
+    """Print the ratio to Habitat-Sim under the same lights, none of which casts shadows there."""
+    rates = {}
+    for name, options in (('habitat', {'habitat_python': habitat_python}), ('opengl', {})):
+        simulator = make_simulator(name, scene, camera((640, 480)), options)
+        for light, lighting in lightings(scene, lamps).items():
+            simulator.set_lighting(lighting)
+            rates[name, light] = frames_per_second(simulator, poses)[0]
+        console.print(simulator.description)
+        simulator.close()
+    table = Table(title='frames/s at 640 x 480, all four images')
+    for column in ('light', 'embedded', 'habitat-sim', 'ratio'):
+        table.add_column(column, justify='left' if column == 'light' else 'right')
+    for light in lightings(scene, lamps):
+        ours, theirs = rates['opengl', light], rates['habitat', light]
+        table.add_row(light, f'{ours:.1f}', f'{theirs:.1f}', f'{ours / theirs:.2f}')
+    console.print(table)
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--scene', default='apartment')
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--frames', type=int, default=60)
+    parser.add_argument('--lamps', type=int, default=4)
+    parser.add_argument('--memory-frames', type=int, default=2000, help='0 leaves it out')
+    parser.add_argument('--habitat-python', default='', type=str)
+    options = parser.parse_args()
+    if options.habitat_python and not Path(options.habitat_python).exists():
+        parser.error(f'--habitat-python: {options.habitat_python} does not exist')
+    scene = load_scene(options.scene, seed=options.seed)
+    poses = path_poses(scene, options.frames)
+    simulator = OpenGLSimulator(scene, camera((64, 48)))
+    console.print(f'{scene.dataset}/{scene.name}, {simulator.description}, {os.cpu_count()} cores')
+    simulator.close()
+    console.print(f'load before: {os.getloadavg()[0]:.1f}')
+    print_speed(scene, poses, options.lamps)
+    print_bounds(scene, poses, options.lamps)
+    if options.memory_frames:
+        print_memory(scene, poses, options.memory_frames)
+    if options.habitat_python:
+        print_habitat(scene, poses, options.lamps, options.habitat_python)
+    console.print(f'load after: {os.getloadavg()[0]:.1f}')
+
+
+if __name__ == '__main__':
+    main()
