@@ -1,0 +1,122 @@
+"""The whole way with real processes over DDS: configuration in, scored report out."""
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+_spec = importlib.util.spec_from_file_location(
+    'small_config', Path(__file__).with_name('small_config.py')
+)
+_module = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_module)
+small_config, foreign = _module.small_config, _module.foreign
+
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
+
+NOT_REPEATABLE = ('timings.json', 'report.html')
+CONFIG = small_config(
+    conditions=['baseline', 'velocity'],
+    camera={'width': 160, 'height': 120},
+    trajectory={'goals': 2, 'frame_rate_hz': 1.0, 'max_frames': 9},
+    suites=[{'name': 'osma_segmentation'}, {'name': 'map_geometry'}, {'name': 'exact_questions'}],
+    requirements=[
+        {'suite': 'osma_segmentation', 'mode': 'strict', 'metric': 'accuracy', 'at_least': 0.9}
+    ],
+)
+
+
+def run(out: Path, config: dict = CONFIG) -> object:
+    from osmabench_ros.bringup.runner import run_matrix
+    from osmabench_ros.runs.config import parse_config
+
+    return run_matrix(parse_config(config, 'test'), out, progress=lambda _text, _fraction: None)
+
+
+@pytest.fixture(scope='module')
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
+    out = tmp_path_factory.mktemp('first')
+    return out / 'small', run(out)
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Return the files that a seed must repeat byte by byte."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob('*'))
+        if path.is_file() and path.name not in NOT_REPEATABLE and 'logs' not in path.parts
+    }
+
+
+def test_a_matrix_ends_in_a_passed_report(first: tuple[Path, object]) -> None:
+    root, report = first
+    assert report.passed, report
+    assert [item.status.value for item in report.runs] == ['complete', 'complete']
+    written = json.loads((root / 'report.json').read_text())
+    assert written['passed'] is True
+    assert (root / 'report.html').stat().st_size > 10_000
+    keys = {'run_id', 'dataset', 'scene', 'condition', 'mapper', 'simulator', 'seed', 'suite'}
+    assert keys <= written['runs'][0]['metrics'][0].keys()
+
+
+def test_twice_the_speed_sees_the_same_path_in_half_the_frames(
+    first: tuple[Path, object],
+) -> None:
+    root, _ = first
+    frames = {
+        path.parent.name.split('.')[2]: json.loads(path.read_text())['frames']
+        for path in root.glob('*/timings.json')
+    }
+    assert frames == {'baseline': 9, 'velocity': 5}
+    assert len(list((root / 'shared').iterdir())) == 1
+
+
+def test_the_same_seed_gives_the_same_bytes(first: tuple[Path, object], tmp_path: Path) -> None:
+    root, _ = first
+    run(tmp_path)
+    again = contents(tmp_path / 'small')
+    expected = contents(root)
+    assert again.keys() == expected.keys()
+    assert [name for name in expected if expected[name] != again[name]] == []
+    assert any(name.endswith('map/map.json') for name in expected)
+
+
+def test_a_run_that_was_cut_off_while_evaluating_resumes_from_its_map(
+    first: tuple[Path, object], tmp_path: Path
+) -> None:
+    root, _ = first
+    copy = tmp_path / 'small'
+    shutil.copytree(root, copy)
+    [run_report, *_] = sorted(copy.glob('*baseline*/report.json'))
+    expected = run_report.read_bytes()
+    run_report.unlink()
+    (copy / 'report.json').unlink()
+    map_time = (run_report.parent / 'map' / 'map.json').stat().st_mtime_ns
+    report = run(tmp_path)
+    assert report.passed
+    assert run_report.read_bytes() == expected
+    assert (run_report.parent / 'map' / 'map.json').stat().st_mtime_ns == map_time
+    assert (copy / 'report.json').read_bytes() == (root / 'report.json').read_bytes()
+
+
+def test_results_of_another_configuration_are_not_mixed_in(
+    first: tuple[Path, object],
+) -> None:
+    from osmabench_ros.errors import RunError
+
+    with pytest.raises(RunError, match='another configuration'):
+        run(first[0].parent, {**CONFIG, 'conditions': ['nominal']})
+
+
+def test_realtime_maps_with_a_node_of_somebody_else(tmp_path: Path) -> None:
+    config = small_config(
+        mappers=[foreign('none', acks=True)],
+        pacing={'mode': 'realtime', 'speed_factor': 0.5},
+        requirements=[
+            {'suite': 'map_geometry', 'metric': 'accuracy_m', 'at_most': 0.05},
+        ],
+    )
+    report = run(tmp_path, config)
+    assert report.passed, report

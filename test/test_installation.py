@@ -1,0 +1,104 @@
+"""Entry points and messages are found from the repository, the environment and colcon's install."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+LOOK = """
+import json, sys
+from importlib.metadata import entry_points
+import osmabench_ros
+from osmabench_ros import errors
+found = {}
+for group in ('osmabench.mappers', 'osmabench.suites', 'osmabench.simulators', 'console_scripts'):
+    found[group] = sorted(e.name for e in entry_points(group=group) if 'osmabench_ros' in e.value)
+import osmabench_ros.msg
+print(json.dumps({'points': found, 'messages': osmabench_ros.msg.__file__, 'code': errors.__file__}))
+"""
+
+pytestmark = pytest.mark.ros
+
+
+def look(folder: Path, environment: dict[str, str] | None = None) -> dict:
+    result = subprocess.run(
+        [sys.executable, '-c', LOOK],
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def check_points(found: dict) -> None:
+    assert {'oracle', 'noisy_oracle', 'appearance'} <= set(found['points']['osmabench.mappers'])
+    assert 'osma_segmentation' in found['points']['osmabench.suites']
+    assert 'opengl' in found['points']['osmabench.simulators']
+    assert found['points']['console_scripts'] == ['osmabench']
+
+
+def test_from_the_repository_root() -> None:
+    found = look(REPOSITORY)
+    check_points(found)
+    assert Path(found['code']).is_relative_to(REPOSITORY)
+
+
+def test_from_anywhere_in_the_local_environment(tmp_path: Path) -> None:
+    found = look(tmp_path)
+    check_points(found)
+    assert Path(sysconfig.get_path('scripts'), 'osmabench').exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_from_a_colcon_install(tmp_path: Path) -> None:
+    colcon = Path(sys.executable).with_name('colcon')
+    if not colcon.exists():
+        pytest.skip('colcon is not installed beside this interpreter')
+    prefix, install = sys.prefix, tmp_path / 'install'
+    source = tmp_path / 'src'
+    shutil.copytree(
+        REPOSITORY, source, ignore=shutil.ignore_patterns('.venv', '.git', 'runs', '__pycache__')
+    )
+    environment = {
+        **os.environ,
+        'PATH': f'{Path(sys.executable).parent}:{os.environ["PATH"]}',
+        'CMAKE_PREFIX_PATH': prefix,
+        'AMENT_PREFIX_PATH': prefix,
+        'COLCON_LOG_PATH': str(tmp_path / 'log'),
+    }
+    subprocess.run(
+        [
+            str(colcon), 'build', '--base-paths', str(source), '--merge-install',
+            '--build-base', str(tmp_path / 'build'), '--install-base', str(install),
+            '--cmake-args', '-Wno-dev', f'-DPython3_EXECUTABLE={sys.executable}',
+            '-DPython3_FIND_VIRTUALENV=ONLY', '-DBUILD_TESTING=OFF',
+        ],
+        env=environment,
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    site = next(install.rglob('site-packages'))
+    found = look(
+        tmp_path,
+        {
+            'PYTHONPATH': str(site),
+            'LD_LIBRARY_PATH': f'{install}/lib:{os.environ.get("LD_LIBRARY_PATH", "")}',
+        },
+    )
+    check_points(found)
+    assert Path(found['code']).is_relative_to(install)
+    assert Path(found['messages']).is_relative_to(install)
+    assert (install / 'share/osmabench_ros/launch/full_run.launch.py').exists()
+    assert (install / 'share/osmabench_ros/config/demo.yaml').exists()
+    assert os.access(install / 'lib/osmabench_ros/evaluator_node', os.X_OK)
