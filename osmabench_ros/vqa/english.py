@@ -18,6 +18,13 @@ BASIC_COLORS = frozenset(
 )  # fmt: skip
 """The eleven basic color terms of English (Berlin and Kay 1969), which people tell apart."""
 
+_FAMILIES = {
+    'navy': 'blue', 'cyan': 'blue', 'turquoise': 'blue', 'maroon': 'red', 'olive': 'green',
+    'teal': 'green', 'silver': 'gray', 'grey': 'gray', 'gold': 'yellow', 'violet': 'purple',
+    'magenta': 'purple', 'ivory': 'white', 'cream': 'white', 'beige': 'white', 'khaki': 'brown',
+    'tan': 'brown',
+}  # fmt: skip
+
 MATERIALS = {
     'wood': 'wooden', 'wool': 'woollen', 'metal': 'metal', 'glass': 'glass', 'plastic': 'plastic',
     'fabric': 'fabric', 'leather': 'leather', 'stone': 'stone', 'ceramic': 'ceramic',
@@ -113,6 +120,12 @@ def without_article(phrase: str) -> str:
 def color_name(word: str) -> str:
     """Return a colour in one spelling, lower case, 'grey' as 'gray'."""
     return ' '.join(word.lower().split()).replace('grey', 'gray')
+
+
+def basic_color(word: str) -> str:
+    """Return the basic color term of a colour, without shade: 'dark brown' is 'brown'."""
+    last = word.lower().split()[-1] if word.split() else ''
+    return _FAMILIES.get(last, last)
 
 
 def material_noun(word: str) -> str:

@@ -40,6 +40,8 @@ def verdict(kind, right, said, tolerance=0.0):
         (TEXT, 'red chair', 'blue chair', False),
         (TEXT, 'grey', 'gray', True),
         (TEXT, 'brown', 'dark brown', True),
+        (TEXT, 'blue', 'navy', True),
+        (TEXT, 'white', 'black', False),
         (TEXT, 'wood', 'wooden', True),
         (TEXT, 'Wall', 'staircase', False),
         (TEXT, 'Wall', 'I am unable to answer this question.', False),

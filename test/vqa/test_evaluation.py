@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from furnished_graph import as_map, living_room, seen, vocabulary
+from furnished_graph import as_map, large_graph, living_room, seen, vocabulary
 
 from osmabench_ros.vqa.answering.baselines import (
     constant,
@@ -62,6 +62,20 @@ def test_every_category_has_its_records(result):
     metrics = Counter(r.class_name for r in result.records)
     assert set(metrics) == {'', *(q.category for q in QUESTIONS)}
     assert set(metrics.values()) == {8}
+
+
+def test_no_category_is_given_away_by_its_wording():
+    scenes = []
+    for seed in range(6):
+        graph = large_graph(60, 30, seed=seed)
+        scenes += generate_questions(graph, seen(graph), scene=f's{seed}', seed=seed)
+    binary = [q for q in scenes if q.answer_type is AnswerType.YES_NO]
+    guesses = {a.question_id: a.value for a in question_only(binary)}
+    for category in sorted({q.category for q in binary}):
+        own = [q for q in binary if q.category == category]
+        share = sum(guesses[q.id] == q.answer for q in own) / len(own)
+        # Thresholds and affordances tell something by themselves; a wording must not.
+        assert share < 0.8, f'{category}: {share:.2f} of {len(own)} without a map'
 
 
 class Careless:

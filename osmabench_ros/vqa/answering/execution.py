@@ -10,7 +10,7 @@ import numpy as np
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
 from osmabench_ros.vqa.answering.references import ReferenceResolver, attribute
-from osmabench_ros.vqa.english import color_name, material_noun
+from osmabench_ros.vqa.english import basic_color, material_noun
 from osmabench_ros.vqa.graph_index import GraphIndex, extent, gap_m
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.queries import Query, QueryKind
@@ -232,8 +232,8 @@ class QueryExecutor:
 
 
 _ATTRIBUTE_OF: Mapping[QueryKind, tuple[str, Callable[[str], str]]] = {
-    QueryKind.COLOR_OF: ('color', color_name),
-    QueryKind.HAS_COLOR: ('color', color_name),
+    QueryKind.COLOR_OF: ('color', basic_color),
+    QueryKind.HAS_COLOR: ('color', basic_color),
     QueryKind.MATERIAL_OF: ('material', material_noun),
     QueryKind.HAS_MATERIAL: ('material', material_noun),
 }

@@ -7,7 +7,14 @@ import re
 from dataclasses import dataclass
 
 from osmabench_ros.semantics.scene_graph import SceneNode
-from osmabench_ros.vqa.english import COLORS, MATERIALS, SHADES, color_name, material_noun
+from osmabench_ros.vqa.english import (
+    COLORS,
+    MATERIALS,
+    SHADES,
+    basic_color,
+    color_name,
+    material_noun,
+)
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.label_matching import LabelMatcher
 
@@ -80,10 +87,10 @@ def _reliability(node: SceneNode) -> tuple[float, float, int]:
 
 def _with_attributes(nodes: tuple[SceneNode, ...], adjectives: list[str]) -> Referents:
     material = next((material_noun(w) for w in adjectives if w in MATERIALS.values()), '')
-    color = color_name(' '.join(w for w in adjectives if w not in MATERIALS.values()))
+    color = ' '.join(word for word in adjectives if word not in MATERIALS.values())
     unknown = False
     for key, wanted, normal in (
-        ('color', color, color_name),
+        ('color', basic_color(color), basic_color),
         ('material', material, material_noun),
     ):
         if not wanted:

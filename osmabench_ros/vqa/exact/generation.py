@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
@@ -111,9 +112,7 @@ def generate_questions(
     drafts = _candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())))
     chosen = select(drafts, quota, view.by_label)
     return [
-        question
-        for number, draft in enumerate(chosen)
-        if (question := _question(draft, scene, seed, number)) is not None
+        question for draft in chosen if (question := _question(draft, scene, seed)) is not None
     ]
 
 
@@ -142,10 +141,16 @@ def _quota(count: int, categories: Sequence[str]) -> dict[str, int]:
     return {name: share + (position < rest) for position, name in enumerate(categories)}
 
 
-def _question(draft: Draft, scene: str, seed: int, number: int) -> Question | None:
-    """Word a draft; the first wording that reads back as its meaning, None if none does."""
+def _question(draft: Draft, scene: str, seed: int) -> Question | None:
+    """Word a draft; the first wording that reads back as its meaning, None if none does.
+
+    Which wording comes first depends on the meaning alone: taken in turn, wordings would follow
+    the alternation of yes and no and give the answer away.
+    """
+    digest = hashlib.sha256(f'{seed} {draft.query}'.encode()).digest()
+    first = int.from_bytes(digest[:4], 'big')
     for attempt in range(len(WORDINGS[draft.query.kind])):
-        text = worded(draft.query, seed + number + attempt)
+        text = worded(draft.query, first + attempt)
         if parsed(text) == draft.query:
             return Question(
                 id=question_id(SUITE, scene, text),

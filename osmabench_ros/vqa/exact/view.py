@@ -186,8 +186,8 @@ def color_of(node: SceneNode) -> str:
 
 
 def is_basic(color: str) -> bool:
-    """Tell whether a colour is a basic color term, perhaps with a shade before it."""
-    return color.split(' ')[-1] in BASIC_COLORS
+    """Tell whether a colour is a basic color term without a shade, which light would change."""
+    return color in BASIC_COLORS
 
 
 def material_of(node: SceneNode) -> str:

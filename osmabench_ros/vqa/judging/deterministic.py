@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from osmabench_ros.vqa.english import COLORS, material_noun, singular
+from osmabench_ros.vqa.english import COLORS, basic_color, material_noun, singular
 from osmabench_ros.vqa.judging.reading import (
     as_number,
     as_yes_no,
@@ -108,7 +108,9 @@ def _close(question: Question, answer: Answer) -> tuple[bool, str]:
 
 def _conflict(wanted: Sequence[str], given: Sequence[str]) -> bool:
     """Tell whether both name colours and share none of them."""
-    first, second = _COLORS.intersection(wanted), _COLORS.intersection(given)
+    first, second = (
+        {basic_color(word) for word in words if word in _COLORS} for words in (wanted, given)
+    )
     return bool(first and second and not first & second)
 
 
@@ -127,4 +129,6 @@ def _same_words(wanted: Sequence[str], given: Sequence[str]) -> bool:
 
 
 def _spelt(words: Sequence[str]) -> tuple[str, ...]:
-    return tuple(singular(material_noun(word)) for word in words)
+    return tuple(
+        basic_color(word) if word in _COLORS else singular(material_noun(word)) for word in words
+    )
