@@ -62,7 +62,8 @@ def class_plot(runs: Sequence[Run]) -> str:
     if not shares:
         return ''
     with page_style('classes'):
-        figure = new_figure(9.3, 0.21 * len(shares) + 1.1)
+        rows_in = max(0.21, 0.1 * len(distinct(run.mapper for run in runs)))
+        figure = new_figure(9.3, rows_in * len(shares) + 1.1)
         left, right = figure.subplots(1, 2, sharey=True, width_ratios=[1, 4])
         _share_bars(left, shares)
         _iou_dots(right, runs, list(shares))
@@ -88,11 +89,11 @@ def _share_bars(axes: Axes, shares: Mapping[str, float]) -> None:
 def _iou_dots(axes: Axes, runs: Sequence[Run], names: list[str]) -> None:
     mappers = distinct(run.mapper for run in runs)
     conditions = distinct(run.condition for run in runs)
-    key = (SEGMENTATION, 'strict', 'iou')
+    key, step = (SEGMENTATION, 'strict', 'iou'), min(0.28, 0.8 / len(mappers))
     for y in range(len(names)):
         axes.axhline(y, color=SURFACE, linewidth=8.5, zorder=0)
     for i, mapper in enumerate(mappers):
-        color, offset = SERIES[i % len(SERIES)], (i - (len(mappers) - 1) / 2) * 0.28
+        color, offset = SERIES[i % len(SERIES)], (i - (len(mappers) - 1) / 2) * step
         for y, name in enumerate(names):
             values = [class_value(runs, mapper, item, key, name) for item in conditions]
             known = [100 * value for value in values if value is not None]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _BAR_GROUP = 0.8
 _WIDTH = 9.3
 _MOST_BARS_OF_NARROW_PANEL = 6
+_MOST_NUMBERED_BARS = 12
 
 
 def condition_plot(runs: Sequence[Run]) -> str:
@@ -78,14 +79,15 @@ def _bars(axes: Axes, runs: Sequence[Run], headline: Headline, conditions: list[
                 heights = [factor * item for item in found.scenes]
                 axes.plot([x] * len(heights), heights, 'o', color=INK, markersize=2.5)
                 top = max(heights)
-            axes.annotate(
-                headline.number(found.value),
-                (x, top),
-                (0, 2),
-                textcoords='offset points',
-                ha='center',
-                fontsize=8,
-            )
+            if len(mappers) * len(conditions) <= _MOST_NUMBERED_BARS:
+                axes.annotate(
+                    headline.number(found.value),
+                    (x, top),
+                    (0, 2),
+                    textcoords='offset points',
+                    ha='center',
+                    fontsize=8,
+                )
     _constant(axes, runs, headline)
     axes.set_xticks(range(len(conditions)), conditions)
     if headline.percent:

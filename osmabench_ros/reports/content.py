@@ -52,6 +52,11 @@ class RunSection:
     pictures: RunPictures | None
     remark: str
 
+    @property
+    def shown(self) -> bool:
+        """Whether there is anything to show."""
+        return self.run.failed or self.pictures is not None or bool(self.remark)
+
 
 @dataclass(frozen=True, eq=False)
 class PageContent:
@@ -107,8 +112,7 @@ def _section(
     if run.failed or scene is None:
         return RunSection(run, anchor, scene, None, remark)
     if not illustrated:
-        remark = f'Pictures are shown for the first {MOST_ILLUSTRATED} runs only.'
-        return RunSection(run, anchor, scene, None, remark)
+        return RunSection(run, anchor, scene, None, '')
     try:
         return RunSection(run, anchor, scene, run_pictures(run.plan, scene), '')
     except OsmabenchError as error:

@@ -27,6 +27,7 @@ from osmabench_ros.reports.tables import (
     figure_table,
     headline_table,
     requirement_rows,
+    summary_table,
 )
 from osmabench_ros.runs.files import write_text
 from osmabench_ros.runs.plan import RunPlan
@@ -67,6 +68,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             content=content,
             requirements=requirement_rows(report, plans[0].config.requirements if plans else ()),
             headline=headline_table(runs),
+            summary=summary_table(runs),
             plots=_plots(runs, content.dialogues),
             baseline=baseline_condition(runs),
             classes=class_table(runs),

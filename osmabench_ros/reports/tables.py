@@ -8,7 +8,13 @@ from dataclasses import dataclass
 
 from osmabench_ros.reports.class_plot import SEGMENTATION, class_shares, class_value
 from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline
-from osmabench_ros.reports.run_view import Run, computed_headlines, distinct
+from osmabench_ros.reports.run_view import (
+    Estimate,
+    Run,
+    computed_headlines,
+    distinct,
+    estimate,
+)
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.report_model import MatrixReport, Record, unmet
 
@@ -111,6 +117,53 @@ def _warning(run: Run, headline: Headline, value: float) -> str:
     if constant is None or constant.value is None or value > constant.value:
         return ''
     return 'not above constant'
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """Means of a mapper under a condition over its scenes."""
+
+    condition: str
+    mapper: str
+    scenes: int
+    cells: tuple[Cell, ...]
+
+
+def summary_table(runs: Sequence[Run]) -> list[SummaryRow]:
+    """Return the means over scenes by condition and mapper; empty with a single scene."""
+    scored = [run for run in runs if not run.failed]
+    if len(distinct(run.scene for run in runs)) < 2:
+        return []
+    headlines = computed_headlines(runs)
+    groups = list(dict.fromkeys((run.condition, run.mapper) for run in scored))
+    means = {
+        (group, item): estimate(scored, group[1], group[0], item)
+        for group in groups
+        for item in headlines
+    }
+    best = {item: _best_mean(item, [means[group, item] for group in groups]) for item in headlines}
+    return [
+        SummaryRow(
+            *group,
+            sum((run.condition, run.mapper) == group for run in scored),
+            tuple(_mean_cell(item, means[group, item], best[item]) for item in headlines),
+        )
+        for group in groups
+    ]
+
+
+def _best_mean(headline: Headline, means: Sequence[Estimate | None]) -> float | None:
+    values = {mean.value for mean in means if mean is not None}
+    return None if headline.is_baseline or len(values) < 2 else max(values)
+
+
+def _mean_cell(headline: Headline, mean: Estimate | None, best: float | None) -> Cell:
+    if mean is None:
+        return ABSENT
+    low, high = (headline.number(pick(mean.scenes)) for pick in (min, max))
+    return Cell(
+        headline.number(mean.value), repr(mean.value), f'{low} to {high}', mean.value == best
+    )
 
 
 @dataclass(frozen=True)

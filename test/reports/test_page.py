@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from reports.synthetic_matrix import HOSTILE, Matrix, embedded_questions
 
+from osmabench_ros.reports import content
 from osmabench_ros.reports.page import write_page
+from osmabench_ros.reports.run_view import joined
 
 
 class Elements(HTMLParser):
@@ -111,6 +113,14 @@ def test_a_folder_with_nothing_but_reports_still_gives_a_page(matrix: Matrix, tm
     html = write_page(matrix.report, plans, tmp_path).read_text(encoding='utf-8')
     assert 'id="headline-table"' in html
     assert 'id="question-table"' not in html
+
+
+def test_a_large_matrix_shows_the_pictures_of_its_first_runs(matrix: Matrix, monkeypatch):
+    monkeypatch.setattr(content, 'MOST_ILLUSTRATED', 1)
+    sections = content.gather(joined(matrix.plans, matrix.report.runs)).sections
+    assert [section.pictures is not None for section in sections] == [True] + [False] * 5
+    # Failed runs are never left out.
+    assert [section.shown for section in sections] == [True, False, True, False, False, True]
 
 
 def test_the_page_stays_small(page: Path):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from reports.synthetic_matrix import Matrix
 
@@ -8,7 +10,9 @@ from osmabench_ros.reports.tables import (
     figure_table,
     headline_table,
     requirement_rows,
+    summary_table,
 )
+from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.report_model import RunReport
 
 
@@ -92,3 +96,19 @@ def test_all_figures_have_a_column_a_run(runs: list[Run]):
     assert len(table.runs) == 4
     assert ('osma_segmentation', 'strict', 'macc') in [row[:3] for row in table.rows]
     assert all(len(cells) == 4 for *_, cells in table.rows)
+
+
+def test_means_over_scenes_come_with_their_range(runs: list[Run]):
+    assert summary_table(runs) == []
+    plan = runs[0].plan
+    elsewhere = replace(
+        plan, identity=replace(plan.identity, scene_key=SceneKey('boxes', 'hall', 0))
+    )
+    other = with_values(Run(elsewhere, runs[0].report), macc=0.2)
+    here = [with_values(runs[0], macc=0.6), with_values(runs[1], macc=0.3)]
+    columns, _ = headline_table([*here, other])
+    oracle, noisy = summary_table([*here, other])
+    macc = [column.title for column in columns].index('mAcc')
+    assert (oracle.mapper, oracle.scenes, noisy.scenes) == ('oracle', 2, 1)
+    assert (oracle.cells[macc].text, oracle.cells[macc].interval) == ('40.0', '20.0 to 60.0')
+    assert (oracle.cells[macc].best, noisy.cells[macc].best) == (True, False)
