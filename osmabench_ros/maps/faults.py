@@ -120,6 +120,7 @@ def _feature_space_faults(raw: RawMap) -> Iterator[Fault]:
         if unfinite.any():
             yield Fault(file, rows_of(unfinite), 'a feature is NaN or infinite')
         elif space.get('normalised'):
-            off = np.abs(np.linalg.norm(vectors, axis=1) - 1) > _UNIT_TOLERANCE
+            with np.errstate(over='ignore'):
+                off = np.abs(np.linalg.norm(vectors, axis=1) - 1) > _UNIT_TOLERANCE
             if off.any():
                 yield Fault(file, rows_of(off), 'not of unit length, though declared normalised')

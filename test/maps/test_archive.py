@@ -3,6 +3,7 @@ import stat
 import zipfile
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from maps.sample_maps import sample_map
 from maps.test_storage import assert_equal
@@ -106,3 +107,26 @@ def test_a_member_twice_is_refused() -> None:
 def test_a_cut_off_archive_is_refused(cut: int) -> None:
     with pytest.raises(MapError):
         unpack_map(pack_map(sample_map())[:cut])
+
+
+def test_damaged_contents_load_or_raise_a_map_error() -> None:
+    random = np.random.default_rng(4)
+    with zipfile.ZipFile(io.BytesIO(pack_map(sample_map()))) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    refused = 0
+    for _ in range(150):
+        name = sorted(members)[random.integers(len(members))]
+        data = bytearray(members[name])
+        at = random.integers(len(data))
+        data[at : at + random.integers(3)] = random.integers(
+            0, 256, random.integers(1, 4)
+        ).tolist()
+        target = io.BytesIO()
+        with zipfile.ZipFile(target, 'w') as archive:
+            for other, content in {**members, name: bytes(data)}.items():
+                archive.writestr(other, content)
+        try:
+            unpack_map(target.getvalue())
+        except MapError:
+            refused += 1
+    assert refused > 100
