@@ -43,13 +43,16 @@ def confusion(
         list[int] | None,
         typer.Option(help='Class id that is not scored; OSMa-Bench leaves out 0, "other".'),
     ] = None,
+    together: Annotated[
+        bool, typer.Option('--together', help='Take all files as the scenes of one set.')
+    ] = False,
 ) -> None:
     """Score confusion matrices by the rules of OSMa-Bench.
 
     Prints miou, fmiou, macc and scene: a row for each scene, then "overall" (the summed matrix)
     and "overall_mean". With several sets of scenes a column tells where a row is from.
     """
-    sets = read_confusion_sets(files)
+    sets = read_confusion_sets(files, together=together)
     ignored = COMPAT_IGNORED if ignore is None else tuple(ignore)
     rows: list[dict[str, Any]] = [
         {**row._asdict(), **({'source': source} if len(sets) > 1 else {})}

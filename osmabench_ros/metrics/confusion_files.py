@@ -18,7 +18,9 @@ PICKLE_SUFFIX = '_conf_matrix.pkl'
 _MAX_BYTES = 64 << 20
 
 
-def read_confusion_sets(paths: Sequence[Path]) -> dict[str, dict[str, ConfusionMatrix]]:
+def read_confusion_sets(
+    paths: Sequence[Path], *, together: bool = False
+) -> dict[str, dict[str, ConfusionMatrix]]:
     """Read sets of scenes that belong together, such as a method under a condition.
 
     Parameters
@@ -26,6 +28,8 @@ def read_confusion_sets(paths: Sequence[Path]) -> dict[str, dict[str, ConfusionM
     paths : sequence of Path
         An .npz archive is a set, and so is a folder of pickles or archives; pickles that are
         named one by one form one set together.
+    together : bool
+        Take everything as one set, as the archives of several runs of one method.
 
     Returns
     -------
@@ -46,6 +50,11 @@ def read_confusion_sets(paths: Sequence[Path]) -> dict[str, dict[str, ConfusionM
             sets[str(path)] = read_confusions(path)
         else:
             _add(single, _scene_of(path), read_confusion_pickle(path), path)
+    if together:
+        for scenes in sets.values():
+            for scene, matrix in scenes.items():
+                _add(single, scene, matrix, paths[0])
+        return {' '.join(str(path) for path in paths): single}
     if single:
         sets[' '.join(str(path) for path in paths if path.suffix != '.npz')] = single
     return sets

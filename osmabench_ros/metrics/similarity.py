@@ -14,7 +14,7 @@ from osmabench_ros.metrics.device import resolve_device, to_tensor
 if TYPE_CHECKING:
     import torch
 
-_ELEMENTS_PER_CHUNK = 32_000_000
+_ELEMENTS_PER_CHUNK = 8_000_000
 
 
 def _unit_rows(vectors: NDArray[np.floating], what: str, device: torch.device) -> torch.Tensor:

@@ -70,6 +70,15 @@ def test_published_pickles_score_like_their_archive(tmp_path: Path, archive: Pat
     assert {row['source'] for row in both} == {str(folder), str(archive)}
 
 
+def test_archives_of_several_runs_can_form_one_set(tmp_path: Path, archive: Path) -> None:
+    parts = [tmp_path / f'run_{scene}.npz' for scene in 'ab']
+    for path, scene in zip(parts, 'ab', strict=True):
+        write_confusions({scene: MATRIX}, path)
+    assert rows_of(score('--together', *parts)) == rows_of(score(archive))
+    with pytest.raises(MetricError, match='scene "a" occurs twice'):
+        score('--together', parts[0], archive)
+
+
 def test_hostile_and_foreign_files_are_refused(tmp_path: Path, archive: Path) -> None:
     evil = tmp_path / 'evil_conf_matrix.pkl'
     evil.write_bytes(b"cos\nsystem\n(S'touch /tmp/osmabench_was_here'\ntR.")
