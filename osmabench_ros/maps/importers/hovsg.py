@@ -22,7 +22,13 @@ from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
 METHOD = Method(
     'hovsg',
     World.HABITAT,
-    {'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k', templates=('a {} in a scene',))},
+    {
+        'clip': Encoder(
+            'ViT-H-14',
+            'laion2b_s32b_b79k',
+            templates=('{}', 'There is the {} in the scene.'),
+        )
+    },
 )
 
 _KNOWN = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,15 @@ from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.torch_files import load_torch
 
-METHOD = Method('ovo', World.Z_UP, {'clip': Encoder('SigLIP-384', 'webli')})
+_PROMPTS = ('This is a photo of a {}',)
+_ENCODERS = {
+    512: Encoder('ViT-B-16-quickgelu', 'dfn2b', templates=_PROMPTS),
+    768: Encoder('ViT-L-14-quickgelu', 'dfn2b', templates=_PROMPTS),
+    1024: Encoder('PE-Core-L-14-336', 'meta', templates=_PROMPTS),
+    1152: Encoder('ViT-SO400M-14-SigLIP-384', 'webli', templates=_PROMPTS),
+}
+"""Encoders of OVO's configuration by feature length; ViT-H-14 has 1024 too, options name it."""
+METHOD = Method('ovo', World.Z_UP, {'clip': _ENCODERS[1024]})
 
 
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
@@ -50,13 +59,15 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     known = [int(i) for i in np.asarray(semantics.get('ins_3d_ids', ())).ravel()]
     ids = known + sorted(set(owners[owners >= 0].astype(int).tolist()) - set(known))
     colors = geometry.get('color')
+    features = _features(semantics, ids, file)
+    encoder = _ENCODERS.get(0 if features is None else features.shape[1], _ENCODERS[1024])
     return mask_map(
-        METHOD,
+        dataclasses.replace(METHOD, encoders={'clip': encoder}),
         options,
         points,
         None if colors is None else _colors(np.asarray(colors), file, len(points)),
         masks_of_values(owners, ids),
-        _features(semantics, ids, file),
+        features,
         source_ids=[str(i) for i in ids],
         extras=_extras(geometry, semantics),
         source_sha256=digest_of((file,), file.parent),

@@ -54,6 +54,17 @@ def test_instances_and_features_come_out(tmp_path: Path) -> None:
     assert (made.dense.colors == 120).all()
 
 
+@pytest.mark.parametrize(
+    ('length', 'model'), [(1024, 'PE-Core-L-14-336'), (1152, 'ViT-SO400M-14-SigLIP-384')]
+)
+def test_the_encoder_follows_from_the_length_of_the_features(
+    tmp_path: Path, length: int, model: str
+) -> None:
+    feature = {'ins_3d_ids': np.asarray([4]), 'ins3d_4_clip_feature': torch.ones(1, length)}
+    made = import_map(write(tmp_path, ovo_map_params=feature), ImportOptions())
+    assert made.feature_spaces['clip'].model == model
+
+
 def test_an_encoder_can_be_named(tmp_path: Path) -> None:
     options = ImportOptions(feature_model='ViT-H-14-378', feature_pretrained='dfn5b')
     space = import_map(write(tmp_path), options).feature_spaces['clip']
