@@ -25,6 +25,14 @@ _FAMILIES = {
     'tan': 'brown',
 }  # fmt: skip
 
+_ALIKE = (
+    {'black', 'navy'}, {'white', 'ivory', 'cream', 'beige', 'khaki', 'tan'},
+    {'gray', 'silver', 'white', 'black', 'khaki'}, {'red', 'maroon', 'pink', 'orange'},
+    {'green', 'olive', 'teal'}, {'blue', 'navy', 'cyan', 'turquoise', 'teal'},
+    {'yellow', 'gold', 'orange', 'beige'}, {'brown', 'tan', 'maroon', 'orange', 'gold'},
+    {'purple', 'violet', 'magenta', 'pink'},
+)  # fmt: skip
+
 MATERIALS = {
     'wood': 'wooden', 'wool': 'woollen', 'metal': 'metal', 'glass': 'glass', 'plastic': 'plastic',
     'fabric': 'fabric', 'leather': 'leather', 'stone': 'stone', 'ceramic': 'ceramic',
@@ -126,6 +134,15 @@ def basic_color(word: str) -> str:
     """Return the basic color term of a colour, without shade: 'dark brown' is 'brown'."""
     last = word.lower().split()[-1] if word.split() else ''
     return _FAMILIES.get(last, last)
+
+
+def confusable(first: str, second: str) -> bool:
+    """Tell whether two colours may be taken for each other under another light.
+
+    No exact question turns on the difference of two such colours.
+    """
+    ends = {color_name(color).split()[-1] for color in (first, second) if color}
+    return len(ends) == 1 or any(ends <= group for group in _ALIKE)
 
 
 def material_noun(word: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
 from osmabench_ros.vqa.answering.references import ReferenceResolver, attribute
-from osmabench_ros.vqa.english import basic_color, material_noun
+from osmabench_ros.vqa.english import basic_color, confusable, material_noun
 from osmabench_ros.vqa.graph_index import GraphIndex, extent, gap_m
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.queries import Query, QueryKind
@@ -128,6 +128,8 @@ class QueryExecutor:
             value = attribute(node, key)
             if value is None:
                 continue
+            if query.kind is QueryKind.HAS_COLOR:
+                return _yes_no(confusable(value, query.word), node)
             if query.word:
                 return _yes_no(normal(value) == normal(query.word), node)
             return Finding(normal(value), (node.id,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from osmabench_ros.semantics.scene_graph import SceneNode
@@ -13,6 +14,7 @@ from osmabench_ros.vqa.english import (
     SHADES,
     basic_color,
     color_name,
+    confusable,
     material_noun,
 )
 from osmabench_ros.vqa.graph_index import GraphIndex
@@ -89,20 +91,38 @@ def _with_attributes(nodes: tuple[SceneNode, ...], adjectives: list[str]) -> Ref
     material = next((material_noun(w) for w in adjectives if w in MATERIALS.values()), '')
     color = ' '.join(word for word in adjectives if word not in MATERIALS.values())
     unknown = False
-    for key, wanted, normal in (
-        ('color', basic_color(color), basic_color),
-        ('material', material, material_noun),
+    for key, wanted, alike in (
+        ('color', color, confusable),
+        ('material', material, _same_material),
     ):
         if not wanted:
             continue
-        values = [attribute(node, key) for node in nodes]
-        unknown = unknown or None in values
-        nodes = tuple(
-            node
-            for node, value in zip(nodes, values, strict=True)
-            if value is not None and normal(value) == wanted
-        )
+        values = {node.id: attribute(node, key) for node in nodes}
+        unknown = unknown or None in values.values()
+        nodes = _matching(nodes, values, wanted, alike)
     return Referents(nodes, unknown and not nodes)
+
+
+def _same_material(first: str, second: str) -> bool:
+    return material_noun(first) == material_noun(second)
+
+
+def _matching(
+    nodes: tuple[SceneNode, ...],
+    values: Mapping[int, str | None],
+    wanted: str,
+    alike: Callable[[str, str], bool],
+) -> tuple[SceneNode, ...]:
+    """Return the nodes whose value may be the wanted one, those with the same basic colour first.
+
+    Light turns white into gray; questions never turn on the difference.
+    """
+    found = [
+        (basic_color(value) != basic_color(wanted), node)
+        for node in nodes
+        if (value := values[node.id]) is not None and alike(value, wanted)
+    ]
+    return tuple(node for _, node in sorted(found, key=lambda pair: pair[0]))
 
 
 def attribute(node: SceneNode, key: str) -> str | None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from osmabench_ros.semantics.scene_graph import SceneNode
+from osmabench_ros.vqa.english import confusable
 from osmabench_ros.vqa.exact.view import (
     Draft,
     SceneView,
     color_of,
-    confusable,
     is_basic,
     material_of,
     shuffled,
@@ -32,10 +32,10 @@ def colors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
 def materials(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask for the material of an object, and whether it is of the right or another one.
 
-    Of one object in three: cameras see colours, and hardly any map tells materials.
+    Of one object in eight: cameras see colours, and hardly any map tells materials.
     """
     kinds = (QueryKind.MATERIAL_OF, QueryKind.HAS_MATERIAL)
-    fewer = min(limit, len(view.named) // 3 + 1)
+    fewer = min(limit, len(view.named) // 8 + 1)
     yield from _drafts(view, rng, fewer, kinds, material_of, str.__eq__)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from osmabench_ros.vqa.english import confusable
 from osmabench_ros.vqa.exact.view import (
     Draft,
     SceneView,
     color_of,
-    confusable,
     is_basic,
     sampled_pairs,
     shuffled,

@@ -10,12 +10,16 @@ from typing import TypeVar
 
 from osmabench_ros.vqa.english import without_adjectives
 from osmabench_ros.vqa.exact.view import Draft
+from osmabench_ros.vqa.queries import QueryKind
 from osmabench_ros.vqa.questions import AnswerType
 
 Item = TypeVar('Item')
 
 OVERUSE = 3.0
 """An object is overused when questions mention it more often than this times the median."""
+
+_BY_VALUE = (QueryKind.HAS_COLOR, QueryKind.HAS_MATERIAL)
+"""Kinds whose word is a value of the scene; other words, such as relations, take turns."""
 
 _Entry = tuple[int, int, int, Draft]
 
@@ -51,7 +55,10 @@ class _Pool:
         turn: Counter[tuple[str, str]] = Counter()
         self._heap: list[_Entry] = []
         for position, draft in enumerate(drafts):
-            kind = (draft.query.kind.value, draft.query.word)
+            kind = (
+                draft.query.kind.value,
+                '' if draft.query.kind in _BY_VALUE else draft.query.word,
+            )
             self._heap.append((0, turn[kind], position, draft))
             turn[kind] += 1
         heapq.heapify(self._heap)

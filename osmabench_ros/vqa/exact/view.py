@@ -11,22 +11,19 @@ import numpy as np
 
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
-from osmabench_ros.vqa.english import BASIC_COLORS, MATERIALS, color_name, material_noun
+from osmabench_ros.vqa.english import (
+    BASIC_COLORS,
+    MATERIALS,
+    color_name,
+    confusable,
+    material_noun,
+)
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.queries import Query
 from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Category
 
 Item = TypeVar('Item')
-
-DISTINCT_COLORS = (
-    {'black', 'navy'}, {'white', 'ivory', 'cream', 'beige', 'khaki', 'tan'},
-    {'gray', 'silver', 'white', 'black', 'khaki'}, {'red', 'maroon', 'pink', 'orange'},
-    {'green', 'olive', 'teal'}, {'blue', 'navy', 'cyan', 'turquoise', 'teal'},
-    {'yellow', 'gold', 'orange', 'beige'}, {'brown', 'tan', 'maroon', 'orange', 'gold'},
-    {'purple', 'violet', 'magenta', 'pink'},
-)  # fmt: skip
-"""Colours of one set may be taken for each other, so no question turns on their difference."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +58,6 @@ def yes_no(category: Category, query: Query, answer: bool, *nodes: SceneNode) ->
     """Return a draft whose answer is yes or no."""
     value = 'yes' if answer else 'no'
     return Draft(category, query, AnswerType.YES_NO, value, tuple(node.id for node in nodes))
-
-
-def confusable(first: str, second: str) -> bool:
-    """Tell whether two colours may be taken for each other."""
-    first, second = (color_name(word).split()[-1] for word in (first, second))
-    return first == second or any({first, second} <= group for group in DISTINCT_COLORS)
 
 
 class SceneView:
