@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,18 @@ def test_realtime_maps_with_a_node_of_somebody_else(tmp_path: Path) -> None:
         requirements=[
             {'suite': 'map_geometry', 'metric': 'accuracy_m', 'at_most': 0.05},
         ],
+    )
+    report = run(tmp_path, config)
+    assert report.passed, report
+
+
+def test_the_mapper_of_the_readme_takes_part(tmp_path: Path) -> None:
+    readme = (Path(__file__).resolve().parents[2] / 'README.md').read_text()
+    script = tmp_path / 'my_mapper.py'
+    script.write_text(readme.split('```python\n')[1].split('```')[0])
+    config = small_config(
+        mappers=[{'name': 'mine', 'command': [sys.executable, str(script)]}],
+        requirements=[{'suite': 'map_geometry', 'metric': 'accuracy_m', 'at_most': 0.05}],
     )
     report = run(tmp_path, config)
     assert report.passed, report
