@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MissingDependencyError, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import files_near
 from osmabench_ros.scenes.scene import Material, Mesh
 
@@ -134,6 +135,24 @@ def _collada_frame(path: Path) -> NDArray[np.float64]:
     return frame
 
 
+def painted_meshes(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
+    """Read meshes whose colours are codes: with their vertex colours (V, 3), exact, or a texture.
+
+    Raises
+    ------
+    SceneError
+        As `load_meshes`.
+    """
+    found: list[tuple[Mesh, NDArray[np.uint8] | None]] = []
+    for _, geometry in _geometries(path):
+        if getattr(geometry.visual, 'kind', None) == 'vertex':
+            colors = np.asarray(geometry.visual.vertex_colors, np.uint8)[:, :3]
+            found.append((_bare_mesh(geometry), colors))
+        else:
+            found += [(mesh, None) for mesh in meshes_of(geometry)]
+    return found
+
+
 def _with_ancestors(name: str, parents: Mapping[str, str]) -> tuple[str, ...]:
     names = [name]
     while names[-1] in parents and parents[names[-1]] not in names:
@@ -154,16 +173,8 @@ def meshes_of(geometry: Any, linear: bool = True) -> tuple[Mesh, ...]:
 
     `linear` tells whether colour factors of materials are linear rather than sRGB.
     """
-    vertices = np.asarray(geometry.vertices, np.float32)
-    if not np.isfinite(vertices).all():
-        raise ValueError('a vertex is NaN or infinite')
-    mesh = Mesh(
-        vertices,
-        np.asarray(geometry.faces, np.int32),
-        _normals(geometry),
-        np.zeros((len(vertices), 2), np.float32),
-    )
-    visual = geometry.visual
+    mesh, visual = _bare_mesh(geometry), geometry.visual
+    vertices = mesh.vertices
     uv = getattr(visual, 'uv', None)
     if uv is not None and np.shape(uv) == (len(vertices), 2) and np.isfinite(uv).all():
         # trimesh counts v from the bottom of the image, a Material from row 0.
@@ -174,6 +185,14 @@ def meshes_of(geometry: Any, linear: bool = True) -> tuple[Mesh, ...]:
     if getattr(visual, 'kind', None) in ('vertex', 'face'):
         return _by_color(mesh, np.asarray(visual.face_colors, np.uint8)[:, :3])
     return (mesh,)
+
+
+def _bare_mesh(geometry: Any) -> Mesh:
+    vertices = np.asarray(geometry.vertices, np.float32)
+    if not np.isfinite(vertices).all():
+        raise ValueError('a vertex is NaN or infinite')
+    faces = np.asarray(geometry.faces, np.int32)
+    return Mesh(vertices, faces, _normals(geometry), np.zeros((len(vertices), 2), np.float32))
 
 
 def _normals(geometry: Any) -> NDArray[np.float32]:
@@ -229,6 +248,12 @@ def submesh(mesh: Mesh, faces: NDArray[np.bool_]) -> Mesh:
         normals=mesh.normals[used],
         uv=mesh.uv[used],
     )
+
+
+def moved(mesh: Mesh, pose: Pose) -> Mesh:
+    """Return a mesh in the parent frame of a pose."""
+    turned = linearly_mapped(mesh, pose.rotation)
+    return replace(turned, vertices=(turned.vertices + pose.translation).astype(np.float32))
 
 
 def linearly_mapped(mesh: Mesh, matrix: NDArray[np.float64]) -> Mesh:

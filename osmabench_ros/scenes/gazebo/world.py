@@ -13,7 +13,7 @@ import numpy as np
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.assets import linearly_mapped
+from osmabench_ros.scenes.assets import moved
 from osmabench_ros.scenes.gazebo.light import read_light, sun
 from osmabench_ros.scenes.gazebo.models import ModelFinder
 from osmabench_ros.scenes.gazebo.naming import class_name_of, common_prefix
@@ -212,7 +212,7 @@ class _WorldReader:
             for visual in link.findall('visual'):
                 offset = link_pose @ own_pose(visual, where)[0]
                 found = visual_meshes(visual, file.parent, self.finder, where)
-                meshes += [_moved(mesh, offset) for mesh in found]
+                meshes += [moved(mesh, offset) for mesh in found]
             self._add_lights(link, FrameScope(), pose @ link_pose, where)
         nested = list(self._children(model, scope, pose, file, f'{name}::', placed, depth + 1))
         if meshes:
@@ -245,9 +245,3 @@ def _states(world: Element, where: str) -> dict[str, Pose]:
         for model in world.findall('state/model')
         if model.find('pose') is not None
     }
-
-
-def _moved(mesh: Mesh, pose: Pose) -> Mesh:
-    turned = linearly_mapped(mesh, pose.rotation)
-    vertices = (turned.vertices + pose.translation).astype(np.float32)
-    return Mesh(vertices, turned.faces, turned.normals, turned.uv, turned.material)

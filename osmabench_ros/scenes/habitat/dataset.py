@@ -56,21 +56,27 @@ class HabitatDataset:
         """Return the default attributes of a section."""
         return dict(self.data.get(section, {}).get('default_attributes', {}))
 
-    def scene(self, name: str) -> Path:
-        """Return the file of a scene instance; without a name, of the first one.
+    def scene(self, name: str) -> tuple[str, dict[str, Any], Path]:
+        """Return name, content and file of a scene instance; without a name, of the first one.
+
+        A stage that no scene instance is named like is a scene of its own.
 
         Raises
         ------
         SceneError
             If there is no such scene; names those there are.
         """
-        if not self.scenes:
-            raise SceneError(f'{self.path}: "scene_instances" matches no file')
-        if not name:
-            return self.scenes[min(self.scenes)]
-        if name not in self.scenes:
-            raise SceneError(f'{self.path} has no scene "{name}". {suggestion(name, self.scenes)}')
-        return self.scenes[name]
+        stages = self._files('stages')
+        choices = {**stages, **self.scenes}
+        if not choices:
+            raise SceneError(f'{self.path}: "scene_instances" and "stages" match no file')
+        key = _last(name) if name else min(self.scenes or stages)
+        if key not in choices:
+            raise SceneError(f'{self.path} has no scene "{name}". {suggestion(name, choices)}')
+        defaults = self.defaults('scene_instances')
+        if key in self.scenes:
+            return key, {**defaults, **read_object(self.scenes[key])}, self.scenes[key]
+        return key, {**defaults, 'stage_instance': {'template_name': key}}, stages[key]
 
     def object_config(self, template: str) -> tuple[dict[str, Any], Path]:
         """Return attributes of an object template and the folder its paths start from."""
@@ -79,6 +85,13 @@ class HabitatDataset:
     def stage_config(self, template: str) -> tuple[dict[str, Any], Path]:
         """Return attributes of a stage template and the folder its paths start from."""
         return self._template('stages', template)
+
+    def articulated_config(self, template: str) -> tuple[dict[str, Any], Path]:
+        """Return attributes of an articulated object, with its 'urdf_filepath', and its folder."""
+        config, folder = self._template('articulated_objects', template)
+        if 'urdf_filepath' not in config and str(config.get('render_asset', '')).endswith('.urdf'):
+            config['urdf_filepath'] = config.pop('render_asset')
+        return config, folder
 
     def light_setup(self, name: str) -> tuple[dict[str, Any], Path] | None:
         """Return a light setup.
@@ -104,7 +117,7 @@ class HabitatDataset:
             if isinstance(value, str)
         }
         for patterns in section.get('paths', {}).values():
-            for path in self._matches(patterns, ''):
+            for path in self._matches(patterns, '.json'):
                 files.setdefault(path.name.split('.')[0], path)
         key = _last(name)
         if not key:
@@ -154,6 +167,6 @@ class HabitatDataset:
 def _last(name: str) -> str:
     """Return a template's handle without folders and suffixes."""
     last = Path(name).name
-    for suffix in (*_SECTIONS.values(), '.glb', '.json'):
+    for suffix in (*_SECTIONS.values(), '.glb', '.urdf', '.json'):
         last = last.removesuffix(suffix)
     return last

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.assets import linearly_mapped, load_meshes
+from osmabench_ros.scenes.assets import linearly_mapped
+from osmabench_ros.scenes.habitat.articulated import load_urdf
 from osmabench_ros.scenes.habitat.dataset import SUFFIX, HabitatDataset
 from osmabench_ros.scenes.habitat.lights import read_lights
 from osmabench_ros.scenes.habitat.semantics import class_id_of, read_label_set, read_rooms
-from osmabench_ros.scenes.json_files import number, read_object, rotation_of, vector
+from osmabench_ros.scenes.habitat.stage import Stage, read_stage
+from osmabench_ros.scenes.habitat.templates import Templates, placed, pose_of, scale_of
 from osmabench_ros.scenes.room_membership import room_of, sizes_of
-from osmabench_ros.scenes.scene import Mesh, Room, Scene, SceneObject
+from osmabench_ros.scenes.scene import Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
 
 NO_STAGE = 'NONE'
@@ -34,7 +33,8 @@ def load_habitat_scene(path: Path, scene: str = '') -> Scene:
     path : Path
         `*.scene_dataset_config.json`.
     scene : str
-        Name of a scene instance; the first one without a name.
+        Name of a scene instance, or of a stage that stands for itself; the first one without a
+        name.
 
     Raises
     ------
@@ -43,162 +43,130 @@ def load_habitat_scene(path: Path, scene: str = '') -> Scene:
     """
     if not path.name.endswith(SUFFIX):
         raise SceneError(f'{path} is no Habitat scene data set; its name must end in {SUFFIX}')
-    dataset = HabitatDataset.open(path)
-    return _SceneReader(dataset, dataset.scene(scene)).read()
+    return _SceneReader(HabitatDataset.open(path), scene).read()
 
 
 class _SceneReader:
-    """Collects the objects of one scene instance and the digest of every file it reads."""
+    """Collects the objects of one scene instance."""
 
-    def __init__(self, dataset: HabitatDataset, path: Path) -> None:
-        self.dataset, self.path = dataset, path
-        self.instance = {**dataset.defaults('scene_instances'), **read_object(path)}
-        self.name = path.name.removesuffix('.scene_instance.json')
-        self._templates: dict[str, tuple[dict[str, Any], tuple[Mesh, ...]]] = {}
-        self._digest = hashlib.sha256()
-        for file in (dataset.path, path):
-            self._digest.update(file.read_bytes())
+    def __init__(self, dataset: HabitatDataset, scene: str) -> None:
+        self.dataset, self.templates = dataset, Templates(dataset)
+        self.name, self.instance, self.path = dataset.scene(scene)
+        for file in {dataset.path: None, self.path: None}:
+            self.templates.count(file, dataset.path)
 
     def read(self) -> Scene:
         """Return the scene."""
-        semantics = self.dataset.semantic_descriptor(
-            str(self.instance.get('semantic_scene_instance', ''))
-        )
+        name = str(self.instance.get('semantic_scene_instance', ''))
+        semantics = self.dataset.semantic_descriptor(name)
         if semantics is not None:
-            self._update_digest(semantics)
+            self.templates.count(semantics, self.path)
         labels = read_label_set(semantics, self.dataset.name)
-        entries = self._object_entries()
-        rooms = read_rooms(semantics, first_id=len(entries) + 2)
-        objects = self._objects(entries, labels, rooms)
-        setup = self.dataset.light_setup(str(self.instance.get('default_lighting', '')))
-        if setup is not None:
-            self._update_digest(setup[1])
+        stage = self._stage(labels)
+        labels = stage.labels or labels
+        first_id = (
+            max([0, *(i.instance_id for i in stage.objects), *(r.id for r in stage.rooms)]) + 1
+        )
+        rigid = self._entries('object_instances')
+        articulated = self._entries('articulated_object_instances')
+        first_room = first_id + len(rigid) + len(articulated)
+        rooms = (*stage.rooms, *read_rooms(semantics, first_room))
+        objects = self._objects(rigid, articulated, first_id, labels, rooms)
         return Scene(
             self.dataset.name,
             self.name,
             labels,
-            tuple(objects),
+            (*stage.objects, *objects),
             rooms,
-            read_lights(setup[0], str(setup[1])) if setup else (),
-            source_sha256=self._digest.hexdigest(),
+            self._lights(),
+            source_sha256=self.templates.sha256,
             source=str(self.dataset.path.absolute()),
         )
 
-    def _update_digest(self, path: Path) -> None:
-        try:
-            self._digest.update(path.read_bytes())
-        except OSError as error:
-            raise SceneError(f'{self.path} names {path}, which cannot be read: {error}') from error
+    def _lights(self) -> Any:
+        setup = self.dataset.light_setup(str(self.instance.get('default_lighting', '')))
+        if setup is None:
+            return ()
+        self.templates.count(setup[1], self.path)
+        return read_lights(setup[0], str(setup[1]))
 
-    def _object_entries(self) -> list[dict[str, Any]]:
-        entries = self.instance.get('object_instances', [])
+    def _entries(self, key: str) -> list[dict[str, Any]]:
+        entries = self.instance.get(key, [])
         if not isinstance(entries, list) or not all(isinstance(item, dict) for item in entries):
-            raise SceneError(f'{self.path}: "object_instances" must be a list of objects')
-        if self.instance.get('articulated_object_instances'):
-            names = {
-                str(i.get('template_name')) for i in self.instance['articulated_object_instances']
-            }
-            raise SceneError(
-                f'{self.path} has articulated objects ({", ".join(sorted(names))}), which this '
-                'loader does not read; render the scene with the habitat simulator'
-            )
+            raise SceneError(f'{self.path}: "{key}" must be a list of objects')
         return entries
 
+    def _stage(self, labels: LabelSet) -> Stage:
+        entry = self.instance.get('stage_instance', {})
+        template = str(entry.get('template_name', NO_STAGE))
+        if template.upper() == NO_STAGE:
+            return Stage(())
+        return read_stage(self.templates, template, entry, labels, f'{self.path}: stage')
+
     def _objects(
-        self, entries: list[dict[str, Any]], labels: LabelSet, rooms: tuple[Room, ...]
+        self,
+        rigid: list[dict[str, Any]],
+        articulated: list[dict[str, Any]],
+        first_id: int,
+        labels: LabelSet,
+        rooms: tuple[Room, ...],
     ) -> list[SceneObject]:
         count: Counter[str] = Counter()
         objects = []
-        stage = self._stage(labels)
-        if stage is not None:
-            objects.append(stage)
-        for entry in entries:
+        entries = [(self._rigid, item) for item in rigid]
+        entries += [(self._articulated, item) for item in articulated]
+        for i, (build, entry) in enumerate(entries):
             template = str(entry.get('template_name', ''))
             if not template:
                 raise SceneError(f'{self.path}: an object instance has no "template_name"')
             stem = Path(template).name
             count[stem] += 1
-            name = f'{stem}.{count[stem]}'
-            objects.append(self._object(len(objects) + 1, name, template, entry, labels, rooms))
+            item = build(first_id + i, f'{stem}.{count[stem]}', template, entry, labels)
+            objects.append(_completed(item, rooms))
         return objects
 
-    def _stage(self, labels: LabelSet) -> SceneObject | None:
-        entry = self.instance.get('stage_instance', {})
-        template = str(entry.get('template_name', NO_STAGE))
-        if template.upper() == NO_STAGE:
-            return None
-        return self._object(1, 'stage', template, entry, labels, (), is_stage=True)
-
-    def _object(
-        self,
-        instance_id: int,
-        name: str,
-        template: str,
-        entry: Mapping[str, Any],
-        labels: LabelSet,
-        rooms: tuple[Room, ...],
-        is_stage: bool = False,
+    def _rigid(
+        self, instance: int, name: str, template: str, entry: Mapping[str, Any], labels: LabelSet
     ) -> SceneObject:
         where = f'{self.path}: object "{name}"'
-        config, meshes = self._asset(template, is_stage, where)
-        scale = vector(entry, 'non_uniform_scale', (1.0, 1.0, 1.0), where)
-        scale = scale * number(entry, 'uniform_scale', 1.0, where)
-        if not scale.all():
-            raise SceneError(f'{where} is scaled by 0; its scale must not be 0')
-        translation = vector(entry, 'translation', (0.0, 0.0, 0.0), where)
-        pose = Pose.from_quaternion(rotation_of(entry, 'rotation', where), translation)
+        found = self.templates.read(template, where)
         origin = str(entry.get('translation_origin', self.instance.get('translation_origin', '')))
-        if not is_stage and origin.lower() != 'asset_local':
-            pose = pose @ Pose(np.eye(3), -_center_of_mass(config, meshes, where) * scale)
-        matrix = WORLD_FROM_HABITAT @ np.diag(scale)
-        placed = tuple(linearly_mapped(mesh, matrix) for mesh in meshes)
-        semantic_id = int(entry.get('semantic_id', config.get('semantic_id', 0)))
-        class_id = class_id_of(semantic_id, labels, f'object "{name}"', str(self.path))
-        item = SceneObject(instance_id, name, class_id, placed, object_pose_from_habitat(pose))
-        return SceneObject(
-            instance_id, name, class_id, placed, item.pose, sizes_of(item), room_of(item, rooms)
-        )
+        meshes, pose = placed(found, entry, origin, where)
+        class_id = self._class_id(entry, found.config, name, labels)
+        return SceneObject(instance, name, class_id, meshes, pose)
 
-    def _asset(
-        self, template: str, is_stage: bool, where: str
-    ) -> tuple[dict[str, Any], tuple[Mesh, ...]]:
-        """Return the attributes and y-up meshes in metres of a template, read only once."""
-        if template not in self._templates:
-            find = self.dataset.stage_config if is_stage else self.dataset.object_config
-            config, folder = find(template)
-            if not config.get('render_asset'):
-                raise SceneError(f'{where}: template "{template}" has no "render_asset"')
-            asset = folder / str(config['render_asset'])
-            try:
-                meshes = load_meshes(asset)
-            except SceneError as error:
-                raise SceneError(f'{where}: {error}') from error
-            self._update_digest(asset)
-            frame = _asset_frame(config, where)
-            meshes = tuple(linearly_mapped(mesh, frame) for mesh in meshes)
-            self._templates[template] = (config, meshes)
-        return self._templates[template]
+    def _articulated(
+        self, instance: int, name: str, template: str, entry: Mapping[str, Any], labels: LabelSet
+    ) -> SceneObject:
+        where = f'{self.path}: object "{name}"'
+        config, folder = self.dataset.articulated_config(template)
+        if not config.get('urdf_filepath'):
+            raise SceneError(f'{where}: template "{template}" has no "urdf_filepath"')
+        urdf = folder / str(config['urdf_filepath'])
+        self.templates.count(urdf, self.path)
+        meshes = load_urdf(urdf, entry.get('initial_joint_pose', {}), where)
+        matrix = WORLD_FROM_HABITAT @ np.diag(scale_of(entry, where))
+        turned = tuple(linearly_mapped(mesh, matrix) for mesh in meshes)
+        class_id = self._class_id(entry, config, name, labels)
+        pose = object_pose_from_habitat(pose_of(entry, where))
+        return SceneObject(instance, name, class_id, turned, pose)
+
+    def _class_id(
+        self, entry: Mapping[str, Any], config: Mapping[str, Any], name: str, labels: LabelSet
+    ) -> int:
+        semantic_id = entry.get('semantic_id', config.get('semantic_id', 0))
+        if not isinstance(semantic_id, int):
+            raise SceneError(f'{self.path}: object "{name}": "semantic_id" must be an integer')
+        return class_id_of(semantic_id, labels, f'object "{name}"', str(self.path))
 
 
-def _asset_frame(config: Mapping[str, Any], where: str) -> NDArray[np.float64]:
-    """Return the map from an asset's coordinates to metres with y up and -z to the front."""
-    up = vector(config, 'up', (0.0, 1.0, 0.0), where)
-    front = vector(config, 'front', (0.0, 0.0, -1.0), where)
-    rotation = np.stack([np.cross(front, up), up, -front])
-    if np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-3:
-        raise SceneError(f'{where}: "up" and "front" must be perpendicular unit vectors')
-    scale = vector(config, 'scale', (1.0, 1.0, 1.0), where)
-    scale = scale * number(config, 'units_to_meters', 1.0, where)
-    if not scale.all():
-        raise SceneError(f'{where}: "scale" must not be 0')
-    return np.asarray(np.diag(scale) @ rotation)
-
-
-def _center_of_mass(
-    config: Mapping[str, Any], meshes: tuple[Mesh, ...], where: str
-) -> NDArray[np.float64]:
-    """Return what Habitat puts an object's origin at: its COM, else the middle of its box."""
-    if 'COM' in config:
-        return vector(config, 'COM', (0.0, 0.0, 0.0), where)
-    points = np.concatenate([mesh.vertices for mesh in meshes]).astype(float)
-    return np.asarray((points.min(axis=0) + points.max(axis=0)) / 2)
+def _completed(item: SceneObject, rooms: tuple[Room, ...]) -> SceneObject:
+    return SceneObject(
+        item.instance_id,
+        item.name,
+        item.class_id,
+        item.meshes,
+        item.pose,
+        sizes_of(item),
+        room_of(item, rooms),
+    )

@@ -1,0 +1,170 @@
+"""HM3D's semantic annotation: a text of instances and a mesh painted with their colours.
+
+Every line of `*.semantic.txt` after the title is `id,RRGGBB,"name",region`. The colour marks the
+instance in the texture, or the vertex colours, of `*.semantic.glb`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from osmabench_ros.errors import ConfigError, SceneError
+from osmabench_ros.scenes.assets import painted_meshes
+from osmabench_ros.scenes.scene import Mesh
+from osmabench_ros.semantics.labels import LabelSet, normalised_name
+from osmabench_ros.semantics.structure import is_structure, is_unnamed
+
+TITLE = 'HM3D Semantic Annotations'
+NOBODY = 0
+"""Instance of a face that no annotation claims."""
+
+TRANSFER_M = 0.1
+"""A face of the render mesh takes the instance of the nearest painted face up to this far."""
+
+_BARYCENTRIC = np.array([[1, 1, 1], [4, 1, 1], [1, 4, 1], [1, 1, 4]]) / [[3], [6], [6], [6]]
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """One line of the text.
+
+    Parameters
+    ----------
+    id : int
+        Instance, >= 1.
+    color : int
+        0xRRGGBB.
+    name : str
+        Normalised class name.
+    region : int
+        Region, below 0 for none.
+    """
+
+    id: int
+    color: int
+    name: str
+    region: int
+
+
+def read_annotations(path: Path) -> tuple[Annotation, ...]:
+    """Read a `*.semantic.txt`.
+
+    Raises
+    ------
+    SceneError
+        If the file is missing or a line is malformed; names the line.
+    """
+    try:
+        lines = path.read_text(encoding='utf-8').splitlines()
+    except (OSError, ValueError) as error:
+        raise SceneError(f'{path} cannot be read: {error}') from error
+    if not lines or TITLE not in lines[0]:
+        raise SceneError(f'{path} does not begin with "{TITLE}"')
+    found = [
+        _annotation(row, f'{path}:{i + 2}')
+        for i, row in enumerate(csv.reader(lines[1:], skipinitialspace=True))
+        if row
+    ]
+    for what, values in (('id', [a.id for a in found]), ('color', [a.color for a in found])):
+        if len(set(values)) != len(values):
+            twice = next(value for value in values if values.count(value) > 1)
+            raise SceneError(f'{path}: {what} {twice} occurs more than once')
+    return tuple(found)
+
+
+def _annotation(row: Sequence[str], where: str) -> Annotation:
+    try:
+        instance, color, name, region = (part.strip() for part in row)
+        found = Annotation(int(instance), int(color, 16), normalised_name(name), int(region))
+    except ValueError:
+        line = ','.join(row)
+        raise SceneError(f'{where}: "{line}" is not id,RRGGBB,"name",region') from None
+    if found.id < 1 or not 0 <= found.color <= 0xFFFFFF:
+        raise SceneError(f'{where}: ids begin at 1, colours are six hexadecimal digits')
+    if not found.name:
+        raise SceneError(f'{where}: instance {found.id} has no name')
+    return found
+
+
+def annotation_labels(annotations: Sequence[Annotation], name: str, source: str) -> LabelSet:
+    """Return the classes, numbered alphabetically from 1 as OSMa-Bench does; 0 is no class."""
+    names = {item.name for item in annotations if not is_unnamed(item.name)}
+    try:
+        return LabelSet.from_names(name, names, filter(is_structure, names))
+    except ConfigError as error:
+        raise SceneError(f'{source}: {error}') from error
+
+
+def face_instances(
+    meshes: Sequence[Mesh], path: Path, annotations: Sequence[Annotation]
+) -> list[NDArray[np.int64]]:
+    """Return the instance of every face of the render meshes.
+
+    Parameters
+    ----------
+    meshes : sequence of Mesh
+        In the coordinates of the painted mesh.
+    path : Path
+        The painted mesh.
+    annotations : sequence of Annotation
+        Instances by colour.
+
+    Returns
+    -------
+    list of ndarray of int
+        One array a mesh, NOBODY for faces that no annotation claims.
+    """
+    centers, owners = _painted_faces(path, annotations)
+    tree = cKDTree(centers)
+    found = []
+    for mesh in meshes:
+        distance, nearest = tree.query(mesh.vertices[mesh.faces].mean(axis=1))
+        found.append(np.where(distance <= TRANSFER_M, owners[nearest], NOBODY))
+    return found
+
+
+def _painted_faces(
+    path: Path, annotations: Sequence[Annotation]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    colors = np.array(sorted((item.color, item.id) for item in annotations)).reshape(-1, 2)
+    centers, owners = [], []
+    for mesh, vertex_colors in painted_meshes(path):
+        paint = _samples(mesh, vertex_colors)
+        codes = (paint.astype(np.int64) * [0x10000, 0x100, 1]).sum(axis=-1)
+        index = np.minimum(np.searchsorted(colors[:, 0], codes), len(colors) - 1)
+        known = colors[index, 0] == codes
+        votes = np.where(known, colors[index, 1], NOBODY)
+        centers.append(mesh.vertices[mesh.faces].mean(axis=1))
+        owners.append(_majority(votes))
+    if not any((part != NOBODY).any() for part in owners):
+        raise SceneError(f'{path} shows none of the colours of its semantic text')
+    return np.concatenate(centers), np.concatenate(owners)
+
+
+def _samples(mesh: Mesh, vertex_colors: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+    """Return the paint at four places of every face, shape (F, 4, 3), without interpolation."""
+    if vertex_colors is not None:
+        corners = vertex_colors[mesh.faces]
+        return np.concatenate([corners[:, :1], corners], axis=1)
+    texture = mesh.material.texture
+    if texture is None:
+        flat = np.round(np.array(mesh.material.base_color) * 255).astype(np.uint8)
+        return np.broadcast_to(flat, (len(mesh.faces), 4, 3))
+    uv = np.einsum('kc,fcd->fkd', _BARYCENTRIC, mesh.uv[mesh.faces])
+    height, width = texture.shape[:2]
+    row, column = (np.floor(uv[..., 1] * height), np.floor(uv[..., 0] * width))
+    return np.asarray(texture[row.astype(int) % height, column.astype(int) % width])
+
+
+def _majority(votes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the most frequent instance of every row; a claim beats none."""
+    count = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
+    count = np.where(votes == NOBODY, 0, count)
+    return np.asarray(votes[np.arange(len(votes)), count.argmax(axis=1)])

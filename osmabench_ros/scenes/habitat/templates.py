@@ -1,0 +1,172 @@
+"""Templates of a scene data set: attributes and meshes, read once and counted in the digest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import SceneError
+from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.assets import linearly_mapped, load_meshes
+from osmabench_ros.scenes.habitat.dataset import HabitatDataset
+from osmabench_ros.scenes.json_files import number, rotation_of, vector
+from osmabench_ros.scenes.scene import Mesh
+
+NAME_TOKEN = '%%CONFIG_NAME_AS_ASSET_FILENAME%%'  # noqa: S105
+"""Stands for the template's name without folders and suffixes in default attributes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """An object or stage to be placed.
+
+    Parameters
+    ----------
+    config : mapping
+        Its attributes.
+    folder : Path
+        Folder that its paths start from.
+    meshes : tuple of Mesh
+        As in the file.
+    frame : ndarray, shape (3, 3)
+        From the file's coordinates to metres with y up and -z to the front.
+    """
+
+    config: Mapping[str, Any]
+    folder: Path
+    meshes: tuple[Mesh, ...]
+    frame: NDArray[np.float64]
+
+    @property
+    def name(self) -> str:
+        """Name for `NAME_TOKEN`."""
+        return Path(str(self.config['render_asset'])).name.split('.')[0]
+
+    def path(self, key: str) -> Path | None:
+        """Return the file an attribute names, None if there is no such file."""
+        value = str(self.config.get(key, '')).replace(NAME_TOKEN, self.name)
+        path = self.folder / value
+        return path if value and path.is_file() else None
+
+
+class Templates:
+    """Reads templates of a data set.
+
+    Parameters
+    ----------
+    dataset : HabitatDataset
+        Where they are.
+    """
+
+    def __init__(self, dataset: HabitatDataset) -> None:
+        self.dataset = dataset
+        self._known: dict[tuple[bool, str], Template] = {}
+        self._digest = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        """Hex digest of every file counted so far."""
+        return self._digest.hexdigest()
+
+    def count(self, path: Path, wanted_by: Path) -> None:
+        """Count a file in the digest.
+
+        Raises
+        ------
+        SceneError
+            If it cannot be read.
+        """
+        try:
+            self._digest.update(path.read_bytes())
+        except OSError as error:
+            raise SceneError(f'{wanted_by} names {path}, which cannot be read: {error}') from error
+
+    def read(self, name: str, where: str, is_stage: bool = False) -> Template:
+        """Return a template by name.
+
+        Raises
+        ------
+        SceneError
+            If it or its mesh is missing or broken; begins with `where`.
+        """
+        if (is_stage, name) not in self._known:
+            find = self.dataset.stage_config if is_stage else self.dataset.object_config
+            config, folder = find(name)
+            if not config.get('render_asset'):
+                raise SceneError(f'{where}: template "{name}" has no "render_asset"')
+            asset = folder / str(config['render_asset'])
+            try:
+                meshes = load_meshes(asset)
+            except SceneError as error:
+                raise SceneError(f'{where}: {error}') from error
+            self.count(asset, folder)
+            found = Template(config, folder, meshes, _frame(config, where))
+            self._known[(is_stage, name)] = found
+        return self._known[(is_stage, name)]
+
+
+def _frame(config: Mapping[str, Any], where: str) -> NDArray[np.float64]:
+    up = vector(config, 'up', (0.0, 1.0, 0.0), where)
+    front = vector(config, 'front', (0.0, 0.0, -1.0), where)
+    rotation = np.stack([np.cross(front, up), up, -front])
+    if np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-3:
+        raise SceneError(f'{where}: "up" and "front" must be perpendicular unit vectors')
+    scale = vector(config, 'scale', (1.0, 1.0, 1.0), where)
+    scale = scale * number(config, 'units_to_meters', 1.0, where)
+    if not scale.all():
+        raise SceneError(f'{where}: "scale" must not be 0')
+    return np.asarray(np.diag(scale) @ rotation)
+
+
+def scale_of(entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
+    """Return the scale (3,) of an instance."""
+    scale = vector(entry, 'non_uniform_scale', (1.0, 1.0, 1.0), where)
+    scale = scale * number(entry, 'uniform_scale', 1.0, where)
+    if not scale.all():
+        raise SceneError(f'{where} is scaled by 0; its scale must not be 0')
+    return scale
+
+
+def pose_of(entry: Mapping[str, Any], where: str) -> Pose:
+    """Return the pose of an instance in Habitat's world."""
+    translation = vector(entry, 'translation', (0.0, 0.0, 0.0), where)
+    return Pose.from_quaternion(rotation_of(entry, 'rotation', where), translation)
+
+
+def placed(
+    template: Template, entry: Mapping[str, Any], origin: str, where: str
+) -> tuple[tuple[Mesh, ...], Pose]:
+    """Return the meshes and pose of an instance, z up.
+
+    Parameters
+    ----------
+    template : Template
+        What.
+    entry : mapping
+        Translation, rotation and scale.
+    origin : str
+        'asset_local' if the translation is that of the file's origin; else it is that of the
+        centre of mass, which is `COM` or the middle of the bounding box.
+    where : str
+        Named in errors.
+    """
+    scale, pose = scale_of(entry, where), pose_of(entry, where)
+    if origin.lower() != 'asset_local':
+        pose = pose @ Pose(np.eye(3), -_center_of_mass(template, where) * scale)
+    matrix = WORLD_FROM_HABITAT @ np.diag(scale) @ template.frame
+    meshes = tuple(linearly_mapped(mesh, matrix) for mesh in template.meshes)
+    return meshes, object_pose_from_habitat(pose)
+
+
+def _center_of_mass(template: Template, where: str) -> NDArray[np.float64]:
+    if 'COM' in template.config:
+        return vector(template.config, 'COM', (0.0, 0.0, 0.0), where)
+    points = np.concatenate([mesh.vertices for mesh in template.meshes]) @ template.frame.T
+    return np.asarray((points.min(axis=0) + points.max(axis=0)) / 2)

@@ -1,0 +1,177 @@
+import numpy as np
+import pytest
+import trimesh
+from PIL import Image
+from scenes.habitat_files import write_dataset, write_json
+
+from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.habitat.hm3d import Annotation, read_annotations
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.semantics.labels import UNLABELLED
+
+TITLE = 'HM3D Semantic Annotations\n'
+TEXT = TITLE + (
+    '1,FF0000,"wall",0\n2,00FF00,"dining table, round",1\n'
+    '3,0000FF,"wall",1\n4,808080,"unknown",-1\n'
+)
+
+
+def room(color_of):
+    """Return three boxes in a row, z up; `color_of` maps their index to a visual."""
+    boxes = []
+    for i in range(3):
+        box = trimesh.creation.box((1, 2, 3)).subdivide()
+        box.apply_translation((3 * i, 0, 1.5))
+        color_of(box, i)
+        boxes.append(box)
+    return trimesh.util.concatenate(boxes)
+
+
+def paint_vertices(box, i):
+    box.visual.vertex_colors = [[255, 0, 0, 255], [0, 255, 0, 255], [1, 2, 3, 255]][i]
+
+
+def painted_by_texture():
+    """Return the boxes with one texture whose columns are red, green and a colour nobody has."""
+    image = np.zeros((8, 9, 3), np.uint8)
+    image[:, :3], image[:, 3:6], image[:, 6:] = (255, 0, 0), (0, 255, 0), (9, 9, 9)
+    mesh = room(lambda box, i: None)
+    uv = np.column_stack([mesh.vertices[:, 0] * 0 + 0.5, mesh.vertices[:, 1] * 0.1 + 0.5])
+    uv[:, 0] = (np.round(mesh.vertices[:, 0] / 3) + 0.5) / 3
+    material = trimesh.visual.material.PBRMaterial(baseColorTexture=Image.fromarray(image))
+    mesh.visual = trimesh.visual.TextureVisuals(uv=uv, material=material)
+    return mesh
+
+
+def write_scene(root, painted, text=TEXT):
+    folder = root / 'val' / '00800-abc'
+    folder.mkdir(parents=True)
+    room(lambda box, i: None).export(folder / 'abc.glb')
+    painted.export(folder / 'abc.semantic.glb')
+    (folder / 'abc.semantic.txt').write_text(text)
+    token = '%%CONFIG_NAME_AS_ASSET_FILENAME%%'
+    stages = {
+        'default_attributes': {
+            'up': [0, 0, 1],
+            'front': [0, 1, 0],
+            'semantic_descriptor_filename': f'{token}.semantic.txt',
+            'semantic_asset': f'{token}.semantic.glb',
+        },
+        'paths': {'.glb': ['val/*/abc.glb']},
+    }
+    return write_json(root / 'hm3d.scene_dataset_config.json', {'stages': stages})
+
+
+@pytest.mark.parametrize('by_texture', [True, False])
+def test_painted_stage_falls_into_objects(tmp_path, by_texture):
+    painted = painted_by_texture() if by_texture else room(paint_vertices)
+    scene = load_scene(str(write_scene(tmp_path, painted)))
+    assert (scene.dataset, scene.name) == ('hm3d', 'abc')
+    assert [item.name for item in scene.label_set.classes] == ['dining table, round', 'wall']
+    assert scene.label_set.ids.tolist() == [1, 2]
+    wall, table, rest = scene.objects
+    assert [item.instance_id for item in scene.objects] == [1, 2, 5]
+    assert scene.class_name(wall) == 'wall'
+    assert scene.class_name(table) == 'dining table, round'
+    assert (rest.name, rest.class_id) == ('unannotated', UNLABELLED)
+    # The asset has z up, like the world: nothing turns.
+    for i, item in enumerate(scene.objects):
+        np.testing.assert_allclose(item.box.minimum, (3 * i - 0.5, -1, 0), atol=1e-5)
+        np.testing.assert_allclose(item.box.maximum, (3 * i + 0.5, 1, 3), atol=1e-5)
+    first, second = scene.rooms
+    assert (wall.room_id, table.room_id, rest.room_id) == (first.id, second.id, None)
+    np.testing.assert_allclose(second.box.minimum, table.box.minimum)
+
+
+def test_annotations(tmp_path):
+    path = tmp_path / 'a.semantic.txt'
+    path.write_text(TEXT)
+    found = read_annotations(path)
+    assert found[1] == Annotation(2, 0x00FF00, 'dining table, round', 1)
+    assert found[3].region == -1
+
+
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        ('1,FF0000,"wall",0\n', 'does not begin with'),
+        ('', 'does not begin with'),
+        (TITLE + '1,FF0000,"wall"\n', r':2: "1,FF0000,wall" is not id'),
+        (TITLE + '\n1,GG0000,"wall",0\n', ':3: '),
+        (TITLE + '0,FF0000,"wall",0\n', 'ids begin at 1'),
+        (TITLE + '1,1FF0000,"wall",0\n', 'six hexadecimal digits'),
+        (TITLE + '1,FF0000,"",0\n', 'instance 1 has no name'),
+        (TITLE + '1,FF0000,"a",0\n1,00FF00,"b",0\n', 'id 1 occurs more than once'),
+        (TITLE + '1,FF0000,"a",0\n2,FF0000,"b",0\n', 'color .* occurs more than once'),
+    ],
+)
+def test_malformed_text_is_named(tmp_path, text, message):
+    path = tmp_path / 'a.semantic.txt'
+    path.write_text(text)
+    with pytest.raises(SceneError, match=message):
+        read_annotations(path)
+
+
+def test_colours_of_another_scene(tmp_path):
+    text = TITLE + '1,123456,"wall",0\n'
+    with pytest.raises(SceneError, match='shows none of the colours'):
+        load_scene(str(write_scene(tmp_path, room(paint_vertices), text)))
+
+
+URDF = """<robot name="fridge">
+<link name="body"><visual><origin xyz="0 1 0"/><geometry><box size="1 2 1"/></geometry></visual>
+</link>
+<link name="door"><visual><origin xyz="0.5 0 0"/><geometry><mesh filename="door.glb"/></geometry>
+</visual></link>
+<joint name="hinge" type="revolute"><parent link="body"/><child link="door"/>
+<origin xyz="-0.5 1 0.5"/><axis xyz="0 1 0"/></joint></robot>"""
+
+
+def write_fridge(root, entry, urdf=URDF, config=None):
+    folder = root / 'urdf' / 'fridge'
+    folder.mkdir(parents=True)
+    (folder / 'fridge.urdf').write_text(urdf)
+    trimesh.creation.box((1, 2, 0.1)).export(folder / 'door.glb')
+    dataset = {'articulated_objects': {'paths': {'.urdf': ['urdf/*/']}}}
+    if config is not None:
+        write_json(root / 'ao' / 'fridge.ao_config.json', config)
+        dataset = {'articulated_objects': {'paths': {'.json': ['ao']}}}
+    entry = {'template_name': 'fridge', **entry}
+    scene = {'articulated_object_instances': [entry]}
+    return write_dataset(root, objects={}, instances=[], scene=scene, dataset=dataset)
+
+
+def test_articulated_object_with_closed_door(tmp_path):
+    (item,) = load_scene(str(write_fridge(tmp_path, {'semantic_id': 1}))).objects
+    assert item.class_id == 1
+    np.testing.assert_allclose(item.box.minimum, (-0.5, -0.55, 0), atol=1e-5)
+    np.testing.assert_allclose(item.box.maximum, (0.5, 0.5, 2), atol=1e-5)
+
+
+@pytest.mark.parametrize('pose', [[-np.pi / 2], {'hinge': -np.pi / 2}])
+def test_articulated_object_with_open_door(tmp_path, pose):
+    entry = {'initial_joint_pose': pose, 'translation': [10, 0, 0], 'uniform_scale': 2.0}
+    config = {'urdf_filepath': '../urdf/fridge/fridge.urdf', 'semantic_id': 1}
+    (item,) = load_scene(str(write_fridge(tmp_path, entry, config=config))).objects
+    assert item.class_id == 1
+    # The door stands out 1 m from its hinge at z = 0.5: Habitat's +z is the world's -y.
+    np.testing.assert_allclose(item.box.minimum, (10 - 1.1, -3, 0), atol=1e-5)
+    np.testing.assert_allclose(item.box.maximum, (11, 1, 4), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ('entry', 'urdf', 'message'),
+    [
+        ({'initial_joint_pose': ['x']}, URDF, 'must hold numbers'),
+        ({}, '<robot/>', 'no visual meshes'),
+        ({}, '<robot', 'not valid XML'),
+        ({}, URDF.replace('filename="door.glb"', 'filename="gone.glb"'), r'gone\.glb does not'),
+        ({}, URDF.replace('<child link="door"/>', '<child/>'), 'lacks the attribute "link"'),
+        ({}, URDF.replace('"0 1 0"/><geometry>', '"0 1"/><geometry>'), 'needs 3 numbers'),
+        ({}, URDF.replace('<parent link="body"/>', '<parent link="door"/>'), 'form a loop'),
+        ({'semantic_id': 'x'}, URDF, '"semantic_id" must be an integer'),
+    ],
+)
+def test_articulated_faults_are_named(tmp_path, entry, urdf, message):
+    with pytest.raises(SceneError, match=message):
+        load_scene(str(write_fridge(tmp_path, entry, urdf)))
