@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from reports.synthetic_matrix import Matrix, write_matrix
+from reports.synthetic_matrix import Matrix, config, write_matrix
 
-from osmabench_ros.reports.page import write_page
+from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.runs.report_model import MatrixReport
 
 
 @pytest.fixture(scope='session')
@@ -14,8 +15,13 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
 
 
 @pytest.fixture(scope='session')
-def page(matrix: Matrix) -> Path:
-    return write_page(matrix.report, matrix.plans, matrix.root)
+def written(matrix: Matrix) -> MatrixReport:
+    return write_matrix_report(config(), matrix.plans, matrix.report.runs, matrix.root)
+
+
+@pytest.fixture(scope='session')
+def page(matrix: Matrix, written: MatrixReport) -> Path:
+    return matrix.root / 'report.html'
 
 
 @pytest.fixture(scope='session')

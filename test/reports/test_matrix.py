@@ -1,18 +1,12 @@
 import io
 import json
 
-import pytest
 from reports.synthetic_matrix import Matrix, config
 from rich.console import Console
 
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.report_model import MatrixReport, Status
-
-
-@pytest.fixture(scope='module')
-def written(matrix: Matrix) -> MatrixReport:
-    return write_matrix_report(config(), matrix.plans, matrix.report.runs, matrix.root)
 
 
 def test_json_csv_and_page_lie_side_by_side(written: MatrixReport, matrix: Matrix):

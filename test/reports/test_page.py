@@ -12,6 +12,7 @@ from reports.synthetic_matrix import HOSTILE, Matrix, embedded_questions
 from osmabench_ros.reports import content
 from osmabench_ros.reports.page import write_page
 from osmabench_ros.reports.run_view import joined
+from osmabench_ros.runs.report_model import MatrixReport
 
 
 class Elements(HTMLParser):
@@ -34,8 +35,8 @@ def elements(html: str) -> list[tuple[str, dict[str, str | None]]]:
     return Elements(html).found
 
 
-def test_equal_input_gives_equal_bytes(matrix: Matrix, page: Path, html: str):
-    write_page(matrix.report, matrix.plans, matrix.root)
+def test_equal_input_gives_equal_bytes(written: MatrixReport, matrix: Matrix, html: str):
+    page = write_page(written, matrix.plans, matrix.root)
     assert page.read_text(encoding='utf-8') == html
 
 
