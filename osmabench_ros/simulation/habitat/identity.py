@@ -17,6 +17,9 @@ STAGE_PIXEL = 0
 
 STAGE_NAME = 'stage'
 
+UNANNOTATED_NAME = 'unannotated'
+"""What a scene calls the part of a semantic mesh that no annotation claims."""
+
 
 class Identities:
     """Translates id images of a loaded scene.
@@ -65,14 +68,17 @@ class Identities:
     ) -> None:
         """Match a semantic mesh, whose pixels hold the ids of its annotation."""
         known = {int(item['id']) for item in annotations}
-        missing = sorted(set(scene.by_instance) - known)
-        if missing:
-            item = scene.by_instance[missing[0]]
-            raise SimulationError(
-                f'{where}: object "{item.name}" has instance id {item.instance_id}, which the '
-                'semantic annotation that Habitat-Sim loaded does not have'
-            )
-        self._object_of = dict(scene.by_instance)
+        for item in scene.objects:
+            if item.name == UNANNOTATED_NAME:
+                unclaimed = known - set(scene.by_instance) | {STAGE_PIXEL}
+                self._object_of.update(dict.fromkeys(unclaimed, item))
+            elif item.instance_id in known:
+                self._object_of[item.instance_id] = item
+            else:
+                raise SimulationError(
+                    f'{where}: object "{item.name}" has instance id {item.instance_id}, which the '
+                    'semantic annotation that Habitat-Sim loaded does not have'
+                )
 
     def translate(
         self, pixels: NDArray[np.uint32], surface: NDArray[np.bool_]

@@ -6,7 +6,7 @@ from typing import Any
 
 import habitat_sim
 import magnum
-from habitat_sim.gfx import LightInfo, LightPositionModel
+from habitat_sim.gfx import NO_LIGHT_KEY, LightInfo, LightPositionModel
 
 from .encoded_colors import use_encoded_colors
 from .exact_scene import ExactScene
@@ -15,7 +15,7 @@ from .inventory import annotated_objects
 from .shading import set_shader, use_linear_pbr
 
 LIGHTS = 'osmabench'
-"""Key of the light setup. The default key is restored by resets, 'no_lights' aborts."""
+"""Key of the setup of the lit image; setting lights under NO_LIGHT_KEY ends the process."""
 
 GEOMETRY_AGENT, COLOR_AGENT, BODY_AGENT = range(3)
 """Sensors are drawn agent by agent, so that what a frame does not need is not drawn. The last
@@ -136,7 +136,8 @@ class Session:
         backend.enable_physics = habitat_sim.built_with_bullet
         backend.enable_hbao = config['ambient_occlusion'] and shader != 'flat'
         backend.override_scene_light_defaults = True
-        backend.scene_light_setup = LIGHTS
+        # Links of articulated objects are flat only under this key, whatever their template says.
+        backend.scene_light_setup = NO_LIGHT_KEY if shader == 'flat' else LIGHTS
         mediator = habitat_sim.metadata.MetadataMediator(backend)
         scene = ExactScene(mediator, config['scene'])
         backend.scene_id = scene.name
