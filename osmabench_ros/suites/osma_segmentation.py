@@ -13,10 +13,10 @@ from osmabench_ros.errors import MetricError
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.confusion import (
     NOTHING,
-    OUTSIDE,
     ConfusionMatrix,
     write_confusions,
 )
+from osmabench_ros.metrics.object_bootstrap import macc_over_objects
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.segmentation import (
     SegmentationScores,
@@ -27,7 +27,7 @@ from osmabench_ros.metrics.segmentation import (
     strict_confusion,
     top_k_accuracy,
 )
-from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.suites.node_rankings import ranked_labels
 from osmabench_ros.suites.options import SuiteOptions, checked_options
 from osmabench_ros.suites.prediction import labels_from_indices, predicted_labels
@@ -129,10 +129,14 @@ class OsmaSegmentationSuite:
             device=context.device,
         )
         _keep(context, matrix, Mode.STRICT)
+        near = context.matches.surface_to_map
+        rows = np.where(near.within(self._options.gate_m), near.indices, -1)
+        taken = np.append(labels, np.int32(NOTHING))[rows]
         scores = segmentation_scores(matrix, ignored=(), punish_false_classes=is_global)
         return [
             *self._records(scores, truth.label_set, Mode.STRICT),
-            *self._lost(matrix, hallucinated),
+            self._over_objects(context, taken),
+            *self._lost(truth.surface.labels, taken, vocabulary, hallucinated),
             *self._top_k(context),
         ]
 
@@ -148,15 +152,44 @@ class OsmaSegmentationSuite:
             for metric, figures in (('iou', scores.iou), ('class_accuracy', scores.accuracy)):
                 yield MetricRecord(self.name, mode.value, metric, name, figures[i], n=support)
 
+    def _over_objects(self, context: SuiteContext, taken: NDArray[np.int32]) -> MetricRecord:
+        """Return mAcc with an interval over the objects of this one scene, and named so."""
+        surface = context.ground_truth.surface
+        kept = surface.labels != UNLABELLED
+        found = macc_over_objects(
+            surface.labels[kept],
+            surface.instances[kept],
+            (taken == surface.labels)[kept],
+            seed=context.seed,
+        )
+        return MetricRecord(
+            self.name,
+            Mode.STRICT.value,
+            'macc_over_objects',
+            value=found.value,
+            low=found.low,
+            high=found.high,
+            n=found.n,
+        )
+
     def _lost(
-        self, matrix: ConfusionMatrix, hallucinated: NDArray[np.bool_]
+        self,
+        truth: NDArray[np.int32],
+        taken: NDArray[np.int32],
+        vocabulary: NDArray[np.int64],
+        hallucinated: NDArray[np.bool_],
     ) -> Iterator[MetricRecord]:
-        """Yield shares of true points that are missing or unlabelled, of map points made up."""
-        real = matrix.counts[matrix.labels >= 0]
-        for metric, label in (('missing', NOTHING), ('unlabelled', OUTSIDE)):
-            lost = real[:, matrix.labels == label].sum()
-            yield self._share(metric, int(lost), int(real.sum()))
-        yield self._share('hallucinated', int(hallucinated.sum()), len(hallucinated))
+        """Yield shares of true points that got no valid class, and of map points made up."""
+        got = taken[truth != UNLABELLED]
+        missing, unlabelled = got == NOTHING, got == UNLABELLED
+        outside = ~np.isin(got, vocabulary) & ~missing & ~unlabelled
+        for metric, lost in (
+            ('missing', missing),
+            ('unlabelled', unlabelled),
+            ('outside_vocabulary', outside),
+            ('hallucinated', hallucinated),
+        ):
+            yield self._share(metric, int(lost.sum()), len(lost))
 
     def _share(self, metric: str, part: int, n: int) -> MetricRecord:
         value = part / n if n else None
@@ -166,6 +199,8 @@ class OsmaSegmentationSuite:
 
     def _top_k(self, context: SuiteContext) -> Iterator[MetricRecord]:
         truth, matches = context.ground_truth, context.matches
+        if not self._options.top_k:
+            return
         assert matches.predicted is not None
         ranking = ranked_labels(context.semantic_map, truth.label_set, max(self._options.top_k))
         for k in self._options.top_k:

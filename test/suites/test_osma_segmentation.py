@@ -35,6 +35,17 @@ def test_a_faultless_map_scores_one(context: SuiteContext) -> None:
         assert not record.higher_is_better
 
 
+def test_macc_has_an_interval_over_objects_that_is_named_so(context: SuiteContext) -> None:
+    found = evaluate(context)
+    record = found['strict', 'macc_over_objects', '']
+    assert record.value == pytest.approx(found['strict', 'macc', ''].value)
+    assert record.low is not None
+    assert record.high is not None
+    assert record.low <= record.value <= record.high
+    assert record.n == 3
+    assert found['strict', 'macc', ''].low is None
+
+
 def test_an_unmapped_table_costs_strict_its_class_and_compat_nothing_it_should(
     context: SuiteContext, with_dense: Callable[..., SemanticMap]
 ) -> None:
@@ -117,6 +128,9 @@ def test_another_label_set_is_translated_by_name(
     found = evaluate(replace(context, semantic_map=moved))
     assert found['strict', 'class_accuracy', 'floor'].value == pytest.approx(1, abs=2e-3)
     assert found['strict', 'class_accuracy', 'table'].value == 0.0
+    lost = found['strict', 'outside_vocabulary', ''].value
+    assert lost == pytest.approx(800 / found['strict', 'macc', ''].n, rel=0.05)
+    assert found['strict', 'unlabelled', ''].value == 0.0
 
 
 def test_points_without_labels_take_those_of_their_nodes_and_ranks_give_top_k(
