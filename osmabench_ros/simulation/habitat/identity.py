@@ -44,6 +44,7 @@ class Identities:
         found = [*inventory['objects'], *inventory['articulated']]
         self.annotated = bool(inventory['annotations'])
         self._object_of: dict[int, SceneObject] = {}
+        self._rest: SceneObject | None = None
         self.movable: dict[int, int] = {}
         if self.annotated:
             self._match_annotations(scene, inventory['annotations'], where)
@@ -57,9 +58,12 @@ class Identities:
                 item.instance_id: other['ids'][0]
                 for item, other in zip(placed[:rigid], found[:rigid], strict=True)
             }
-        largest = max(self._object_of, default=0)
-        self._instances = np.full(largest + 1, NO_INSTANCE, np.int32)
-        self._classes = np.full(largest + 1, UNLABELLED, np.uint16)
+        # One more than the largest id stands for all ids that nothing was matched with.
+        self._unknown = max(self._object_of, default=0) + 1
+        rest = self._rest
+        nobody = (NO_INSTANCE, UNLABELLED) if rest is None else (rest.instance_id, rest.class_id)
+        self._instances = np.full(self._unknown + 1, nobody[0], np.int32)
+        self._classes = np.full(self._unknown + 1, nobody[1], np.uint16)
         for pixel, item in self._object_of.items():
             self._instances[pixel], self._classes[pixel] = item.instance_id, item.class_id
 
@@ -70,8 +74,7 @@ class Identities:
         known = {int(item['id']) for item in annotations}
         for item in scene.objects:
             if item.name == UNANNOTATED_NAME:
-                unclaimed = known - set(scene.by_instance) | {STAGE_PIXEL}
-                self._object_of.update(dict.fromkeys(unclaimed, item))
+                self._rest = item
             elif item.instance_id in known:
                 self._object_of[item.instance_id] = item
             else:
@@ -92,10 +95,9 @@ class Identities:
         surface : ndarray of bool, shape (height, width)
             Where there is something to see.
         """
-        known = surface & (pixels < len(self._instances))
-        index = np.where(known, pixels, 0)
-        instance = np.where(known, self._instances[index], NO_INSTANCE)
-        return instance, np.where(known, self._classes[index], UNLABELLED)
+        index = np.minimum(pixels, self._unknown)
+        instance = np.where(surface, self._instances[index], np.int32(NO_INSTANCE))
+        return instance, np.where(surface, self._classes[index], np.uint16(UNLABELLED))
 
 
 def _check_same(

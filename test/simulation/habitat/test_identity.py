@@ -73,7 +73,7 @@ def test_annotated_pixels_hold_instance_ids() -> None:
 def test_what_no_annotation_claims_is_one_object() -> None:
     scene = scene_of(named(4, 'sofa.4', 'box'), named(9, 'unannotated', 'ball'))
     found = inventory(annotations=[{'id': i, 'category': 'x'} for i in (0, 4, 5)], stage=True)
-    instance, _ = translated(Identities(scene, found), [4, 5, 0, 0], [True, True, True, False])
+    instance, _ = translated(Identities(scene, found), [4, 5, 70, 0], [True, True, True, False])
     assert instance == [4, 9, 9, NO_INSTANCE]
 
 
