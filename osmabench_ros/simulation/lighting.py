@@ -43,11 +43,18 @@ def lighting_at(
     Raises
     ------
     SimulationError
-        If the condition asks for the robot's room and no position is given.
+        If neither the scene nor the condition has any light, or the condition asks for the
+        robot's room and no position is given.
     """
     section = condition.lighting
     if section.unlit:
         return replace(Lighting.unlit(), exposure=section.exposure)
+    if not (scene.lights or section.lights or section.daylight):
+        raise SimulationError(
+            f'scene {scene.dataset}/{scene.name} has no lights and condition "{condition.name}" '
+            'adds none; use "nominal" or "nominal_velocity", which show textures as they are, or '
+            '"camera"'
+        )
     moment = Moment(segment, segment_progress, time_s, robot_position)
     lights = [
         *_scene_lights(condition.name, section, scene, moment),

@@ -1,6 +1,8 @@
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.simulation.conditions import list_conditions, load_condition, parse_condition
@@ -110,3 +112,10 @@ def test_extending_changes_key_by_key() -> None:
     assert own.motion.linear_m_s == 0.5
     with pytest.raises(ConfigError, match=r'extends: unknown condition "velocty"\. Did you mean'):
         parse_condition('own', {'extends': 'velocty'}, 'own.yaml')
+
+
+def test_the_example_of_the_documentation_is_valid() -> None:
+    page = Path(__file__).parents[2] / 'docs' / 'conditions.md'
+    (example,) = re.findall(r'```yaml\n(.*?)```', page.read_text(), re.DOTALL)
+    condition = parse_condition('example', yaml.safe_load(example), str(page))
+    assert len(condition.effects) == 7

@@ -195,3 +195,14 @@ def test_the_day_passes_while_the_robot_drives() -> None:
     assert ambients[0] == pytest.approx(0.1)
     assert ambients == sorted(ambients)
     assert 0.2 < ambients[-1] < 0.4
+
+
+def test_a_scene_without_lights_is_refused_by_conditions_that_need_them() -> None:
+    dark = room_scene(lights=())
+    for name in ('baseline', 'dynamic', 'velocity'):
+        with pytest.raises(
+            SimulationError, match=rf'test/room has no lights and condition "{name}"'
+        ):
+            lighting_at(load_condition(name), dark, segment=0, segment_progress=0.0, time_s=0.0)
+    for name in ('nominal', 'nominal_velocity', 'camera', 'daytime'):
+        lighting_at(load_condition(name), dark, segment=0, segment_progress=0.0, time_s=0.0)
