@@ -93,7 +93,9 @@ def generate(
     ),
     model: Annotated[str, typer.Option(help='e.g. gemini:gemini-2.5-flash, openai:qwen3')] = '',
     count: Annotated[int, typer.Option(min=1, help='Exact questions wanted.')] = DEFAULT_COUNT,
-    seed: Annotated[int, typer.Option(help='Seed of the exact questions.')] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the exact questions; else the scene's.")
+    ] = None,
     every: Annotated[int, typer.Option(min=1, help='Write about every n-th kept frame.')] = 1,
     novelty: Annotated[bool, typer.Option(help='Choose frames with a new pose instead.')] = False,
     max_frames: Annotated[int, typer.Option(min=1, help='Frames at most.')] = 40,
@@ -110,7 +112,8 @@ def generate(
     """Make the questions of a run's scene."""
     place = RunFolder(run, folder)
     if kind is QuestionKind.EXACT:
-        questions = stages.generate_exact(place, seed=seed, count=count)
+        chosen = place.seed if seed is None else seed
+        questions = stages.generate_exact(place, seed=chosen, count=count)
         typer.echo(f'{len(questions)} questions in {place.folder}')
         return
     client = _client(

@@ -53,7 +53,7 @@ class Prompt:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        environment.filters['data'] = as_data
+        environment.filters['data'] = _as_data
         try:
             return environment.from_string(self.template).render(**values)
         except jinja2.TemplateError as error:
@@ -65,9 +65,13 @@ class Prompt:
         return f'{self.name}/{self.version}/{self.sha256[:12]}'
 
 
-def as_data(value: Any) -> str:
+def _as_data(value: Any) -> str:
     """Return a value as JSON on one line."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=False)
+    import jinja2
+
+    if isinstance(value, jinja2.Undefined):
+        return str(value)  # raises, and names the variable
+    return json.dumps(value, ensure_ascii=False)
 
 
 def load_prompt(name: str) -> Prompt:

@@ -157,6 +157,13 @@ def judge_all(
     verdicts = {verdict.question_id: verdict for verdict in judge.judge(pairs)}
     return [
         verdicts.get(item.id)
-        or Verdict(item.id, False, judge.name, answered=False, reason='the judge gave no verdict')
+        or Verdict(
+            item.id,
+            False,
+            judge.name,
+            answered=False,
+            reason='the judge gave no verdict',
+            judged=False,
+        )
         for item in questions
     ]

@@ -133,6 +133,9 @@ class Verdict:
         Whether there was an answer to judge.
     reason : str
         One sentence or word.
+    judged : bool
+        False if the judge failed; that counts as wrong, except in `compat`, where it leaves the
+        denominator as in the published code.
     """
 
     question_id: str
@@ -140,6 +143,7 @@ class Verdict:
     judge: str
     answered: bool = True
     reason: str = ''
+    judged: bool = True
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,12 @@ class RunFolder:
         """Key of scene and seed, as questions carry it."""
         return self.shared.name
 
+    @property
+    def seed(self) -> int:
+        """Seed of the scene, 0 if the name does not end in a number."""
+        last = self.scene.rsplit('.', 1)[-1]
+        return int(last) if last.isdigit() else 0
+
     def ground_truth(self) -> GroundTruth:
         """Read the ground truth of the run's scene."""
         return read_ground_truth(self.shared / 'ground_truth')

@@ -189,10 +189,14 @@ def estimate_verdicts(run: RunFolder, client: ModelClient) -> Estimate:
 def report(run: RunFolder, *, compat: bool = False) -> list[MetricRecord]:
     """Return the accuracies of a run's verdicts beside baselines and ceiling; write scores.json.
 
-    In `compat` the paper's exclusions apply.
+    In `compat` the paper's exclusions apply, and what the judge failed on leaves the denominator
+    as in the published code.
     """
     questions, semantic_map = run.questions(), run.semantic_map()
     verdicts = {verdict.question_id: verdict for verdict in run.verdicts()}
+    if compat:
+        lost = {verdict.question_id for verdict in verdicts.values() if not verdict.judged}
+        questions = [question for question in questions if question.id not in lost]
     excluded = unserved_categories(semantic_map) | (COMPAT_EXCLUDED if compat else frozenset())
     suite, mode = questions[0].suite if questions else '', 'compat' if compat else ''
     found = records(suite, mode, 'accuracy', questions, verdicts, not_applicable=excluded)

@@ -246,6 +246,7 @@ def test_a_failed_batch_of_the_judge_stays_in_the_denominator(server, tmp_path):
     judge = LanguageModelJudge(make_client(server, tmp_path))
     (verdict,) = judge_all([free(0, 'red chair')], [Answer('q0', 'chair', 'a')], judge)
     assert not verdict.correct
+    assert not verdict.judged
     assert 'status 400' in verdict.reason
 
 

@@ -1,6 +1,7 @@
 """The verbs of `osmabench vqa` on a run directory, offline and against a server."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth
+from osmabench_ros.vqa.question_files import read_records, write_records
+from osmabench_ros.vqa.questions import Question, Verdict
 
 GRAPH = living_room()
 KEY = 'sk-secret-0123456789'
@@ -64,6 +67,27 @@ def test_every_stage_runs_alone_and_offline(run_directory):
     functional = [r for r in scores if r['class_name'] == 'Relations-Functional']
     assert functional
     assert not any(r['applicable'] for r in functional)
+
+
+def test_what_the_judge_failed_on_leaves_the_denominator_in_compat_only(run_directory):
+    osmabench('vqa', 'generate', run_directory, '--count', 40)
+    osmabench('vqa', 'answer', run_directory)
+    osmabench('vqa', 'judge', run_directory)
+    path = run_directory / 'vqa' / 'verdicts.jsonl'
+    verdicts = read_records(path, Verdict)
+    lost = [replace(v, correct=False, judged=False) for v in verdicts[:3]]
+    write_records(path, [*lost, *verdicts[3:]])
+
+    def overall(*options):
+        osmabench('vqa', 'report', run_directory, *options)
+        scores = json.loads((run_directory / 'vqa' / 'scores.json').read_text())['metrics']
+        (row,) = [r for r in scores if r['metric'] == 'accuracy' and not r['class_name']]
+        return row['value'], row['n']
+
+    questions = read_records(run_directory / 'vqa' / 'questions.jsonl', Question)
+    functional = sum(q.category == 'Relations-Functional' for q in questions)
+    assert overall() == (37 / 40, 40)
+    assert overall('--compat') == (1.0, 37 - functional)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ class LanguageModelJudge:
                     verdict is not None and verdict.same,
                     self.name,
                     reason=verdict.reason if verdict is not None else reason,
+                    judged=verdict is not None,
                 )
         return [verdicts.get(q.id) or self._exactly((q, answer)) for q, answer in pairs]
 
