@@ -59,6 +59,25 @@ def test_missing_texture_is_neutral(tmp_path):
     np.testing.assert_allclose(mesh.vertices, TRIANGLE + np.array([0, 0, 5]))
 
 
+def test_textures_are_not_read_from_elsewhere(tmp_path):
+    from PIL import Image
+
+    folder = tmp_path / 'model' / 'meshes'
+    folder.mkdir(parents=True)
+    Image.new('RGB', (4, 4)).save(tmp_path / 'outside.png')
+    Image.new('RGB', (4, 4)).save(tmp_path / 'model' / 'inside.png')
+    write_gltf(folder / 'triangle.gltf', '../inside.png')
+    assert load_meshes(folder / 'triangle.gltf')[0].material.texture is not None
+    write_gltf(folder / 'triangle.gltf', '../../outside.png')
+    assert load_meshes(folder / 'triangle.gltf')[0].material == NEUTRAL
+
+
+def test_texture_that_cannot_be_decoded_is_neutral(tmp_path):
+    (tmp_path / 'x.png').write_bytes(b'no image')
+    write_gltf(tmp_path / 'triangle.gltf', 'x.png')
+    assert load_meshes(tmp_path / 'triangle.gltf')[0].material == NEUTRAL
+
+
 def test_texture_beside_the_file_is_read(tmp_path):
     from PIL import Image
 

@@ -1,0 +1,48 @@
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.import_scene import import_scene
+from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.loading import load_scene
+
+RUNNER = CliRunner()
+WORLD = """<sdf version="1.7"><world name="w"><model name="Box_1">
+<link name="l"><visual name="v"><geometry><box><size>1 1 1</size></box></geometry></visual></link></model></world></sdf>"""
+
+
+@pytest.fixture
+def app():
+    found = typer.Typer()
+    found.command()(import_scene)
+    return found
+
+
+def test_world_becomes_a_folder(tmp_path, app):
+    (tmp_path / 'a.world').write_text(WORLD)
+    (tmp_path / 'classes.json').write_text(json.dumps({'box*': 'crate'}))
+    out = tmp_path / 'out'
+    arguments = [str(tmp_path / 'a.world'), '--out', str(out)]
+    result = RUNNER.invoke(app, [*arguments, '--classes', str(tmp_path / 'classes.json')])
+    assert result.exit_code == 0, result.output
+    assert '1 objects of 1 classes, 12 triangles, 0 lights' in result.output
+    assert [item.name for item in load_scene(str(out)).label_set.classes] == ['crate']
+    again = RUNNER.invoke(app, arguments)
+    assert isinstance(again.exception, SceneError)
+    assert RUNNER.invoke(app, [*arguments, '--overwrite']).exit_code == 0
+
+
+def test_apartment_of_a_seed(tmp_path, app):
+    out = tmp_path / 'flat'
+    result = RUNNER.invoke(app, ['apartment', '--seed', '3', '--out', str(out)])
+    assert result.exit_code == 0, result.output
+    assert load_scene(str(out)).name == 'seed_3'
+
+
+def test_missing_world_is_named(tmp_path, app):
+    result = RUNNER.invoke(app, [str(tmp_path / 'no.world'), '--out', str(tmp_path / 'o')])
+    assert isinstance(result.exception, SceneError)
+    assert 'no.world' in str(result.exception)
+    assert not (tmp_path / 'o').exists()
