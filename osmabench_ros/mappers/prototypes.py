@@ -1,0 +1,138 @@
+"""Class prototypes of region descriptors: how they are kept, learnt and compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.mappers.descriptors import FEATURES
+from osmabench_ros.semantics.labels import LabelSet, normalised_name
+
+FORMAT = 'osmabench.appearance_prototypes/1'
+
+
+@dataclass(frozen=True, eq=False)
+class Prototypes:
+    """Typical regions of each class.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Class name of each prototype.
+    centers : ndarray of float64, shape (P, F)
+        Descriptors, in units of `scale`.
+    scale : ndarray of float64, shape (F,)
+        Spread of each feature within a prototype.
+    shares : ndarray of float64, shape (P,)
+        Share of the learnt surface that each stands for; they sum to 1.
+    provenance : mapping
+        Scene, seeds and condition they were learnt from.
+    """
+
+    names: tuple[str, ...]
+    centers: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    provenance: Mapping[str, Any]
+
+    def for_label_set(self, label_set: LabelSet) -> tuple[Prototypes, NDArray[np.int32]]:
+        """Return the prototypes whose class the label set has, and their class ids.
+
+        Raises
+        ------
+        ConfigError
+            If none of the names is in the label set.
+        """
+        known = np.array([name in label_set.by_name for name in self.names], np.bool_)
+        if not known.any():
+            raise ConfigError(
+                f'mapper "appearance" knows none of the classes of label set "{label_set.name}"; '
+                'learn prototypes with classes of these names and set the option "prototypes"'
+            )
+        names = tuple(name for name, keep in zip(self.names, known, strict=True) if keep)
+        shares = self.shares[known] / self.shares[known].sum()
+        kept = Prototypes(names, self.centers[known], self.scale, shares, self.provenance)
+        return kept, np.array([label_set.id_of(name) for name in names], np.int32)
+
+    def posterior(self, descriptors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probability (R, P) of each prototype for descriptors (R, F).
+
+        A mixture of Gaussians with one diagonal covariance and the prototypes' shares as weights.
+        """
+        scaled = descriptors / self.scale
+        squared = (
+            (scaled**2).sum(axis=1)[:, None]
+            + (self.centers**2).sum(axis=1)
+            - 2 * scaled @ self.centers.T
+        )
+        logits = np.log(self.shares) - squared / 2
+        logits -= logits.max(axis=1, keepdims=True)
+        weights = np.exp(logits)
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form, rounded to three digits."""
+        return {
+            'format': FORMAT,
+            'features': list(FEATURES),
+            'provenance': dict(self.provenance),
+            'scale': _rounded(self.scale),
+            'prototypes': [
+                {'class': name, 'share': _rounded([share])[0], 'center': _rounded(center)}
+                for name, share, center in zip(self.names, self.shares, self.centers, strict=True)
+            ],
+        }
+
+
+def _rounded(values: Any) -> list[float]:
+    return [float(f'{value:.3g}') for value in values]
+
+
+def read_prototypes(path: Path) -> Prototypes:
+    """Read prototypes from JSON.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read or does not fit this version's features; names it.
+    """
+    try:
+        data = json.loads(path.read_text(encoding='utf-8'))
+        if data['format'] != FORMAT or tuple(data['features']) != FEATURES:
+            raise ConfigError(
+                f'{path}: made for other features than this version uses; learn the prototypes '
+                'again with "osmabench learn-prototypes"'
+            )
+        items = data['prototypes']
+        shares = np.array([item['share'] for item in items], np.float64)
+        result = Prototypes(
+            tuple(normalised_name(item['class']) for item in items),
+            np.array([item['center'] for item in items], np.float64),
+            np.array(data['scale'], np.float64),
+            shares / shares.sum(),
+            data['provenance'],
+        )
+    except OSError as error:
+        raise ConfigError(f'{path}: prototypes cannot be read: {error.strerror}') from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f'{path}: not a file of prototypes: {error!r}') from error
+    if result.centers.shape != (len(items), len(FEATURES)) or not (result.scale > 0).all():
+        raise ConfigError(f'{path}: prototypes do not have {len(FEATURES)} features and scales')
+    return result
+
+
+def write_prototypes(prototypes: Prototypes, path: Path) -> None:
+    """Write prototypes as JSON, one a line; the file appears whole or not at all."""
+    data = prototypes.to_json()
+    items = ',\n'.join(json.dumps(item) for item in data.pop('prototypes'))
+    head = json.dumps(data, sort_keys=True)[:-1]
+    partial = path.with_name(f'{path.name}.partial')
+    partial.write_text(f'{head}, "prototypes": [\n{items}\n]}}\n', encoding='utf-8')
+    partial.replace(path)
