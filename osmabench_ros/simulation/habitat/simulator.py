@@ -244,6 +244,24 @@ class HabitatSimulator:
         )
 
 
+def habitat_versions(habitat_python: str = '') -> dict[str, str]:
+    """Return what the interpreter has: 'habitat_sim' and 'python'.
+
+    Parameters
+    ----------
+    habitat_python : str
+        As for `HabitatSimulator`.
+
+    Raises
+    ------
+    MissingDependencyError
+        If there is no interpreter with habitat_sim; says what to do.
+    """
+    worker = WorkerProcess(_interpreter(habitat_python), memory_bytes(1, 1))
+    worker.close()
+    return worker.versions
+
+
 def _check_camera(camera: Intrinsics, near_m: float, far_m: float) -> None:
     if not 0 < near_m < far_m:
         raise SimulationError(f'the range from {near_m} m to {far_m} m is empty')

@@ -15,7 +15,11 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
+from osmabench_ros.simulation.habitat.simulator import (
+    PYTHON_VARIABLE,
+    HabitatSimulator,
+    habitat_versions,
+)
 
 VIEW = camera_at(-1.5, 0.3, 1.4, -0.1)
 
@@ -38,6 +42,10 @@ def test_without_an_interpreter_the_error_says_how_to_name_one(
     monkeypatch.delenv(PYTHON_VARIABLE, raising=False)
     with pytest.raises(MissingDependencyError, match=f'habitat_python.*{PYTHON_VARIABLE}.*docs/'):
         HabitatSimulator(room, CAMERA)
+
+
+def test_versions_are_told(habitat: None) -> None:
+    assert habitat_versions()['habitat_sim'].startswith('0.3')
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,34 @@
+"""A stage with HM3D's semantic annotation looks the same in both simulators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scenes.test_habitat_annotations import paint_vertices, room, write_scene
+from small_scenes import camera_at
+
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.scenes.lights import Light, Lighting
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
+from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+
+pytestmark = pytest.mark.gl
+
+
+def test_instances_and_classes_are_those_of_the_annotation(habitat: None, tmp_path: Path) -> None:
+    scene = load_scene(str(write_scene(tmp_path, room(paint_vertices))))
+    camera = Intrinsics.from_hfov(320, 240, 1.4)
+    theirs, ours = HabitatSimulator(scene, camera), OpenGLSimulator(scene, camera)
+    pose = camera_at(-1.5, -4.0, 1.6, 0.9)
+    seen, expected = theirs.render(pose), ours.render(pose)
+    assert set(np.unique(expected.instance)) == {0, *scene.by_instance}
+    assert (seen.instance == expected.instance).mean() > 0.999
+    assert (seen.semantic == expected.semantic).mean() > 0.999
+    assert np.isclose(seen.depth_m, expected.depth_m, rtol=0, atol=0.01).mean() > 0.999
+    theirs.set_lighting(Lighting((Light('lamp', position=(0.0, -3.0, 2.0), intensity=3.0),)))
+    assert theirs.render(pose).color.mean() > 5, 'light acts although the data set is flat shaded'
+    theirs.close()
+    ours.close()
