@@ -68,7 +68,6 @@ MODULES = (
     _Module('sentence_transformers', 'label matching', "pip install 'osmabench_ros[language]'"),
     _Module('google.genai', 'Gemini', "pip install 'osmabench_ros[language]'"),
     _Module('spark_dsg', 'Hydra scene graphs', "pip install 'osmabench_ros[hydra]'"),
-    _Module('habitat_sim', 'Habitat-Sim in this interpreter', 'see docs/habitat.md'),
 )
 
 
@@ -82,7 +81,7 @@ def examine(out: Path | None = None) -> list[Finding]:
     """
     looks: list[Callable[[], Finding]] = [_python]
     looks += [lambda module=module: _module(module) for module in MODULES]  # type: ignore[misc]
-    looks += [_renderer, _device, _discovery, lambda: _disk(out or Path())]
+    looks += [_renderer, _habitat, _device, _discovery, lambda: _disk(out or Path())]
     return [look() for look in looks]
 
 
@@ -114,6 +113,16 @@ def _renderer() -> Finding:
         return Finding('OpenGL', Level.OK, renderer_name(context))
     finally:
         context.release()
+
+
+def _habitat() -> Finding:
+    from osmabench_ros.simulation.habitat.simulator import habitat_versions
+
+    try:
+        found = habitat_versions()
+    except OsmabenchError as error:
+        return Finding('habitat_sim', Level.ABSENT, str(error), 'see docs/habitat.md')
+    return Finding('habitat_sim', Level.OK, f'{found["habitat_sim"]} on Python {found["python"]}')
 
 
 def _device() -> Finding:
