@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pytest
 from small_scenes import room_scene
@@ -10,6 +12,7 @@ from osmabench_ros.simulation.conditions import Condition, load_condition, parse
 from osmabench_ros.simulation.lighting import lighting_at
 
 
+@cache
 def two_rooms() -> Scene:
     """A scene with a lamp and a fill light in each half."""
     base = room_scene()

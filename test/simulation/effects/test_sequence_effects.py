@@ -48,11 +48,11 @@ def test_drift_grows_with_the_square_root_of_the_way() -> None:
                 believed.translation - true.translation
                 for believed, true in zip(drift.reported_poses(poses, seed), poses, strict=True)
             ]
-            for seed in range(300)
+            for seed in range(60)
         ]
     )
-    assert errors[:, 10, :2].std() == pytest.approx(0.05, rel=0.15)
-    assert errors[:, 90, :2].std() == pytest.approx(0.15, rel=0.15)
+    assert errors[:, 10, :2].std() == pytest.approx(0.05, rel=0.3)
+    assert errors[:, 90, :2].std() == pytest.approx(0.15, rel=0.3)
     np.testing.assert_allclose(errors[..., 2], 0.0, atol=1e-12)
 
 
