@@ -1,4 +1,4 @@
-"""Entry points and messages are found from the repository, the environment and colcon's install."""
+"""Entry points and messages are found in the repository, the environment, a colcon install."""
 
 import json
 import os
@@ -19,9 +19,12 @@ import osmabench_ros
 from osmabench_ros import errors
 found = {}
 for group in ('osmabench.mappers', 'osmabench.suites', 'osmabench.simulators', 'console_scripts'):
-    found[group] = sorted(e.name for e in entry_points(group=group) if 'osmabench_ros' in e.value)
+    found[group] = sorted(
+        entry.name for entry in entry_points(group=group) if 'osmabench_ros' in entry.value
+    )
 import osmabench_ros.msg
-print(json.dumps({'points': found, 'messages': osmabench_ros.msg.__file__, 'code': errors.__file__}))
+messages = osmabench_ros.msg.__file__
+print(json.dumps({'points': found, 'messages': messages, 'code': errors.__file__}))
 """
 
 pytestmark = pytest.mark.ros
@@ -102,3 +105,54 @@ def test_from_a_colcon_install(tmp_path: Path) -> None:
     assert (install / 'share/osmabench_ros/launch/full_run.launch.py').exists()
     assert (install / 'share/osmabench_ros/config/demo.yaml').exists()
     assert os.access(install / 'lib/osmabench_ros/evaluator_node', os.X_OK)
+
+
+def test_the_core_works_without_ros(tmp_path: Path) -> None:
+    """Build the wheel, unpack it, and use it where no ROS package can be imported."""
+    subprocess.run(
+        [
+            sys.executable, '-m', 'pip', 'wheel', str(REPOSITORY), '--no-deps', '--quiet',
+            '--no-build-isolation', '--wheel-dir', str(tmp_path),
+        ],
+        check=True,
+        capture_output=True,
+        cwd=tmp_path,
+    )  # fmt: skip
+    [wheel] = tmp_path.glob('*.whl')
+    subprocess.run(
+        [
+            sys.executable, '-m', 'pip', 'install', '--no-deps', '--quiet', '--ignore-installed',
+            '--prefix', str(tmp_path / 'prefix'), str(wheel),
+        ],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    site = next((tmp_path / 'prefix').rglob('site-packages'))
+    use = """
+import sys
+for name in ('rclpy', 'sensor_msgs', 'geometry_msgs', 'std_msgs', 'builtin_interfaces'):
+    sys.modules[name] = None
+sys.path.insert(0, sys.argv.pop(1))
+from osmabench_ros import errors
+assert errors.__file__.startswith(sys.path[0]), errors.__file__
+from osmabench_ros.cli.main import main
+main()
+"""
+    for arguments in (['--help'], ['conditions', 'list'], ['map', 'methods'], ['score', '--help']):
+        result = subprocess.run(
+            [sys.executable, '-c', use, str(site), *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == 0, result.stderr
+    run = subprocess.run(
+        [sys.executable, '-c', use, str(site), 'demo'],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 3
+    assert 'a run needs ROS 2' in run.stderr

@@ -17,6 +17,7 @@ from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.preparation import (
     GROUND_TRUTH_FOLDER,
     QUESTIONS_FILE,
+    check_mappers,
     check_names,
     prepare_scene,
     scene_keys,
@@ -59,6 +60,7 @@ def run_matrix(
         If the folder holds results of another configuration or cannot be written to.
     """
     check_names(config)
+    check_mappers(config)
     root = out / config.name
     _claim(root, config, fresh=fresh)
     plans = plan_runs(config, scene_keys(config), root)

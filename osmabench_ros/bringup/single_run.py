@@ -10,7 +10,7 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import load_config, parse_config
 from osmabench_ros.runs.files import write_json
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
-from osmabench_ros.runs.preparation import check_names, prepare_scene, scene_keys
+from osmabench_ros.runs.preparation import check_mappers, check_names, prepare_scene, scene_keys
 
 BASE = 'single_run'
 
@@ -47,6 +47,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
     data['camera'] |= {'width': values['image_width'], 'height': values['image_height']}
     config = parse_config(data, 'launch arguments')
     check_names(config)
+    check_mappers(config)
     [plan] = plan_runs(config, scene_keys(config), out)
     plan = RunPlan(plan.identity, plan.scene, plan.mapper, config, out / plan.identity.run_id)
     if plan.directory.exists():

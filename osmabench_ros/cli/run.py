@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from osmabench_ros.bringup.runner import run_matrix
 from osmabench_ros.cli.progress import shown_progress
-from osmabench_ros.errors import RequirementError, RunError
+from osmabench_ros.errors import MissingDependencyError, RequirementError, RunError
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.config import MatrixConfig, load_config, with_scene
 from osmabench_ros.runs.report_model import MatrixReport, Status
@@ -44,6 +43,13 @@ def demo(
 
 
 def _run(config: MatrixConfig, out: Path, fresh: bool) -> None:
+    try:
+        from osmabench_ros.bringup.runner import run_matrix
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'a run needs ROS 2 and the messages of this package ({error}); '
+            'source your ROS workspace, or make env; osmabench doctor tells what is missing'
+        ) from error
     with shown_progress() as progress:
         report = run_matrix(config, out, fresh=fresh, progress=progress)
     print_report(report, out / config.name)

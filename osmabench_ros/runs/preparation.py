@@ -8,7 +8,7 @@ from pathlib import Path
 
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.mappers.registry import make_mapper
+from osmabench_ros.mappers.registry import make_mapper, mapper_class
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.files import replaced_directory, write_json
 from osmabench_ros.runs.identity import SceneKey
@@ -16,7 +16,6 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.ground_truth import (
     GroundTruth,
     build_ground_truth,
@@ -55,12 +54,28 @@ def check_names(config: MatrixConfig) -> None:
         )
     for mapper in config.mappers:
         if not mapper.command:
-            # A mapper without frames costs nothing, and it is the one that knows its options.
-            make_mapper(
-                mapper.name, label_set=LabelSet('none', ()), seed=0, options=mapper.options
-            )
+            mapper_class(mapper.name)
     for suite in config.suites:
         make_suite(suite.name, suite.options)
+
+
+def check_mappers(config: MatrixConfig) -> None:
+    """Make every bundled mapper once for every scene, because they know their options.
+
+    Raises
+    ------
+    ConfigError
+        If an option is unknown, or a mapper cannot serve the classes of a scene.
+    """
+    for item in config.scenes:
+        for mapper in config.mappers:
+            if not mapper.command:
+                make_mapper(
+                    mapper.name,
+                    label_set=_scene(item).label_set,
+                    seed=item.seed,
+                    options=mapper.options,
+                )
 
 
 def scene_keys(config: MatrixConfig) -> dict[SceneConfig, SceneKey]:
