@@ -16,19 +16,14 @@ from osmabench_ros.reports.class_plot import class_plot
 from osmabench_ros.reports.condition_plots import condition_plot
 from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.costs import cost_rows
+from osmabench_ros.reports.figure_tables import CLASS_FIGURES, class_table, figure_table
+from osmabench_ros.reports.headline_table import headline_table, summary_table
 from osmabench_ros.reports.outcomes import OUTCOMES
 from osmabench_ros.reports.palette import hex_color
 from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.question_plot import question_plot
+from osmabench_ros.reports.requirement_table import requirement_rows
 from osmabench_ros.reports.run_view import Run, baseline_condition, joined
-from osmabench_ros.reports.tables import (
-    CLASS_FIGURES,
-    class_table,
-    figure_table,
-    headline_table,
-    requirement_rows,
-    summary_table,
-)
 from osmabench_ros.runs.files import write_text
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import MatrixReport

@@ -3,15 +3,10 @@ from dataclasses import replace
 import pytest
 from reports.synthetic_matrix import Matrix
 
+from osmabench_ros.reports.figure_tables import CLASS_FIGURES, class_table, figure_table
+from osmabench_ros.reports.headline_table import headline_table, summary_table
+from osmabench_ros.reports.requirement_table import requirement_rows
 from osmabench_ros.reports.run_view import Run, joined
-from osmabench_ros.reports.tables import (
-    CLASS_FIGURES,
-    class_table,
-    figure_table,
-    headline_table,
-    requirement_rows,
-    summary_table,
-)
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.report_model import RunReport
 

@@ -1,0 +1,46 @@
+"""Cells of tables as plain values; templates only lay them out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from osmabench_ros.reports.headline import NOT_APPLICABLE
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell with a figure.
+
+    Parameters
+    ----------
+    text : str
+        As shown.
+    sort : str
+        Number to sort by; '' if there is none, which sorts last.
+    interval : str
+        For example '[41.2, 55.0]'; '' without one.
+    best : bool
+        Whether no other run has a better figure.
+    note : str
+        Tooltip.
+    warning : str
+        What makes the figure doubtful, in a few words.
+    """
+
+    text: str
+    sort: str = ''
+    interval: str = ''
+    best: bool = False
+    note: str = ''
+    warning: str = ''
+
+
+ABSENT = Cell(NOT_APPLICABLE)
+
+
+def plain(value: float | None) -> str:
+    """Return a value of any unit with four significant digits."""
+    if value is None:
+        return NOT_APPLICABLE
+    return f'{value:.4g}' if math.isfinite(value) else str(value)
