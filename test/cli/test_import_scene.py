@@ -9,8 +9,9 @@ from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.loading import load_scene
 
 RUNNER = CliRunner()
-WORLD = """<sdf version="1.7"><world name="w"><model name="Box_1">
-<link name="l"><visual name="v"><geometry><box><size>1 1 1</size></box></geometry></visual></link></model></world></sdf>"""
+WORLD = """<sdf version="1.7"><world name="w"><model name="Box_1"><link name="l">
+<visual name="v"><geometry><box><size>1 1 1</size></box></geometry></visual>
+</link></model></world></sdf>"""
 
 
 @pytest.fixture
