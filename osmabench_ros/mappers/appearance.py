@@ -22,6 +22,7 @@ from osmabench_ros.mappers.nodes import NodeBuilder
 from osmabench_ros.mappers.options import parse_options
 from osmabench_ros.mappers.prototypes import read_prototypes
 from osmabench_ros.mappers.regions import components, grow_regions, neighbour_pairs
+from osmabench_ros.mappers.room_nodes import with_rooms
 from osmabench_ros.mappers.survey import Survey, SurveyOptions
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
@@ -40,10 +41,13 @@ class AppearanceOptions(SurveyOptions):
         File of prototypes; empty for those that come with the package.
     min_object_voxels : int
         Smaller objects get no node in the scene graph.
+    rooms : bool
+        Add room nodes, found in the floor plan, and make them parents of the objects.
     """
 
     prototypes: str = ''
     min_object_voxels: int = Field(8, ge=1)
+    rooms: bool = True
 
 
 class AppearanceMapper:
@@ -92,6 +96,8 @@ class AppearanceMapper:
         best = beliefs.argmax(axis=1)
         objects = _merged(patches, pairs, best)
         nodes, instances = self._nodes(cells, patches, objects, beliefs)
+        if self.options.rooms:
+            nodes = with_rooms(nodes, cells.points)
         provenance = Provenance(method=self.name, frames_used=self._frames)
         return SemanticMap(
             header=MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final),

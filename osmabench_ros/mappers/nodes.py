@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.mappers.color_constancy import without_light
 from osmabench_ros.mappers.color_names import color_indices, most_frequent_color
 from osmabench_ros.mappers.fitted_boxes import trimmed_box, upright_box
 from osmabench_ros.mappers.fusion import FusedCells
@@ -61,7 +62,7 @@ class NodeBuilder:
 
     def __init__(self, cells: FusedCells, label_set: LabelSet) -> None:
         self._cells = cells
-        self._colors = color_indices(cells.colors)
+        self._colors = color_indices(without_light(cells.points, cells.colors))
         self._label_set = label_set
 
     def node(

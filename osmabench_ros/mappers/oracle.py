@@ -15,6 +15,7 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
 from osmabench_ros.mappers.nodes import NodeBuilder
 from osmabench_ros.mappers.options import MapperOptions, parse_options
+from osmabench_ros.mappers.room_nodes import with_rooms
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
 from osmabench_ros.semantics.relations import derive_relations
@@ -39,6 +40,8 @@ class OracleOptions(MapperOptions):
     vote : bool
         Keep one point a voxel, that of the segment with most pixels, instead of one a segment;
         all voxels are of size `voxel_m` then.
+    rooms : bool
+        Add room nodes, found in the floor plan, and make them parents of the objects.
     """
 
     voxel_m: float = Field(0.04, gt=0.001, le=1.0)
@@ -46,6 +49,7 @@ class OracleOptions(MapperOptions):
     max_depth_m: float = Field(50.0, gt=0.0)
     border_voxel_m: float = Field(0.006, gt=0.001, le=1.0)
     vote: bool = False
+    rooms: bool = True
 
 
 def require_ground_truth(
@@ -164,6 +168,8 @@ class OracleMapper:
         nodes = self._nodes(cells, labels, instances)
         if self.options.vote:
             labels = _labels_of_nodes(nodes, labels, instances)
+        if self.options.rooms:
+            nodes = with_rooms(nodes, cells.points)
         provenance = Provenance(method=self.name, frames_used=self._frames)
         return SemanticMap(
             header=MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final),

@@ -57,7 +57,7 @@ def mapped(frames, prototypes, label_set=box_world.LABELS, **options):
     mapper = AppearanceMapper(
         label_set=label_set,
         seed=0,
-        options={'prototypes': str(prototypes), 'stride': 1, **options},
+        options={'prototypes': str(prototypes), 'stride': 1, 'rooms': False, **options},
     )
     for frame in frames:
         mapper.integrate(frame)

@@ -27,7 +27,9 @@ def frames():
 
 def mapped(frames, seed=0, **options):
     mapper = NoisyOracleMapper(
-        label_set=box_world.LABELS, seed=seed, options={**SILENT, 'voxel_m': 0.05, **options}
+        label_set=box_world.LABELS,
+        seed=seed,
+        options={**SILENT, 'voxel_m': 0.05, 'rooms': False, **options},
     )
     for frame in frames:
         mapper.integrate(frame)

@@ -1,0 +1,119 @@
+"""What the light on the camera costs the appearance mapper: f-mIoU, apartment by apartment.
+
+    python benchmarks/appearance_light.py
+    python benchmarks/appearance_light.py --seeds 3 --width 320 --height 240
+
+Every apartment is mapped twice along one path: under baseline light and under a light on the
+camera. The strict f-mIoU of both maps is compared pair by pair, with a bootstrap interval over the
+apartments. The exit code is 0 if and only if the interval lies below 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from osmabench_ros.mappers.registry import make_mapper
+from osmabench_ros.mappers.rehearsal import ApartmentSequence, Rehearsal
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics.matching import nearest
+from osmabench_ros.metrics.segmentation import (
+    SegmentationScores,
+    hallucinated_points,
+    scene_vocabulary,
+    segmentation_scores,
+    strict_confusion,
+)
+from osmabench_ros.metrics.statistics import PairedDifference, paired_difference
+from osmabench_ros.scenes.surface import sample_surface
+from osmabench_ros.scenes.visibility import visible_mask
+from osmabench_ros.semantics.cloud import LabelledCloud
+
+CONDITIONS = ('baseline', 'camera')
+POINTS_PER_M2 = 400.0
+GATE_M = 0.1
+console = Console()
+
+
+def main() -> int:
+    """Map, score and compare."""
+    arguments = _arguments()
+    rehearsal = Rehearsal(width=arguments.width, height=arguments.height)
+    rows = []
+    for seed in range(arguments.seeds):
+        rows.append([scores.fmiou for scores in _scores_of(seed, arguments.mapper, rehearsal)])
+        figures = ', '.join(
+            f'{name} {value:.3f}' for name, value in zip(CONDITIONS, rows[-1], strict=True)
+        )
+        console.print(f'apartment {seed}: {figures}')
+    baseline, camera = zip(*rows, strict=True)
+    compared = paired_difference(baseline, camera, unit='scenes')
+    _print(arguments.mapper, rows, compared)
+    return 0 if compared.difference.high < 0 else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--seeds', type=int, default=10, help='apartments 0 to N - 1')
+    parser.add_argument('--mapper', default='appearance')
+    parser.add_argument('--width', type=int, default=640)
+    parser.add_argument('--height', type=int, default=480)
+    return parser.parse_args()
+
+
+def _scores_of(seed: int, mapper_name: str, rehearsal: Rehearsal) -> list[SegmentationScores]:
+    """Map one apartment under each condition and score it against what the path shows."""
+    sequence = ApartmentSequence(seed, rehearsal)
+    cloud = sample_surface(sequence.scene, POINTS_PER_M2, seed)
+    poses = sequence.trajectory(CONDITIONS[0]).camera_poses
+    far_m = 50.0
+    truth = cloud.select(visible_mask(sequence.scene, cloud, poses, rehearsal.intrinsics, far_m))
+    scores = []
+    for condition in CONDITIONS:
+        mapper = make_mapper(mapper_name, label_set=sequence.scene.label_set, seed=seed)
+        for frame in sequence.frames(condition):
+            mapper.integrate(frame)
+        scores.append(_strict_scores(mapper.semantic_map(final=True), truth))
+    return scores
+
+
+def _strict_scores(semantic_map: SemanticMap, truth: LabelledCloud) -> SegmentationScores:
+    dense = semantic_map.dense
+    assert dense is not None
+    assert dense.labels is not None
+    made_up = ~nearest(dense.points, truth.points).within(GATE_M)
+    matrix = strict_confusion(
+        truth.labels,
+        dense.labels,
+        nearest(truth.points, dense.points),
+        gate_m=GATE_M,
+        vocabulary=scene_vocabulary(truth.labels, ()),
+        hallucinated=hallucinated_points(
+            dense.points, dense.labels, made_up, truth.points, cell_m=GATE_M
+        ),
+    )
+    return segmentation_scores(matrix, ignored=())
+
+
+def _print(mapper: str, rows: list[list[float]], compared: PairedDifference) -> None:
+    table = Table(title=f'strict f-mIoU of {mapper}, one path an apartment')
+    for name in ('apartment', *CONDITIONS, 'difference'):
+        table.add_column(name, justify='right')
+    for seed, (baseline, camera) in enumerate(rows):
+        table.add_row(str(seed), f'{baseline:.3f}', f'{camera:.3f}', f'{camera - baseline:+.3f}')
+    means = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
+    change = compared.difference
+    table.add_section()
+    table.add_row('mean', *(f'{value:.3f}' for value in means), f'{change.value:+.3f}')
+    console.print(table)
+    console.print(
+        f'camera - baseline: {change.value:+.3f}, 95 % interval [{change.low:+.3f}, '
+        f'{change.high:+.3f}] over {change.n} apartments, sign-flip p = {compared.p_value:.4f}'
+    )
+
+
+if __name__ == '__main__':
+    sys.exit(main())

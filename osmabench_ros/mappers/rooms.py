@@ -1,0 +1,134 @@
+"""Finds the rooms of a map: floor space that doors, not walls, connect.
+
+A cell of the floor plan is a wall if points fill its column from knee to door height. Places that
+keep half a door's width from all walls fall apart into one piece a room; a watershed grows the
+pieces until they meet in the doorways (distance-transform segmentation, Bormann et al., Room
+Segmentation: Survey, Implementation, and Analysis, ICRA 2016).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.mappers.descriptors import floor_height
+
+CELL_M = 0.05
+WALL_FROM_M, WALL_TO_M, WALL_BIN_M = 0.4, 1.9, 0.1
+"""Heights above the floor between which a wall is closed, and how finely that is looked at."""
+
+WALL_SHARE = 0.7
+"""Share of the column that a wall fills."""
+
+DOOR_M = 1.1
+"""Wider openings do not part rooms."""
+
+MIN_AREA_M2 = 2.0
+NO_ROOM = 0
+
+
+@dataclass(frozen=True, eq=False)
+class RoomPlan:
+    """Floor plan with rooms.
+
+    Parameters
+    ----------
+    origin_m : ndarray of float64, shape (2,)
+        World x and y of the corner of cell (0, 0).
+    rooms : ndarray of int32, shape (W, H)
+        1-based room of each cell, first index along x; NO_ROOM in walls and outside.
+    boxes : tuple of AxisAlignedBox
+        Bounds of room 1, 2, ... from floor to ceiling.
+    """
+
+    origin_m: NDArray[np.float64]
+    rooms: NDArray[np.int32]
+    boxes: tuple[AxisAlignedBox, ...]
+
+    def room_of(self, points: NDArray[np.floating]) -> NDArray[np.int32]:
+        """Return the room of points (..., 3), of the nearest cell of a room for those in walls.
+
+        NO_ROOM only if the plan has no rooms.
+        """
+        cells = np.floor((points[..., :2] - self.origin_m) / CELL_M).astype(np.int64)
+        cells = np.clip(cells, 0, np.array(self.rooms.shape) - 1)
+        return np.asarray(self._nearest_room[cells[..., 0], cells[..., 1]])
+
+    @cached_property
+    def _nearest_room(self) -> NDArray[np.int32]:
+        if not self.boxes:
+            return self.rooms
+        nearest = ndimage.distance_transform_edt(
+            self.rooms == NO_ROOM, return_distances=False, return_indices=True
+        )
+        return np.asarray(self.rooms[tuple(nearest)])
+
+
+def find_rooms(points: NDArray[np.floating]) -> RoomPlan:
+    """Find the rooms of a map of one storey.
+
+    Parameters
+    ----------
+    points : ndarray, shape (N, 3)
+        Surface points, z up, metres.
+    """
+    from skimage.segmentation import watershed
+
+    if not len(points):
+        return RoomPlan(np.zeros(2), np.zeros((1, 1), np.int32), ())
+    origin = points[:, :2].min(axis=0).astype(np.float64) - CELL_M
+    cells = np.floor((points[:, :2] - origin) / CELL_M).astype(np.int64)
+    shape = tuple(cells.max(axis=0) + 2)
+    height = points[:, 2] - floor_height(points)
+    wall = _walls(cells, height, shape)
+    seen = np.zeros(shape, np.bool_)
+    seen[cells[:, 0], cells[:, 1]] = True
+    inside = ndimage.binary_closing(np.pad(seen, 8), iterations=6)[8:-8, 8:-8] & ~wall
+    clearance = ndimage.distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1] * CELL_M
+    cores, _ = ndimage.label(clearance > DOOR_M / 2, structure=np.ones((3, 3)))
+    rooms = _without_small(watershed(-clearance, cores, mask=inside & (clearance > 0)))
+    return RoomPlan(origin, rooms, _boxes(rooms, cells, points))
+
+
+def _walls(
+    cells: NDArray[np.int64], height: NDArray[np.floating], shape: tuple[int, ...]
+) -> NDArray[np.bool_]:
+    """Return the cells whose column is filled from WALL_FROM_M to WALL_TO_M."""
+    bins = round((WALL_TO_M - WALL_FROM_M) / WALL_BIN_M)
+    level = np.floor((height - WALL_FROM_M) / WALL_BIN_M).astype(np.int64)
+    used = (level >= 0) & (level < bins)
+    filled = np.zeros((*shape, bins), np.bool_)
+    filled[cells[used, 0], cells[used, 1], level[used]] = True
+    # A wall may lie on the edge of a cell, and its samples in two cells by turns.
+    joined = filled.copy()
+    for axis in (0, 1):
+        joined |= np.roll(filled, 1, axis=axis)
+    return np.asarray(joined.mean(axis=2) >= WALL_SHARE)
+
+
+def _without_small(rooms: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Drop rooms below MIN_AREA_M2 and number the others from 1, largest first."""
+    areas = np.bincount(rooms.ravel())
+    areas[NO_ROOM] = 0
+    kept = np.flatnonzero(areas * CELL_M**2 >= MIN_AREA_M2)
+    kept = kept[np.argsort(-areas[kept], kind='stable')]
+    number = np.zeros(len(areas), np.int32)
+    number[kept] = np.arange(1, len(kept) + 1)
+    return np.asarray(number[rooms])
+
+
+def _boxes(
+    rooms: NDArray[np.int32], cells: NDArray[np.int64], points: NDArray[np.floating]
+) -> tuple[AxisAlignedBox, ...]:
+    owner = rooms[cells[:, 0], cells[:, 1]]
+    found = []
+    for room in range(1, int(rooms.max()) + 1):
+        own = points[owner == room].astype(np.float64)
+        low, high = np.quantile(own, [0.002, 0.998], axis=0)
+        found.append(AxisAlignedBox(low, high))
+    return tuple(found)
