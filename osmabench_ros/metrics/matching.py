@@ -116,11 +116,13 @@ class NeighbourIndex:
         from scipy.spatial import cKDTree
 
         self._references = checked_points(references, what).astype(np.float32, copy=False)
-        self._device = resolve_device(device)
+        # Trees need no torch, so that maps can be drawn where it is not installed.
+        self._device = None if device == 'cpu' else resolve_device(device)
         self._first = first_of_duplicates(self._references) if len(references) else None
         self._tree = None
         self._on_device: torch.Tensor | None = None
-        if self._device.type == 'cpu' and len(references):
+        on_cpu = self._device is None or self._device.type == 'cpu'
+        if on_cpu and len(references):
             # Sliding-midpoint splits build twice as fast and answer as fast on surfaces.
             self._tree = cKDTree(self._references, balanced_tree=False, compact_nodes=False)
 
@@ -185,6 +187,7 @@ class NeighbourIndex:
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         from osmabench_ros.metrics.grid_search import nearest_by_grid
 
+        assert self._device is not None
         if self._on_device is None:
             self._on_device = to_tensor(self._references, self._device)
         wanted = to_tensor(queries.astype(np.float32, copy=False), self._device)

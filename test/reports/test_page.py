@@ -1,5 +1,8 @@
+import pickle
 import re
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -126,3 +129,21 @@ def test_a_large_matrix_shows_the_pictures_of_its_first_runs(matrix: Matrix, mon
 
 def test_the_page_stays_small(page: Path):
     assert page.stat().st_size < 1_500_000
+
+
+def test_the_page_is_drawn_without_torch(matrix: Matrix, tmp_path: Path):
+    script = (
+        'import sys, pickle, pathlib\n'
+        'class Blocked:\n'
+        '    def find_spec(self, name, path=None, target=None):\n'
+        '        if name.partition(".")[0] == "torch":\n'
+        '            raise ModuleNotFoundError(name)\n'
+        'sys.meta_path.insert(0, Blocked())\n'
+        'from osmabench_ros.reports.page import write_page\n'
+        'report, plans = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())\n'
+        'write_page(report, plans, pathlib.Path(sys.argv[2]))\n'
+    )
+    (tmp_path / 'input').write_bytes(pickle.dumps((matrix.report, matrix.plans[:1])))
+    command = [sys.executable, '-c', script, str(tmp_path / 'input'), str(tmp_path)]
+    subprocess.run(command, check=True)
+    assert 'Right and wrong on the visible surface' in (tmp_path / 'report.html').read_text()
