@@ -6,6 +6,8 @@ z forward. Habitat (and glTF): x right, y up, -z forward.
 
 from __future__ import annotations
 
+from enum import Enum
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,25 @@ LINK_FROM_OPTICAL: NDArray[np.float64] = np.array(
 
 OPENGL_FROM_OPTICAL: NDArray[np.float64] = np.diag([1.0, -1.0, -1.0])
 """Rotation that takes optical coordinates to an OpenGL or Habitat camera (y up, -z forward)."""
+
+
+class World(str, Enum):
+    """Axes of the world that a method's files or a recorded sequence are in."""
+
+    Z_UP = 'z_up'
+    HABITAT = 'habitat'
+    """y up, -z forward: what OSMa-Bench sequences and HM3D use."""
+    OPTICAL = 'optical'
+    """x right, y down, z forward: the first camera is the origin."""
+
+    @property
+    def rotation(self) -> NDArray[np.float64]:
+        """Rotation (3, 3) from these axes to the z-up world."""
+        return {
+            World.Z_UP: np.eye(3),
+            World.HABITAT: WORLD_FROM_HABITAT,
+            World.OPTICAL: LINK_FROM_OPTICAL,
+        }[self]
 
 
 def points_from_habitat(points: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import Field
 
@@ -25,19 +25,7 @@ from osmabench_ros.maps.registry import import_map
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
-
-
-class SequenceWriter(Protocol):
-    """Writes frames in the layout that a method reads."""
-
-    def write(self, frame: Frame) -> None:
-        """Write the images and the pose of the next frame."""
-        ...
-
-    def close(self) -> None:
-        """Write what is known only at the end, e.g. the trajectory."""
-        ...
-
+from osmabench_ros.sequences.writer import SequenceWriter, open_writer
 
 OpenWriter = Callable[[Path, SequenceFormat], SequenceWriter]
 """Opens a writer for a directory that does not exist yet."""
@@ -301,3 +289,7 @@ class MethodAdapter:
                 raise ConfigError(
                     f'method "{self._method.name}" needs the variable "{name}": {meaning}'
                 )
+
+
+offline = OfflineMapperFactory(open_writer)
+"""The mapper "offline" of a configuration; its options are `OfflineOptions`."""

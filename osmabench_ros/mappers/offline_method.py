@@ -5,37 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError, suggestion
-from osmabench_ros.maps.importer import World
+from osmabench_ros.sequences.layout import SequenceFormat as SequenceFormat
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra='forbid', frozen=True)
-
-
-class SequenceFormat(_Part):
-    """The layout in which a method reads a sequence.
-
-    Parameters
-    ----------
-    layout : str
-        'osma' (Replica naming: results/frame*.jpg, depth*.png, traj.txt) or 'scannet' (color/,
-        depth/, pose/, intrinsic/).
-    world : World
-        Axes of the poses; the method's map comes out in them.
-    depth_scale : float
-        Value of a depth pixel for one metre.
-    """
-
-    layout: Literal['osma', 'scannet']
-    world: World
-    depth_scale: float = Field(gt=0)
 
 
 class TextEncoder(_Part):

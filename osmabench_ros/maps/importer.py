@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from osmabench_ros.geometry.axes import LINK_FROM_OPTICAL, WORLD_FROM_HABITAT
+from osmabench_ros.geometry.axes import World as World
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
-
-
-class World(str, Enum):
-    """Axes of the world that a method's files are in."""
-
-    Z_UP = 'z_up'
-    HABITAT = 'habitat'
-    """y up, -z forward: what OSMa-Bench sequences and HM3D use."""
-    OPTICAL = 'optical'
-    """x right, y down, z forward: the first camera is the origin."""
-
-    @property
-    def rotation(self) -> NDArray[np.float64]:
-        """Rotation (3, 3) from these axes to the z-up world."""
-        return {
-            World.Z_UP: np.eye(3),
-            World.HABITAT: WORLD_FROM_HABITAT,
-            World.OPTICAL: LINK_FROM_OPTICAL,
-        }[self]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,156 @@
+"""Intrinsics and poses of a sequence in both layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.geometry.axes import World
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.sequences.layout import SequenceFormat
+
+OSMA_CAMERA = 'camera_params.yaml'
+OSMA_TRAJECTORY = 'traj.txt'
+SCANNET_CAMERA = 'intrinsic/intrinsic_depth.txt'
+_SCANNET_MATRICES = ('intrinsic_color', 'intrinsic_depth', 'extrinsic_color', 'extrinsic_depth')
+
+
+def write_camera(directory: Path, camera: Intrinsics, form: SequenceFormat) -> None:
+    """Write camera_params.yaml, or the four matrices of ScanNet."""
+    if form.layout == 'osma':
+        text = yaml.safe_dump({'camera_params': _camera_params(camera, form.depth_scale)})
+        (directory / OSMA_CAMERA).write_text(text, 'utf-8')
+        return
+    intrinsic = np.eye(4)
+    intrinsic[:3, :3] = camera.matrix
+    for name in _SCANNET_MATRICES:
+        matrix = intrinsic if name.startswith('intrinsic') else np.eye(4)
+        lines = [_numbers(row) for row in matrix]
+        (directory / 'intrinsic' / f'{name}.txt').write_text('\n'.join(lines) + '\n')
+
+
+def write_poses(directory: Path, poses: Sequence[Pose], form: SequenceFormat) -> None:
+    """Write the camera in the world with optical axes, in the axes of the format's world."""
+    matrices = [in_world(pose, form.world).matrix for pose in poses]
+    if form.layout == 'osma':
+        lines = [_numbers(matrix.ravel()) for matrix in matrices]
+        (directory / OSMA_TRAJECTORY).write_text(''.join(f'{line}\n' for line in lines))
+        return
+    for index, matrix in enumerate(matrices):
+        text = ''.join(f'{_numbers(row)}\n' for row in matrix)
+        (directory / 'pose' / f'{index}.txt').write_text(text)
+
+
+def in_world(pose: Pose, world: World) -> Pose:
+    """Return a pose of the z-up world in other axes."""
+    return Pose(world.rotation.T, np.zeros(3)) @ pose
+
+
+def from_world(pose: Pose, world: World) -> Pose:
+    """Undo `in_world`."""
+    return Pose(world.rotation, np.zeros(3)) @ pose
+
+
+def read_osma_camera(directory: Path) -> tuple[Intrinsics, float]:
+    """Return the intrinsics and the depth scale.
+
+    Raises
+    ------
+    SequenceError
+        If the file or a key of it is missing or wrong.
+    """
+    path = directory / OSMA_CAMERA
+    try:
+        data = yaml.safe_load(path.read_text('utf-8'))['camera_params']
+        camera = Intrinsics(
+            int(data['image_width']),
+            int(data['image_height']),
+            *(float(data[name]) for name in ('fx', 'fy', 'cx', 'cy')),
+        )
+        return camera, float(data['png_depth_scale'])
+    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        raise SequenceError(
+            f'{path} cannot be used: {error!r}; it must hold camera_params with image_width, '
+            'image_height, fx, fy, cx, cy and png_depth_scale'
+        ) from error
+
+
+def read_scannet_camera(directory: Path, height: int, width: int) -> Intrinsics:
+    """Return the intrinsics of the depth images, whose size no file of the layout says."""
+    matrix = read_matrix(directory / SCANNET_CAMERA)
+    try:
+        return Intrinsics(width, height, matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2])
+    except ValueError as error:
+        raise SequenceError(f'{directory / SCANNET_CAMERA}: {error}') from error
+
+
+def read_osma_poses(directory: Path, world: World) -> list[Pose]:
+    """Return the optical frames in the z-up world.
+
+    Raises
+    ------
+    SequenceError
+        If the file is missing, or a line is no pose; names the frame.
+    """
+    path = directory / OSMA_TRAJECTORY
+    lines = [line for line in read_lines(path) if line.strip()]
+    return [
+        _pose(line.split(), world, f'{path}, line {index + 1}, frame {index}')
+        for index, line in enumerate(lines)
+    ]
+
+
+def read_scannet_pose(directory: Path, index: int, world: World) -> Pose:
+    """Return the optical frame of one frame in the z-up world."""
+    path = directory / 'pose' / f'{index}.txt'
+    return _pose(' '.join(read_lines(path)).split(), world, f'{path}, frame {index}')
+
+
+def read_matrix(path: Path) -> NDArray[np.float64]:
+    """Return a matrix (4, 4) or SequenceError."""
+    words = ' '.join(read_lines(path)).split()
+    try:
+        return np.array(words, np.float64).reshape(4, 4)
+    except ValueError as error:
+        raise SequenceError(f'{path} must hold 4 x 4 numbers: {error}') from error
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a text file or SequenceError."""
+    try:
+        return path.read_text('utf-8').splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SequenceError(
+            f'{path} cannot be read: {error}; copy or generate the sequence again'
+        ) from error
+
+
+def _pose(words: list[str], world: World, where: str) -> Pose:
+    try:
+        pose = Pose.from_matrix(np.array(words, np.float64).reshape(4, 4))
+    except ValueError as error:
+        raise SequenceError(
+            f'{where}: {error}; a pose is a row-major 4 x 4 matrix, camera to world. Frames '
+            'without a pose have to be taken out of the sequence'
+        ) from error
+    return from_world(pose, world)
+
+
+def _camera_params(camera: Intrinsics, depth_scale: float) -> dict[str, float]:
+    return {
+        'image_height': camera.height,
+        'image_width': camera.width,
+        **{name: float(getattr(camera, name)) for name in ('fx', 'fy', 'cx', 'cy')},
+        'png_depth_scale': float(depth_scale),
+        'crop_edge': 0,
+    }
+
+
+def _numbers(values: NDArray[np.float64]) -> str:
+    return ' '.join(repr(float(value)) for value in values)

@@ -1,0 +1,154 @@
+"""Writes frames in the folder layouts of OSMa-Bench and ScanNet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.sequences.cameras import write_camera, write_poses
+from osmabench_ros.sequences.images import (
+    encoded_classes,
+    encoded_depth,
+    encoded_instances,
+    write_image,
+)
+from osmabench_ros.sequences.layout import (
+    STAMPS_FILE,
+    SequenceFormat,
+    SequenceInfo,
+    image_path,
+    write_info,
+)
+
+
+class SequenceWriter(Protocol):
+    """Writes frames in the layout that a method reads."""
+
+    def write(self, frame: Frame) -> None:
+        """Write the images and the pose of the next frame."""
+        ...
+
+    def close(self) -> None:
+        """Write what is known only at the end, e.g. the trajectory."""
+        ...
+
+
+def open_writer(
+    directory: Path, form: SequenceFormat, info: SequenceInfo | None = None
+) -> FolderWriter:
+    """Open a writer for a folder that does not exist yet, or is empty.
+
+    Parameters
+    ----------
+    directory : Path
+        Gets the sequence.
+    form : SequenceFormat
+        Its layout.
+    info : SequenceInfo, optional
+        Where the frames come from. Without a label set, as for a mapping method, the images of
+        the ground truth stay out of the folder.
+
+    Raises
+    ------
+    SequenceError
+        If there is something in the folder, or it cannot be made.
+    """
+    return FolderWriter(directory, form, info or SequenceInfo())
+
+
+def fresh_directory(directory: Path) -> None:
+    """Make a folder, or raise SequenceError if there is something in it."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        occupied = any(directory.iterdir())
+    except OSError as error:
+        raise SequenceError(f'{directory} cannot be made: {error}') from error
+    if occupied:
+        raise SequenceError(f'{directory} is not empty; choose another folder or remove it')
+
+
+class FolderWriter:
+    """Writes images at once, and what is one file for all frames at the end.
+
+    Parameters
+    ----------
+    directory : Path
+        Must not exist, or be empty.
+    form : SequenceFormat
+        Layout.
+    info : SequenceInfo
+        Where the frames come from.
+    """
+
+    def __init__(self, directory: Path, form: SequenceFormat, info: SequenceInfo) -> None:
+        fresh_directory(directory)
+        self._directory, self._form, self._info = directory, form, info
+        self._camera: Intrinsics | None = None
+        self._poses: list[Pose] = []
+        self._stamps_ns: list[int] = []
+
+    def write(self, frame: Frame) -> None:
+        """Write the images of the next frame, which is numbered by its place in the sequence.
+
+        Raises
+        ------
+        SequenceError
+            If the camera changes, time runs backwards, an id does not fit, or the disk is full.
+        """
+        index = len(self._poses)
+        self._check(frame, index)
+        depth = encoded_depth(frame.depth_m, self._form.depth_scale)
+        images: dict[str, NDArray[Any]] = {'color': frame.color, 'depth': depth}
+        if self._info.label_set is not None:
+            if frame.semantic is not None:
+                images['semantic'] = encoded_classes(frame.semantic, self._info.label_set)
+            if frame.instance is not None:
+                images['instance'] = encoded_instances(frame.instance, index)
+        for kind, pixels in images.items():
+            path = self._directory / image_path(self._form, kind, index)
+            path.parent.mkdir(exist_ok=True)
+            write_image(path, pixels)
+        self._poses.append(frame.camera_pose)
+        self._stamps_ns.append(frame.stamp_ns)
+
+    def close(self) -> None:
+        """Write trajectory, camera, stamps and classes.
+
+        Raises
+        ------
+        SequenceError
+            If no frame was written, or the disk is full.
+        """
+        if self._camera is None:
+            raise SequenceError(f'{self._directory}: a sequence needs a frame; none was written')
+        if self._form.layout == 'scannet':
+            for name in ('pose', 'intrinsic'):
+                (self._directory / name).mkdir(exist_ok=True)
+        try:
+            write_poses(self._directory, self._poses, self._form)
+            write_camera(self._directory, self._camera, self._form)
+            stamps = ''.join(f'{stamp_ns}\n' for stamp_ns in self._stamps_ns)
+            (self._directory / STAMPS_FILE).write_text(stamps)
+            write_info(self._directory, self._info, self._form)
+        except OSError as error:
+            raise SequenceError(f'{self._directory} cannot be written: {error}') from error
+
+    def _check(self, frame: Frame, index: int) -> None:
+        if self._camera is None:
+            self._camera = frame.intrinsics
+        if frame.intrinsics != self._camera:
+            raise SequenceError(
+                f'frame {index}: the camera changed from {self._camera} to {frame.intrinsics}; '
+                'a sequence has one camera'
+            )
+        if self._stamps_ns and frame.stamp_ns <= self._stamps_ns[-1]:
+            raise SequenceError(
+                f'frame {index}: stamp {frame.stamp_ns} ns does not come after '
+                f'{self._stamps_ns[-1]} ns; write frames in order of time, each once'
+            )

@@ -1,0 +1,42 @@
+"""A few small frames with every kind of depth, class and instance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.sequences.layout import SequenceInfo
+from osmabench_ros.simulation.trajectory import CameraMount
+
+LABELS = LabelSet.from_names('small', ['chair', 'coffee table'])
+CAMERA = Intrinsics(16, 12, 9.5, 10.25, 7.5, 5.5)
+MOUNT = CameraMount(1.2, 0.1).base_to_camera
+INFO = SequenceInfo('small', 'room', 'camera', LABELS, MOUNT, 'abc')
+START_NS = 1_000_000_000
+STEP_NS = 40_000_000
+
+
+def recorded_frame(index: int) -> Frame:
+    rng = np.random.default_rng(index)
+    depth = rng.uniform(0.1, 9.9, (12, 16)).astype(np.float32)
+    depth[0, :4] = np.nan, np.inf, 0.0, 10.5
+    semantic = rng.integers(1, 3, (12, 16)).astype(np.uint16)
+    semantic[1, :2] = UNLABELLED
+    base = Pose.from_yaw(0.3 * index, (0.1 * index, -0.2, 0.0))
+    return Frame(
+        index,
+        START_NS + index * STEP_NS,
+        base @ MOUNT,
+        CAMERA,
+        np.full((12, 16, 3), 40 * index + 10, np.uint8),
+        depth,
+        semantic,
+        rng.integers(0, 300, (12, 16)).astype(np.int32),
+        base,
+    )
+
+
+FRAMES = [recorded_frame(index) for index in range(4)]
