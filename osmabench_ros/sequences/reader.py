@@ -1,0 +1,248 @@
+"""Reads sequences in the folder layouts of OSMa-Bench and ScanNet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.geometry.axes import World
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.sequences.cameras import (
+    read_lines,
+    read_osma_camera,
+    read_osma_poses,
+    read_scannet_camera,
+    read_scannet_pose,
+)
+from osmabench_ros.sequences.images import (
+    decoded_classes,
+    decoded_depth,
+    read_16_bit,
+    read_color,
+)
+from osmabench_ros.sequences.layout import (
+    OSMA,
+    SCANNET,
+    STAMPS_FILE,
+    SequenceFormat,
+    SequenceInfo,
+    image_path,
+    read_info,
+)
+from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
+from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
+
+
+class RecordedSequence(Protocol):
+    """Frames that were recorded, in a folder or a bag."""
+
+    @property
+    def info(self) -> SequenceInfo:
+        """Where the frames come from."""
+        ...
+
+    @property
+    def intrinsics(self) -> Intrinsics:
+        """Camera of all frames."""
+        ...
+
+    @property
+    def stamps_ns(self) -> Sequence[int]:
+        """Stamps of the frames, ascending."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What is read, for people."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of frames."""
+        ...
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield the frames in order of time."""
+        ...
+
+
+class FolderSequence:
+    """A sequence in a folder; images are read when they are asked for.
+
+    Parameters
+    ----------
+    directory : Path
+        Holds traj.txt and results/, or pose/, color/ and depth/.
+    world : World, optional
+        Axes of the poses, for a sequence that others made; by default those of the layout.
+    frame_rate_hz : float
+        For a sequence without timestamps.txt; OSMa-Bench's by default.
+
+    Raises
+    ------
+    SequenceError
+        If it is no sequence, or a file is missing, left over or malformed; names file and frame.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        world: World | None = None,
+        frame_rate_hz: float = OSMA_FRAME_RATE_HZ,
+    ) -> None:
+        self._directory = directory
+        self._info, form = read_info(directory)
+        self._form = form or _guessed_format(directory, world)
+        self._poses = self._read_poses()
+        if not self._poses:
+            raise SequenceError(f'{directory} has no frame; generate the sequence again')
+        self._stamps_ns = self._read_stamps(frame_rate_hz)
+        self._kinds = [kind for kind in ('semantic', 'instance') if self._numbers(kind)]
+        for kind in ('color', 'depth', *self._kinds):
+            self._check_numbers(kind)
+
+    @property
+    def info(self) -> SequenceInfo:
+        """Where the frames come from."""
+        return self._info
+
+    @property
+    def stamps_ns(self) -> Sequence[int]:
+        """Stamps of the frames, ascending."""
+        return self._stamps_ns
+
+    @property
+    def description(self) -> str:
+        """Layout and folder."""
+        return f'{self._form.layout} sequence {self._directory}'
+
+    @cached_property
+    def intrinsics(self) -> Intrinsics:
+        """Camera of all frames."""
+        return self._camera[0]
+
+    @cached_property
+    def _camera(self) -> tuple[Intrinsics, float]:
+        if self._form.layout == 'osma':
+            return read_osma_camera(self._directory)
+        height, width = read_16_bit(self._path('depth', 0), 0).shape
+        return read_scannet_camera(self._directory, height, width), self._form.depth_scale
+
+    def __len__(self) -> int:
+        return len(self._poses)
+
+    def __iter__(self) -> Iterator[Frame]:
+        for index in range(len(self)):
+            yield self.frame(index)
+
+    def frame(self, index: int) -> Frame:
+        """Read a frame.
+
+        Raises
+        ------
+        SequenceError
+            If an image is missing, broken, or of another size than the camera's.
+        """
+        camera, scale = self._camera
+        depth = read_16_bit(self._path('depth', index), index)
+        semantic, instance = (
+            read_16_bit(self._path(kind, index), index) if kind in self._kinds else None
+            for kind in ('semantic', 'instance')
+        )
+        color = read_color(self._path('color', index), index)
+        self._check_size(color.shape, 'color', index)
+        self._check_size(depth.shape, 'depth', index)
+        for kind, image in (('semantic', semantic), ('instance', instance)):
+            if image is not None:
+                self._check_size(image.shape, kind, index)
+        pose, mount = self._poses[index], self._info.base_to_camera
+        return Frame(
+            index,
+            self._stamps_ns[index],
+            pose,
+            camera,
+            color,
+            decoded_depth(depth, scale),
+            None if semantic is None else decoded_classes(semantic, self._info.label_set),
+            None if instance is None else instance.astype(np.int32),
+            None if mount is None else pose @ mount.inverse(),
+        )
+
+    def _path(self, kind: str, index: int) -> Path:
+        return self._directory / image_path(self._form, kind, index)
+
+    def _read_poses(self) -> list[Pose]:
+        if self._form.layout == 'osma':
+            return read_osma_poses(self._directory, self._form.world)
+        count = len(list((self._directory / 'pose').glob('*.txt')))
+        return [
+            read_scannet_pose(self._directory, index, self._form.world) for index in range(count)
+        ]
+
+    def _read_stamps(self, frame_rate_hz: float) -> list[int]:
+        path, count = self._directory / STAMPS_FILE, len(self._poses)
+        if not path.exists():
+            return [FIRST_STAMP_NS + round(index * 1e9 / frame_rate_hz) for index in range(count)]
+        try:
+            stamps = [int(line) for line in read_lines(path)]
+        except ValueError as error:
+            raise SequenceError(f'{path}: {error}; a line is a stamp in nanoseconds') from error
+        if len(stamps) != count:
+            raise SequenceError(
+                f'{path} has {len(stamps)} stamps for {count} poses; frame '
+                f'{min(len(stamps), count)} lacks one of them'
+            )
+        if sorted(set(stamps)) != stamps:
+            raise SequenceError(f'{path}: stamps must ascend, each frame later than the last')
+        return stamps
+
+    def _numbers(self, kind: str) -> set[int]:
+        example = self._path(kind, 0)
+        prefix = re.match(r'\D*', example.name)
+        assert prefix is not None
+        pattern = re.compile(re.escape(prefix[0]) + r'(\d+)' + re.escape(example.suffix))
+        folder = example.parent
+        names = (path.name for path in folder.iterdir()) if folder.is_dir() else iter(())
+        return {int(found[1]) for found in map(pattern.fullmatch, names) if found}
+
+    def _check_numbers(self, kind: str) -> None:
+        odd = set(range(len(self))) ^ self._numbers(kind)
+        if not odd:
+            return
+        index = min(odd)
+        path = self._path(kind, index)
+        what = 'is missing' if index < len(self) else 'has no pose'
+        raise SequenceError(
+            f'frame {index}: {path} {what}; there are {len(self)} poses. Copy or generate the '
+            'sequence again'
+        )
+
+    def _check_size(self, size: tuple[int, ...], kind: str, index: int) -> None:
+        expected = (self.intrinsics.height, self.intrinsics.width)
+        if size[:2] != expected:
+            raise SequenceError(
+                f'frame {index}: {self._path(kind, index)} has {size[1]} x {size[0]} pixels, '
+                f'the camera {expected[1]} x {expected[0]}; register all images to the depth '
+                'camera'
+            )
+
+
+def _guessed_format(directory: Path, world: World | None) -> SequenceFormat:
+    if (directory / 'results').is_dir():
+        form, example = OSMA, directory / 'results' / 'frame000000.png'
+    elif (directory / 'pose').is_dir():
+        form, example = SCANNET, directory / 'color' / '0.png'
+    else:
+        raise SequenceError(
+            f'{directory} is no sequence; it must hold results/ and traj.txt (OSMa-Bench) or '
+            'color/, depth/, pose/ and intrinsic/ (ScanNet)'
+        )
+    color = 'png' if example.exists() else 'jpg'
+    return form.model_copy(update={'color': color, 'world': world or form.world})

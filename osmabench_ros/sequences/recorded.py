@@ -1,0 +1,98 @@
+"""Plays a recorded sequence to whatever publishes frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.sequences.reader import RecordedSequence
+from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
+from osmabench_ros.simulation.frame_source import SimulatedFrame
+
+
+class RecordedFrames:
+    """A `FrameSource` of a recorded sequence; what shone was not recorded.
+
+    Parameters
+    ----------
+    sequence : RecordedSequence
+        Folder or bag.
+    """
+
+    def __init__(self, sequence: RecordedSequence) -> None:
+        self._sequence = sequence
+        self._frames: Iterator[Frame] = iter(())
+        self._next: int | None = None
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return self._sequence.info.dataset
+
+    @property
+    def scene(self) -> str:
+        """Name of the scene."""
+        return self._sequence.info.scene
+
+    @property
+    def label_set(self) -> LabelSet:
+        """Meaning of the semantic images; empty if there are none."""
+        return self._sequence.info.label_set or LabelSet('none', ())
+
+    @property
+    def intrinsics(self) -> Intrinsics:
+        """Camera of all images."""
+        return self._sequence.intrinsics
+
+    @property
+    def base_to_camera(self) -> Pose:
+        """Optical frame in base_link, which is at a camera that is on no robot."""
+        return self._sequence.info.base_to_camera or optical_pose_in_link()
+
+    @property
+    def frame_rate_hz(self) -> float:
+        """Frames per second of stamp time, on average."""
+        stamps = self._sequence.stamps_ns
+        if len(stamps) < 2:
+            return OSMA_FRAME_RATE_HZ
+        return (len(stamps) - 1) * 1e9 / (stamps[-1] - stamps[0])
+
+    @property
+    def description(self) -> str:
+        """What is played."""
+        return self._sequence.description
+
+    def __len__(self) -> int:
+        return len(self._sequence)
+
+    def frame(self, index: int) -> SimulatedFrame:
+        """Read a frame; quick if asked for in order.
+
+        Raises
+        ------
+        SequenceError
+            If the frame cannot be read.
+        IndexError
+            If there is no such frame.
+        """
+        if not 0 <= index < len(self):
+            raise IndexError(f'frame {index} of {len(self)}')
+        if self._next is None or index < self._next:
+            self._frames, self._next = iter(self._sequence), 0
+        while True:
+            frame = next(self._frames)
+            self._next += 1
+            if self._next > index:
+                break
+        base = frame.camera_pose @ self.base_to_camera.inverse()
+        return SimulatedFrame(replace(frame, base_pose=base), Lighting.unlit(), 0)
+
+    def close(self) -> None:
+        """Let go of the sequence's files."""
+        self._frames, self._next = iter(()), None
