@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.simulation.section import Section, validated
+from osmabench_ros.simulation.strategies import Strategy
 
 
 class SceneConfig(Section):
@@ -56,10 +57,17 @@ class RobotConfig(Section):
 class TrajectoryConfig(Section):
     """Path and sampling; speeds are those of the condition."""
 
+    strategy: Strategy = Strategy.FOLLOW
     goals: int = Field(5, ge=1, le=100)
     goal_points: tuple[tuple[float, float], ...] = ()
     frame_rate_hz: float = Field(5.0, gt=0, le=120)
     max_frames: int = Field(60, ge=2)
+
+    @model_validator(mode='after')
+    def _one_choice_of_goals(self) -> TrajectoryConfig:
+        if self.goal_points and self.strategy is Strategy.COVERAGE:
+            raise ValueError('the strategy coverage chooses its goals; leave out goal_points')
+        return self
 
 
 class PacingMode(str, Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,15 +23,18 @@ from osmabench_ros.sequences.ground_truth import (
     write_ground_truth,
 )
 from osmabench_ros.simulation.conditions import load_condition
+from osmabench_ros.simulation.coverage import Lookouts
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.registry import make_simulator, simulator_names
-from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path
+from osmabench_ros.simulation.robot_path import Motion, RobotPath
+from osmabench_ros.simulation.strategies import plan_with_strategy
 from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
 from osmabench_ros.suites.registry import make_suite
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.question_files import write_records
 
 PATH_FILE = 'path.json'
+COVERAGE_FILE = 'coverage.json'
 GROUND_TRUTH_FOLDER = 'ground_truth'
 QUESTIONS_FILE = 'questions.jsonl'
 
@@ -105,15 +109,20 @@ def prepare_scene(plan: RunPlan, progress: Progress) -> Path:
     Returns
     -------
     Path
-        Folder with path.json, ground_truth/ and questions.jsonl; complete, because it appears
-        by renaming.
+        Folder with path.json, coverage.json, ground_truth/ and questions.jsonl; complete,
+        because it appears by renaming.
     """
     directory = plan.shared_directory
     if directory.exists():
         return directory
     progress('planning the path', 0.0)
     scene = _scene(plan.scene)
-    path = _plan(plan, scene)
+    navigation = NavigationMap.of_scene(
+        scene, radius_m=plan.config.robot.radius_m, height_m=plan.config.robot.height_m
+    )
+    path = _plan(plan, scene, navigation)
+    coverage = _coverage(plan, scene, navigation, path)
+    progress(f'the path sees {coverage["share"]:.0%} of the surface that can be seen', 0.0)
     truth = _ground_truth(plan, scene, path, progress)
     progress('generating questions', 0.0)
     questions = generate_questions(
@@ -125,25 +134,38 @@ def prepare_scene(plan: RunPlan, progress: Progress) -> Path:
     )
     with replaced_directory(directory) as temporary:
         write_json(temporary / PATH_FILE, path.to_json())
+        write_json(temporary / COVERAGE_FILE, coverage)
         write_ground_truth(truth, temporary / GROUND_TRUTH_FOLDER)
         write_records(temporary / QUESTIONS_FILE, questions)
     return directory
 
 
-def _plan(plan: RunPlan, scene: Scene) -> RobotPath:
+def _plan(plan: RunPlan, scene: Scene, navigation: NavigationMap) -> RobotPath:
     config = plan.config
-    navigation = NavigationMap.of_scene(
-        scene, radius_m=config.robot.radius_m, height_m=config.robot.height_m
-    )
-    path = plan_path(
+    path = plan_with_strategy(
+        config.trajectory.strategy,
+        scene,
         navigation,
         goals=config.trajectory.goals,
         seed=plan.scene.seed,
+        camera_height_m=config.camera.mounting_height_m,
         goal_points=config.trajectory.goal_points,
     )
     # The path is cut, not the frames: a faster condition sees the same places in fewer frames.
     longest_s = (config.trajectory.max_frames - 1) / config.trajectory.frame_rate_hz
     return path.until(longest_s, Motion())
+
+
+def _coverage(
+    plan: RunPlan, scene: Scene, navigation: NavigationMap, path: RobotPath
+) -> dict[str, float | str]:
+    camera = plan.config.camera
+    lookouts = Lookouts(
+        scene, navigation, camera.mounting_height_m, camera.far_m, seed=plan.scene.seed
+    )
+    covered = lookouts.coverage(_trajectory(plan, path).camera_poses, camera.intrinsics)
+    strategy = plan.config.trajectory.strategy.value
+    return {'strategy': strategy, 'share': covered.share, **asdict(covered)}
 
 
 def _trajectory(plan: RunPlan, path: RobotPath) -> Trajectory:

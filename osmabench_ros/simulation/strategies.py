@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.coverage import Lookouts
 from osmabench_ros.simulation.navigation import NavigationMap
@@ -34,6 +36,7 @@ def plan_with_strategy(
     goals: int,
     seed: int,
     camera_height_m: float,
+    goal_points: Sequence[tuple[float, float]] = (),
 ) -> RobotPath:
     """Plan a path.
 
@@ -51,10 +54,25 @@ def plan_with_strategy(
         Seed of the start and of random goals.
     camera_height_m : float
         Above the floor.
+    goal_points : sequence of (x, y), optional
+        Start and goals instead of random ones, metres; COVERAGE chooses its own.
+
+    Raises
+    ------
+    SimulationError
+        If a given point cannot be reached, or COVERAGE is given points.
     """
     if strategy is not Strategy.COVERAGE:
         return plan_path(
-            navigation, goals=goals, seed=seed, look_around=strategy is Strategy.LOOK_AROUND
+            navigation,
+            goals=goals,
+            seed=seed,
+            goal_points=goal_points,
+            look_around=strategy is Strategy.LOOK_AROUND,
+        )
+    if goal_points:
+        raise SimulationError(
+            'the strategy coverage chooses its goals; leave goal_points out, or look_around there'
         )
     lookouts = Lookouts(scene, navigation, camera_height_m, seed=seed)
     start = navigation.random_points(1, np.random.default_rng([seed, goals]))[0]
