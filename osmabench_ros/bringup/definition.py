@@ -118,6 +118,9 @@ def _evaluator(plan: RunPlan) -> NodeSpec:
             'output_directory': str(plan.directory),
             'suites': yaml.safe_dump([item.model_dump() for item in config.suites]),
             'requirements': yaml.safe_dump([item.model_dump() for item in config.requirements]),
+            'text_features': yaml.safe_dump(
+                {name: str(file.absolute()) for name, file in config.text_features.items()}
+            ),
             'exit_when_done': True,
         },
         ends_run=True,

@@ -134,6 +134,7 @@ def _inputs(plan: RunPlan) -> EvaluationInputs:
         ground_truth_directory=plan.shared_directory / GROUND_TRUTH_FOLDER,
         questions_file=plan.shared_directory / QUESTIONS_FILE,
         output_directory=plan.directory,
+        text_features=plan.config.text_features,
     )
 
 

@@ -11,7 +11,16 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from osmabench_ros.cli import conditions, doctor, import_scene, run, score, score_answers, vqa
+from osmabench_ros.cli import (
+    conditions,
+    doctor,
+    evaluate,
+    import_scene,
+    run,
+    score,
+    score_answers,
+    vqa,
+)
 from osmabench_ros.cli import map as map_command
 from osmabench_ros.errors import OsmabenchError
 
@@ -24,6 +33,8 @@ app = typer.Typer(
 app.command('demo')(run.demo)
 app.command('run')(run.run)
 app.command('doctor')(doctor.doctor)
+app.command('evaluate')(evaluate.evaluate)
+app.command('ground-truth')(evaluate.ground_truth)
 app.command('import-scene')(import_scene.import_scene)
 score.app.command('answers')(score_answers.answers)
 app.add_typer(map_command.app, name='map')

@@ -155,6 +155,10 @@ class PrecomputedEmbedder:
         self._path = path
         self._rows = {str(text): row for text, row in zip(texts, features / lengths, strict=True)}
 
+    def knows(self, texts: Sequence[str]) -> bool:
+        """Tell whether there is a row for every text."""
+        return self._rows.keys() >= set(texts)
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return features of shape (N, D), rows of length 1."""
         missing = sorted(set(texts) - self._rows.keys())

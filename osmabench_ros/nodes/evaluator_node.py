@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlparse
 
 import yaml
@@ -21,12 +21,15 @@ from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.report_model import Record, RunReport
 
+_Data = TypeVar('_Data', list[Any], dict[str, Any])
+
 PARAMETERS = (
     ParameterSpec('ground_truth_directory', '', 'Ground truth of the scene, as prepared.'),
     ParameterSpec('questions_file', '', 'Questions about the scene, JSON lines.'),
     ParameterSpec('output_directory', '', 'Folder that gets report.json and the answers.'),
     ParameterSpec('suites', '[]', 'Suites to run, a YAML list of {name, options}.'),
     ParameterSpec('requirements', '[]', 'Thresholds, a YAML list as in a configuration.'),
+    ParameterSpec('text_features', '{}', 'YAML mapping: encoder of a map to .npy of its text.'),
     ParameterSpec('device', 'auto', 'Where to compute.', choices=('auto', 'cpu', 'cuda')),
     ParameterSpec('exit_when_done', False, 'End with the verdict as exit code after one map.'),
 )
@@ -47,8 +50,12 @@ class EvaluatorNode(BenchmarkNode):
         for name in ('ground_truth_directory', 'output_directory'):
             if not self.parameter[name]:
                 raise ConfigError(f'node evaluator: parameter "{name}" is empty; name a folder')
-        self._suites = [SuiteConfig(**item) for item in self._yaml_list('suites')]
-        self._requirements = tuple(Requirement(**item) for item in self._yaml_list('requirements'))
+        self._suites = [SuiteConfig(**item) for item in self._yaml('suites', list)]
+        self._requirements = tuple(
+            Requirement(**item) for item in self._yaml('requirements', list)
+        )
+        files = self._yaml('text_features', dict)
+        self._text_features = {str(name): Path(file) for name, file in files.items()}
         self._publisher = self.create_publisher(
             EvaluationReport, topics.EVALUATION, latched_profile()
         )
@@ -64,15 +71,16 @@ class EvaluatorNode(BenchmarkNode):
         """Let a running evaluation end unheard."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _yaml_list(self, name: str) -> list[Any]:
+    def _yaml(self, name: str, kind: type[_Data]) -> _Data:
         try:
             data = yaml.safe_load(self.parameter[name])
         except yaml.YAMLError as error:
             raise ConfigError(
                 f'node evaluator: parameter "{name}" is not YAML: {error}'
             ) from error
-        if not isinstance(data, list):
-            raise ConfigError(f'node evaluator: parameter "{name}" must be a YAML list')
+        if not isinstance(data, kind):
+            what = 'list' if kind is list else 'mapping'
+            raise ConfigError(f'node evaluator: parameter "{name}" must be a YAML {what}')
         return data
 
     def _on_run_info(self, info: RunInfo) -> None:
@@ -96,6 +104,7 @@ class EvaluatorNode(BenchmarkNode):
             questions_file=Path(questions) if questions else None,
             output_directory=Path(self.parameter['output_directory']),
             device=self.parameter['device'],
+            text_features=self._text_features,
         )
         self._work = self._pool.submit(evaluate_run, inputs, self._suites, self._requirements)
 

@@ -144,6 +144,8 @@ class MatrixConfig(Section):
     pacing: PacingConfig = PacingConfig()
     suites: tuple[SuiteConfig, ...]
     requirements: tuple[Requirement, ...] = ()
+    text_features: dict[str, Path] = Field(default_factory=dict)
+    """Files for the encoders of open-vocabulary maps; see `text_matching.TextMatching`."""
 
     @field_validator('scenes', 'conditions', 'mappers', 'suites')
     @classmethod

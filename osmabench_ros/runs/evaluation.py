@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.files import sha256_of, write_json
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.report_model import Record, RunReport, Status, for_run, unmet
-from osmabench_ros.sequences.ground_truth import read_ground_truth
+from osmabench_ros.runs.text_matching import TextMatching
+from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.suites.registry import make_suite
-from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.suite import Suite, SuiteContext
 from osmabench_ros.version import version
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question
@@ -39,6 +42,8 @@ class EvaluationInputs:
         Gets report.json and the folder of answers.
     device : str
         'auto', 'cpu' or 'cuda'.
+    text_features : mapping of str to Path
+        Precomputed text features for open-vocabulary maps, as `TextMatching` takes them.
     """
 
     identity: RunIdentity
@@ -47,6 +52,7 @@ class EvaluationInputs:
     output_directory: Path
     questions_file: Path | None = None
     device: str = 'auto'
+    text_features: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def evaluate_run(
@@ -78,8 +84,30 @@ def evaluate_run(
     OsmabenchError
         If the map, the ground truth or an option is at fault; nothing is written then.
     """
-    made = [make_suite(item.name, item.options) for item in suites]
-    context = _context(inputs, progress)
+    # Options are checked before large files are read.
+    _made(suites)
+    return evaluate_loaded(
+        inputs,
+        read_map(inputs.map_directory),
+        read_ground_truth(inputs.ground_truth_directory),
+        suites,
+        requirements,
+        progress,
+    )
+
+
+def evaluate_loaded(
+    inputs: EvaluationInputs,
+    semantic_map: SemanticMap,
+    ground_truth: GroundTruth,
+    suites: Sequence[SuiteConfig],
+    requirements: Sequence[Requirement] = (),
+    progress: Callable[[str, float], None] | None = None,
+) -> RunReport:
+    """Evaluate a map that was read already; otherwise as `evaluate_run`."""
+    made = _made(suites)
+    text = TextMatching(semantic_map, inputs.text_features, inputs.device)
+    context = _context(inputs, semantic_map, ground_truth, text, progress)
     metrics = [record for suite in made for record in suite.evaluate(context)]
     records = tuple(Record.of(inputs.identity, record) for record in metrics)
     report = RunReport(
@@ -89,25 +117,37 @@ def evaluate_run(
         failed_requirements=unmet(for_run(tuple(requirements), inputs.identity), records),
         versions=versions(),
         hashes=_hashes(inputs),
+        encoders=text.encoders,
     )
     write_json(inputs.output_directory / REPORT, report.model_dump(mode='json'))
     return report
 
 
+def _made(suites: Sequence[SuiteConfig]) -> list[Suite]:
+    return [make_suite(item.name, item.options) for item in suites]
+
+
 def _context(
-    inputs: EvaluationInputs, progress: Callable[[str, float], None] | None
+    inputs: EvaluationInputs,
+    semantic_map: SemanticMap,
+    ground_truth: GroundTruth,
+    text: TextMatching,
+    progress: Callable[[str, float], None] | None,
 ) -> SuiteContext:
     answers = inputs.output_directory / ANSWERS_FOLDER
     answers.mkdir(parents=True, exist_ok=True)
     questions = inputs.questions_file
     return SuiteContext(
         scene_name=inputs.identity.scene_key.scene,
-        semantic_map=read_map(inputs.map_directory),
-        ground_truth=read_ground_truth(inputs.ground_truth_directory),
+        semantic_map=semantic_map,
+        ground_truth=ground_truth,
         device=inputs.device,
         seed=inputs.identity.scene_key.seed,
         output_directory=answers,
         questions=read_records(questions, Question) if questions and questions.exists() else (),
+        labeller=text.labeller,
+        similarity=text.similarity,
+        text_encoder=text.text_encoder,
         progress=progress,
     )
 

@@ -7,13 +7,14 @@ from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError, RunError, suggestion
 from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.registry import make_mapper, mapper_class
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.files import replaced_directory, write_json
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
@@ -47,7 +48,8 @@ def check_names(config: MatrixConfig) -> None:
     Raises
     ------
     ConfigError
-        If a condition, mapper, suite or option is unknown.
+        If a condition, mapper, suite or option is unknown, or a file of text features is at
+        fault.
     """
     for condition in config.conditions:
         load_condition(condition)
@@ -61,6 +63,8 @@ def check_names(config: MatrixConfig) -> None:
             mapper_class(mapper.name)
     for suite in config.suites:
         make_suite(suite.name, suite.options)
+    for file in config.text_features.values():
+        PrecomputedEmbedder(file)
 
 
 def check_mappers(config: MatrixConfig) -> None:
@@ -138,6 +142,25 @@ def prepare_scene(plan: RunPlan, progress: Progress) -> Path:
         write_ground_truth(truth, temporary / GROUND_TRUTH_FOLDER)
         write_records(temporary / QUESTIONS_FILE, questions)
     return directory
+
+
+def prepare_scenes(config: MatrixConfig, root: Path, progress: Progress) -> list[Path]:
+    """Make the shared folder of every scene of a configuration under a root, as runs have it.
+
+    Raises
+    ------
+    ConfigError
+        If a name is unknown.
+    RunError
+        If such a folder exists: it may be of another configuration.
+    """
+    check_names(config)
+    plans = plan_runs(config, scene_keys(config), root)
+    folders = {plan.shared_directory: plan for plan in plans}
+    for directory in folders:
+        if directory.exists():
+            raise RunError(f'{directory} exists; remove it or choose another --out')
+    return [prepare_scene(plan, progress) for plan in folders.values()]
 
 
 def _plan(plan: RunPlan, scene: Scene, navigation: NavigationMap) -> RobotPath:

@@ -73,6 +73,7 @@ class RunReport(BaseModel):
     failed_requirements: tuple[str, ...] = ()
     versions: dict[str, str] = {}
     hashes: dict[str, str] = {}
+    encoders: dict[str, str] = {}
 
 
 class MatrixReport(BaseModel):

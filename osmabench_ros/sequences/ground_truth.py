@@ -214,7 +214,9 @@ def read_ground_truth(directory: Path) -> GroundTruth:
             float(data['max_depth_m']),
             float(data['points_per_m2']),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise SequenceError(f'cannot read the ground truth: {error}') from error
+    except (ValueError, KeyError, TypeError) as error:
         raise SequenceError(f'{directory}: cannot read the ground truth: {error!r}') from error
 
 

@@ -221,7 +221,7 @@ def _labels(context: SuiteContext, vocabulary: NDArray[np.int64]) -> NDArray[np.
     truth, predicted = context.ground_truth, context.matches.predicted
     assert predicted is not None
     labels = predicted_labels(context.semantic_map, truth.label_set)
-    if labels is None and context.labeller is not None and _has_features(context.semantic_map):
+    if labels is None and context.labeller is not None and _has_material(context.semantic_map):
         names = [truth.label_set.name_of(int(item)) for item in vocabulary]
         indices = context.labeller(context.semantic_map, names)
         dense = context.semantic_map.dense
@@ -229,10 +229,13 @@ def _labels(context: SuiteContext, vocabulary: NDArray[np.int64]) -> NDArray[np.
     return None if labels is None else labels[predicted.rows]
 
 
-def _has_features(semantic_map: SemanticMap) -> bool:
+def _has_material(semantic_map: SemanticMap) -> bool:
+    """Tell whether there are features or captions that a labeller can work with."""
     dense = semantic_map.dense
-    if dense is None or not semantic_map.feature_spaces:
+    if dense is None:
         return False
+    if not semantic_map.feature_spaces:
+        return any(node.captions for node in semantic_map.graph.nodes)
     if dense.feature_space and dense.feature_space not in semantic_map.feature_spaces:
         raise MetricError(f'map: there is no feature space "{dense.feature_space}"')
     return True

@@ -1,0 +1,112 @@
+"""Scores a map that no run recorded, such as an imported one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from osmabench_ros.errors import RunError
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import read_map
+from osmabench_ros.runs.config import Requirement, SuiteConfig
+from osmabench_ros.runs.evaluation import REPORT, EvaluationInputs, evaluate_loaded
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.suites.registry import make_suite
+
+UNKNOWN = 'unknown'
+"""Condition or simulator of a map that no run recorded."""
+
+
+@dataclass(frozen=True)
+class MapOnDisk:
+    """A map that no run recorded, e.g. an imported one, and what it is compared with.
+
+    Parameters
+    ----------
+    map_directory, ground_truth_directory : Path
+        As written by `osmabench map import` and by the preparation of a run.
+    questions_file : Path, optional
+        Question set of the scene; suites that ask make their own without one.
+    text_features : mapping of str to Path
+        Precomputed text features, as `TextMatching` takes them.
+    device : str
+        'auto', 'cpu' or 'cuda'.
+    seed : int
+        Seed of resampling and of questions.
+    """
+
+    map_directory: Path
+    ground_truth_directory: Path
+    questions_file: Path | None = None
+    text_features: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType({}))
+    device: str = 'auto'
+    seed: int = 0
+
+
+def evaluate_map(
+    source: MapOnDisk,
+    suites: Sequence[SuiteConfig],
+    output_directory: Path,
+    requirements: Sequence[Requirement] = (),
+    *,
+    replace: bool = False,
+    progress: Callable[[str, float], None] | None = None,
+) -> RunReport:
+    """Evaluate a map that no run recorded; the run is named after what the files say.
+
+    Parameters
+    ----------
+    source : MapOnDisk
+        What to evaluate.
+    suites : sequence of SuiteConfig
+        In order.
+    output_directory : Path
+        Gets report.json and the folder of answers.
+    requirements : sequence of Requirement
+        Those of other mappers and conditions are left out.
+    replace : bool
+        Whether a report that is there may be replaced.
+    progress : callable, optional
+        Gets what is going on and the fraction done.
+
+    Raises
+    ------
+    RunError
+        If a report is there, or the file of questions is not.
+    OsmabenchError
+        If the map, the ground truth or an option is at fault; nothing is written then.
+    """
+    report = output_directory / REPORT
+    if report.exists() and not replace:
+        raise RunError(f'{report} exists; use --force to replace it, or choose another --out')
+    if source.questions_file is not None and not source.questions_file.exists():
+        raise RunError(f'there are no questions at {source.questions_file}')
+    for item in suites:
+        make_suite(item.name, item.options)
+    semantic_map = read_map(source.map_directory)
+    truth = read_ground_truth(source.ground_truth_directory)
+    inputs = EvaluationInputs(
+        _identity_of(semantic_map, truth, source.seed),
+        source.map_directory,
+        source.ground_truth_directory,
+        output_directory,
+        source.questions_file,
+        source.device,
+        source.text_features,
+    )
+    return evaluate_loaded(inputs, semantic_map, truth, suites, requirements, progress)
+
+
+def _identity_of(semantic_map: SemanticMap, truth: GroundTruth, seed: int) -> RunIdentity:
+    """Return scene, condition and method as map and ground truth name them."""
+    provenance = semantic_map.header.provenance
+    return RunIdentity(
+        SceneKey(truth.dataset, truth.scene, seed),
+        provenance.condition or UNKNOWN,
+        provenance.method or UNKNOWN,
+        UNKNOWN,
+    )

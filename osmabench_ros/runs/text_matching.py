@@ -1,0 +1,228 @@
+"""Text for maps that speak in features: which encoder serves a map, and what it is used for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.language.embedding import (
+    OpenClipEmbedder,
+    PrecomputedEmbedder,
+    SentenceEmbedder,
+    TextEmbedder,
+)
+from osmabench_ros.maps.labelling import averaged_text_features, label_by_features
+from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
+from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
+from osmabench_ros.suites.suite import Labeller, Similarity, TextEncoder
+
+CAPTIONS = 'captions'
+"""Feature space that is made of the captions of nodes."""
+
+
+class TextMatching:
+    """Matches the words of a scene with a map by text features.
+
+    Nothing is loaded before a figure asks for it. Features of a space come from the file that
+    the configuration names, from the sentence embedder if the space is of its making, or from
+    open_clip where that is installed. A map that has no such features, or none that an encoder is
+    here for, is labelled by the sentence embedder from the captions of its nodes.
+
+    Parameters
+    ----------
+    semantic_map : SemanticMap
+        The map that is scored.
+    files : mapping of str to Path
+        Precomputed text features (.npy, texts in the .json beside it) by ``'model/pretrained'``,
+        model or name of the feature space. The texts are class names (then templates are averaged
+        in already) or what the templates of the space make of them.
+    device : str
+        Where text is encoded: 'cuda', anything else is the processor.
+
+    Attributes
+    ----------
+    encoders : dict of str to str
+        Of every feature space its own encoder, and what was used so far: 'labels', 'prompts' and
+        'similarity'.
+    """
+
+    def __init__(
+        self, semantic_map: SemanticMap, files: Mapping[str, Path], device: str = 'cpu'
+    ) -> None:
+        self._map = semantic_map
+        self._files = files
+        self._device = 'cuda' if device == 'cuda' else 'cpu'
+        self._made: dict[str, TextEmbedder] = {}
+        self.encoders = {
+            f'map:{name}': _full_name(space)
+            for name, space in sorted(semantic_map.feature_spaces.items())
+        }
+        self._warn_of_missing()
+
+    @property
+    def labeller(self) -> Labeller | None:
+        """Labels the points by features or captions; None if there is nothing to do it with."""
+        able = self._space() is not None or self._has_captions
+        return self._label if able else None
+
+    @property
+    def similarity(self) -> Similarity | None:
+        """Cosine of two labels in the sentence embedder; None if that is not installed."""
+        return self._similarity if SentenceEmbedder.is_available() else None
+
+    @property
+    def text_encoder(self) -> TextEncoder | None:
+        """Encodes prompts for the feature spaces; None if no space has an encoder here."""
+        return self._encode if self._served else None
+
+    @cached_property
+    def _sentences(self) -> SentenceEmbedder:
+        return SentenceEmbedder(self._device)
+
+    @property
+    def _served(self) -> list[FeatureSpace]:
+        spaces = self._map.feature_spaces.values()
+        return [space for space in spaces if space.text_comparable and self._is_served(space)]
+
+    @property
+    def _has_captions(self) -> bool:
+        dense = self._map.dense
+        return (
+            SentenceEmbedder.is_available()
+            and dense is not None
+            and dense.instances is not None
+            and any(node.captions for node in self._map.graph.nodes)
+        )
+
+    def _warn_of_missing(self) -> None:
+        for name, space in self._map.feature_spaces.items():
+            if space.text_comparable and not self._is_served(space):
+                self.encoders[f'map:{name}'] += (
+                    ' (not here: install open-clip-torch, or name a file under text_features)'
+                )
+
+    def _file_of(self, space: FeatureSpace) -> Path | None:
+        keys = (_full_name(space), space.model, space.name)
+        return next((self._files[key] for key in keys if key in self._files), None)
+
+    def _is_served(self, space: FeatureSpace) -> bool:
+        if self._file_of(space) is not None:
+            return True
+        if space.model == SentenceEmbedder.name:
+            return SentenceEmbedder.is_available()
+        return _is_in_open_clip(space)
+
+    def _embedder(self, space: FeatureSpace) -> TextEmbedder:
+        if space.name not in self._made:
+            self._made[space.name] = self._make(space)
+        return self._made[space.name]
+
+    def _make(self, space: FeatureSpace) -> TextEmbedder:
+        file = self._file_of(space)
+        if file is not None:
+            return PrecomputedEmbedder(file)
+        if space.model == SentenceEmbedder.name:
+            return self._sentences
+        try:
+            return OpenClipEmbedder(space.model, space.pretrained, self._device)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f'text encoder {_full_name(space)} of feature space "{space.name}" cannot be '
+                f'loaded: {error}; name a file for it under text_features'
+            ) from error
+
+    def _space(self) -> FeatureSpace | None:
+        """Return the space that points are labelled by: that of the points, else of the nodes."""
+        dense = self._map.dense
+        if dense is None:
+            return None
+        names = [dense.feature_space] if dense.feature_rows is not None else []
+        if dense.instances is not None:
+            names += sorted({node.feature_space for node in self._map.graph.nodes})
+        by_name = {space.name: space for space in self._served}
+        return next((by_name[name] for name in names if name in by_name), None)
+
+    def _encode(self, space: FeatureSpace, texts: Sequence[str]) -> NDArray[np.float32]:
+        if not self._is_served(space):
+            raise ConfigError(
+                f'feature space "{space.name}" is of {_full_name(space)}, which is not installed; '
+                'name a file of text features for it under text_features'
+            )
+        self.encoders['prompts'] = self._name_of(space)
+        return self._features(space, texts)
+
+    def _features(self, space: FeatureSpace, texts: Sequence[str]) -> NDArray[np.float32]:
+        embedder = self._embedder(space)
+        templates = space.templates or ('{}',)
+        if isinstance(embedder, PrecomputedEmbedder) and embedder.knows(texts):
+            templates = ('{}',)
+        sets = [embedder.embed([t.replace('{}', text) for text in texts]) for t in templates]
+        features = averaged_text_features(np.stack(sets))
+        if features.shape[1] != space.vectors.shape[1]:
+            raise ConfigError(
+                f'text features of {embedder.name} have {features.shape[1]} dimensions, feature '
+                f'space "{space.name}" of the map has {space.vectors.shape[1]}; they are not of '
+                'the same encoder'
+            )
+        return features
+
+    def _name_of(self, space: FeatureSpace) -> str:
+        embedder = self._embedder(space)
+        if isinstance(embedder, PrecomputedEmbedder):
+            return f'{_full_name(space)} from file {embedder.name}.npy'
+        return embedder.name
+
+    def _label(self, semantic_map: SemanticMap, names: Sequence[str]) -> NDArray[np.int64]:
+        space = self._space()
+        if space is None:
+            semantic_map = self._with_caption_features(semantic_map)
+            space = semantic_map.feature_spaces[CAPTIONS]
+            self.encoders['labels'] = f'{self._sentences.name} on captions'
+            text = self._sentences.embed(names)
+        else:
+            self.encoders['labels'] = self._name_of(space)
+            text = self._features(space, names)
+        classes = tuple(LabelClass(index, name) for index, name in enumerate(names))
+        made = label_by_features(
+            semantic_map, text, LabelSet('vocabulary', classes), space=space.name, top_k=1
+        )
+        assert made.dense is not None
+        assert made.dense.labels is not None
+        return np.where(made.dense.labels == UNLABELLED, -1, made.dense.labels).astype(np.int64)
+
+    def _with_caption_features(self, semantic_map: SemanticMap) -> SemanticMap:
+        nodes = semantic_map.graph.nodes
+        rows = [index for index, node in enumerate(nodes) if any(node.captions)]
+        vectors = self._sentences.embed(['. '.join(nodes[index].captions) for index in rows])
+        place = {index: row for row, index in enumerate(rows)}
+        described = tuple(
+            dataclasses.replace(node, feature_row=place.get(index), feature_space=CAPTIONS)
+            for index, node in enumerate(nodes)
+        )
+        space = FeatureSpace(CAPTIONS, vectors, self._sentences.name, normalised=True)
+        graph = dataclasses.replace(semantic_map.graph, nodes=described)
+        return dataclasses.replace(semantic_map, graph=graph, feature_spaces={CAPTIONS: space})
+
+    def _similarity(self, first: str, second: str) -> float:
+        self.encoders['similarity'] = self._sentences.name
+        one, other = self._sentences.embed([first, second]).astype(np.float64)
+        return float(one @ other)
+
+
+def _is_in_open_clip(space: FeatureSpace) -> bool:
+    # Without a name of weights open_clip would make a network of random numbers.
+    if not space.pretrained or find_spec('open_clip') is None:
+        return False
+    return space.model in import_module('open_clip').list_models()
+
+
+def _full_name(space: FeatureSpace) -> str:
+    return f'{space.model}/{space.pretrained}' if space.pretrained else space.model

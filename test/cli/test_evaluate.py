@@ -1,0 +1,183 @@
+"""A map and ground truth on disk become a report, without ROS."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+from runs.plain_room import featured_map, labelled_map, write_inputs, write_text_features
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import ConfigError, MapError, RequirementError, RunError, SequenceError
+from osmabench_ros.runs.report_model import RunReport
+
+AXES = {'chair': [1.0, 0, 0], 'floor': [0, 1.0, 0], 'table': [0, 0, 1.0]}
+
+
+def evaluate(folders: tuple[Path, Path], out: Path, *options: object) -> Result:
+    words = ['evaluate', folders[0], '--ground-truth', folders[1], '--out', out, *options]
+    result = CliRunner().invoke(app, [*map(str, words), '--device', 'cpu'])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def report_of(out: Path) -> RunReport:
+    return RunReport.model_validate_json((out / 'report.json').read_text())
+
+
+def value_of(out: Path, metric: str, mode: str | None) -> float | None:
+    [found] = [
+        record.value
+        for record in report_of(out).metrics
+        if (record.metric, record.mode, record.class_name) == (metric, mode, '')
+    ]
+    return found
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    return write_inputs(tmp_path, labelled_map())
+
+
+def test_a_faultless_map_gets_full_marks_and_its_name(folders, tmp_path: Path) -> None:
+    out = tmp_path / 'out'
+    result = evaluate(folders, out, '--suite', 'osma_segmentation', '--seed', 4)
+    assert value_of(out, 'macc', 'strict') == value_of(out, 'miou', 'compat') == 1.0
+    report = report_of(out)
+    assert report.run_id == 'test.room.baseline.faultless.unknown.4'
+    assert {record.suite for record in report.metrics} == {'osma_segmentation'}
+    row = next(line for line in result.output.splitlines() if ' strict' in line)
+    assert row.split()[:4] == ['osma_segmentation', 'strict', 'macc', '1']
+    assert result.output.splitlines()[-1] == str(out / 'report.json')
+
+
+def test_a_worse_map_gets_less(tmp_path: Path) -> None:
+    worse = labelled_map()
+    assert worse.dense is not None
+    assert worse.dense.labels is not None
+    worse.dense.labels[:50] = 3  # half of the chair is called table
+    folders = write_inputs(tmp_path, worse)
+    evaluate(folders, tmp_path / 'out', '--suite', 'osma_segmentation')
+    assert value_of(tmp_path / 'out', 'macc', 'strict') == pytest.approx((0.5 + 1 + 1) / 3)
+    assert value_of(tmp_path / 'out', 'miou', 'strict') == pytest.approx((0.5 + 1 + 2 / 3) / 3)
+
+
+def test_the_same_call_gives_the_same_bytes(folders, tmp_path: Path) -> None:
+    for name in ('one', 'two'):
+        evaluate(folders, tmp_path / name)
+    digests = [
+        hashlib.sha256((tmp_path / name / 'report.json').read_bytes()).hexdigest()
+        for name in ('one', 'two')
+    ]
+    assert digests[0] == digests[1]
+    suites = {record.suite for record in report_of(tmp_path / 'one').metrics}
+    assert suites == {'osma_segmentation', 'map_geometry', 'exact_questions'}
+
+
+def test_a_report_is_replaced_only_by_force(folders, tmp_path: Path) -> None:
+    out = tmp_path / 'out'
+    evaluate(folders, out, '--suite', 'map_geometry')
+    first = (out / 'report.json').read_bytes()
+    with pytest.raises(RunError, match=r'report\.json exists; use --force'):
+        evaluate(folders, out, '--suite', 'osma_segmentation')
+    assert (out / 'report.json').read_bytes() == first
+    evaluate(folders, out, '--suite', 'osma_segmentation', '--force')
+    assert {record.suite for record in report_of(out).metrics} == {'osma_segmentation'}
+
+
+def write_config(path: Path, **parts: object) -> Path:
+    data = {
+        'name': 'own',
+        'mappers': [{'name': 'oracle'}],
+        'suites': [{'name': 'osma_segmentation', 'options': {'modes': ['strict']}}],
+        **parts,
+    }
+    path.write_text(yaml.safe_dump(data))
+    return path
+
+
+def test_suites_and_requirements_come_from_the_configuration(folders, tmp_path: Path) -> None:
+    limit = {'suite': 'osma_segmentation', 'metric': 'hallucinated', 'at_least': 0.5}
+    config = write_config(tmp_path / 'own.yaml', requirements=[limit])
+    with pytest.raises(RequirementError, match=r'hallucinated >= 0\.5: 0\.0 in test\.room'):
+        evaluate(folders, tmp_path / 'out', '--config', config)
+    assert {record.mode for record in report_of(tmp_path / 'out').metrics} == {'strict'}
+
+
+def test_an_open_vocabulary_map_is_labelled_by_the_text_features_given(tmp_path: Path) -> None:
+    folders = write_inputs(tmp_path, featured_map())
+    file = write_text_features(tmp_path / 'toys.npy', AXES)
+    config = write_config(tmp_path / 'own.yaml', text_features={'ToyCLIP/toys': str(file)})
+    result = evaluate(folders, tmp_path / 'with', '--config', config)
+    assert value_of(tmp_path / 'with', 'macc', 'strict') == 1.0
+    encoders = report_of(tmp_path / 'with').encoders
+    assert encoders['labels'] == 'ToyCLIP/toys from file toys.npy'
+    assert 'text encoder, labels: ToyCLIP/toys from file toys.npy' in result.output
+
+    evaluate(folders, tmp_path / 'without', '--suite', 'osma_segmentation')
+    assert value_of(tmp_path / 'without', 'macc', 'strict') is None
+    assert 'not here' in report_of(tmp_path / 'without').encoders['map:clip']
+
+
+@pytest.mark.parametrize(
+    ('break_it', 'error', 'message'),
+    [
+        (lambda inputs: (inputs[0] / 'map.json').unlink(), MapError, 'map.json'),
+        (lambda inputs: (inputs[1] / 'surface_labels.npy').unlink(), SequenceError, 'surface_lab'),
+        (lambda inputs: (inputs[1] / 'ground_truth.json').unlink(), SequenceError, 'ground_truth'),
+    ],
+)
+def test_inputs_at_fault_are_named_and_nothing_is_written(
+    break_it, error, message, folders, tmp_path: Path
+) -> None:
+    break_it(folders)
+    with pytest.raises(error, match=message):
+        evaluate(folders, tmp_path / 'out')
+    assert not (tmp_path / 'out').exists()
+
+
+def test_words_at_fault_are_named(folders, tmp_path: Path) -> None:
+    out = tmp_path / 'out'
+    with pytest.raises(ConfigError, match='no suite "osma"'):
+        evaluate(folders, out, '--suite', 'osma')
+    with pytest.raises(RunError, match=r'no questions at .*absent\.jsonl'):
+        evaluate(folders, out, '--questions', tmp_path / 'absent.jsonl')
+    assert not out.exists()
+
+
+def test_no_ros_is_loaded(folders, tmp_path: Path) -> None:
+    """Evaluate in a fresh interpreter where rclpy cannot be imported."""
+    script = (
+        'import sys; sys.modules["rclpy"] = None; sys.argv[0] = "osmabench"\n'
+        'from osmabench_ros.cli.main import main\n'
+        'main()'
+    )
+    words = ['evaluate', str(folders[0]), '--ground-truth', str(folders[1]), '--device', 'cpu']
+    words += ['--out', str(tmp_path / 'out'), '--suite', 'map_geometry']
+    done = subprocess.run([sys.executable, '-c', script, *words], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count('Traceback')) == (0, 0), done.stderr
+    assert json.loads((tmp_path / 'out' / 'report.json').read_text())['status'] == 'complete'
+
+
+@pytest.mark.gl
+def test_ground_truth_is_made_once_a_scene(tmp_path: Path) -> None:
+    config = write_config(
+        tmp_path / 'own.yaml',
+        conditions=['baseline', 'camera'],
+        camera={'width': 32, 'height': 24},
+        trajectory={'goals': 1, 'frame_rate_hz': 1.0, 'max_frames': 2},
+    )
+    words = ['ground-truth', str(config), '--out', str(tmp_path / 'out')]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    folder = tmp_path / 'out' / 'shared' / 'apartment.seed_0.0' / 'ground_truth'
+    assert [line for line in result.output.splitlines() if '/' in line] == [str(folder)]
+    assert (folder / 'ground_truth.json').exists()
+    assert (folder.parent / 'questions.jsonl').exists()
+    with pytest.raises(RunError, match='exists; remove it or choose another --out'):
+        CliRunner().invoke(app, words, catch_exceptions=False)

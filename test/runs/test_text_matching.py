@@ -1,0 +1,171 @@
+"""Which encoder serves which map; only the last tests load the sentence embedder."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runs.plain_room import captioned_map, featured_map, labelled_map, write_text_features
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.language.embedding import SentenceEmbedder
+from osmabench_ros.runs import text_matching
+from osmabench_ros.runs.text_matching import TextMatching
+
+AXES = {'chair': [1.0, 0, 0], 'floor': [0, 1.0, 0], 'table': [0, 0, 1.0]}
+NAMES = ['table', 'chair', 'floor']
+
+needs_embedder = pytest.mark.skipif(
+    not SentenceEmbedder.is_available(), reason='the sentence embedder is not installed'
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_text_features(tmp_path / 'toys.npy', AXES)
+
+
+@pytest.fixture(autouse=True)
+def no_open_clip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_matching, 'find_spec', lambda name: None)
+
+
+@pytest.mark.parametrize('key', ['ToyCLIP/toys', 'ToyCLIP', 'clip'])
+def test_points_are_labelled_by_the_file_named_for_their_encoder(key: str, file: Path) -> None:
+    text = TextMatching(featured_map(), {key: file})
+    assert text.labeller is not None
+    indices = text.labeller(featured_map(), NAMES)
+    assert indices.tolist() == [1] * 100 + [2] * 100 + [0] * 100
+    assert text.encoders == {
+        'map:clip': 'ToyCLIP/toys',
+        'labels': 'ToyCLIP/toys from file toys.npy',
+    }
+
+
+def test_a_point_without_a_feature_has_no_label(file: Path) -> None:
+    source = featured_map()
+    assert source.dense is not None
+    rows = np.where(np.arange(300) < 5, -1, source.dense.feature_rows).astype(np.int32)
+    holed = replace(source, dense=replace(source.dense, feature_rows=rows))
+    text = TextMatching(holed, {'clip': file})
+    assert text.labeller is not None
+    assert text.labeller(holed, NAMES)[:6].tolist() == [-1] * 5 + [1]
+
+
+def test_templates_of_the_space_are_filled_normalised_and_averaged(tmp_path: Path) -> None:
+    texts = {'a chair': [1.0, 0, 0], 'one chair': [0, 5.0, 0]}
+    file = write_text_features(tmp_path / 'toys.npy', texts)
+    source = featured_map(templates=('a {}', 'one {}'))
+    text = TextMatching(source, {'clip': file})
+    assert text.text_encoder is not None
+    features = text.text_encoder(source.feature_spaces['clip'], ['chair'])
+    np.testing.assert_allclose(features, [[np.sqrt(0.5), np.sqrt(0.5), 0]], rtol=1e-6)
+    assert text.encoders['prompts'] == 'ToyCLIP/toys from file toys.npy'
+
+
+def test_plain_names_in_a_file_are_taken_as_averaged_already(file: Path) -> None:
+    source = featured_map(templates=('a {}', 'one {}'))
+    text = TextMatching(source, {'clip': file})
+    assert text.text_encoder is not None
+    features = text.text_encoder(source.feature_spaces['clip'], ['table', 'chair'])
+    np.testing.assert_array_equal(features, [[0, 0, 1], [1, 0, 0]])
+
+
+def test_text_of_another_encoder_is_refused(tmp_path: Path) -> None:
+    file = write_text_features(tmp_path / 'toys.npy', {name: [1.0, 2.0] for name in NAMES})
+    text = TextMatching(featured_map(), {'clip': file})
+    assert text.labeller is not None
+    with pytest.raises(ConfigError, match='toys have 2 dimensions, feature space "clip".* has 3'):
+        text.labeller(featured_map(), NAMES)
+
+
+def test_a_map_whose_encoder_is_not_here_is_not_labelled_and_says_why() -> None:
+    text = TextMatching(featured_map(), {})
+    assert text.labeller is None
+    assert text.text_encoder is None
+    assert text.encoders['map:clip'].startswith('ToyCLIP/toys (not here: install open-clip-torch')
+
+
+def test_features_that_text_cannot_be_compared_with_are_left_alone(file: Path) -> None:
+    text = TextMatching(featured_map(text_comparable=False), {'clip': file})
+    assert text.labeller is None
+    assert text.text_encoder is None
+    assert text.encoders == {'map:clip': 'ToyCLIP/toys'}
+
+
+class FakeOpenClip:
+    """Stands in for the module: one model, no weights."""
+
+    @staticmethod
+    def list_models() -> list[str]:
+        return ['ToyCLIP']
+
+    @staticmethod
+    def create_model(*_: object, **__: object) -> object:
+        raise RuntimeError('no weights "toys"')
+
+
+@pytest.mark.parametrize(
+    ('model', 'pretrained', 'able'),
+    [('ToyCLIP', 'toys', True), ('SEEM', 'toys', False), ('ToyCLIP', '', False)],
+)
+def test_open_clip_serves_only_models_it_has_with_named_weights(
+    model: str, pretrained: str, able: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_matching, 'find_spec', lambda name: object())
+    monkeypatch.setattr(text_matching, 'import_module', lambda name: FakeOpenClip)
+    text = TextMatching(featured_map(model=model, pretrained=pretrained), {})
+    assert (text.labeller is not None) is able
+    assert ('not here' in text.encoders['map:clip']) is not able
+
+
+def test_weights_that_cannot_be_loaded_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError('no weights "toys"')
+
+    monkeypatch.setattr(text_matching, 'find_spec', lambda name: object())
+    monkeypatch.setattr(text_matching, 'import_module', lambda name: FakeOpenClip)
+    monkeypatch.setattr(text_matching, 'OpenClipEmbedder', fail)
+    text = TextMatching(featured_map(), {})
+    assert text.labeller is not None
+    with pytest.raises(ConfigError, match=r'ToyCLIP/toys of feature space "clip".*no weights'):
+        text.labeller(featured_map(), NAMES)
+
+
+def test_nothing_is_loaded_for_a_map_with_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError('loaded')
+
+    monkeypatch.setattr(SentenceEmbedder, '_loaded', fail)
+    text = TextMatching(labelled_map(), {})
+    assert text.labeller is None
+    assert text.text_encoder is None
+    assert text.encoders == {}
+
+
+@needs_embedder
+def test_points_take_the_class_that_the_caption_of_their_node_is_most_like() -> None:
+    source = captioned_map()
+    text = TextMatching(source, {})
+    assert text.labeller is not None
+    assert text.labeller(source, NAMES).tolist() == [1] * 100 + [2] * 100 + [0] * 100
+    assert text.encoders == {'labels': 'all-MiniLM-L6-v2 on captions'}
+
+
+@needs_embedder
+def test_points_whose_node_has_no_caption_get_no_label() -> None:
+    source = captioned_map()
+    first, *others = source.graph.nodes
+    graph = replace(source.graph, nodes=(replace(first, captions=()), *others))
+    text = TextMatching(replace(source, graph=graph), {})
+    assert text.labeller is not None
+    assert text.labeller(replace(source, graph=graph), NAMES)[:101].tolist() == [-1] * 100 + [2]
+
+
+@needs_embedder
+def test_similarity_is_a_cosine_and_names_its_encoder() -> None:
+    text = TextMatching(labelled_map(), {})
+    assert text.similarity is not None
+    assert text.similarity('couch', 'couch') == pytest.approx(1.0, abs=1e-6)
+    assert text.similarity('couch', 'sofa') > 0.6 > text.similarity('couch', 'ceiling lamp')
+    assert text.encoders == {'similarity': 'all-MiniLM-L6-v2'}
