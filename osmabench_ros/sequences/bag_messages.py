@@ -1,0 +1,222 @@
+"""Frames as ROS messages and back, without ROS: the standard types through rosbags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MissingDependencyError, SequenceError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+
+COLOR = 'camera/color/image_raw'
+DEPTH = 'camera/depth/image_rect'
+SEMANTIC = 'camera/semantic/image_raw'
+INSTANCE = 'camera/instance/image_raw'
+COLOR_INFO = 'camera/color/camera_info'
+DEPTH_INFO = 'camera/depth/camera_info'
+CAMERA_POSE = 'ground_truth/camera_pose'
+WORLD_FRAME = 'world'
+CAMERA_FRAME = 'camera_color_optical_frame'
+
+TYPES = {
+    COLOR: 'sensor_msgs/msg/Image',
+    DEPTH: 'sensor_msgs/msg/Image',
+    SEMANTIC: 'sensor_msgs/msg/Image',
+    INSTANCE: 'sensor_msgs/msg/Image',
+    COLOR_INFO: 'sensor_msgs/msg/CameraInfo',
+    DEPTH_INFO: 'sensor_msgs/msg/CameraInfo',
+    CAMERA_POSE: 'geometry_msgs/msg/PoseStamped',
+}
+"""Message types of the topics of a frame, those that the bridge publishes."""
+
+_PIXELS: dict[str, tuple[str, int]] = {
+    'rgb8': ('u1', 3),
+    'bgr8': ('u1', 3),
+    '32FC1': ('f4', 1),
+    '16UC1': ('u2', 1),
+    'mono16': ('u2', 1),
+    '32SC1': ('i4', 1),
+}
+
+
+@dataclass(frozen=True)
+class Codec:
+    """Makes, serializes and reads messages.
+
+    Parameters
+    ----------
+    typestore : Typestore
+        Of rosbags, with the standard types.
+    """
+
+    typestore: Any
+
+    def serialized(self, frame: Frame) -> dict[str, memoryview]:
+        """Return the serialized messages of a frame by topic, all with the frame's stamp."""
+        header = self._header(frame.stamp_ns, CAMERA_FRAME)
+        messages = {
+            CAMERA_POSE: self._pose(frame),
+            COLOR_INFO: self._camera_info(frame.intrinsics, header),
+            DEPTH_INFO: self._camera_info(frame.intrinsics, header),
+            COLOR: self._image(frame.color, 'rgb8', header),
+            DEPTH: self._image(frame.depth_m, '32FC1', header),
+        }
+        if frame.semantic is not None:
+            messages[SEMANTIC] = self._image(frame.semantic, '16UC1', header)
+        if frame.instance is not None:
+            messages[INSTANCE] = self._image(frame.instance, '32SC1', header)
+        return {
+            topic: self.typestore.serialize_cdr(message, TYPES[topic])
+            for topic, message in messages.items()
+        }
+
+    def frame(self, index: int, stamp_ns: int, data: Mapping[str, bytes]) -> Frame:
+        """Return a frame from the serialized messages of one stamp.
+
+        Raises
+        ------
+        SequenceError
+            If a message is malformed or the messages contradict each other; names the topic.
+        """
+        return Frame(
+            index,
+            stamp_ns,
+            self._decoded(CAMERA_POSE, data, _pose_from),
+            self._decoded(DEPTH_INFO, data, _intrinsics_from),
+            self._decoded(COLOR, data, _color_from),
+            self._decoded(DEPTH, data, _depth_from),
+            self._decoded(SEMANTIC, data, _semantic_from) if SEMANTIC in data else None,
+            self._decoded(INSTANCE, data, _instance_from) if INSTANCE in data else None,
+        )
+
+    def intrinsics(self, data: bytes) -> Intrinsics:
+        """Return the camera of a serialized CameraInfo; errors as of `frame`."""
+        camera: Intrinsics = self._decoded(DEPTH_INFO, {DEPTH_INFO: data}, _intrinsics_from)
+        return camera
+
+    def _decoded(
+        self, topic: str, data: Mapping[str, bytes], convert: Callable[[Any], Any]
+    ) -> Any:
+        try:
+            return convert(self.typestore.deserialize_cdr(data[topic], TYPES[topic]))
+        except (ValueError, KeyError, AssertionError, IndexError) as error:
+            raise SequenceError(f'topic "{topic}" of the bag: {error}') from error
+
+    def _make(self, name: str, *values: Any, **named: Any) -> Any:
+        return self.typestore.types[name](*values, **named)
+
+    def _header(self, stamp_ns: int, frame_id: str) -> Any:
+        stamp = self._make('builtin_interfaces/msg/Time', *divmod(stamp_ns, 10**9))
+        return self._make('std_msgs/msg/Header', stamp, frame_id)
+
+    def _image(self, pixels: NDArray[Any], encoding: str, header: Any) -> Any:
+        kind, channels = _PIXELS[encoding]
+        plain = np.ascontiguousarray(pixels, np.dtype(kind).newbyteorder('<'))
+        return self._make(
+            TYPES[COLOR],
+            header=header,
+            height=pixels.shape[0],
+            width=pixels.shape[1],
+            encoding=encoding,
+            is_bigendian=0,
+            step=pixels.shape[1] * channels * plain.itemsize,
+            data=plain.view(np.uint8).ravel(),
+        )
+
+    def _camera_info(self, camera: Intrinsics, header: Any) -> Any:
+        return self._make(
+            TYPES[DEPTH_INFO],
+            header=header,
+            height=camera.height,
+            width=camera.width,
+            distortion_model='plumb_bob',
+            d=np.zeros(5),
+            k=camera.matrix.ravel(),
+            r=np.eye(3).ravel(),
+            p=np.hstack([camera.matrix, np.zeros((3, 1))]).ravel(),
+            binning_x=0,
+            binning_y=0,
+            roi=self._make('sensor_msgs/msg/RegionOfInterest', 0, 0, 0, 0, False),
+        )
+
+    def _pose(self, frame: Frame) -> Any:
+        pose = frame.camera_pose
+        point = self._make('geometry_msgs/msg/Point', *pose.translation.tolist())
+        turn = self._make('geometry_msgs/msg/Quaternion', *pose.quaternion.tolist())
+        return self._make(
+            TYPES[CAMERA_POSE],
+            self._header(frame.stamp_ns, WORLD_FRAME),
+            self._make('geometry_msgs/msg/Pose', point, turn),
+        )
+
+
+@lru_cache(maxsize=1)
+def make_codec() -> Codec:
+    """Return the codec of the standard types.
+
+    Raises
+    ------
+    MissingDependencyError
+        If rosbags is not installed.
+    """
+    try:
+        from rosbags.typesys import Stores, get_typestore
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'bags need rosbags ({error}); pip install osmabench_ros[bags]'
+        ) from error
+    return Codec(get_typestore(Stores.ROS2_HUMBLE))
+
+
+def _pixels(message: Any, encodings: tuple[str, ...]) -> NDArray[Any]:
+    if message.encoding not in encodings:
+        raise ValueError(f'encoding "{message.encoding}", expected {" or ".join(encodings)}')
+    kind, channels = _PIXELS[message.encoding]
+    dtype = np.dtype(kind)
+    row = message.width * channels * dtype.itemsize
+    if message.step < row or len(message.data) != message.step * message.height:
+        raise ValueError(f'{len(message.data)} bytes are no {message.width} x {message.height}')
+    rows = np.asarray(message.data, np.uint8).reshape(message.height, message.step)[:, :row]
+    stored = dtype.newbyteorder('>' if message.is_bigendian else '<')
+    pixels = np.ascontiguousarray(rows).view(stored).astype(dtype)
+    return pixels.reshape(message.height, message.width, channels)
+
+
+def _color_from(message: Any) -> NDArray[np.uint8]:
+    pixels = _pixels(message, ('rgb8', 'bgr8'))
+    return pixels[..., ::-1] if message.encoding == 'bgr8' else pixels
+
+
+def _depth_from(message: Any) -> NDArray[np.float32]:
+    pixels = _pixels(message, ('32FC1', '16UC1', 'mono16'))[..., 0]
+    if message.encoding == '32FC1':
+        return pixels
+    # REP-118: millimetres, 0 invalid.
+    return np.where(pixels == 0, np.float32(np.nan), pixels.astype(np.float32) / 1000)
+
+
+def _semantic_from(message: Any) -> NDArray[np.uint16]:
+    return _pixels(message, ('16UC1', 'mono16'))[..., 0]
+
+
+def _instance_from(message: Any) -> NDArray[np.int32]:
+    return _pixels(message, ('32SC1', '16UC1', 'mono16'))[..., 0].astype(np.int32)
+
+
+def _pose_from(message: Any) -> Pose:
+    point, turn = message.pose.position, message.pose.orientation
+    return Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (point.x, point.y, point.z))
+
+
+def _intrinsics_from(message: Any) -> Intrinsics:
+    if np.abs(message.d).max(initial=0.0) > 1e-9:
+        raise ValueError(f'images must be rectified, D is {list(message.d)}')
+    k = [float(value) for value in message.k]
+    return Intrinsics(message.width, message.height, k[0], k[4], k[2], k[5])

@@ -1,0 +1,88 @@
+"""Writes a sequence as an MCAP bag that `ros2 bag play` plays, without ROS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.sequences.bag_messages import TYPES, make_codec
+from osmabench_ros.sequences.layout import SequenceInfo, write_info
+from osmabench_ros.sequences.writer import fresh_directory
+
+BAG_FOLDER = 'bag'
+"""Inside the sequence's folder: `ros2 bag play SEQUENCE/bag`."""
+
+
+class BagWriter:
+    """Writes the topics that the bridge publishes; stamps are those of the frames.
+
+    Parameters
+    ----------
+    directory : Path
+        Must not exist, or be empty; gets bag/ and sequence.json.
+    info : SequenceInfo
+        Where the frames come from.
+
+    Raises
+    ------
+    SequenceError
+        If there is something in the folder, or it cannot be written.
+    MissingDependencyError
+        If rosbags is not installed.
+    """
+
+    def __init__(self, directory: Path, info: SequenceInfo) -> None:
+        self._codec = make_codec()
+        from rosbags.rosbag2 import StoragePlugin, Writer
+
+        fresh_directory(directory)
+        self._directory, self._info = directory, info
+        self._bag = Writer(directory / BAG_FOLDER, version=9, storage_plugin=StoragePlugin.MCAP)
+        self._bag.open()
+        self._connections: dict[str, Any] = {}
+        self._last_ns = -1
+
+    def write(self, frame: Frame) -> None:
+        """Write the messages of the next frame.
+
+        Raises
+        ------
+        SequenceError
+            If time runs backwards, or the disk is full.
+        """
+        if frame.stamp_ns <= self._last_ns:
+            raise SequenceError(
+                f'frame {frame.index}: stamp {frame.stamp_ns} ns does not come after '
+                f'{self._last_ns} ns; write frames in order of time, each once'
+            )
+        self._last_ns = frame.stamp_ns
+        try:
+            for topic, data in self._codec.serialized(frame).items():
+                self._bag.write(self._connection(topic), frame.stamp_ns, data)
+        except OSError as error:
+            raise SequenceError(f'{self._directory} cannot be written: {error}') from error
+
+    def close(self) -> None:
+        """Write the index of the bag and sequence.json.
+
+        Raises
+        ------
+        SequenceError
+            If no frame was written, or the disk is full.
+        """
+        try:
+            self._bag.close()
+            write_info(self._directory, self._info, None)
+        except OSError as error:
+            raise SequenceError(f'{self._directory} cannot be written: {error}') from error
+        if not self._connections:
+            raise SequenceError(f'{self._directory}: a bag needs a frame; none was written')
+
+    def _connection(self, topic: str) -> Any:
+        if topic not in self._connections:
+            self._connections[topic] = self._bag.add_connection(
+                f'/{topic}', TYPES[topic], typestore=self._codec.typestore
+            )
+        return self._connections[topic]
