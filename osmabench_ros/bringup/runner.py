@@ -23,6 +23,7 @@ from osmabench_ros.runs.preparation import (
     scene_keys,
 )
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
+from osmabench_ros.runs.timings import timings_of
 
 Progress = Callable[[str, float], None]
 
@@ -139,15 +140,11 @@ def _inputs(plan: RunPlan) -> EvaluationInputs:
 
 
 def _write_timings(plan: RunPlan, result: LiveRunResult) -> None:
-    rate = result.frames / result.mapping_s if result.mapping_s > 0 else None
-    write_json(
-        plan.directory / TIMINGS,
-        {
-            'run_id': plan.identity.run_id,
-            'frames': result.frames,
-            'mapping_s': result.mapping_s,
-            'mapping_frames_per_second': rate,
-            'peak_memory_bytes': result.peak_memory_bytes,
-            'mapper_peak_memory_bytes': result.peak_memory_bytes.get(MAPPER),
-        },
+    timings = timings_of(
+        plan.identity,
+        frames=result.frames,
+        mapping_s=result.mapping_s,
+        peak_memory_bytes=result.peak_memory_bytes,
+        mapper=MAPPER,
     )
+    write_json(plan.directory / TIMINGS, timings)
