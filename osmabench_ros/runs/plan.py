@@ -59,7 +59,7 @@ class RunPlan:
 
 def config_digest(config: MatrixConfig) -> str:
     """Return the hex digest of a configuration, the same however its YAML is written."""
-    text = json.dumps(config.model_dump(mode='json'), sort_keys=True)
+    text = json.dumps(config.model_dump(mode='json', exclude_defaults=True), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
