@@ -11,7 +11,7 @@ import yaml
 from pydantic import Field, field_validator, model_validator
 
 from osmabench_ros.configuration import config_path
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.simulation.section import Section, validated
 from osmabench_ros.simulation.strategies import Strategy
@@ -170,7 +170,7 @@ def load_config(name_or_path: str) -> MatrixConfig:
     """
     path = Path(name_or_path)
     if not path.suffix and not path.exists():
-        path = config_path(f'{name_or_path}.yaml')
+        path = _bundled(name_or_path)
     try:
         data = yaml.safe_load(path.read_text())
     except OSError as error:
@@ -178,6 +178,16 @@ def load_config(name_or_path: str) -> MatrixConfig:
     except yaml.YAMLError as error:
         raise ConfigError(f'configuration {path} is not YAML: {error}') from error
     return parse_config(data, str(path))
+
+
+def _bundled(name: str) -> Path:
+    names = {path.stem: path for path in config_path('demo.yaml').parent.glob('*.yaml')}
+    if name not in names:
+        raise ConfigError(
+            f'there is neither a file nor a bundled configuration "{name}". '
+            f'{suggestion(name, names)}'
+        )
+    return names[name]
 
 
 def with_scene(config: MatrixConfig, reference: str, seed: int) -> MatrixConfig:

@@ -144,7 +144,7 @@ def test_inputs_at_fault_are_named_and_nothing_is_written(
 
 def test_words_at_fault_are_named(folders, tmp_path: Path) -> None:
     out = tmp_path / 'out'
-    with pytest.raises(ConfigError, match='no suite "osma"'):
+    with pytest.raises(ConfigError, match='"osma".*osma_segmentation'):
         evaluate(folders, out, '--suite', 'osma')
     with pytest.raises(RunError, match=r'no questions at .*absent\.jsonl'):
         evaluate(folders, out, '--questions', tmp_path / 'absent.jsonl')

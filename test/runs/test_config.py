@@ -1,0 +1,124 @@
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.runs.config import (
+    CameraConfig,
+    MapperConfig,
+    PacingMode,
+    SceneConfig,
+    load_config,
+    parse_config,
+    with_scene,
+)
+
+SMALLEST = {'name': 'small', 'mappers': [{'name': 'oracle'}], 'suites': [{'name': 'map_geometry'}]}
+
+
+def parsed(**parts: object):
+    return parse_config({**SMALLEST, **parts}, 'test.yaml')
+
+
+def test_what_is_left_out_has_a_default() -> None:
+    config = parsed()
+    assert config.scenes == (SceneConfig(reference='apartment', scene='', seed=0),)
+    assert config.conditions == ('baseline',)
+    assert config.simulator.name == 'opengl'
+    assert config.pacing.mode is PacingMode.LOCKSTEP
+    assert config.requirements == ()
+    assert config.text_features == {}
+
+
+def test_everything_that_is_given_is_kept() -> None:
+    config = parsed(
+        scenes=[{'reference': 'a.scene_dataset_config.json', 'scene': 'b', 'seed': 7}],
+        conditions=['camera', 'baseline'],
+        requirements=[{'suite': 's', 'metric': 'm', 'at_most': 0.5, 'mapper': 'oracle'}],
+        text_features={'ViT-H-14/laion2b_s32b_b79k': 'text/openclip.npy'},
+    )
+    assert config.scenes[0].seed == 7
+    assert config.conditions == ('camera', 'baseline')
+    [requirement] = config.requirements
+    assert (requirement.at_least, requirement.at_most) == (None, 0.5)
+    assert config.text_features == {'ViT-H-14/laion2b_s32b_b79k': Path('text/openclip.npy')}
+
+
+@pytest.mark.parametrize(
+    ('parts', 'message'),
+    [
+        ({'mapers': []}, r'unknown key "mapers"\. Did you mean "mappers"\?'),
+        ({'camera': {'widht': 64}}, r'camera: unknown key "widht"\. Did you mean "width"\?'),
+        ({'camera': {'hfov_deg': 180}}, r'camera\.hfov_deg: .*less than 180'),
+        ({'camera': {'width': 'wide'}}, r'camera\.width: '),
+        ({'camera': {'near_m': math.nan}}, r'camera\.near_m: '),
+        ({'trajectory': {'max_frames': 1}}, r'trajectory\.max_frames: .*greater than or equal'),
+        ({'pacing': {'mode': 'warp'}}, r"pacing\.mode: .*'lockstep' or 'realtime'"),
+        ({'scenes': [{'seed': -1}]}, r'scenes\.0\.seed: '),
+        ({'mappers': []}, r'mappers: must not be empty'),
+        ({'conditions': []}, r'conditions: must not be empty'),
+        ({'suites': []}, r'suites: must not be empty'),
+        ({'mappers': [{'name': '../x'}]}, r'mappers\.0\.name: a mapper name consists of'),
+        ({'mappers': [{'name': ''}]}, r'mappers\.0\.name: a mapper name consists of'),
+    ],
+)
+def test_what_is_wrong_is_named_with_file_and_key(parts: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=rf'^configuration test\.yaml: .*{message}'):
+        parsed(**parts)
+
+
+def test_a_name_mappers_and_suites_are_needed() -> None:
+    for key in SMALLEST:
+        data = {name: value for name, value in SMALLEST.items() if name != key}
+        with pytest.raises(ConfigError, match=f'test.yaml: {key}: Field required'):
+            parse_config(data, 'test.yaml')
+
+
+@pytest.mark.parametrize('data', [None, [], 'text', 3])
+def test_a_file_must_hold_a_mapping(data: object) -> None:
+    with pytest.raises(ConfigError, match='must be a mapping'):
+        parse_config(data, 'test.yaml')
+
+
+def test_a_file_is_read_and_a_bundled_one_is_found_by_name(tmp_path: Path) -> None:
+    path = tmp_path / 'small.yaml'
+    path.write_text(yaml.safe_dump(SMALLEST))
+    assert load_config(str(path)) == parsed()
+    assert load_config('demo').name == 'demo'
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r'absent\.yaml: No such file'):
+        load_config(str(tmp_path / 'absent.yaml'))
+    with pytest.raises(ConfigError, match=r'configuration "deno"\. Did you mean "demo"\?'):
+        load_config('deno')
+    broken = tmp_path / 'broken.yaml'
+    broken.write_text('name: [')
+    with pytest.raises(ConfigError, match=r'broken\.yaml is not YAML'):
+        load_config(str(broken))
+
+
+def test_another_scene_gives_the_matrix_another_name() -> None:
+    config = parsed()
+    other = with_scene(config, 'data/house.scene_dataset_config.json', 4)
+    assert other.name == 'small_house_4'
+    assert [(item.reference, item.seed) for item in other.scenes] == [
+        ('data/house.scene_dataset_config.json', 4)
+    ]
+    assert with_scene(config, 'apartment', 0) is config
+    assert config.name == 'small'
+
+
+def test_a_camera_knows_its_intrinsics() -> None:
+    camera = CameraConfig(width=640, height=480, hfov_deg=90.0, pitch_deg=30.0)
+    assert camera.intrinsics.fx == pytest.approx(320.0)
+    assert camera.intrinsics.fy == pytest.approx(320.0)
+    assert camera.pitch_rad == pytest.approx(math.pi / 6)
+
+
+def test_a_configuration_does_not_change() -> None:
+    mapper = MapperConfig(name='oracle')
+    with pytest.raises(ValueError, match='frozen'):
+        mapper.name = 'other'

@@ -1,0 +1,43 @@
+from dataclasses import replace
+
+import pytest
+
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
+
+KEY = SceneKey('replica', 'room_0', 5)
+RUN = RunIdentity(KEY, 'baseline', 'oracle', 'opengl')
+
+
+def test_a_run_is_named_by_all_its_parts() -> None:
+    assert RUN.run_id == 'replica.room_0.baseline.oracle.opengl.5'
+    assert str(KEY) == 'replica.room_0.5'
+
+
+@pytest.mark.parametrize(
+    'other',
+    [
+        replace(RUN, scene_key=replace(KEY, dataset='hm3d')),
+        replace(RUN, scene_key=replace(KEY, scene='room_1')),
+        replace(RUN, scene_key=replace(KEY, seed=6)),
+        replace(RUN, condition='camera'),
+        replace(RUN, mapper='appearance'),
+        replace(RUN, simulator='habitat'),
+    ],
+)
+def test_every_part_tells_runs_apart(other: RunIdentity) -> None:
+    assert other.run_id != RUN.run_id
+    assert other != RUN
+
+
+@pytest.mark.parametrize(
+    ('scene', 'slug'),
+    [('a/b', 'a-b'), ('../../x', '-x'), ('a.b', 'a-b'), ('a  b', 'a-b'), ('é', '-'), ('', '-')],
+)
+def test_a_name_is_safe_as_a_folder_and_its_dots_separate_parts(scene: str, slug: str) -> None:
+    run_id = RunIdentity(SceneKey('d', scene, 1), 'c', 'm', 's').run_id
+    assert run_id.split('.') == ['d', slug, 'c', 'm', 's', '1']
+
+
+def test_runs_are_ordered_by_scene_first() -> None:
+    later = replace(RUN, scene_key=replace(KEY, scene='room_1'), condition='a')
+    assert sorted([later, RUN]) == [RUN, later]

@@ -1,0 +1,85 @@
+from pathlib import Path
+
+import pytest
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
+
+
+def config(**parts: object) -> MatrixConfig:
+    data = {
+        'name': 'own',
+        'scenes': [{'seed': 1}, {'seed': 2}],
+        'conditions': ['baseline', 'camera'],
+        'mappers': [{'name': 'oracle'}, {'name': 'appearance'}],
+        'suites': [{'name': 'map_geometry'}],
+        **parts,
+    }
+    return parse_config(data, 'test')
+
+
+def planned(settings: MatrixConfig, scene: str = 'home') -> list[RunPlan]:
+    keys = {item: SceneKey('set', scene, item.seed) for item in settings.scenes}
+    return plan_runs(settings, keys, Path('root'))
+
+
+def test_runs_go_scene_by_scene_and_condition_by_condition() -> None:
+    assert [plan.identity.run_id for plan in planned(config())] == [
+        f'set.home.{condition}.{mapper}.opengl.{seed}'
+        for seed in (1, 2)
+        for condition in ('baseline', 'camera')
+        for mapper in ('oracle', 'appearance')
+    ]
+
+
+def test_a_run_knows_its_part_of_the_configuration() -> None:
+    settings = config()
+    plan = planned(settings)[5]
+    assert (plan.scene, plan.mapper) == (settings.scenes[1], settings.mappers[1])
+    assert plan.config is settings
+
+
+def test_every_run_has_a_folder_and_runs_of_a_scene_share_one() -> None:
+    plans = planned(config())
+    assert len({plan.directory for plan in plans}) == 8
+    assert [plan.shared_directory for plan in plans] == [
+        Path('root/shared/set.home.1')] * 4 + [Path('root/shared/set.home.2')] * 4  # fmt: skip
+    first = plans[0].directory
+    assert first == Path('root/set.home.baseline.oracle.opengl.1')
+    assert plans[0].map_directory == first / 'map'
+    assert plans[0].report_file == first / 'report.json'
+
+
+@pytest.mark.parametrize(
+    'parts',
+    [
+        {'conditions': ['baseline', 'baseline']},
+        {'mappers': [{'name': 'oracle'}, {'name': 'oracle', 'options': {'voxel_m': 0.1}}]},
+    ],
+)
+def test_runs_of_the_same_name_are_refused(parts: dict) -> None:
+    with pytest.raises(
+        ConfigError, match=r'"own" lists run set\.home\.baseline\.\w+\.opengl\.1 mo'
+    ):
+        planned(config(**parts))
+
+
+def test_names_that_make_the_same_folder_are_refused() -> None:
+    settings = config(scenes=[{'seed': 1}, {'reference': 'other', 'seed': 1}])
+    with pytest.raises(ConfigError, match='more than once'):
+        planned(settings)
+
+
+def test_the_digest_tells_configurations_apart_and_nothing_else() -> None:
+    digest = config_digest(config())
+    assert len(digest) == 64
+    assert digest == config_digest(config(simulator={'name': 'opengl'}))
+    others = [
+        config(conditions=['camera', 'baseline']),
+        config(camera={'width': 320}),
+        config(text_features={'clip': 'a.npy'}),
+        config(requirements=[{'suite': 's', 'metric': 'm', 'at_least': 0.5}]),
+    ]
+    assert len({digest, *map(config_digest, others)}) == 5

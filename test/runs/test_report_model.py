@@ -1,0 +1,150 @@
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.runs.config import Requirement
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.report_model import (
+    MatrixReport,
+    Record,
+    RunReport,
+    Status,
+    for_run,
+    unmet,
+)
+
+IDENTITY = RunIdentity(SceneKey('set', 'home', 5), 'camera', 'oracle', 'opengl')
+
+
+def record(value: float | None = 0.5, **parts: object) -> Record:
+    given = {'suite': 's', 'mode': 'strict', 'metric': 'm', 'value': value, **parts}
+    return Record.of(IDENTITY, MetricRecord(**given))
+
+
+def requirement(**parts: object) -> Requirement:
+    return Requirement(**{'suite': 's', 'metric': 'm', **parts})
+
+
+def failures(needed: Requirement, *records: Record) -> tuple[str, ...]:
+    return unmet((needed,), records)
+
+
+def test_a_record_knows_its_run() -> None:
+    made = record(0.25, class_name='chair', low=0.2, high=0.3, n=7, higher_is_better=False)
+    assert made.model_dump() == {
+        'run_id': 'set.home.camera.oracle.opengl.5',
+        'dataset': 'set',
+        'scene': 'home',
+        'condition': 'camera',
+        'mapper': 'oracle',
+        'simulator': 'opengl',
+        'seed': 5,
+        'suite': 's',
+        'mode': 'strict',
+        'metric': 'm',
+        'class_name': 'chair',
+        'value': 0.25,
+        'low': 0.2,
+        'high': 0.3,
+        'n': 7,
+        'higher_is_better': False,
+        'applicable': True,
+    }
+    assert record(mode='').mode is None
+
+
+@pytest.mark.parametrize(
+    ('bounds', 'value', 'holds'),
+    [
+        ({'at_least': 0.5}, 0.5, True),
+        ({'at_least': 0.5}, 0.4999, False),
+        ({'at_most': 0.5}, 0.5, True),
+        ({'at_most': 0.5}, 0.5001, False),
+        ({'at_least': 0.4, 'at_most': 0.6}, 0.5, True),
+        ({'at_least': 0.4, 'at_most': 0.6}, 0.3, False),
+        ({'at_least': 0.4, 'at_most': 0.6}, 0.7, False),
+        ({'at_least': 0.0}, None, False),
+        ({'at_most': 1.0}, None, False),
+    ],
+)
+def test_bounds_are_part_of_what_is_allowed(bounds, value, holds) -> None:
+    assert (failures(requirement(**bounds), record(value)) == ()) is holds
+
+
+def test_a_failure_names_requirement_value_and_run() -> None:
+    needed = requirement(mode='strict', at_least=0.9, at_most=1.0, mapper='oracle')
+    assert failures(needed, record(0.5)) == (
+        's strict m >= 0.9 <= 1 mapper oracle: 0.5 in set.home.camera.oracle.opengl.5',
+    )
+
+
+@pytest.mark.parametrize(
+    'parts',
+    [
+        {'suite': 't'},
+        {'metric': 'k'},
+        {'mode': 'compat'},
+        {'class_name': 'chair'},
+        {'mapper': 'appearance'},
+        {'condition': 'baseline'},
+    ],
+)
+def test_a_requirement_that_nothing_matches_does_not_hold(parts: dict[str, str]) -> None:
+    [sentence] = failures(requirement(**{'at_least': 0.0, **parts}), record(1.0))
+    assert sentence.endswith(': no such metric was computed')
+
+
+def test_without_a_mode_all_modes_must_hold_but_a_class_is_no_part_of_the_whole() -> None:
+    records = (
+        record(0.9),
+        record(0.2, mode='compat'),
+        record(0.1, class_name='chair'),
+    )
+    [sentence] = failures(requirement(at_least=0.5), *records)
+    assert ': 0.2 in ' in sentence
+    [sentence] = failures(requirement(at_least=0.5, class_name='chair'), *records)
+    assert ': 0.1 in ' in sentence
+    assert failures(requirement(at_least=0.5, mode='strict'), *records) == ()
+
+
+def test_every_failure_is_told_in_the_order_of_the_requirements() -> None:
+    needed = (requirement(at_least=0.8), requirement(at_least=0.1), requirement(at_most=0.3))
+    sentences = unmet(needed, (record(0.5),))
+    assert [sentence.split(':')[0] for sentence in sentences] == ['s m >= 0.8', 's m <= 0.3']
+
+
+def test_only_requirements_of_a_run_concern_it() -> None:
+    kept = (
+        requirement(),
+        requirement(mapper='oracle'),
+        requirement(condition='camera', mapper='oracle'),
+    )
+    others = (
+        requirement(mapper='appearance'),
+        requirement(condition='baseline'),
+        requirement(condition='baseline', mapper='oracle'),
+    )
+    assert for_run((*others, *kept), IDENTITY) == kept
+
+
+def test_a_matrix_has_the_records_of_all_its_runs() -> None:
+    first, second = record(0.1), record(0.2)
+    runs = tuple(
+        RunReport(run_id=str(i), status=Status.COMPLETE, metrics=(item,))
+        for i, item in enumerate((first, second))
+    )
+    failed = RunReport(run_id='2', status=Status.FAILED, error='why')
+    report = MatrixReport(name='n', passed=False, runs=(*runs, failed))
+    assert report.metrics == (first, second)
+    again = MatrixReport.model_validate(json.loads(json.dumps(report.model_dump(mode='json'))))
+    assert again == report
+
+
+def test_reports_from_before_encoders_were_named_can_be_read() -> None:
+    data = RunReport(run_id='a', status=Status.COMPLETE).model_dump(mode='json')
+    del data['encoders']
+    assert RunReport.model_validate(data).encoders == {}
+    with pytest.raises(ValidationError, match='extra_forbidden|Extra inputs'):
+        RunReport.model_validate({**data, 'metric': []})
