@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.extensions import MAPPERS, extension_names, load_extension
 from osmabench_ros.mappers.mapper import Mapper, MapperFactory
 from osmabench_ros.semantics.labels import LabelSet
-
-GROUP = 'osmabench.mappers'
-"""Entry-point group of mappers."""
-
-
-def _registered() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def mapper_names() -> list[str]:
     """Return the names of all mappers that are installed, in alphabetical order."""
-    return sorted(_registered())
+    return extension_names(MAPPERS)
 
 
 def mapper_class(name: str) -> MapperFactory:
@@ -36,19 +28,7 @@ def mapper_class(name: str) -> MapperFactory:
     ConfigError
         If there is no such mapper, or it cannot be imported.
     """
-    registered = _registered()
-    if name not in registered:
-        raise ConfigError(
-            f'there is no mapper "{name}" in the entry points of group "{GROUP}". '
-            f'{suggestion(name, registered)}'
-        )
-    try:
-        return cast('MapperFactory', registered[name].load())
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f'mapper "{name}" cannot be imported from "{registered[name].value}": {error}; '
-            'reinstall the package that provides it'
-        ) from error
+    return cast('MapperFactory', load_extension(MAPPERS, name))
 
 
 def make_mapper(

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import cast
 
-from osmabench_ros.errors import ConfigError, MapError, suggestion
+from osmabench_ros.errors import MapError
+from osmabench_ros.extensions import MAP_IMPORTERS, extension_names, load_extension
 from osmabench_ros.maps.importer import ImportOptions, MapImporter
 from osmabench_ros.maps.semantic_map import SemanticMap
-
-GROUP = 'osmabench.map_importers'
-"""Entry-point group of importers."""
 
 
 def importer_names() -> list[str]:
     """Return the names of all importers that are installed, in alphabetical order."""
-    return sorted({point.name for point in entry_points(group=GROUP)})
+    return extension_names(MAP_IMPORTERS)
 
 
 def find_importer(method: str) -> MapImporter:
@@ -27,16 +24,7 @@ def find_importer(method: str) -> MapImporter:
     ConfigError
         If there is none, or it cannot be imported.
     """
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    if method not in found:
-        raise ConfigError(f'there is no importer for "{method}". {suggestion(method, found)}')
-    try:
-        return cast('MapImporter', found[method].load())
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f'importer "{method}" cannot be loaded from "{found[method].value}": {error}; '
-            'reinstall the package that provides it'
-        ) from error
+    return cast('MapImporter', load_extension(MAP_IMPORTERS, method))
 
 
 def import_map(method: str, path: Path, options: ImportOptions | None = None) -> SemanticMap:

@@ -22,41 +22,33 @@ def frame_profile(*, lockstep: bool) -> QoSProfile:
     lockstep : bool
         Keep all, since no frame may be lost; otherwise keep the last 10.
     """
-    return QoSProfile(
-        reliability=ReliabilityPolicy.RELIABLE,
-        durability=DurabilityPolicy.VOLATILE,
-        history=HistoryPolicy.KEEP_ALL if lockstep else HistoryPolicy.KEEP_LAST,
-        depth=10,
-    )
+    return _reliable(depth=None if lockstep else 10)
 
 
 def latched_profile() -> QoSProfile:
     """Return the profile of run information, labels, maps and reports: late joiners get them."""
-    return QoSProfile(
-        reliability=ReliabilityPolicy.RELIABLE,
-        durability=DurabilityPolicy.TRANSIENT_LOCAL,
-        history=HistoryPolicy.KEEP_LAST,
-        depth=1,
-    )
+    return _reliable(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def lossless_profile() -> QoSProfile:
     """Return the profile of acknowledgements and map chunks: each one counts."""
-    return QoSProfile(
-        reliability=ReliabilityPolicy.RELIABLE,
-        durability=DurabilityPolicy.VOLATILE,
-        history=HistoryPolicy.KEEP_ALL,
-        depth=1,
-    )
+    return _reliable(depth=None)
 
 
 def clock_profile() -> QoSProfile:
     """Return the profile of /clock."""
+    return _reliable(depth=1)
+
+
+def _reliable(
+    *, depth: int | None, durability: DurabilityPolicy = DurabilityPolicy.VOLATILE
+) -> QoSProfile:
+    """Return a reliable profile that keeps the last `depth` messages, or all."""
     return QoSProfile(
         reliability=ReliabilityPolicy.RELIABLE,
-        durability=DurabilityPolicy.VOLATILE,
-        history=HistoryPolicy.KEEP_LAST,
-        depth=1,
+        durability=durability,
+        history=HistoryPolicy.KEEP_ALL if depth is None else HistoryPolicy.KEEP_LAST,
+        depth=depth or 1,
     )
 
 

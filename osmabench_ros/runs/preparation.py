@@ -7,7 +7,8 @@ from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 
-from osmabench_ros.errors import ConfigError, RunError, suggestion
+from osmabench_ros.errors import RunError
+from osmabench_ros.extensions import SIMULATORS, load_extension
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.registry import make_mapper, mapper_class
@@ -15,6 +16,7 @@ from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.files import replaced_directory, write_json
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
@@ -26,9 +28,8 @@ from osmabench_ros.sequences.ground_truth import (
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.coverage import Lookouts
 from osmabench_ros.simulation.navigation import NavigationMap
-from osmabench_ros.simulation.registry import make_simulator, simulator_names
+from osmabench_ros.simulation.registry import make_simulator
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
-from osmabench_ros.simulation.strategies import plan_with_strategy
 from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
 from osmabench_ros.suites.registry import make_suite
 from osmabench_ros.vqa.exact.generation import generate_questions
@@ -53,11 +54,7 @@ def check_names(config: MatrixConfig) -> None:
     """
     for condition in config.conditions:
         load_condition(condition)
-    if config.simulator.name not in simulator_names():
-        raise ConfigError(
-            f'unknown simulator "{config.simulator.name}". '
-            f'{suggestion(config.simulator.name, simulator_names())}'
-        )
+    load_extension(SIMULATORS, config.simulator.name)
     for mapper in config.mappers:
         if not mapper.command:
             mapper_class(mapper.name)
@@ -121,10 +118,8 @@ def prepare_scene(plan: RunPlan, progress: Progress) -> Path:
         return directory
     progress('planning the path', 0.0)
     scene = _scene(plan.scene)
-    navigation = NavigationMap.of_scene(
-        scene, radius_m=plan.config.robot.radius_m, height_m=plan.config.robot.height_m
-    )
-    path = _plan(plan, scene, navigation)
+    navigation = navigation_of(plan.config, scene)
+    path = shared_path(plan.config, plan.scene.seed, scene, navigation)
     coverage = _coverage(plan, scene, navigation, path)
     progress(f'the path sees {coverage["share"]:.0%} of the surface that can be seen', 0.0)
     truth = _ground_truth(plan, scene, path, progress)
@@ -161,22 +156,6 @@ def prepare_scenes(config: MatrixConfig, root: Path, progress: Progress) -> list
         if directory.exists():
             raise RunError(f'{directory} exists; remove it or choose another --out')
     return [prepare_scene(plan, progress) for plan in folders.values()]
-
-
-def _plan(plan: RunPlan, scene: Scene, navigation: NavigationMap) -> RobotPath:
-    config = plan.config
-    path = plan_with_strategy(
-        config.trajectory.strategy,
-        scene,
-        navigation,
-        goals=config.trajectory.goals,
-        seed=plan.scene.seed,
-        camera_height_m=config.camera.mounting_height_m,
-        goal_points=config.trajectory.goal_points,
-    )
-    # The path is cut, not the frames: a faster condition sees the same places in fewer frames.
-    longest_s = (config.trajectory.max_frames - 1) / config.trajectory.frame_rate_hz
-    return path.until(longest_s, Motion())
 
 
 def _coverage(

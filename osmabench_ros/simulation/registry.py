@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+import inspect
 from typing import Any
 
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.extensions import SIMULATORS, extension_names, load_extension
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.simulator import Simulator
 
-GROUP = 'osmabench.simulators'
-
 
 def simulator_names() -> list[str]:
     """Return the names of all registered simulators."""
-    return sorted({entry.name for entry in entry_points(group=GROUP)})
+    return extension_names(SIMULATORS)
 
 
 def make_simulator(
@@ -39,12 +38,10 @@ def make_simulator(
     ConfigError
         If the name or an option is unknown.
     """
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name not in found:
-        raise ConfigError(f'unknown simulator "{name}". {suggestion(name, found)}')
-    factory = found[name].load()
+    factory = load_extension(SIMULATORS, name)
     try:
-        simulator: Simulator = factory(scene, intrinsics, **options)
+        inspect.signature(factory).bind(scene, intrinsics, **options)
     except TypeError as error:
         raise ConfigError(f'simulator "{name}": {error}; check simulator.options') from error
+    simulator: Simulator = factory(scene, intrinsics, **options)
     return simulator

@@ -64,5 +64,5 @@ def test_an_importer_of_another_package_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures('other_package')
 def test_an_importer_that_cannot_be_loaded_is_named() -> None:
-    with pytest.raises(ConfigError, match='"broken" cannot be loaded from "no_such:thing"'):
+    with pytest.raises(ConfigError, match='"broken" cannot be imported from "no_such:thing"'):
         find_importer('broken')
