@@ -15,6 +15,7 @@ from osmabench_ros.cli import (
     conditions,
     doctor,
     evaluate,
+    generate,
     import_scene,
     run,
     score,
@@ -34,6 +35,7 @@ app.command('demo')(run.demo)
 app.command('run')(run.run)
 app.command('doctor')(doctor.doctor)
 app.command('evaluate')(evaluate.evaluate)
+app.command('generate')(generate.generate)
 app.command('ground-truth')(evaluate.ground_truth)
 app.command('import-scene')(import_scene.import_scene)
 score.app.command('answers')(score_answers.answers)

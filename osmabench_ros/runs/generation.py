@@ -1,0 +1,203 @@
+"""Renders the scenes of a configuration under its conditions into sequences on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from osmabench_ros.errors import RunError
+from osmabench_ros.runs.config import MatrixConfig, SceneConfig
+from osmabench_ros.runs.files import replaced_directory
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.preparation import check_names
+from osmabench_ros.runs.shared_path import navigation_of, shared_path
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.sequences.bags import BagWriter
+from osmabench_ros.sequences.layout import DOCUMENT, OSMA, SCANNET, SequenceInfo, read_info
+from osmabench_ros.sequences.writer import SequenceWriter, open_writer
+from osmabench_ros.simulation.conditions import Condition, load_condition
+from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrames
+from osmabench_ros.simulation.registry import make_simulator
+from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+
+Progress = Callable[[str, float], None]
+
+
+class OutputFormat(str, Enum):
+    """How sequences are kept."""
+
+    OSMA = 'osma'
+    SCANNET = 'scannet'
+    MCAP = 'mcap'
+
+
+@dataclass(frozen=True)
+class GeneratedSequence:
+    """A sequence on disk.
+
+    Parameters
+    ----------
+    directory : Path
+        OUT/FORMAT/CONDITION/SCENE.
+    kept : bool
+        Whether an earlier call wrote it.
+    """
+
+    directory: Path
+    kept: bool
+
+
+def generate_sequences(
+    config: MatrixConfig,
+    formats: Sequence[OutputFormat],
+    out: Path,
+    progress: Progress | None = None,
+) -> list[GeneratedSequence]:
+    """Render every scene under every condition once, and write it in every format.
+
+    A sequence appears when it is complete; those of an earlier call with the same configuration
+    are kept. The same configuration gives the same bytes.
+
+    Parameters
+    ----------
+    config : MatrixConfig
+        Scenes, conditions, camera, robot, trajectory and simulator; the rest plays no part.
+    formats : sequence of OutputFormat
+        What to write.
+    out : Path
+        Gets FORMAT/CONDITION/SCENE folders.
+    progress : callable, optional
+        Gets what is going on and the fraction done.
+
+    Raises
+    ------
+    RunError
+        If a folder is there that is not of this configuration; nothing of its scene is written.
+    OsmabenchError
+        If a scene, a condition or the simulator is at fault, or the disk is full.
+    """
+    check_names(config)
+    report = progress or (lambda _text, _fraction: None)
+    chosen = list(dict.fromkeys(formats))
+    written: list[GeneratedSequence] = []
+    for number, item in enumerate(config.scenes):
+        part = _part(report, number, len(config.scenes))
+        written += _generate_scene(config, item, chosen, out, part)
+    return written
+
+
+def _generate_scene(
+    config: MatrixConfig,
+    item: SceneConfig,
+    formats: Sequence[OutputFormat],
+    out: Path,
+    report: Progress,
+) -> list[GeneratedSequence]:
+    scene = load_scene(item.reference, scene=item.scene, seed=item.seed)
+    key = SceneKey(scene.dataset, scene.name, item.seed)
+    conditions = [load_condition(name) for name in config.conditions]
+    digests = [_digest(config, item, condition) for condition in conditions]
+    folders = [
+        {form: out / form.value / condition.name / str(key) for form in formats}
+        for condition in conditions
+    ]
+    kept = [
+        {path for path in paths.values() if _is_there(path, digest)}
+        for paths, digest in zip(folders, digests, strict=True)
+    ]
+    path: RobotPath | None = None
+    for number, condition in enumerate(conditions):
+        missing = {form: at for form, at in folders[number].items() if at not in kept[number]}
+        if not missing:
+            continue
+        if path is None:
+            report(f'{key}: planning the path', number / len(conditions))
+            path = shared_path(config, item.seed, scene, navigation_of(config, scene))
+        source = _frames(config, item, scene, condition, path)
+        info = SequenceInfo(
+            scene.dataset,
+            scene.name,
+            condition.name,
+            scene.label_set,
+            source.base_to_camera,
+            digests[number],
+        )
+        part = _part(report, number, len(conditions))
+        _write(source, info, missing, part)
+    return [
+        GeneratedSequence(at, at in kept[number])
+        for number, paths in enumerate(folders)
+        for at in paths.values()
+    ]
+
+
+def _part(report: Progress, number: int, count: int) -> Progress:
+    """Return a callback whose 0 to 1 is one of `count` equal parts of the whole."""
+    return lambda text, done: report(text, (number + done) / count)
+
+
+def _frames(
+    config: MatrixConfig, item: SceneConfig, scene: Scene, condition: Condition, path: RobotPath
+) -> SimulatedFrames:
+    camera, rate = config.camera, config.trajectory.frame_rate_hz
+    mount = CameraMount(camera.mounting_height_m, camera.pitch_rad)
+    trajectory = sample_trajectory(path, condition.motion_at(rate), rate, mount)
+    options = {'near_m': camera.near_m, 'far_m': camera.far_m, **config.simulator.options}
+    simulator = make_simulator(config.simulator.name, scene, camera.intrinsics, options)
+    return SimulatedFrames(scene, simulator, condition, trajectory, item.seed)
+
+
+def _write(
+    source: FrameSource,
+    info: SequenceInfo,
+    folders: dict[OutputFormat, Path],
+    report: Progress,
+) -> None:
+    try:
+        with ExitStack() as stack:
+            writers = [
+                _open(form, stack.enter_context(replaced_directory(directory)), info)
+                for form, directory in folders.items()
+            ]
+            for index in range(len(source)):
+                report(f'{info.scene}: {info.condition}', index / len(source))
+                frame = source.frame(index).frame
+                for writer in writers:
+                    writer.write(frame)
+            for writer in writers:
+                writer.close()
+    except OSError as error:
+        raise RunError(f'{next(iter(folders.values()))} cannot be written: {error}') from error
+    finally:
+        source.close()
+
+
+def _open(form: OutputFormat, directory: Path, info: SequenceInfo) -> SequenceWriter:
+    if form is OutputFormat.MCAP:
+        return BagWriter(directory, info)
+    return open_writer(directory, OSMA if form is OutputFormat.OSMA else SCANNET, info)
+
+
+def _digest(config: MatrixConfig, item: SceneConfig, condition: Condition) -> str:
+    """Return the digest of everything that the frames depend on."""
+    parts = (item, condition, config.camera, config.robot, config.trajectory, config.simulator)
+    text = json.dumps([part.model_dump(mode='json') for part in parts], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_there(directory: Path, digest: str) -> bool:
+    """Tell whether a folder holds this very sequence."""
+    if not directory.exists():
+        return False
+    if (directory / DOCUMENT).exists() and read_info(directory)[0].source_sha256 == digest:
+        return True
+    raise RunError(
+        f'{directory} exists and is not of this configuration; choose another --out or remove it'
+    )

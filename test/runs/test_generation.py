@@ -1,0 +1,129 @@
+"""Sequences of a small room on disk, in all formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_scenes import room_scene
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import RunError
+from osmabench_ros.runs import generation
+from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.files import sha256_of
+from osmabench_ros.runs.generation import OutputFormat, generate_sequences
+from osmabench_ros.sequences.bag_reader import BagSequence
+from osmabench_ros.sequences.reader import FolderSequence
+
+pytestmark = pytest.mark.gl
+
+DATA: dict[str, Any] = {
+    'name': 'room',
+    'scenes': [{'reference': 'apartment', 'seed': 3}],
+    'conditions': ['baseline', 'velocity'],
+    'mappers': [{'name': 'oracle'}],
+    'camera': {'width': 32, 'height': 24, 'mounting_height_m': 1.2},
+    'trajectory': {'goals': 1, 'frame_rate_hz': 2.0, 'max_frames': 6},
+    'suites': [{'name': 'map_geometry'}],
+}
+ALL = list(OutputFormat)
+NAME = 'test.room.3'
+
+
+def configuration(**changes: Any) -> MatrixConfig:
+    return parse_config({**DATA, **changes}, 'test')
+
+
+@pytest.fixture(autouse=True)
+def small_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every reference leads to a small room."""
+    monkeypatch.setattr(generation, 'load_scene', lambda *_args, **_options: room_scene())
+
+
+def test_one_run_gives_the_same_frames_in_every_format(tmp_path: Path) -> None:
+    shown: list[float] = []
+    written = generate_sequences(
+        configuration(), ALL, tmp_path, lambda _text, done: shown.append(done)
+    )
+    assert {item.directory for item in written} == {
+        tmp_path / form / condition / NAME
+        for form in ('osma', 'scannet', 'mcap')
+        for condition in ('baseline', 'velocity')
+    }
+    assert not any(item.kept for item in written)
+    assert shown == sorted(shown)
+    counts = []
+    for condition in ('baseline', 'velocity'):
+        bag = list(BagSequence(tmp_path / 'mcap' / condition / NAME))
+        counts.append(len(bag))
+        for form in ('osma', 'scannet'):
+            folder = list(FolderSequence(tmp_path / form / condition / NAME))
+            for one, two in zip(folder, bag, strict=True):
+                assert one.stamp_ns == two.stamp_ns
+                matrix = two.camera_pose.matrix
+                np.testing.assert_allclose(one.camera_pose.matrix, matrix, atol=1e-9)
+                # A bag keeps what is out of range; in 16 bits it is invalid.
+                depth_m = np.where(np.isinf(two.depth_m), np.nan, two.depth_m)
+                assert np.isfinite(depth_m).mean() > 0.3
+                np.testing.assert_allclose(one.depth_m, depth_m, atol=1e-3)
+                np.testing.assert_array_equal(one.semantic, two.semantic)
+                np.testing.assert_array_equal(one.instance, two.instance)
+    # The path is shared, so that twice the speed sees it in half the frames.
+    assert counts[0] > counts[1] >= counts[0] // 2
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ('one', 'two'):
+        generate_sequences(configuration(conditions=['baseline']), ALL, tmp_path / name)
+    for form in ALL:
+        one, two = (tmp_path / name / form.value / 'baseline' / NAME for name in ('one', 'two'))
+        assert sha256_of(one) == sha256_of(two)
+
+
+def test_goes_on_after_an_interruption_without_touching_what_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = generation.SimulatedFrames.frame
+
+    def interrupted(source: Any, index: int) -> Any:
+        if source._camera._condition.name == 'velocity' and index == 1:
+            raise KeyboardInterrupt
+        return taken(source, index)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(generation.SimulatedFrames, 'frame', interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
+    complete = tmp_path / 'osma' / 'baseline' / NAME
+    assert [path for path in tmp_path.glob('osma/*/*') if path != complete] == []
+    times = {path: path.stat().st_mtime_ns for path in complete.rglob('*')}
+    written = generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
+    assert [item.kept for item in written] == [True, False]
+    assert {path: path.stat().st_mtime_ns for path in complete.rglob('*')} == times
+    assert len(FolderSequence(tmp_path / 'osma' / 'velocity' / NAME)) > 1
+
+
+def test_refuses_to_overwrite_what_is_of_another_configuration(tmp_path: Path) -> None:
+    one = configuration(conditions=['baseline'])
+    generate_sequences(one, [OutputFormat.OSMA], tmp_path)
+    before = sha256_of(tmp_path / 'osma')
+    camera = {**DATA['camera'], 'mounting_height_m': 1.0}
+    with pytest.raises(RunError, match=r'osma/baseline/test\.room\.3 exists and is not of this'):
+        generate_sequences(configuration(camera=camera), [OutputFormat.OSMA], tmp_path)
+    assert sha256_of(tmp_path / 'osma') == before
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / 'room.yaml'
+    file.write_text(configuration(conditions=['baseline']).model_dump_json())
+    arguments = ['generate', str(file), '--format', 'scannet', '--format', 'mcap']
+    first = CliRunner().invoke(app, [*arguments, '--out', str(tmp_path / 'out')])
+    assert first.exit_code == 0, first.output
+    folders = [str(tmp_path / 'out' / form / 'baseline' / NAME) for form in ('scannet', 'mcap')]
+    assert first.stdout.split() == folders
+    again = CliRunner().invoke(app, [*arguments, '--out', str(tmp_path / 'out')])
+    assert again.stdout.splitlines() == [f'{folder} (kept)' for folder in folders]
