@@ -1,0 +1,317 @@
+"""Frames a second from the bare simulator to a subscriber, and what the lockstep bridge adds.
+
+    python benchmarks/bridge.py
+    python benchmarks/bridge.py --frames 20 --memory-frames 0
+
+Every rate includes rendering: alone; with the images made messages; and published over DDS,
+reliably, to a subscriber in another process whose acknowledgement is waited for. The overhead is
+that of the bridge node as runs start it, over rendering the same frames before and after it, with
+a mapper that only acknowledges. Run it on an idle machine; the load before and after is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+import yaml
+from bridge_subscriber import NAME
+from osmabench_ros.msg import FrameAck
+from rclpy.node import Node
+from rich.console import Console
+from rich.table import Table
+
+from osmabench_ros.bringup.isolation import isolated_environment, private_domain
+from osmabench_ros.bringup.node_spec import NodeSpec
+from osmabench_ros.bringup.processes import ManagedProcess
+from osmabench_ros.errors import ParticipantError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.ros import topics
+from osmabench_ros.ros.frame_publisher import FramePublisher
+from osmabench_ros.ros.images import image_to_message
+from osmabench_ros.ros.participants import Participant, missing_participants
+from osmabench_ros.ros.qos import lossless_profile
+from osmabench_ros.ros.simulation_parameters import SIMULATION_PARAMETERS, open_frames
+from osmabench_ros.ros.stamps import stamp_from_message, stamp_to_message
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.simulation.frame_source import SimulatedFrames
+from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.robot_path import Motion, plan_path
+
+SIZES = ((640, 480), (1200, 680))
+IMAGES = {'rgbd': 'RGB-D', 'all': 'all four'}
+TARGET_OVERHEAD = 0.15
+TIMEOUT_S = 60.0
+console = Console()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every measurement of a run of this program shares."""
+
+    folder: Path
+    environment: dict[str, str]
+    parameters: dict[str, Any]
+    duration_s: float
+
+    def values(self, size: tuple[int, int], frames: int) -> dict[str, Any]:
+        """Return the bridge's parameters for so many frames along the whole path."""
+        changed = {'image_width': size[0], 'image_height': size[1]}
+        rate = {'frame_rate_hz': (frames - 0.5) / self.duration_s}
+        return {**self.parameters, **changed, **rate}
+
+    def subscriber(self, images: str, frames: int) -> ManagedProcess:
+        """Start the idle mapper."""
+        program = str(Path(__file__).with_name('bridge_subscriber.py'))
+        command = [sys.executable, program, '--frames', str(frames), '--images', images]
+        return ManagedProcess(NAME, command, self.folder / f'{NAME}.log', self.environment)
+
+    def bridge(self, values: dict[str, Any]) -> ManagedProcess:
+        """Start the bridge as runs do; it waits for the idle mapper."""
+        participants = {'participants': [str(Participant(NAME, acks=True))], 'autostart': True}
+        spec = NodeSpec('simulator_bridge', 'simulator_bridge_node', {**values, **participants})
+        file = self.folder / 'bridge.yaml'
+        file.write_text(yaml.safe_dump(spec.parameter_document()))
+        log = self.folder / 'bridge.log'
+        return ManagedProcess(spec.name, spec.command_line(str(file)), log, self.environment)
+
+
+@contextmanager
+def prepared(options: argparse.Namespace) -> Iterator[Setting]:
+    """Yield a setting whose path is planned and whose domain is nobody else's."""
+    with tempfile.TemporaryDirectory() as name, private_domain() as domain:
+        environment = dict(isolated_environment(domain))
+        os.environ.update(environment)
+        scene = load_scene(options.scene, seed=options.seed)
+        navigation = NavigationMap.of_scene(scene, radius_m=0.2, height_m=1.5)
+        path = plan_path(navigation, goals=5, seed=options.seed)
+        file = Path(name) / 'path.json'
+        file.write_text(json.dumps(path.to_json()))
+        parameters = {spec.name: spec.default for spec in SIMULATION_PARAMETERS}
+        named = {'scene': options.scene, 'seed': options.seed, 'condition': options.condition}
+        parameters |= {**named, 'path_file': str(file)}
+        yield Setting(Path(name), environment, parameters, float(path.times_s(Motion())[-1]))
+
+
+class AcknowledgedPublisher:
+    """Publishes frames as the bridge does and waits for each acknowledgement."""
+
+    def __init__(self, frames: SimulatedFrames) -> None:
+        self.node = Node('bridge_benchmark')
+        self._publisher = FramePublisher(
+            self.node, lockstep=True, base_to_camera=frames.base_to_camera
+        )
+        self._acknowledged_ns = -1
+        self.node.create_subscription(FrameAck, topics.FRAME_ACK, self._on_ack, lossless_profile())
+
+    def _on_ack(self, message: FrameAck) -> None:
+        self._acknowledged_ns = stamp_from_message(message.header.stamp)
+
+    def wait_for_subscriber(self, frame: Frame) -> None:
+        """Publish a first frame until it is acknowledged, as readers may match late."""
+        self._spin_until(lambda: not missing_participants(self.node, [Participant(NAME, True)]))
+        while self._acknowledged_ns < frame.stamp_ns:
+            self._publisher.publish(frame)
+            self._spin_until(lambda: self._acknowledged_ns >= frame.stamp_ns, 3.0, strict=False)
+
+    def send(self, frame: Frame) -> None:
+        """Publish and wait."""
+        self._publisher.publish(frame)
+        self._spin_until(lambda: self._acknowledged_ns >= frame.stamp_ns)
+
+    def _spin_until(
+        self, true: Callable[[], bool], timeout_s: float = TIMEOUT_S, strict: bool = True
+    ) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not true():
+            rclpy.spin_once(self.node, timeout_sec=0.05)
+            if time.monotonic() > deadline:
+                if strict:
+                    raise ParticipantError(f'{NAME} did not answer within {timeout_s:g} s')
+                return
+
+
+def seconds_per_frame(frames: SimulatedFrames, use: Callable[[Frame], None]) -> float:
+    """Return the wall time of rendering a frame and using it; the first frame is warm-up."""
+    frames.frame(0)
+    start = time.perf_counter()
+    for index in range(1, len(frames)):
+        use(frames.frame(index).frame)
+    return (time.perf_counter() - start) / (len(frames) - 1)
+
+
+def chosen(frame: Frame, images: str) -> Frame:
+    """Return the frame without the images that are not asked for."""
+    return frame if images == 'all' else replace(frame, semantic=None, instance=None)
+
+
+def convert(frame: Frame) -> None:
+    """Make messages of all images that a frame has."""
+    stamp = stamp_to_message(frame.stamp_ns)
+    for image, encoding in (
+        (frame.color, 'rgb8'),
+        (frame.depth_m, '32FC1'),
+        (frame.semantic, '16UC1'),
+        (frame.instance, '32SC1'),
+    ):
+        if image is not None:
+            image_to_message(image, encoding, stamp, topics.CAMERA_FRAME)
+
+
+def over_dds(setting: Setting, frames: SimulatedFrames, images: str) -> tuple[float, float]:
+    """Return seconds a frame with rendering, and those from publication to acknowledgement."""
+    subscriber = setting.subscriber(images, len(frames))
+    rclpy.init(args=[])
+    carried_s: list[float] = []
+    try:
+        publisher = AcknowledgedPublisher(frames)
+        publisher.wait_for_subscriber(chosen(frames.frame(0).frame, images))
+
+        def send(frame: Frame) -> None:
+            start = time.perf_counter()
+            publisher.send(chosen(frame, images))
+            carried_s.append(time.perf_counter() - start)
+
+        return seconds_per_frame(frames, send), float(np.median(carried_s))
+    finally:
+        rclpy.shutdown()
+        subscriber.stop()
+
+
+def print_rates(setting: Setting, frame_count: int) -> None:
+    """Print frames a second of the three ways."""
+    table = Table(title='frames/s with rendering')
+    for column in ('size', 'images', 'bare', 'as messages', 'over DDS', 'publish to ack, ms'):
+        table.add_column(column, justify='left' if column in ('size', 'images') else 'right')
+    for size in SIZES:
+        frames = open_frames(setting.values(size, frame_count))
+        for images, title in IMAGES.items():
+            bare = seconds_per_frame(frames, lambda _frame: None)
+            converted = seconds_per_frame(frames, lambda frame: convert(chosen(frame, images)))  # noqa: B023
+            carried, latency = over_dds(setting, frames, images)
+            rates = [f'{1 / seconds:.1f}' for seconds in (bare, converted, carried)]
+            table.add_row('{} x {}'.format(*size), title, *rates, f'{1e3 * latency:.1f}')
+        frames.close()
+    console.print(table)
+
+
+@dataclass(frozen=True)
+class BridgeRun:
+    """What the idle mapper saw of the bridge: arrivals, and peak memory in MiB at these."""
+
+    arrivals_s: list[float]
+    memory_mib: dict[str, list[float]]
+
+    @property
+    def seconds_per_frame(self) -> float:
+        """Wall time between frames."""
+        return (self.arrivals_s[-1] - self.arrivals_s[0]) / (len(self.arrivals_s) - 1)
+
+
+def run_bridge(
+    setting: Setting, size: tuple[int, int], images: str, frame_count: int, longest_s: float
+) -> BridgeRun:
+    """Run the bridge node in lockstep with the idle mapper."""
+    samples: list[tuple[float, dict[str, float]]] = []
+    with ExitStack() as stack:
+        subscriber = setting.subscriber(images, frame_count)
+        stack.callback(subscriber.stop)
+        bridge = setting.bridge(setting.values(size, frame_count))
+        stack.callback(bridge.stop)
+        deadline = time.monotonic() + longest_s
+        while not (log := subscriber.log_file.read_text()).endswith('}\n'):
+            for process in (bridge, subscriber):
+                if process.poll() is not None:
+                    raise ParticipantError(f'{process.name} ended: {process.reason()}')
+            used = {item.name: item.peak_memory_bytes / 2**20 for item in (bridge, subscriber)}
+            samples.append((time.monotonic(), used))
+            if time.monotonic() > deadline:
+                raise ParticipantError(f'{NAME} lacks frames after {longest_s:g} s')
+            time.sleep(0.2)
+    result = json.loads(log.splitlines()[-1])
+    if result['incomplete']:
+        raise ParticipantError(f'{result["incomplete"]} frames arrived incomplete')
+    return BridgeRun(result['arrivals_s'], _aligned(result['arrivals_s'], samples))
+
+
+def _aligned(
+    arrivals_s: list[float], samples: list[tuple[float, dict[str, float]]]
+) -> dict[str, list[float]]:
+    times = [time_s for time_s, _ in samples]
+    index = np.clip(np.searchsorted(times, arrivals_s), 0, len(samples) - 1)
+    return {name: [samples[i][1][name] for i in index] for name in samples[0][1]}
+
+
+def print_overhead(setting: Setting, frame_count: int) -> None:
+    """Print what the lockstep bridge adds to the time of rendering."""
+    table = Table(title='the bridge in lockstep with an idle mapper, ms/frame')
+    for column in ('size', 'images', 'rendering', 'bridge', 'overhead'):
+        table.add_column(column, justify='left' if column in ('size', 'images') else 'right')
+    for size in SIZES:
+        for images, title in IMAGES.items():
+            before = _rendering(setting, size, frame_count)
+            bridge = run_bridge(setting, size, images, frame_count, 600.0).seconds_per_frame
+            rendering = (before + _rendering(setting, size, frame_count)) / 2
+            overhead = bridge / rendering - 1
+            style = 'green' if overhead <= TARGET_OVERHEAD else 'red'
+            milliseconds = (f'{1e3 * rendering:.1f}', f'{1e3 * bridge:.1f}')
+            share = f'[{style}]{overhead:+.0%}[/]'
+            table.add_row('{} x {}'.format(*size), title, *milliseconds, share)
+    console.print(table)
+    console.print(f'target: at most {TARGET_OVERHEAD:+.0%}')
+
+
+def _rendering(setting: Setting, size: tuple[int, int], frame_count: int) -> float:
+    frames = open_frames(setting.values(size, frame_count))
+    try:
+        return seconds_per_frame(frames, lambda _frame: None)
+    finally:
+        frames.close()
+
+
+def print_memory(setting: Setting, frame_count: int) -> None:
+    """Print how the greatest memory of bridge and idle mapper grows over many frames."""
+    run = run_bridge(setting, SIZES[0], 'all', frame_count, 60.0 + 2.0 * frame_count)
+    for name, used in run.memory_mib.items():
+        settled = used[frame_count // 10]
+        console.print(
+            f'memory of {name} over {frame_count} frames: {settled:.0f} MiB after a tenth, '
+            f'{used[-1]:.0f} MiB at the end ({used[-1] - settled:+.1f})'
+        )
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--scene', default='apartment')
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--condition', default='baseline')
+    parser.add_argument('--frames', type=int, default=60, help='of every measurement, 3 or more')
+    parser.add_argument('--memory-frames', type=int, default=2000, help='0 leaves it out')
+    options = parser.parse_args()
+    if options.frames < 3 or 0 < options.memory_frames < 20 or options.memory_frames < 0:
+        parser.error('--frames must be 3 or more, --memory-frames 0 or 20 or more')
+    with prepared(options) as setting:
+        console.print(f'{os.cpu_count()} cores, load before: {os.getloadavg()[0]:.1f}')
+        print_rates(setting, options.frames)
+        print_overhead(setting, options.frames)
+        if options.memory_frames:
+            print_memory(setting, options.memory_frames)
+        console.print(f'load after: {os.getloadavg()[0]:.1f}')
+
+
+if __name__ == '__main__':
+    main()
