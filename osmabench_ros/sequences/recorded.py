@@ -4,16 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
+from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.sequences.reader import RecordedSequence
+from osmabench_ros.sequences.bag_reader import BagSequence
+from osmabench_ros.sequences.bags import BAG_FOLDER
+from osmabench_ros.sequences.reader import FolderSequence, RecordedSequence
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
 from osmabench_ros.simulation.frame_source import SimulatedFrame
+
+
+def open_sequence(path: Path) -> RecordedSequence:
+    """Open a sequence of any kind that `osmabench generate` writes, or OSMa-Bench or ScanNet.
+
+    Parameters
+    ----------
+    path : Path
+        Folder of a sequence or a bag, or an .mcap file.
+
+    Raises
+    ------
+    SequenceError
+        If it is none, or incomplete; names file and frame.
+    """
+    if not path.exists():
+        raise SequenceError(f'{path} does not exist; name a sequence, a bag or an .mcap file')
+    if path.is_file() or (path / BAG_FOLDER).is_dir() or any(path.glob('*.mcap')):
+        return BagSequence(path)
+    return FolderSequence(path)
 
 
 class RecordedFrames:

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from recorded_frames import FRAMES, INFO, MOUNT
 
+from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.sequences.bag_reader import BagSequence
+from osmabench_ros.sequences.bags import BagWriter
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.reader import FolderSequence
-from osmabench_ros.sequences.recorded import RecordedFrames
+from osmabench_ros.sequences.recorded import RecordedFrames, open_sequence
 from osmabench_ros.sequences.writer import open_writer
 from osmabench_ros.simulation.frame_source import FrameSource
 
@@ -47,3 +50,16 @@ def test_a_camera_on_no_robot_is_its_own_base(tmp_path: Path) -> None:
     np.testing.assert_array_equal(source.base_to_camera.matrix, expected)
     assert source.label_set.classes == ()
     assert source.frame(0).frame.semantic is None
+
+
+def test_opens_folders_and_bags(tmp_path: Path) -> None:
+    for writer in (BagWriter(tmp_path / 'bag', INFO), open_writer(tmp_path / 'osma', OSMA, INFO)):
+        writer.write(FRAMES[0])
+        writer.close()
+    assert isinstance(open_sequence(tmp_path / 'osma'), FolderSequence)
+    for path in ('bag', 'bag/bag', 'bag/bag/bag.mcap'):
+        sequence = open_sequence(tmp_path / path)
+        assert isinstance(sequence, BagSequence)
+        assert [frame.stamp_ns for frame in sequence] == [FRAMES[0].stamp_ns]
+    with pytest.raises(SequenceError, match='does not exist'):
+        open_sequence(tmp_path / 'nowhere')
