@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import sys
 from typing import Any
 
@@ -51,8 +50,9 @@ def image_to_message(image: NDArray[Any], encoding: str, stamp: Time, frame_id: 
     )
     message.header.stamp = stamp
     message.header.frame_id = frame_id
-    # An array of bytes is taken over as it is; a list or bytes would be checked one by one.
-    message.data = array.array('B', np.ascontiguousarray(image).tobytes())
+    # The message's own array is filled from the pixels' memory: one copy. Assigning would copy
+    # once more, or check the bytes of a list one by one.
+    message.data.frombytes(np.ascontiguousarray(image).reshape(-1).view(np.uint8).data)
     return message
 
 
