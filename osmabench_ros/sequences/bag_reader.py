@@ -157,8 +157,9 @@ class BagSequence:
                     record = next(iterator)
                 except StopIteration:
                     return
-                # Whatever a cut goes through, the reader stumbles over it in its own way.
-                except (mcap.exceptions.McapError, struct.error, ValueError, EOFError) as error:
+                # Over a cut or a broken chunk stumbles the reader, struct or a decompressor, each
+                # with errors of its own; what came before is good in any case.
+                except Exception as error:
                     self.cut_off = f'{path.name}: {error or type(error).__name__}'
                     return
                 if isinstance(record, mcap.records.Channel) and record.topic in wanted:
