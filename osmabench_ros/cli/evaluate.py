@@ -11,7 +11,7 @@ import typer
 from osmabench_ros.cli.progress import shown_progress
 from osmabench_ros.errors import RequirementError
 from osmabench_ros.reports.figures import print_figures
-from osmabench_ros.runs.config import SuiteConfig, load_config
+from osmabench_ros.runs.config import MatrixConfig, SuiteConfig, load_config
 from osmabench_ros.runs.map_evaluation import MapOnDisk, evaluate_map
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, prepare_scenes
 
@@ -38,7 +38,7 @@ def evaluate(
         Path | None, typer.Option(help='questions.jsonl of the scene; default: made anew.')
     ] = None,
     suite: Annotated[
-        list[str] | None, typer.Option(help='Suite with default options; may be repeated.')
+        list[str] | None, typer.Option(help='Only this suite; may be repeated.')
     ] = None,
     config: Annotated[
         str, typer.Option(help='Configuration that suites, requirements, text_features are from.')
@@ -55,20 +55,28 @@ def evaluate(
     Exits with 4 if a requirement of the configuration does not hold.
     """
     settings = load_config(config)
-    suites = [SuiteConfig(name=name) for name in suite] if suite else list(settings.suites)
+    suites = _suites(settings, suite)
+    names = [item.name for item in suites]
+    requirements = [item for item in settings.requirements if item.suite in names]
     source = MapOnDisk(
         map_directory, ground_truth, questions, settings.text_features, device.value, seed
     )
     with shown_progress() as progress:
-        report = evaluate_map(
-            source, suites, out, settings.requirements, replace=force, progress=progress
-        )
+        report = evaluate_map(source, suites, out, requirements, replace=force, progress=progress)
     print_figures(report)
     typer.echo(out / 'report.json')
     if report.failed_requirements:
         raise RequirementError(
             'requirements do not hold: ' + '; '.join(report.failed_requirements)
         )
+
+
+def _suites(settings: MatrixConfig, names: list[str] | None) -> list[SuiteConfig]:
+    """Return the named suites, with the options that the configuration has for them."""
+    if not names:
+        return list(settings.suites)
+    configured = {item.name: item for item in settings.suites}
+    return [configured.get(name, SuiteConfig(name=name)) for name in names]
 
 
 def ground_truth(

@@ -170,4 +170,6 @@ def _hashes(inputs: EvaluationInputs) -> dict[str, str]:
     }
     if inputs.questions_file and inputs.questions_file.exists():
         hashes['questions'] = sha256_of(inputs.questions_file)
+    for name, file in sorted(inputs.text_features.items()):
+        hashes[f'text_features:{name}'] = sha256_of(file)
     return hashes

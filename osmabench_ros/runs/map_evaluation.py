@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from osmabench_ros.errors import RunError
+from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.runs.config import Requirement, SuiteConfig
@@ -87,6 +88,8 @@ def evaluate_map(
         raise RunError(f'there are no questions at {source.questions_file}')
     for item in suites:
         make_suite(item.name, item.options)
+    for file in source.text_features.values():
+        PrecomputedEmbedder(file)
     semantic_map = read_map(source.map_directory)
     truth = read_ground_truth(source.ground_truth_directory)
     inputs = EvaluationInputs(

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, MapError, RequirementError, RunError, SequenceError
+from osmabench_ros.runs.files import sha256_of
 from osmabench_ros.runs.report_model import RunReport
 
 AXES = {'chair': [1.0, 0, 0], 'floor': [0, 1.0, 0], 'table': [0, 0, 1.0]}
@@ -108,6 +109,11 @@ def test_suites_and_requirements_come_from_the_configuration(folders, tmp_path: 
     with pytest.raises(RequirementError, match=r'hallucinated >= 0\.5: 0\.0 in test\.room'):
         evaluate(folders, tmp_path / 'out', '--config', config)
     assert {record.mode for record in report_of(tmp_path / 'out').metrics} == {'strict'}
+    # Requirements of suites that are left out do not count, options of those that stay do.
+    evaluate(folders, tmp_path / 'geometry', '--config', config, '--suite', 'map_geometry')
+    with pytest.raises(RequirementError):
+        evaluate(folders, tmp_path / 'b', '--config', config, '--suite', 'osma_segmentation')
+    assert {record.mode for record in report_of(tmp_path / 'b').metrics} == {'strict'}
 
 
 def test_an_open_vocabulary_map_is_labelled_by_the_text_features_given(tmp_path: Path) -> None:
@@ -116,6 +122,8 @@ def test_an_open_vocabulary_map_is_labelled_by_the_text_features_given(tmp_path:
     config = write_config(tmp_path / 'own.yaml', text_features={'ToyCLIP/toys': str(file)})
     result = evaluate(folders, tmp_path / 'with', '--config', config)
     assert value_of(tmp_path / 'with', 'macc', 'strict') == 1.0
+    hashes = report_of(tmp_path / 'with').hashes
+    assert hashes['text_features:ToyCLIP/toys'] == sha256_of(file)
     encoders = report_of(tmp_path / 'with').encoders
     assert encoders['labels'] == 'ToyCLIP/toys from file toys.npy'
     assert 'text encoder, labels: ToyCLIP/toys from file toys.npy' in result.output
@@ -139,6 +147,13 @@ def test_inputs_at_fault_are_named_and_nothing_is_written(
     break_it(folders)
     with pytest.raises(error, match=message):
         evaluate(folders, tmp_path / 'out')
+    assert not (tmp_path / 'out').exists()
+
+
+def test_a_file_of_text_features_that_is_missing_is_named(folders, tmp_path: Path) -> None:
+    config = write_config(tmp_path / 'own.yaml', text_features={'clip': 'absent.npy'})
+    with pytest.raises(ConfigError, match=r'text features absent\.npy'):
+        evaluate(folders, tmp_path / 'out', '--config', config)
     assert not (tmp_path / 'out').exists()
 
 

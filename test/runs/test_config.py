@@ -36,7 +36,9 @@ def test_everything_that_is_given_is_kept() -> None:
     config = parsed(
         scenes=[{'reference': 'a.scene_dataset_config.json', 'scene': 'b', 'seed': 7}],
         conditions=['camera', 'baseline'],
-        requirements=[{'suite': 's', 'metric': 'm', 'at_most': 0.5, 'mapper': 'oracle'}],
+        requirements=[
+            {'suite': 'map_geometry', 'metric': 'm', 'at_most': 0.5, 'mapper': 'oracle'}
+        ],
         text_features={'ViT-H-14/laion2b_s32b_b79k': 'text/openclip.npy'},
     )
     assert config.scenes[0].seed == 7
@@ -51,7 +53,7 @@ def test_everything_that_is_given_is_kept() -> None:
     [
         ({'mapers': []}, r'unknown key "mapers"\. Did you mean "mappers"\?'),
         ({'camera': {'widht': 64}}, r'camera: unknown key "widht"\. Did you mean "width"\?'),
-        ({'camera': {'hfov_deg': 180}}, r'camera\.hfov_deg: .*less than 180'),
+        ({'camera': {'hfov_deg': 180}}, r'camera\.hfov_deg: .*less than '),
         ({'camera': {'width': 'wide'}}, r'camera\.width: '),
         ({'camera': {'near_m': math.nan}}, r'camera\.near_m: '),
         ({'trajectory': {'max_frames': 1}}, r'trajectory\.max_frames: .*greater than or equal'),
@@ -60,8 +62,8 @@ def test_everything_that_is_given_is_kept() -> None:
         ({'mappers': []}, r'mappers: must not be empty'),
         ({'conditions': []}, r'conditions: must not be empty'),
         ({'suites': []}, r'suites: must not be empty'),
-        ({'mappers': [{'name': '../x'}]}, r'mappers\.0\.name: a mapper name consists of'),
-        ({'mappers': [{'name': ''}]}, r'mappers\.0\.name: a mapper name consists of'),
+        ({'mappers': [{'name': '../x'}]}, r'mappers\.0\.name: a .*name consists of'),
+        ({'mappers': [{'name': ''}]}, r'mappers\.0\.name: a .*name consists of'),
     ],
 )
 def test_what_is_wrong_is_named_with_file_and_key(parts: dict, message: str) -> None:

@@ -80,6 +80,6 @@ def test_the_digest_tells_configurations_apart_and_nothing_else() -> None:
         config(conditions=['camera', 'baseline']),
         config(camera={'width': 320}),
         config(text_features={'clip': 'a.npy'}),
-        config(requirements=[{'suite': 's', 'metric': 'm', 'at_least': 0.5}]),
+        config(requirements=[{'suite': 'map_geometry', 'metric': 'm', 'at_least': 0.5}]),
     ]
     assert len({digest, *map(config_digest, others)}) == 5

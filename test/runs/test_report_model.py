@@ -117,14 +117,14 @@ def test_every_failure_is_told_in_the_order_of_the_requirements() -> None:
 
 def test_only_requirements_of_a_run_concern_it() -> None:
     kept = (
-        requirement(),
-        requirement(mapper='oracle'),
-        requirement(condition='camera', mapper='oracle'),
+        requirement(at_least=0.5),
+        requirement(at_least=0.5, mapper='oracle'),
+        requirement(at_least=0.5, condition='camera', mapper='oracle'),
     )
     others = (
-        requirement(mapper='appearance'),
-        requirement(condition='baseline'),
-        requirement(condition='baseline', mapper='oracle'),
+        requirement(at_least=0.5, mapper='appearance'),
+        requirement(at_least=0.5, condition='baseline'),
+        requirement(at_least=0.5, condition='baseline', mapper='oracle'),
     )
     assert for_run((*others, *kept), IDENTITY) == kept
 

@@ -1,0 +1,80 @@
+"""Text features reach the suites that ask for them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from runs.plain_room import (
+    captioned_map,
+    featured_map,
+    labelled_map,
+    write_inputs,
+    write_text_features,
+)
+
+from osmabench_ros.language.embedding import SentenceEmbedder
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
+from osmabench_ros.runs.config import SuiteConfig
+from osmabench_ros.runs.map_evaluation import MapOnDisk, evaluate_map
+from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.semantics.scene_graph import ScoredLabel
+
+needs_embedder = pytest.mark.skipif(
+    not SentenceEmbedder.is_available(), reason='the sentence embedder is not installed'
+)
+
+
+def evaluated(
+    directory: Path, semantic_map: SemanticMap, suite: SuiteConfig, **files: Path
+) -> RunReport:
+    folders = write_inputs(directory, semantic_map)
+    source = MapOnDisk(*folders, text_features=files, device='cpu')
+    return evaluate_map(source, [suite], directory / 'out')
+
+
+def value_of(report: RunReport, metric: str, mode: str) -> float | None:
+    [found] = [
+        item.value
+        for item in report.metrics
+        if (item.metric, item.mode, item.class_name) == (metric, mode, '')
+    ]
+    return found
+
+
+@pytest.mark.parametrize('swapped', [False, True])
+def test_openlex3d_gets_the_text_of_the_maps_own_encoder(swapped: bool, tmp_path: Path) -> None:
+    words = {'chair': [1.0, 0, 0], 'rug': [0, 1.0, 0], 'table': [0, 0, 1.0]}
+    if swapped:
+        words = dict(zip(words, reversed(words.values()), strict=True))
+    tiers = TieredLabels({i: TieredObject(i, (word,)) for i, word in enumerate(words, start=1)})
+    write_tiers(tiers, tmp_path / 'tiers.json')
+    report = evaluated(
+        tmp_path,
+        featured_map(),
+        SuiteConfig(name='openlex3d', options={'tiers': str(tmp_path / 'tiers.json')}),
+        ToyCLIP=write_text_features(tmp_path / 'toys.npy', words),
+    )
+    assert value_of(report, 'top1_synonym', 'strict') == pytest.approx(1 / 3 if swapped else 1.0)
+    assert report.encoders['prompts'] == 'ToyCLIP/toys from file toys.npy'
+
+
+@needs_embedder
+def test_a_map_of_captions_alone_is_scored(tmp_path: Path) -> None:
+    report = evaluated(tmp_path, captioned_map(), SuiteConfig(name='osma_segmentation'))
+    assert value_of(report, 'macc', 'strict') == value_of(report, 'macc', 'compat') == 1.0
+    assert report.encoders == {'labels': 'all-MiniLM-L6-v2 on captions'}
+
+
+@needs_embedder
+def test_labels_alike_in_meaning_count_by_embedding(tmp_path: Path) -> None:
+    source = labelled_map()
+    nodes = [
+        replace(node, labels=(ScoredLabel(f'{node.label} seat'),)) if node.id == 1 else node
+        for node in source.graph.nodes
+    ]
+    renamed = replace(source, graph=replace(source.graph, nodes=tuple(nodes)))
+    report = evaluated(tmp_path, renamed, SuiteConfig(name='scene_graph'))
+    assert value_of(report, 'label_accuracy', 'strict') == 0.5
+    assert value_of(report, 'label_accuracy_embedding', 'strict') == 1.0
+    assert report.encoders == {'similarity': 'all-MiniLM-L6-v2'}
