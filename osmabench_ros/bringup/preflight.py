@@ -9,40 +9,11 @@ import platform
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
+from osmabench_ros.bringup.datasets import DATA_SETS, data_folders, find_data_set
+from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.errors import OsmabenchError
-
-
-class Level(str, Enum):
-    """How bad it is."""
-
-    OK = 'ok'
-    ABSENT = 'absent'
-    FAILED = 'failed'
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One look at the machine.
-
-    Parameters
-    ----------
-    part : str
-        What was looked at.
-    level : Level
-        ABSENT if only an optional part is missing, FAILED if no run is possible.
-    detail : str
-        What was found.
-    remedy : str
-        What to do; empty if there is nothing to do.
-    """
-
-    part: str
-    level: Level
-    detail: str
-    remedy: str = ''
 
 
 @dataclass(frozen=True)
@@ -82,7 +53,8 @@ def examine(out: Path | None = None) -> list[Finding]:
     looks: list[Callable[[], Finding]] = [_python]
     looks += [lambda module=module: _module(module) for module in MODULES]  # type: ignore[misc]
     looks += [_renderer, _habitat, _device, _discovery, lambda: _disk(out or Path())]
-    return [look() for look in looks]
+    folders = data_folders()
+    return [look() for look in looks] + [find_data_set(item, folders) for item in DATA_SETS]
 
 
 def _python() -> Finding:

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from osmabench_ros.bringup.preflight import Level, examine
+from osmabench_ros.bringup.finding import Level
+from osmabench_ros.bringup.preflight import examine
 from osmabench_ros.errors import MissingDependencyError
 
 STYLE = {Level.OK: 'green', Level.ABSENT: 'yellow', Level.FAILED: 'red'}
@@ -23,7 +25,9 @@ def doctor(
     table = Table('part', 'state', 'detail', 'remedy', box=None)
     for item in findings:
         style = STYLE[item.level]
-        table.add_row(item.part, f'[{style}]{item.level.value}[/]', item.detail, item.remedy)
+        # Extras of pip look like markup: osmabench_ros[metrics].
+        detail, remedy = escape(item.detail), escape(item.remedy)
+        table.add_row(item.part, f'[{style}]{item.level.value}[/]', detail, remedy)
     Console().print(table)
     broken = [item.part for item in findings if item.level is Level.FAILED]
     if broken:

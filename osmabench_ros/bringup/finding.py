@@ -1,0 +1,36 @@
+"""What a look at the machine found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Level(str, Enum):
+    """How bad it is."""
+
+    OK = 'ok'
+    ABSENT = 'absent'
+    FAILED = 'failed'
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One look at the machine.
+
+    Parameters
+    ----------
+    part : str
+        What was looked at.
+    level : Level
+        ABSENT if only an optional part is missing, FAILED if no run is possible.
+    detail : str
+        What was found.
+    remedy : str
+        What to do; empty if there is nothing to do.
+    """
+
+    part: str
+    level: Level
+    detail: str
+    remedy: str = ''

@@ -1,0 +1,163 @@
+"""What `osmabench doctor` finds on machines that lack something."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typer.testing import CliRunner
+
+from osmabench_ros.bringup import preflight
+from osmabench_ros.bringup.datasets import DATA_SETS, data_folders, find_data_set
+from osmabench_ros.bringup.finding import Finding, Level
+from osmabench_ros.cli.main import app
+
+REPLICA_CAD, AUGMENTED, HM3D = DATA_SETS
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine whose renderer and Habitat-Sim are not started; returns its data folder."""
+    monkeypatch.setattr(preflight, '_renderer', lambda: Finding('OpenGL', Level.OK, 'fine'))
+    monkeypatch.setattr(preflight, '_habitat', lambda: Finding('habitat_sim', Level.OK, 'fine'))
+    monkeypatch.setenv('OSMABENCH_DATA', str(tmp_path / 'data'))
+    monkeypatch.setenv('COLUMNS', '300')
+    return tmp_path / 'data'
+
+
+def lose(monkeypatch: pytest.MonkeyPatch, lost: str) -> None:
+    """Make a module impossible to import, as if it were not installed."""
+    real = importlib.import_module
+
+    def importing(name: str, package: str | None = None) -> ModuleType:
+        if name == lost:
+            raise ModuleNotFoundError(f'No module named {name!r}', name=name)
+        return real(name, package)
+
+    monkeypatch.setattr(importlib, 'import_module', importing)
+
+
+def forbid_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every folder read-only; permissions would not stop root, which containers run as."""
+    monkeypatch.setattr(os, 'access', lambda _path, mode: mode != os.W_OK)
+
+
+def found(part: str, out: Path) -> Finding:
+    return next(item for item in preflight.examine(out) if item.part == part)
+
+
+def write(file: Path, content: bytes = b'{}') -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+
+
+def add_replica_cad(data: Path) -> Path:
+    config = data / 'replica_cad' / 'replicaCAD.scene_dataset_config.json'
+    write(config)
+    write(data / 'replica_cad' / 'configs' / 'scenes' / 'apt_0.scene_instance.json')
+    return config
+
+
+@pytest.mark.usefixtures('small')
+@pytest.mark.parametrize(
+    ('module', 'level', 'remedy'),
+    [
+        ('torch', Level.FAILED, 'osmabench_ros[metrics]'),
+        ('rosbags', Level.ABSENT, 'osmabench_ros[bags]'),
+    ],
+)
+def test_a_missing_module_is_named_with_its_remedy(
+    module: str, level: Level, remedy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert found(module, tmp_path).level is Level.OK
+    lose(monkeypatch, module)
+    finding = found(module, tmp_path)
+    assert finding.level is level
+    assert module in finding.detail
+    assert remedy in finding.remedy
+
+
+@pytest.mark.usefixtures('small')
+def test_a_folder_that_cannot_be_written_to_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert found('disk', tmp_path / 'runs').level is Level.OK
+    forbid_writing(monkeypatch)
+    finding = found('disk', tmp_path / 'runs')
+    assert finding.level is Level.FAILED
+    assert str(tmp_path) in finding.detail
+    assert '--out' in finding.remedy
+
+
+@pytest.mark.usefixtures('small')
+def test_the_command_fails_naming_what_no_run_can_do_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    forbid_writing(monkeypatch)
+    result = CliRunner().invoke(app, ['doctor', '--out', str(tmp_path)])
+    assert result.exit_code != 0
+    assert 'disk' in str(result.exception)
+    assert 'choose another --out' in result.output
+
+
+@pytest.mark.usefixtures('small')
+def test_the_command_prints_remedies_to_the_letter(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lose(monkeypatch, 'rosbags')
+    result = CliRunner().invoke(app, ['doctor', '--out', str(tmp_path)])
+    assert "pip install 'osmabench_ros[bags]'" in result.output
+
+
+def test_data_sets_are_optional_and_each_absent_one_has_a_remedy(
+    small: Path, tmp_path: Path
+) -> None:
+    for data_set in DATA_SETS:
+        finding = found(data_set.name, tmp_path)
+        assert finding.level is Level.ABSENT
+        assert str(small) in finding.detail
+        assert 'datasets_download' in finding.remedy or 'git clone' in finding.remedy
+
+
+def test_data_sets_are_found_where_their_commands_put_them(small: Path, tmp_path: Path) -> None:
+    config = add_replica_cad(small)
+    write(small / 'Augmented_ReplicaCAD_dataset' / 'replicaCAD.scene_dataset_config.json')
+    write(small / 'Augmented_ReplicaCAD_dataset' / 'objects' / 'chair.glb', b'glTF')
+    hm3d = small / 'scene_datasets' / 'hm3d'
+    write(hm3d / 'hm3d_annotated_basis.scene_dataset_config.json')
+    write(hm3d / 'val' / '00800-TEEsavR23oF' / 'TEEsavR23oF.semantic.txt')
+    findings = {item.part: item for item in preflight.examine(tmp_path)}
+    assert {findings[item.name].level for item in DATA_SETS} == {Level.OK}
+    assert findings[REPLICA_CAD.name].detail == str(config)
+
+
+def test_hm3d_without_semantics_is_told_apart(small: Path) -> None:
+    hm3d = small / 'scene_datasets' / 'hm3d'
+    write(hm3d / 'hm3d_annotated_basis.scene_dataset_config.json')
+    write(hm3d / 'val' / '00800-TEEsavR23oF' / 'TEEsavR23oF.basis.glb')
+    finding = find_data_set(HM3D, [small])
+    assert finding.level is Level.ABSENT
+    assert '*.semantic.txt' in finding.detail
+
+
+def test_a_clone_without_lfs_is_told_apart(small: Path) -> None:
+    folder = small / 'Augmented_ReplicaCAD_dataset'
+    write(folder / 'replicaCAD.scene_dataset_config.json')
+    write(folder / 'objects' / 'chair.glb', b'version https://git-lfs.github.com/spec/v1\n')
+    finding = find_data_set(AUGMENTED, [small])
+    assert finding.level is Level.ABSENT
+    assert 'chair.glb' in finding.detail
+    assert 'lfs pull' in finding.remedy
+
+
+def test_without_a_variable_data_is_looked_for_here_and_at_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv('OSMABENCH_DATA', raising=False)
+    monkeypatch.setenv('HOME', str(tmp_path))
+    add_replica_cad(tmp_path / 'data')
+    assert data_folders() == [Path('data'), tmp_path / 'data']
+    assert find_data_set(REPLICA_CAD, data_folders()).level is Level.OK
