@@ -287,7 +287,8 @@ def print_memory(setting: Setting, frame_count: int) -> None:
         settled = used[frame_count // 10]
         console.print(
             f'memory of {name} over {frame_count} frames: {settled:.0f} MiB after a tenth, '
-            f'{used[-1]:.0f} MiB at the end ({used[-1] - settled:+.1f})'
+            f'{used[-1]:.0f} MiB at the end ({used[-1] - settled:+.1f})',
+            soft_wrap=True,
         )
 
 
