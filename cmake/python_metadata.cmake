@@ -3,6 +3,7 @@
 # that one's metadata; setuptools makes them at configure time.
 function(install_entry_points python_destination)
   set(metadata ${CMAKE_CURRENT_BINARY_DIR}/python_metadata)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS pyproject.toml)
   file(MAKE_DIRECTORY ${metadata})
   execute_process(
     COMMAND ${Python3_EXECUTABLE} setup.py -q egg_info --egg-base ${metadata}

@@ -6,13 +6,12 @@ from typing import Any
 
 import yaml
 
-from osmabench_ros.bringup.node_spec import NodeSpec
+from osmabench_ros.bringup.node_spec import MAPPER, NodeSpec
 from osmabench_ros.ros.participants import Participant
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
 
 BRIDGE = 'simulator_bridge'
-MAPPER = 'mapper'
 RECORDER = 'map_recorder'
 EVALUATOR = 'evaluator'
 FRAMES_FOLDER = 'frames'
@@ -65,7 +64,7 @@ def _bridge(plan: RunPlan, participants: list[str]) -> NodeSpec:
             'run_id': plan.identity.run_id,
             'mapper': plan.identity.mapper,
             'config_sha256': config_digest(plan.config),
-            'pacing': pacing.mode.value,
+            'pacing': plan.pacing.value,
             'speed_factor': pacing.speed_factor,
             'participants': participants,
             'match_timeout_s': pacing.match_timeout_s,
@@ -86,7 +85,7 @@ def _mapper(plan: RunPlan) -> NodeSpec:
             'mapper': mapper.name,
             'options': yaml.safe_dump(mapper.options),
             'seed': plan.scene.seed,
-            'pacing': plan.config.pacing.mode.value,
+            'pacing': plan.pacing.value,
         },
         acks=True,
     )
@@ -100,7 +99,7 @@ def _recorder(plan: RunPlan) -> NodeSpec:
             'map_directory': str(plan.map_directory),
             'frames_directory': str(plan.directory / FRAMES_FOLDER),
             'participant': MAPPER,
-            'pacing': plan.config.pacing.mode.value,
+            'pacing': plan.pacing.value,
         },
         acks=True,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,17 +19,24 @@ FIRST_DOMAIN, LAST_DOMAIN = 20, 99
 
 @contextmanager
 def private_domain() -> Iterator[int]:
-    """Yield a ROS domain that no other run of this user on this machine has.
+    """Yield a ROS domain that no other run on this machine has.
 
     Raises
     ------
     RunError
         If all are taken.
     """
-    folder = Path(tempfile.gettempdir()) / f'osmabench-domains-{os.getuid()}'
-    folder.mkdir(mode=0o700, exist_ok=True)
+    # Users of one machine hear each other too, so all of them share the locks.
+    folder = Path(tempfile.gettempdir()) / 'osmabench-domains'
+    if not folder.exists():
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o1777)
     for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1):
-        with (folder / str(domain)).open('w') as file:
+        path = folder / str(domain)
+        if not path.exists():
+            path.touch()
+            path.chmod(0o666)
+        with path.open('r') as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -59,4 +67,6 @@ def isolated_environment(domain: int) -> Mapping[str, str]:
         'ROS_DOMAIN_ID': str(domain),
         'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
         'PYTHONUNBUFFERED': '1',
+        # A mapper's "python3" is the one that has ROS and this package.
+        'PATH': f'{Path(sys.executable).parent}{os.pathsep}{os.environ.get("PATH", "")}',
     }

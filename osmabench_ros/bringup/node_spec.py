@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 PACKAGE = 'osmabench_ros'
+MAPPER = 'mapper'
+"""Name of the node and participant that maps, whatever the method."""
 
 
 @dataclass(frozen=True)

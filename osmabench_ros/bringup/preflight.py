@@ -80,7 +80,12 @@ def _renderer() -> Finding:
     try:
         context = create_context()
     except OsmabenchError as error:
-        return Finding('OpenGL', Level.FAILED, str(error), 'see docs/troubleshooting.md')
+        return Finding(
+            'OpenGL',
+            Level.FAILED,
+            str(error),
+            'apt install libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri',
+        )
     try:
         return Finding('OpenGL', Level.OK, renderer_name(context))
     finally:

@@ -47,9 +47,8 @@ class ManagedProcess:
         self.name = name
         self.log_file = log_file
         self.peak_memory_bytes = 0
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with log_file.open('wb') as log:
+        with log_file.open('wb') as log:
+            try:
                 self._process = subprocess.Popen(  # noqa: S603 - the user's own configuration
                     list(command),
                     stdin=subprocess.DEVNULL,
@@ -59,17 +58,18 @@ class ManagedProcess:
                     start_new_session=True,
                     preexec_fn=_die_with_parent if sys.platform == 'linux' else None,
                 )
-        except OSError as error:
-            raise RunError(
-                f'cannot start {name} ({command[0]}): {error.strerror}; check its command'
-            ) from error
+            except OSError as error:
+                raise RunError(
+                    f'cannot start {name} ({command[0]}): {error.strerror}; check its command'
+                ) from error
 
     def poll(self) -> int | None:
         """Return the exit code, None while it runs; samples memory on the way."""
         code = self._process.poll()
         if code is None:
             with contextlib.suppress(psutil.Error):
-                memory = psutil.Process(self._process.pid).memory_info().rss
+                family = self._family()
+                memory = sum(process.memory_info().rss for process in family)
                 self.peak_memory_bytes = max(self.peak_memory_bytes, memory)
         return code
 
@@ -89,14 +89,30 @@ class ManagedProcess:
     def stop(self, grace_s: float = 5.0) -> None:
         """Ask the process to end, then make its whole session end."""
         group = self._process.pid
+        # A method of somebody else may have put children into sessions of their own.
+        family = self._family()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, number)
             deadline = time.monotonic() + grace_s
             while time.monotonic() < deadline:
                 if self._process.poll() is not None and not _group_alive(group):
-                    return
+                    break
                 time.sleep(0.02)
+            else:
+                continue
+            break
+        for process in family:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+
+    def _family(self) -> list[psutil.Process]:
+        """Return the process and all its descendants that are alive."""
+        try:
+            own = psutil.Process(self._process.pid)
+            return [own, *own.children(recursive=True)]
+        except psutil.Error:
+            return []
 
 
 def _group_alive(group: int) -> bool:
@@ -111,4 +127,5 @@ def _group_alive(group: int) -> bool:
 
 def _die_with_parent() -> None:
     # A runner that is killed cannot clean up; the kernel then ends its children.
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    # Not SIGTERM: rclpy only notes that one, and a node that hangs would never look.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

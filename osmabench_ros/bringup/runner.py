@@ -6,9 +6,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from osmabench_ros.bringup.definition import MAPPER, nodes_of_run
+from osmabench_ros.bringup.definition import nodes_of_run
 from osmabench_ros.bringup.live_run import LiveRunResult, run_live
-from osmabench_ros.errors import OsmabenchError, RequirementError, RunError
+from osmabench_ros.bringup.node_spec import MAPPER
+from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
@@ -29,6 +30,8 @@ Progress = Callable[[str, float], None]
 
 MANIFEST = 'manifest.json'
 TIMINGS = 'timings.json'
+STALL_MARGIN_S = 120.0
+"""For a participant that never comes, the bridge itself gives up first."""
 
 
 def run_matrix(
@@ -83,7 +86,10 @@ def _claim(root: Path, config: MatrixConfig, *, fresh: bool) -> None:
     if fresh and root.exists():
         if not (root / MANIFEST).exists():
             raise RunError(f'{root} has no {MANIFEST}; it is not ours to delete, choose --out')
-        shutil.rmtree(root)
+        try:
+            shutil.rmtree(root)
+        except OSError as error:
+            raise RunError(f'cannot delete {error.filename}: {error.strerror}') from error
     if (root / MANIFEST).exists():
         if read_json(root / MANIFEST).get('config_sha256') != digest:
             raise RunError(
@@ -99,9 +105,7 @@ def _claim(root: Path, config: MatrixConfig, *, fresh: bool) -> None:
 def _run_or_report_failure(plan: RunPlan, progress: Progress) -> RunReport:
     try:
         return _run(plan, progress)
-    except RequirementError:
-        raise
-    except OsmabenchError as error:
+    except (OsmabenchError, OSError) as error:
         report = RunReport(run_id=plan.identity.run_id, status=Status.FAILED, error=str(error))
         write_json(plan.directory / 'failure.json', report.model_dump(mode='json'))
         return report
@@ -119,6 +123,7 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
     result = run_live(
         nodes_of_run(plan),
         plan.directory / 'logs',
+        stall_timeout_s=plan.config.pacing.ack_timeout_s + STALL_MARGIN_S,
         timeout_after_frames_s=plan.config.pacing.evaluation_timeout_s,
         progress=progress,
     )
@@ -143,6 +148,8 @@ def _write_timings(plan: RunPlan, result: LiveRunResult) -> None:
     timings = timings_of(
         plan.identity,
         frames=result.frames,
+        frames_mapped=result.frames_mapped,
+        pacing=plan.pacing.value,
         mapping_s=result.mapping_s,
         peak_memory_bytes=result.peak_memory_bytes,
         mapper=MAPPER,

@@ -50,8 +50,8 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
     check_mappers(config)
     [plan] = plan_runs(config, scene_keys(config), out)
     plan = RunPlan(plan.identity, plan.scene, plan.mapper, config, out / plan.identity.run_id)
-    if plan.directory.exists():
-        raise RunError(f'{plan.root} holds this run already; remove it or choose another out:=')
+    if plan.root.exists():
+        raise RunError(f'{plan.root} exists already; remove it or choose another out:=')
     write_json(
         plan.root / 'manifest.json',
         {'config_sha256': config_digest(config), 'config': config.model_dump(mode='json')},

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlparse
 
 import yaml
+from rclpy.duration import Duration
 
 from osmabench_ros.errors import ConfigError, OsmabenchError, RequirementError
 from osmabench_ros.msg import EvaluationReport, MetricValue, RecordedMap, RunInfo
@@ -123,12 +124,14 @@ class EvaluatorNode(BenchmarkNode):
             self._exit_with_verdict(report)
 
     def _exit_with_verdict(self, report: RunReport) -> None:
+        self._publisher.wait_for_all_acked(Duration(seconds=1))
         if report.failed_requirements:
             raise RequirementError('; '.join(report.failed_requirements))
         self.finish(0)
 
     def _publish_error(self, error: OsmabenchError) -> None:
         self._publisher.publish(EvaluationReport(error=str(error)))
+        self._publisher.wait_for_all_acked(Duration(seconds=1))
 
     def _publish(self, report: RunReport) -> None:
         assert self._recorded is not None

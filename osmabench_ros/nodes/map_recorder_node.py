@@ -66,6 +66,13 @@ class MapRecorderNode(BenchmarkNode):
         self._acks = Acknowledger(self, self.get_name())
         self._recorded = self.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
         lockstep = self.parameter['pacing'] == 'lockstep'
+        if self.parameter['frames_directory']:
+            self._samples = FrameSampler(
+                Path(self.parameter['frames_directory']), self.parameter['sample_frames']
+            )
+            create_checked_subscription(
+                self, Image, topics.COLOR, self._samples.take, frame_profile(lockstep=lockstep)
+            )
         for message_type, topic, callback, profile in (
             (PoseStamped, topics.CAMERA_POSE, self._on_pose, frame_profile(lockstep=lockstep)),
             (RunInfo, topics.RUN_INFO, self._on_run_info, latched_profile()),
@@ -80,18 +87,8 @@ class MapRecorderNode(BenchmarkNode):
 
     def _on_run_info(self, message: RunInfo) -> None:
         self._run_id = message.run_id
-        folder = self.parameter['frames_directory']
-        if folder and self._samples is None:
-            self._samples = FrameSampler(
-                Path(folder), message.frame_count, self.parameter['sample_frames']
-            )
-            create_checked_subscription(
-                self,
-                Image,
-                topics.COLOR,
-                self._samples.take,
-                frame_profile(lockstep=self.parameter['pacing'] == 'lockstep'),
-            )
+        if self._samples is not None:
+            self._samples.start(message)
 
     def _on_labels(self, message: LabelInfo) -> None:
         self._label_set = label_set_from_message(message, topics.LABEL_INFO)

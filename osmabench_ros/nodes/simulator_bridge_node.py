@@ -22,7 +22,6 @@ from osmabench_ros.ros.poses import transform_message
 from osmabench_ros.ros.qos import latched_profile, lossless_profile
 from osmabench_ros.ros.simulation_parameters import SIMULATION_PARAMETERS, open_frames
 from osmabench_ros.ros.stamps import (
-    duration_from_message,
     stamp_from_message,
     stamp_to_message,
 )
@@ -121,9 +120,10 @@ class SimulatorBridgeNode(BenchmarkNode):
 
     def _tick(self) -> None:
         now_s = time.monotonic()
+        if self._newest is not None:
+            self._acks.check(now_s, self._index - 1)
         if self._newest is not None and self._lockstep and not self._acks.complete:
             self._repeat_first_frame(self._newest, now_s)
-            self._acks.check(now_s, self._index - 1)
         elif self._next is None:
             self._finish_run()
         elif self._lockstep or self._realtime.due(self._next.frame.stamp_ns, now_s):
@@ -158,7 +158,7 @@ class SimulatorBridgeNode(BenchmarkNode):
         self._acks.receive(
             message.participant,
             stamp_from_message(message.header.stamp),
-            duration_from_message(message.processing_time),
+            time.monotonic(),
         )
         if self._lockstep and self._state == RunState.STATE_RUNNING:
             self._tick()

@@ -12,8 +12,8 @@ from rclpy.subscription import Subscription
 
 from osmabench_ros.errors import ContractError
 
-MAX_MESSAGE_BYTES = 64 * 2**20
-"""Default bound; the largest message of the contract is a map chunk of 8 MB."""
+MAX_MESSAGE_BYTES = 80 * 2**20
+"""Default bound; the largest message of the contract is a depth image of 4096 x 4096."""
 
 
 def create_checked_subscription(

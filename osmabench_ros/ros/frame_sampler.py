@@ -9,8 +9,10 @@ from PIL import Image as Picture
 from sensor_msgs.msg import Image
 
 from osmabench_ros.errors import RunError
+from osmabench_ros.msg import RunInfo
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.images import image_from_message
+from osmabench_ros.ros.stamps import SECOND_NS, stamp_from_message
 
 
 class FrameSampler:
@@ -20,16 +22,23 @@ class FrameSampler:
     ----------
     directory : Path
         Gets ``%06d.png``, numbered by frame.
-    frame_count : int
-        Frames of the run; 0 if unknown.
     samples : int
         How many to keep about.
     """
 
-    def __init__(self, directory: Path, frame_count: int, samples: int) -> None:
+    def __init__(self, directory: Path, samples: int) -> None:
         self._directory = directory
-        self._every = max(1, math.ceil(frame_count / samples)) if frame_count else 10
-        self._stamps: set[tuple[int, int]] = set()
+        self._samples = samples
+        self._waiting: list[Image] = []
+        self._run: RunInfo | None = None
+
+    def start(self, run: RunInfo) -> None:
+        """Learn where the stamps start and how many frames there will be."""
+        if self._run is None:
+            self._run = run
+            for message in self._waiting:
+                self.take(message)
+            self._waiting = []
 
     def take(self, message: Image) -> None:
         """Count a frame, and write it if it is one of the sample.
@@ -39,14 +48,14 @@ class FrameSampler:
         RunError
             If the folder cannot be written to.
         """
-        stamp = (message.header.stamp.sec, message.header.stamp.nanosec)
-        if stamp in self._stamps:
+        if self._run is None:
+            self._waiting.append(message)
             return
-        index = len(self._stamps)
-        self._stamps.add(stamp)
-        if index % self._every:
-            return
+        index = self._index(self._run, message)
+        every = math.ceil(self._run.frame_count / self._samples) or 10
         path = self._directory / f'{index:06d}.png'
+        if index % every or path.exists():
+            return
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             temporary = path.with_suffix('.tmp')
@@ -54,3 +63,10 @@ class FrameSampler:
             temporary.rename(path)
         except OSError as error:
             raise RunError(f'cannot write {path}: {error.strerror}; free some disk') from error
+
+    @staticmethod
+    def _index(run: RunInfo, message: Image) -> int:
+        """Return the number of a frame by its stamp; a frame missed changes no other's."""
+        first_ns = stamp_from_message(run.header.stamp)
+        since_ns = stamp_from_message(message.header.stamp) - first_ns
+        return round(since_ns * float(run.frame_rate) / SECOND_NS)

@@ -157,14 +157,6 @@ class MapAssembler:
         self._chunks.setdefault(chunk.digest, {})[chunk.index] = bytes(chunk.data)
         return self._complete()
 
-    @property
-    def progress(self) -> str:
-        """What is still missing, for messages to people."""
-        if self._announcement is None:
-            return 'no map was announced'
-        have = len(self._chunks.get(self._announcement.digest, {}))
-        return f'{have} of {self._announcement.chunk_count} chunks arrived'
-
     def _complete(self) -> tuple[SemanticMapMessage, bytes] | None:
         message = self._announcement
         if message is None:

@@ -29,27 +29,28 @@ class Acknowledgements:
     _stamp_ns: int = field(default=-1, init=False)
     _since_s: float = field(default=0.0, init=False)
     counts: dict[str, int] = field(default_factory=dict, init=False)
-    processing_s: dict[str, float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.participants = tuple(self.participants)
         self.counts = dict.fromkeys(self.participants, 0)
-        self.processing_s = dict.fromkeys(self.participants, 0.0)
         self._seen: dict[str, int] = dict.fromkeys(self.participants, -1)
+        self._heard_s: dict[str, float] = {}
 
     def expect(self, stamp_ns: int, now_s: float) -> None:
         """Start to wait for a frame that was just published."""
+        for name in self.participants:
+            self._heard_s.setdefault(name, now_s)
         self._owing = set(self.participants)
         self._stamp_ns = stamp_ns
         self._since_s = now_s
 
-    def receive(self, participant: str, stamp_ns: int, processing_s: float) -> None:
+    def receive(self, participant: str, stamp_ns: int, now_s: float) -> None:
         """Take an acknowledgement; repeated ones and those of strangers change nothing."""
         if participant not in self._seen or stamp_ns <= self._seen[participant]:
             return
         self._seen[participant] = stamp_ns
+        self._heard_s[participant] = now_s
         self.counts[participant] += 1
-        self.processing_s[participant] += processing_s
         if stamp_ns == self._stamp_ns:
             self._owing.discard(participant)
 
@@ -63,11 +64,14 @@ class Acknowledgements:
         return now_s - self._since_s
 
     def check(self, now_s: float, frame_index: int) -> None:
-        """Raise ParticipantError if somebody took too long; names everyone who did."""
-        if self._owing and self.waited_s(now_s) > self.timeout_s:
-            names = ', '.join(sorted(self._owing))
+        """Raise ParticipantError if somebody owes this frame and was silent for too long.
+
+        In realtime a participant may be frames behind, but it must be heard of.
+        """
+        late = [name for name in self._owing if now_s - self._heard_s[name] > self.timeout_s]
+        if late and self.waited_s(now_s) > 0:
             raise ParticipantError(
-                f'no acknowledgement of frame {frame_index} from {names} within '
+                f'no acknowledgement of frame {frame_index} from {", ".join(sorted(late))} within '
                 f'{self.timeout_s:g} s; the node hangs, is too slow (raise pacing.ack_timeout_s), '
                 'or does not acknowledge (declare it with acks: false)'
             )

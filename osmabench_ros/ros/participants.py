@@ -9,7 +9,7 @@ from rclpy.node import Node
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros import topics
-from osmabench_ros.ros.qos import lossless_profile, require_compatible
+from osmabench_ros.ros.qos import latched_profile, lossless_profile, require_compatible
 
 ACKS_SUFFIX = ':acks'
 
@@ -71,9 +71,28 @@ def missing_participants(node: Node, participants: Sequence[Participant]) -> lis
     for participant in participants:
         if participant.name not in present:
             missing.append(f'node "{participant.name}" is not running')
-        elif participant.acks:
+            continue
+        _check_other_topics(node, participant.name)
+        if participant.acks:
             missing += _missing_endpoints(node, participant)
     return missing
+
+
+def _check_other_topics(node: Node, name: str) -> None:
+    """Check what a participant hears from the bridge and says to the recorder."""
+    for topic in (topics.RUN_INFO, topics.RUN_STATE, topics.LABEL_INFO):
+        for info in node.get_subscriptions_info_by_topic(_resolved(node, topic)):
+            if info.node_name == name:
+                require_compatible(
+                    topic, (node.get_name(), latched_profile()), (name, info.qos_profile)
+                )
+    for topic, profile in (
+        (topics.SEMANTIC_MAP, latched_profile()),
+        (topics.SEMANTIC_MAP_CHUNK, lossless_profile()),
+    ):
+        for info in node.get_publishers_info_by_topic(_resolved(node, topic)):
+            if info.node_name == name:
+                require_compatible(topic, (name, info.qos_profile), ('the recorder', profile))
 
 
 def _missing_endpoints(node: Node, participant: Participant) -> list[str]:

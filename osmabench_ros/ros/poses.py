@@ -64,12 +64,3 @@ def pose_from_message(message: PoseMessage, topic: str) -> Pose:
         return Pose.from_quaternion((q.x, q.y, q.z, q.w), (p.x, p.y, p.z))
     except ValueError as error:
         raise ContractError(f'topic "{topic}": {error}') from error
-
-
-def pose_from_transform(message: Transform, topic: str) -> Pose:
-    """Return the pose that a Transform describes; raises as `pose_from_message`."""
-    q, t = message.rotation, message.translation
-    try:
-        return Pose.from_quaternion((q.x, q.y, q.z, q.w), (t.x, t.y, t.z))
-    except ValueError as error:
-        raise ContractError(f'topic "{topic}": {error}') from error

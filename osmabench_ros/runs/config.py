@@ -17,12 +17,18 @@ from osmabench_ros.simulation.section import Section, validated
 from osmabench_ros.simulation.strategies import Strategy
 
 
+def _plain_name(value: str) -> str:
+    if not value or not all(char.isalnum() or char in '_-' for char in value):
+        raise ValueError('a name consists of letters, digits, "_" and "-"')
+    return value
+
+
 class SceneConfig(Section):
     """Which scene; `reference` is 'apartment' or a path to a scene data set."""
 
     reference: str = 'apartment'
     scene: str = ''
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**31)
 
 
 class CameraConfig(Section):
@@ -30,11 +36,11 @@ class CameraConfig(Section):
 
     width: int = Field(640, ge=16, le=4096)
     height: int = Field(480, ge=16, le=4096)
-    hfov_deg: float = Field(90.0, gt=0, lt=180)
-    mounting_height_m: float = Field(1.5, gt=0, le=3)
+    hfov_deg: float = Field(90.0, ge=1, le=179)
+    mounting_height_m: float = Field(1.5, ge=0.01, le=3)
     pitch_deg: float = Field(0.0, ge=-90, le=90)
-    near_m: float = Field(0.05, gt=0)
-    far_m: float = Field(50.0, gt=0)
+    near_m: float = Field(0.05, ge=0.001, le=10)
+    far_m: float = Field(50.0, ge=1, le=10_000)
 
     @property
     def intrinsics(self) -> Intrinsics:
@@ -50,8 +56,8 @@ class CameraConfig(Section):
 class RobotConfig(Section):
     """Size of the robot that paths are planned for."""
 
-    radius_m: float = Field(0.2, gt=0, le=1)
-    height_m: float = Field(1.5, gt=0, le=3)
+    radius_m: float = Field(0.2, ge=0.01, le=1)
+    height_m: float = Field(1.5, ge=0.01, le=3)
 
 
 class TrajectoryConfig(Section):
@@ -60,7 +66,7 @@ class TrajectoryConfig(Section):
     strategy: Strategy = Strategy.FOLLOW
     goals: int = Field(5, ge=1, le=100)
     goal_points: tuple[tuple[float, float], ...] = ()
-    frame_rate_hz: float = Field(5.0, gt=0, le=120)
+    frame_rate_hz: float = Field(5.0, ge=0.01, le=1000)
     max_frames: int = Field(60, ge=2)
 
     @model_validator(mode='after')
@@ -81,9 +87,9 @@ class PacingConfig(Section):
     """Timing and watchdogs, in seconds of wall time."""
 
     mode: PacingMode = PacingMode.LOCKSTEP
-    speed_factor: float = Field(1.0, gt=0, le=100)
-    match_timeout_s: float = Field(60.0, gt=0)
-    ack_timeout_s: float = Field(120.0, gt=0)
+    speed_factor: float = Field(1.0, ge=0.001, le=1000)
+    match_timeout_s: float = Field(60.0, ge=0.1, le=86_400)
+    ack_timeout_s: float = Field(120.0, ge=0.1, le=86_400)
     evaluation_timeout_s: float = Field(900.0, gt=0)
 
 
@@ -98,9 +104,13 @@ class MapperConfig(Section):
     @field_validator('name')
     @classmethod
     def _plain(cls, value: str) -> str:
-        if not value or not all(char.isalnum() or char in '_-' for char in value):
-            raise ValueError('a mapper name consists of letters, digits, "_" and "-"')
-        return value
+        return _plain_name(value)
+
+    @model_validator(mode='after')
+    def _options_reach_somebody(self) -> MapperConfig:
+        if self.command and self.options:
+            raise ValueError('a mapper with a command takes its options there; leave out options')
+        return self
 
 
 class SimulatorConfig(Section):
@@ -129,6 +139,12 @@ class Requirement(Section):
     at_least: float | None = None
     at_most: float | None = None
 
+    @model_validator(mode='after')
+    def _bounded(self) -> Requirement:
+        if self.at_least is None and self.at_most is None:
+            raise ValueError('a requirement needs at_least or at_most')
+        return self
+
 
 class MatrixConfig(Section):
     """A list of runs: every scene under every condition with every mapper."""
@@ -146,6 +162,28 @@ class MatrixConfig(Section):
     requirements: tuple[Requirement, ...] = ()
     text_features: dict[str, Path] = Field(default_factory=dict)
     """Files for the encoders of open-vocabulary maps; see `text_matching.TextMatching`."""
+
+    @field_validator('name')
+    @classmethod
+    def _plain(cls, value: str) -> str:
+        return _plain_name(value)
+
+    @model_validator(mode='after')
+    def _requirements_name_runs(self) -> MatrixConfig:
+        mappers = [item.name for item in self.mappers]
+        suites = [item.name for item in self.suites]
+        for item in self.requirements:
+            for kind, name, known in (
+                ('mapper', item.mapper, mappers),
+                ('condition', item.condition, list(self.conditions)),
+                ('suite', item.suite, suites),
+            ):
+                if name is not None and name not in known:
+                    raise ValueError(
+                        f'a requirement names {kind} "{name}", which is not run. '
+                        f'{suggestion(name, known)}'
+                    )
+        return self
 
     @field_validator('scenes', 'conditions', 'mappers', 'suites')
     @classmethod

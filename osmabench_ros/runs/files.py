@@ -60,8 +60,11 @@ def read_json(path: Path) -> Any:
 @contextmanager
 def replaced_directory(path: Path) -> Iterator[Path]:
     """Yield a temporary folder that takes the place of `path` if the block succeeds."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f'.{path.name}.', dir=path.parent))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f'.{path.name}.', dir=path.parent))
+    except OSError as error:
+        raise RunError(f'cannot write {path}: {error.strerror}; choose another --out') from error
     try:
         yield temporary
         temporary.chmod(0o755)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
+from osmabench_ros.runs.config import MapperConfig, MatrixConfig, PacingMode, SceneConfig
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 
 
@@ -45,6 +45,11 @@ class RunPlan:
     def shared_directory(self) -> Path:
         """Folder of what all runs of the scene and seed share."""
         return self.root / 'shared' / str(self.identity.scene_key)
+
+    @property
+    def pacing(self) -> PacingMode:
+        """Realtime if the mapper cannot acknowledge frames, whatever the configuration says."""
+        return self.config.pacing.mode if self.mapper.acks else PacingMode.REALTIME
 
     @property
     def map_directory(self) -> Path:

@@ -16,6 +16,8 @@ def timings_of(
     identity: RunIdentity,
     *,
     frames: int,
+    frames_mapped: int,
+    pacing: str,
     mapping_s: float,
     peak_memory_bytes: Mapping[str, int],
     mapper: str,
@@ -28,8 +30,12 @@ def timings_of(
         The run.
     frames : int
         Frames that were published.
+    frames_mapped : int
+        Frames that the mapper acknowledged; the others were dropped.
+    pacing : str
+        'lockstep' or 'realtime', as it really was.
     mapping_s : float
-        Wall time from the first frame to the last acknowledgement; 0 if there was none.
+        Time the mapper spent on them; 0 if unknown.
     peak_memory_bytes : mapping of str to int
         Resident host memory by node, as sampled.
     mapper : str
@@ -42,18 +48,21 @@ def timings_of(
         of the records of report.json, suite 'timing'; what was not measured is null and not
         applicable.
     """
-    rate = frames / mapping_s if mapping_s > 0 and frames > 0 else None
+    rate = frames_mapped / mapping_s if mapping_s > 0 and frames_mapped > 0 else None
     memory = peak_memory_bytes.get(mapper) or None
     return {
         'run_id': identity.run_id,
         'frames': frames,
+        'frames_mapped': frames_mapped,
+        'frames_dropped': frames - frames_mapped,
+        'pacing': pacing,
         'mapping_s': mapping_s,
         'mapping_frames_per_second': rate,
         'peak_memory_bytes': dict(sorted(peak_memory_bytes.items())),
         'mapper_peak_memory_bytes': memory,
         'records': [
             Record.of(identity, record).model_dump(mode='json')
-            for record in _records(frames, rate, memory)
+            for record in _records(frames_mapped, rate, memory)
         ],
     }
 

@@ -1,19 +1,12 @@
 """Bad configurations end before any node is started, with an error that names the culprit."""
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_config import small_config
 
 from osmabench_ros.errors import OsmabenchError
-
-_spec = importlib.util.spec_from_file_location(
-    'small_config', Path(__file__).with_name('small_config.py')
-)
-_module = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_module)
-small_config = _module.small_config
 
 pytestmark = pytest.mark.ros
 
@@ -45,6 +38,28 @@ def run(config: dict[str, Any], out: Path) -> str:
         ({'simulator': {'name': 'opngl'}}, '"opngl".*"opengl"'),
         ({'suites': [{'name': 'map_geometri'}]}, '"map_geometri".*"map_geometry"'),
         ({'suites': []}, 'suites: must not be empty'),
+        ({'name': '../small'}, 'name: a name consists of'),
+        (
+            {'requirements': [{'suite': 'map_geometry', 'metric': 'coverage'}]},
+            'needs at_least or at_most',
+        ),
+        (
+            {
+                'requirements': [
+                    {
+                        'suite': 'map_geometry',
+                        'metric': 'coverage',
+                        'mapper': 'oracel',
+                        'at_least': 1,
+                    }
+                ]
+            },
+            'mapper "oracel", which is not run. Did you mean "oracle"',
+        ),
+        (
+            {'mappers': [{'name': 'mine', 'command': ['x'], 'options': {'a': 1}}]},
+            'takes its options there',
+        ),
     ],
 )
 def test_the_culprit_is_named(tmp_path: Path, changes: dict[str, Any], words: str) -> None:

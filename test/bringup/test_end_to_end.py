@@ -1,19 +1,12 @@
 """The whole way with real processes over DDS: configuration in, scored report out."""
 
-import importlib.util
 import json
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
-
-_spec = importlib.util.spec_from_file_location(
-    'small_config', Path(__file__).with_name('small_config.py')
-)
-_module = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_module)
-small_config, foreign = _module.small_config, _module.foreign
+from small_config import foreign, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 

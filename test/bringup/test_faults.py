@@ -1,6 +1,5 @@
 """Everything that can go wrong in a live run, over real processes."""
 
-import importlib.util
 import os
 import signal
 import subprocess
@@ -12,13 +11,7 @@ from typing import Any
 import psutil
 import pytest
 import yaml
-
-_spec = importlib.util.spec_from_file_location(
-    'small_config', Path(__file__).with_name('small_config.py')
-)
-_module = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_module)
-small_config, foreign = _module.small_config, _module.foreign
+from small_config import foreign, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
@@ -96,6 +89,29 @@ def test_a_mapper_that_misbehaves_is_told_by_name(
     assert (tmp_path / 'runs' / 'small' / 'report.json').exists()
 
 
+def test_a_map_that_late_joiners_would_miss_is_refused(tmp_path: Path) -> None:
+    text = failure(tmp_path, small_config(mappers=[foreign('volatile_map')]))
+    assert 'topic "semantic_map": QoS of publisher mapper' in ' '.join(text.split())
+
+
+def test_a_mapper_may_leave_once_its_map_is_out(tmp_path: Path) -> None:
+    process = start(tmp_path, small_config(mappers=[foreign('leave')]))
+    text, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, text
+
+
+@pytest.mark.parametrize('name', ['shared', 'apartment.seed_3.baseline.oracle.opengl.3/logs'])
+def test_a_blocked_folder_fails_the_run_and_not_the_matrix(tmp_path: Path, name: str) -> None:
+    file = tmp_path / 'config.yaml'
+    file.write_text(yaml.safe_dump(small_config()))
+    blocked = tmp_path / 'runs' / 'small' / name
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text('not a folder')
+    text = failure(tmp_path, small_config())
+    assert name.split('/')[-1] in text
+    assert (tmp_path / 'runs' / 'small' / 'report.json').exists()
+
+
 def test_a_mapper_that_never_comes_is_told(tmp_path: Path) -> None:
     config = small_config(
         mappers=[{'name': 'absent', 'command': [sys.executable, '-c', SLEEP]}],
@@ -105,14 +121,13 @@ def test_a_mapper_that_never_comes_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_everything_and_the_run_can_be_resumed(
+def test_ctrl_c_ends_everything_and_leaves_nothing_half_written(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     config = small_config(mappers=[foreign('hang')], pacing={'ack_timeout_s': 300.0})
     process = start(tmp_path, config)
-    log = next_log(tmp_path)
-    wait_for(lambda: log.exists() and 'frames from' in log.read_text())
-    time.sleep(1.0)
+    log = mapper_log(tmp_path)
+    wait_for(lambda: log.exists() and 'hanging' in log.read_text())
     os.kill(process.pid, number)
     text, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + number, text
@@ -122,16 +137,16 @@ def test_ctrl_c_ends_everything_and_the_run_can_be_resumed(
 
 def test_a_killed_runner_leaves_no_orphan(tmp_path: Path) -> None:
     process = start(tmp_path, small_config(mappers=[foreign('hang')]))
-    log = next_log(tmp_path)
-    wait_for(lambda: log.exists() and 'frames from' in log.read_text())
+    log = mapper_log(tmp_path)
+    wait_for(lambda: log.exists() and 'hanging' in log.read_text())
     process.kill()
     process.communicate(timeout=60)
     wait_for(lambda: orphans(tmp_path) == [])
 
 
-def next_log(tmp_path: Path) -> Path:
+def mapper_log(tmp_path: Path) -> Path:
     run = 'apartment.seed_3.baseline.foreign_hang.opengl.3'
-    return tmp_path / 'runs' / 'small' / run / 'logs' / 'simulator_bridge.log'
+    return tmp_path / 'runs' / 'small' / run / 'logs' / 'mapper.log'
 
 
 def wait_for(condition: Any, timeout_s: float = 60.0) -> None:

@@ -12,7 +12,9 @@ IDENTITY = RunIdentity(SceneKey('d', 's', 3), 'camera', 'oracle', 'opengl')
 
 def timings(**changes: object) -> dict:
     given = {
-        'frames': 30,
+        'frames': 33,
+        'frames_mapped': 30,
+        'pacing': 'realtime',
         'mapping_s': 12.0,
         'peak_memory_bytes': {'mapper': 2**30, 'evaluator': 5},
         'mapper': 'mapper',
@@ -33,6 +35,8 @@ def test_the_figures_are_also_there_by_name() -> None:
     found = timings()
     assert found['mapping_frames_per_second'] == pytest.approx(2.5)
     assert found['mapper_peak_memory_bytes'] == 2**30
+    assert (found['frames'], found['frames_mapped'], found['frames_dropped']) == (33, 30, 3)
+    assert found['pacing'] == 'realtime'
     assert list(found['peak_memory_bytes']) == ['evaluator', 'mapper']
 
 
@@ -40,7 +44,7 @@ def test_the_figures_are_also_there_by_name() -> None:
     'changes',
     [
         {'mapping_s': 0.0, 'peak_memory_bytes': {'mapper': 0}},
-        {'frames': 0, 'peak_memory_bytes': {}},
+        {'frames_mapped': 0, 'peak_memory_bytes': {}},
     ],
 )
 def test_what_was_not_measured_is_not_zero(changes: dict) -> None:

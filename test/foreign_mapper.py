@@ -7,6 +7,7 @@ import time
 import numpy as np
 import rclpy
 from osmabench_ros.msg import RunState
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import Image
@@ -37,11 +38,15 @@ class ForeignMapper(Node):
             latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
             self.create_subscription(Image, topics.DEPTH, lambda _message: None, latched)
 
+        if MISCHIEF == 'volatile_map':
+            self.create_publisher(SemanticMapMessage, topics.SEMANTIC_MAP, 1)
+
     def on_frame(self, frame: object) -> None:
         if frame.index == MISCHIEF_FRAME:
             if MISCHIEF == 'die':
                 os.abort()
             if MISCHIEF == 'hang':
+                print('hanging', flush=True)
                 time.sleep(1000)
             if MISCHIEF == 'never_acknowledge':
                 return
@@ -66,6 +71,9 @@ class ForeignMapper(Node):
             ),
             is_final=True,
         )
+        if MISCHIEF == 'leave':
+            time.sleep(2.0)
+            os._exit(0)
 
 
 rclpy.init()
