@@ -6,6 +6,7 @@ import array
 import hashlib
 
 from rclpy.node import Node
+from sensor_msgs.msg import PointCloud2
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.archive import pack_map
@@ -14,11 +15,15 @@ from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.msg import SemanticMapChunk
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.graph_messages import graph_to_message
+from osmabench_ros.ros.point_clouds import point_cloud_message
 from osmabench_ros.ros.qos import latched_profile, lossless_profile
 from osmabench_ros.ros.stamps import stamp_to_message
 
 MAX_PAYLOAD_BYTES = 2 * 2**30
 """Largest map that is reassembled."""
+
+MAX_VIEWED_POINTS = 200_000
+"""Points of the cloud for RViz; the whole map is in the chunks."""
 
 
 def map_to_messages(
@@ -83,6 +88,9 @@ class MapPublisher:
         self._map = node.create_publisher(
             SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile()
         )
+        self._points = node.create_publisher(
+            PointCloud2, topics.SEMANTIC_MAP_POINTS, latched_profile()
+        )
         self._chunk = node.create_publisher(
             SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile()
         )
@@ -93,6 +101,12 @@ class MapPublisher:
         self._map.publish(announcement)
         for chunk in chunks:
             self._chunk.publish(chunk)
+        if semantic_map.dense is not None:
+            self._points.publish(
+                point_cloud_message(
+                    semantic_map.dense, announcement.header, max_points=MAX_VIEWED_POINTS
+                )
+            )
 
 
 class MapAssembler:

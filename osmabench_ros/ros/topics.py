@@ -19,6 +19,7 @@ LABEL_INFO = 'label_info'
 FRAME_ACK = 'frame_ack'
 SEMANTIC_MAP = 'semantic_map'
 SEMANTIC_MAP_CHUNK = 'semantic_map_chunk'
+SEMANTIC_MAP_POINTS = 'semantic_map_points'
 RECORDED_MAP = 'recorded_map'
 EVALUATION = 'evaluation'
 

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('sensor_msgs')
+
+from std_msgs.msg import Header  # noqa: E402
+
+from osmabench_ros.maps.point_cloud_layout import (  # noqa: E402
+    PointFieldLayout,
+    dense_of_records,
+    records_of_buffer,
+)
+from osmabench_ros.maps.semantic_map import DenseMap  # noqa: E402
+from osmabench_ros.ros.point_clouds import point_cloud_message  # noqa: E402
+
+
+def cloud(count: int) -> DenseMap:
+    rng = np.random.default_rng(0)
+    return DenseMap(
+        rng.normal(size=(count, 3)).astype(np.float32),
+        rng.integers(0, 256, (count, 3)).astype(np.uint8),
+        rng.integers(0, 50, count).astype(np.int32),
+        rng.integers(0, 9, count).astype(np.int32),
+    )
+
+
+def read(message: object) -> DenseMap:
+    fields = [PointFieldLayout(f.name, f.offset, f.datatype, f.count) for f in message.fields]
+    records = records_of_buffer(
+        message.data,
+        fields,
+        width=message.width,
+        height=message.height,
+        point_step=message.point_step,
+        row_step=message.row_step,
+        big_endian=message.is_bigendian,
+    )
+    return dense_of_records(records)[0]
+
+
+def test_points_labels_instances_and_colours_survive_the_message() -> None:
+    dense = cloud(20)
+    message = point_cloud_message(dense, Header(frame_id='world'))
+    again = read(message)
+    for name in ('points', 'colors', 'labels', 'instances'):
+        np.testing.assert_array_equal(getattr(again, name), getattr(dense, name))
+    assert message.header.frame_id == 'world'
+    assert message.row_step == message.point_step * message.width == len(message.data)
+
+
+def test_a_large_cloud_is_thinned_evenly_from_end_to_end() -> None:
+    dense = cloud(1000)
+    again = read(point_cloud_message(dense, Header(), max_points=100))
+    assert len(again.points) == 100
+    np.testing.assert_array_equal(again.points[[0, -1]], dense.points[[0, -1]])
+
+
+def test_sensor_msgs_py_makes_the_same_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = pytest.importorskip(
+        'sensor_msgs_py.point_cloud2', reason='sensor_msgs_py is not installed'
+    )
+    from osmabench_ros.ros import point_clouds
+
+    dense = cloud(50)
+    monkeypatch.setattr(point_clouds, '_create_cloud', library.create_cloud)
+    by_library = point_cloud_message(dense, Header())
+    np.testing.assert_array_equal(read(by_library).points, dense.points)
+    np.testing.assert_array_equal(read(by_library).labels, dense.labels)
