@@ -17,6 +17,7 @@ from osmabench_ros.cli import (
     evaluate,
     generate,
     import_scene,
+    learn_prototypes,
     run,
     score,
     score_answers,
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 app.command('demo')(run.demo)
 app.command('run')(run.run)
+app.command('learn-prototypes')(learn_prototypes.learn_prototypes)
 app.command('doctor')(doctor.doctor)
 app.command('evaluate')(evaluate.evaluate)
 app.command('generate')(generate.generate)
