@@ -51,9 +51,10 @@ class LifecycleClient:
         """
         for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
             for name in names:
-                self._change(name, transition, check)
+                self.change(name, transition, check)
 
-    def _change(self, name: str, transition: int, check: Check) -> None:
+    def change(self, name: str, transition: int, check: Check) -> None:
+        """Take one node through one transition; raises as `bring_up`."""
         client = self._node.create_client(ChangeState, f'{name}/change_state')
         deadline = time.monotonic() + self._timeout_s
         try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from rclpy.duration import Duration
+from rclpy.timer import Timer
 
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.msg import FrameAck, LabelInfo, RunInfo, RunState
@@ -65,6 +67,7 @@ class SimulatorBridgeNode(BenchmarkNode):
         self._next: SimulatedFrame | None = None
         self._newest: SimulatedFrame | None = None
         self._state = RunState.STATE_WAITING
+        self._timer: Timer | None = None
         self._started_s = 0.0
 
     def configure(self) -> None:
@@ -87,9 +90,34 @@ class SimulatorBridgeNode(BenchmarkNode):
         self.get_logger().info(f'{len(frames)} frames from {frames.description}')
 
     def activate(self) -> None:
-        """Start to wait for the participants."""
-        self._started_s = time.monotonic()
-        self._match_timer = self.create_timer(MATCH_PERIOD_S, self.guarded(self._match))
+        """Start to wait for the participants, or go on with the frames."""
+        if self._state == RunState.STATE_PAUSED:
+            self._go_on()
+        elif self._state == RunState.STATE_WAITING:
+            self._started_s = time.monotonic()
+            self._start_timer(MATCH_PERIOD_S, self._match)
+
+    def deactivate(self) -> None:
+        """Publish no further frame until activated again."""
+        self._stop_timer()
+        if self._state == RunState.STATE_RUNNING:
+            self._state = RunState.STATE_PAUSED
+            self._publish_state('paused')
+
+    def _go_on(self) -> None:
+        self._state = RunState.STATE_RUNNING
+        if self._newest is not None:
+            # The time of a pause is nobody's fault.
+            self._acks.resume(time.monotonic())
+        self._start_timer(TICK_S, self._tick)
+
+    def _start_timer(self, period_s: float, callback: Callable[[], None]) -> None:
+        self._timer = self.create_timer(period_s, self.guarded(callback))
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self.destroy_timer(self._timer)
+            self._timer = None
 
     def cleanup(self) -> None:
         """Close the simulator."""
@@ -108,10 +136,9 @@ class SimulatorBridgeNode(BenchmarkNode):
     def _match(self) -> None:
         missing = missing_participants(self, self._participants)
         if not missing:
-            self.destroy_timer(self._match_timer)
-            self._state = RunState.STATE_RUNNING
+            self._stop_timer()
             self._started_s = time.monotonic()
-            self._tick_timer = self.create_timer(TICK_S, self.guarded(self._tick))
+            self._go_on()
         elif time.monotonic() - self._started_s > self.parameter['match_timeout_s']:
             raise ParticipantError(
                 f'after {self.parameter["match_timeout_s"]:g} s: {"; ".join(missing)}. Start it, '
@@ -164,7 +191,7 @@ class SimulatorBridgeNode(BenchmarkNode):
             self._tick()
 
     def _finish_run(self) -> None:
-        self.destroy_timer(self._tick_timer)
+        self._stop_timer()
         self._state = RunState.STATE_FINISHED
         self.done = True
         counts = ', '.join(f'{name} {count}' for name, count in self._acks.counts.items())

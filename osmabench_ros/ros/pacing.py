@@ -54,6 +54,11 @@ class Acknowledgements:
         if stamp_ns == self._stamp_ns:
             self._owing.discard(participant)
 
+    def resume(self, now_s: float) -> None:
+        """Start all waiting anew after a pause."""
+        self._since_s = now_s
+        self._heard_s = dict.fromkeys(self._heard_s, now_s)
+
     @property
     def complete(self) -> bool:
         """Whether everybody acknowledged the newest frame."""

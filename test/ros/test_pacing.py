@@ -37,6 +37,15 @@ def test_who_is_late_is_named() -> None:
         acks.check(5.1, 7)
 
 
+def test_a_pause_is_nobodys_delay() -> None:
+    acks = Acknowledgements(['a'], timeout_s=5.0)
+    acks.expect(100, 0.0)
+    acks.resume(100.0)
+    acks.check(104.0, 0)
+    with pytest.raises(ParticipantError):
+        acks.check(105.5, 0)
+
+
 def test_realtime_frames_are_due_at_their_stamps_times_the_factor() -> None:
     clock = RealtimeClock(speed_factor=2.0)
     assert clock.due(1_000_000_000, now_s=50.0)
