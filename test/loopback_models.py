@@ -95,11 +95,17 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(length))
         request = Received(self.path, dict(self.headers), body)
         misstep = self.models.take(request)
+        self._under_way = True
         try:
             self._answer(request, misstep)
         except (BrokenPipeError, ConnectionResetError):
             pass
         finally:
+            self._done()
+
+    def _done(self) -> None:
+        if self._under_way:
+            self._under_way = False
             self.models.done()
 
     def _answer(self, request: Received, misstep: Misstep | None) -> None:
@@ -123,6 +129,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header('Content-Length', str(len(data)))
         for name, value in headers:
             self.send_header(name, value)
+        # Before the answer leaves: the client may ask again while this thread still cleans up.
+        self._done()
         self.end_headers()
         self.wfile.write(data)
 
