@@ -1,0 +1,36 @@
+"""Our label set in the words of Hydra and Khronos, so that they can read our semantic images."""
+
+from __future__ import annotations
+
+import yaml
+
+from osmabench_ros.semantics.labels import LabelSet
+
+
+def hydra_label_space(label_set: LabelSet) -> str:
+    """Return the label space file that Hydra and Khronos need for a label set.
+
+    Parameters
+    ----------
+    label_set : LabelSet
+        Classes of the semantic images; whatever is no part of the building is an object.
+
+    Returns
+    -------
+    str
+        YAML. Unlabelled pixels (65535) lie above `total_semantic_labels`.
+    """
+    ids = [item.id for item in label_set.classes]
+    return yaml.safe_dump(
+        {
+            'total_semantic_labels': max(ids, default=-1) + 1,
+            'dynamic_labels': [],
+            'invalid_labels': [],
+            'object_labels': [item.id for item in label_set.classes if not item.structure],
+            'surface_places_labels': [
+                item.id for item in label_set.classes if item.structure and item.name == 'floor'
+            ],
+            'label_names': [{'label': item.id, 'name': item.name} for item in label_set.classes],
+        },
+        sort_keys=False,
+    )

@@ -1,0 +1,192 @@
+"""How a ROS 2 mapping stack of somebody else is started and heard: config/methods/live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import Field, model_validator
+
+from osmabench_ros.configuration import config_path
+from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.mappers.offline_method import filled
+from osmabench_ros.simulation.section import Section, validated
+
+FOLDER = ('methods', 'live')
+
+_Value = TypeVar('_Value')
+
+
+class IncludedLaunch(Section):
+    """A launch file of the stack, the arguments it gets, and names that are mapped for its nodes.
+
+    `parameters` are set on every node in it, `remappings` go from the stack's name to ours.
+    """
+
+    package: str
+    file: str
+    arguments: dict[str, str] = Field(default_factory=dict)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    remappings: dict[str, str] = Field(default_factory=dict)
+
+
+class StackNode(Section):
+    """A node of the stack that needs no launch file."""
+
+    package: str
+    executable: str
+    name: str
+    namespace: str = ''
+    arguments: tuple[str, ...] = ()
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    remappings: dict[str, str] = Field(default_factory=dict)
+
+
+class StackProgram(Section):
+    """A program of the stack that is no ROS executable, without a shell."""
+
+    command: tuple[str, ...] = Field(min_length=1)
+    directory: str = '.'
+
+
+class Topic(Section):
+    """A topic of the stack, and the type of its messages as ROS writes it."""
+
+    topic: str
+    type: str
+
+
+class MapFile(Section):
+    """A file or folder that the finish service makes the stack write, and who reads it."""
+
+    path: str
+    importer: str
+
+
+class FinishService(Section):
+    """What is called once all frames are out, so that the stack completes its map."""
+
+    service: str
+    type: str
+    request: dict[str, Any] = Field(default_factory=dict)
+
+
+class LiveMethod(Section):
+    """A mapping stack that runs on ROS 2 by itself.
+
+    Parameters
+    ----------
+    name, source : str
+        Its name and where its code is.
+    install : tuple of str
+        What a person does once; nothing of it is run.
+    variables : dict of str to str
+        What the user has to set; name to explanation.
+    files : dict of str to str
+        Files that are written before it starts: name in the work folder to text.
+    launch, nodes, program
+        How it is started: exactly one of them.
+    map : Topic or MapFile
+        What is scored.
+    pose : Topic, optional
+        Scored against ground truth where it is there.
+    finish : FinishService, optional
+        Completes the map.
+    transforms : tuple of str
+        Edges of the transform tree that it publishes itself, as ``'map->odom'``; nobody else may.
+
+    Notes
+    -----
+    Strings may hold ``${...}``: the variables, the topics ``color``, ``depth``, ``semantic``,
+    ``instance``, ``color_info``, ``depth_info``, ``camera_pose``, ``odometry``, the frames
+    ``world_frame``, ``base_frame``, ``camera_frame``, ``base_to_camera``, a matrix in YAML, and
+    ``work``, the folder for its files.
+    """
+
+    name: str
+    source: str
+    install: tuple[str, ...]
+    variables: dict[str, str] = Field(default_factory=dict)
+    files: dict[str, str] = Field(default_factory=dict)
+    launch: IncludedLaunch | None = None
+    nodes: tuple[StackNode, ...] = ()
+    program: StackProgram | None = None
+    map: Topic | MapFile
+    pose: Topic | None = None
+    finish: FinishService | None = None
+    transforms: tuple[str, ...] = ()
+
+    @model_validator(mode='after')
+    def _one_way_to_start(self) -> LiveMethod:
+        ways = [self.launch is not None, bool(self.nodes), self.program is not None]
+        if sum(ways) != 1:
+            raise ValueError('say how it is started: one of launch, nodes and program')
+        if isinstance(self.map, MapFile) and self.finish is None:
+            raise ValueError('a map in a file needs the service under finish that writes it')
+        return self
+
+    def filled(self, values: Mapping[str, str]) -> LiveMethod:
+        """Return the method with every ``${...}`` replaced.
+
+        Parameters
+        ----------
+        values : mapping of str to str
+            Topics, frames, `work`, and the user's variables.
+
+        Raises
+        ------
+        ConfigError
+            If a variable is not set, or a name is unknown; names the method and the name.
+        """
+        where = f'method {self.name}'
+        for name, meaning in self.variables.items():
+            if name not in values:
+                raise ConfigError(f'{where} needs the variable "{name}": {meaning}')
+        fields = self.model_dump()
+        changed = {
+            key: _filled(value, values, where)
+            for key, value in fields.items()
+            if key not in ('variables', 'install')
+        }
+        return LiveMethod.model_validate({**fields, **changed})
+
+
+def _filled(value: _Value, values: Mapping[str, str], where: str) -> Any:
+    if isinstance(value, str):
+        return filled(value, values, where)
+    if isinstance(value, Mapping):
+        return {key: _filled(item, values, where) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_filled(item, values, where) for item in value]
+    return value
+
+
+def live_method_names() -> list[str]:
+    """Return the names of the stacks in config/methods/live."""
+    return sorted(path.stem for path in config_path(*FOLDER).glob('*.yaml'))
+
+
+def load_live_method(name_or_path: str) -> LiveMethod:
+    """Load a stack by its name in config/methods/live, or from a YAML file.
+
+    Raises
+    ------
+    ConfigError
+        If there is none, or a key is wrong; names the file and the key.
+    """
+    path = Path(name_or_path)
+    if path.suffix != '.yaml':
+        known = live_method_names()
+        if name_or_path not in known:
+            raise ConfigError(
+                f'there is no config/methods/live/{name_or_path}.yaml. '
+                f'{suggestion(name_or_path, known)}'
+            )
+        path = config_path(*FOLDER, f'{name_or_path}.yaml')
+    try:
+        data = yaml.safe_load(path.read_text('utf-8'))
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f'{path} cannot be read: {error}') from error
+    return validated(LiveMethod, data, str(path))
