@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -33,6 +34,10 @@ class Outcome(Enum):
         self.color = color
 
 
+HALLUCINATED: Rgb = (150, 20, 20)
+"""Colour of what a map holds where there is nothing."""
+
+
 def class_colors(label_set: LabelSet) -> Mapping[int, Rgb]:
     """Return a colour a class: vivid for objects, pale for structure, the same for every map.
 
@@ -59,6 +64,13 @@ def colors_of_labels(labels: NDArray[np.integer], colors: Mapping[int, Rgb]) -> 
         table[class_id] = color
     known = (labels >= 0) & (labels <= UNLABELLED)
     return np.asarray(table[np.where(known, labels, UNLABELLED)])
+
+
+def word_color(word: str) -> Rgb:
+    """Return the colour of a word that no label set numbers, the same in every map and run."""
+    digest = hashlib.sha256(word.encode()).digest()
+    lightness, chroma = _RINGS[digest[0] % len(_RINGS)]
+    return _from_oklch(lightness, chroma, 360 * int.from_bytes(digest[1:3], 'big') / 65536)
 
 
 def hex_color(color: Sequence[int]) -> str:

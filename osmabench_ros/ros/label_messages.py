@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import colorsys
-
-from std_msgs.msg import ColorRGBA
-
 from osmabench_ros.errors import ConfigError, ContractError
 from osmabench_ros.msg import LabelClass as LabelClassMessage
 from osmabench_ros.msg import LabelInfo
+from osmabench_ros.reports.palette import class_colors
+from osmabench_ros.ros.colors import color_message
 from osmabench_ros.ros.stamps import stamp_to_message
 from osmabench_ros.semantics.labels import LabelClass, LabelSet
-
-GOLDEN_RATIO = 0.6180339887498949
-
-
-def class_color(class_id: int) -> tuple[float, float, float]:
-    """Return a colour in [0, 1] that differs from those of nearby ids."""
-    hue = class_id * GOLDEN_RATIO % 1.0
-    return colorsys.hsv_to_rgb(hue, 0.55 + 0.4 * (class_id % 2), 0.95 - 0.3 * (class_id % 3) / 2)
 
 
 def label_set_to_message(label_set: LabelSet, stamp_ns: int) -> LabelInfo:
     """Return the message of a label set."""
-    classes = []
-    for item in label_set.classes:
-        red, green, blue = class_color(item.id)
-        classes.append(
-            LabelClassMessage(
-                id=item.id,
-                name=item.name,
-                structure=item.structure,
-                color=ColorRGBA(r=red, g=green, b=blue, a=1.0),
-            )
+    colors = class_colors(label_set)
+    classes = [
+        LabelClassMessage(
+            id=item.id,
+            name=item.name,
+            structure=item.structure,
+            color=color_message(colors[item.id], 1.0),
         )
+        for item in label_set.classes
+    ]
     message = LabelInfo(name=label_set.name, sha256=label_set.sha256, classes=classes)
     message.header.stamp = stamp_to_message(stamp_ns)
     return message

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import array
 import hashlib
+import re
 
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
+from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.archive import pack_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.msg import SemanticMapChunk
+from osmabench_ros.reports.graph_colors import node_colors
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.graph_messages import graph_to_message
+from osmabench_ros.ros.markers import markers_of_graph
 from osmabench_ros.ros.point_clouds import point_cloud_message
 from osmabench_ros.ros.qos import latched_profile, lossless_profile
 from osmabench_ros.ros.stamps import stamp_to_message
 
 MAX_PAYLOAD_BYTES = 2 * 2**30
 """Largest map that is reassembled."""
+
+MAX_CHUNKS = 16_384
+"""Most pieces of a map; enough for `MAX_PAYLOAD_BYTES` in pieces of 128 kB."""
+
+SHA256 = re.compile('[0-9a-f]{64}')
 
 MAX_VIEWED_POINTS = 200_000
 """Points of the cloud for RViz; the whole map is in the chunks."""
@@ -91,6 +100,9 @@ class MapPublisher:
         self._points = node.create_publisher(
             PointCloud2, topics.SEMANTIC_MAP_POINTS, latched_profile()
         )
+        self._markers = node.create_publisher(
+            MarkerArray, topics.SEMANTIC_MAP_MARKERS, latched_profile()
+        )
         self._chunk = node.create_publisher(
             SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile()
         )
@@ -101,6 +113,9 @@ class MapPublisher:
         self._map.publish(announcement)
         for chunk in chunks:
             self._chunk.publish(chunk)
+        graph = semantic_map.graph
+        colors = node_colors(graph, semantic_map.label_set)
+        self._markers.publish(markers_of_graph(graph, announcement.header, colors))
         if semantic_map.dense is not None:
             self._points.publish(
                 point_cloud_message(
@@ -122,6 +137,7 @@ class MapAssembler:
         self._max_bytes = max_bytes
         self._announcement: SemanticMapMessage | None = None
         self._chunks: dict[str, dict[int, bytes]] = {}
+        self._held_bytes = 0
 
     def announce(self, message: SemanticMapMessage) -> tuple[SemanticMapMessage, bytes] | None:
         """Take an announcement; return it with the payload if that is complete.
@@ -139,17 +155,21 @@ class MapAssembler:
                 f'{where}: a payload of {message.payload_size} bytes is not in '
                 f'1 to {self._max_bytes}'
             )
+        _check_digest(message.digest, where)
         expected = -(-message.payload_size // SemanticMapChunk.MAX_SIZE)
-        if message.chunk_count < expected:
+        if not expected <= message.chunk_count <= MAX_CHUNKS:
             raise ContractError(
-                f'{where}: {message.payload_size} bytes need at least {expected} chunks, '
-                f'{message.chunk_count} are announced'
+                f'{where}: {message.payload_size} bytes need at least {expected} chunks and at '
+                f'most {MAX_CHUNKS}, {message.chunk_count} are announced'
             )
         self._announcement = message
-        self._chunks = {
-            digest: parts for digest, parts in self._chunks.items() if digest == message.digest
-        }
+        self._keep_only(message.digest)
         return self._complete()
+
+    def _keep_only(self, digest: str) -> None:
+        parts = self._chunks.get(digest)
+        self._chunks = {} if parts is None else {digest: parts}
+        self._held_bytes = sum(len(data) for data in parts.values()) if parts else 0
 
     def add(self, chunk: SemanticMapChunk) -> tuple[SemanticMapMessage, bytes] | None:
         """Take a chunk; return the announcement with the payload if that is complete now.
@@ -160,15 +180,24 @@ class MapAssembler:
             If the chunk is malformed or the payload does not match its digest.
         """
         where = f'topic "{topics.SEMANTIC_MAP_CHUNK}"'
-        if len(chunk.data) > SemanticMapChunk.MAX_SIZE or not chunk.index < chunk.count:
+        size = len(chunk.data)
+        fits = 0 < size <= SemanticMapChunk.MAX_SIZE
+        if not fits or not chunk.index < chunk.count <= MAX_CHUNKS:
             raise ContractError(
-                f'{where}: chunk {chunk.index} of {chunk.count} with {len(chunk.data)} bytes '
-                f'breaks the limits (index below count, at most {SemanticMapChunk.MAX_SIZE} bytes)'
+                f'{where}: chunk {chunk.index} of {chunk.count} with {size} bytes breaks the '
+                f'limits (index below count, at most {MAX_CHUNKS} chunks, 1 to '
+                f'{SemanticMapChunk.MAX_SIZE} bytes)'
             )
-        held = sum(len(data) for parts in self._chunks.values() for data in parts.values())
-        if held + len(chunk.data) > 2 * self._max_bytes:
-            raise ContractError(f'{where}: {held} bytes wait for their announcement; giving up')
-        self._chunks.setdefault(chunk.digest, {})[chunk.index] = bytes(chunk.data)
+        _check_digest(chunk.digest, where)
+        waiting = sum(len(parts) for parts in self._chunks.values())
+        if self._held_bytes + size > 2 * self._max_bytes or waiting >= 2 * MAX_CHUNKS:
+            raise ContractError(
+                f'{where}: {self._held_bytes} bytes in {waiting} chunks wait for their '
+                'announcement; giving up'
+            )
+        parts = self._chunks.setdefault(chunk.digest, {})
+        self._held_bytes += size - len(parts.get(chunk.index, b''))
+        parts[chunk.index] = bytes(chunk.data)
         return self._complete()
 
     def _complete(self) -> tuple[SemanticMapMessage, bytes] | None:
@@ -185,5 +214,10 @@ class MapAssembler:
                 'not match its sha256; chunks were damaged or mixed up'
             )
         self._announcement = None
-        self._chunks = {}
+        self._keep_only('')
         return message, payload
+
+
+def _check_digest(digest: str, where: str) -> None:
+    if not SHA256.fullmatch(digest):
+        raise ContractError(f'{where}: digest "{digest[:80]}" is no sha256 in hexadecimal digits')

@@ -20,8 +20,15 @@ FRAME_ACK = 'frame_ack'
 SEMANTIC_MAP = 'semantic_map'
 SEMANTIC_MAP_CHUNK = 'semantic_map_chunk'
 SEMANTIC_MAP_POINTS = 'semantic_map_points'
+SEMANTIC_MAP_MARKERS = 'semantic_map_markers'
 RECORDED_MAP = 'recorded_map'
 EVALUATION = 'evaluation'
+
+VIEW_CLASSES = 'view/classes'
+VIEW_ERRORS = 'view/errors'
+VIEW_GRAPH_ERRORS = 'view/graph_errors'
+VIEW_GROUND_TRUTH = 'view/ground_truth'
+VIEW_PATH = 'view/path'
 
 FRAME_TOPICS = (
     COLOR,
