@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import rclpy
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.clock import Clock, ClockType
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
+from rclpy.subscription import Subscription
+from rclpy.timer import Timer
 
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.ros.parameters import ParameterSpec, declare
@@ -26,12 +30,34 @@ INTERRUPTED = 130
 """Exit code of a process that was asked to end before its job was done."""
 
 
+class WhileActive(MutuallyExclusiveCallbackGroup):
+    """Lets callbacks run only while the node is active."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.active = False
+
+    def can_execute(self, entity: Any) -> bool:
+        """Tell the executor whether to look for work of an entity."""
+        return self.active and bool(super().can_execute(entity))
+
+
 class BenchmarkNode(LifecycleNode):
     """A lifecycle node whose failures end the process with a reason and an exit code.
 
     Subclasses implement `configure`, `activate`, `deactivate` and `cleanup`; an OsmabenchError
     from them, or from a callback wrapped by `guarded`, is a failure. All callbacks run in one
     thread, the one that `run_node` spins in, so a simulator may live there.
+
+    The whole lifecycle may be gone through again and again in one process. What `configure` and
+    later callbacks create (publishers, subscriptions, timers, services, clients, action servers)
+    is destroyed after `cleanup`, so `cleanup` only frees the rest, and `configure` sets all state
+    of the job anew, whatever an earlier round left.
+
+    While the node is not active, its subscriptions and timers rest. Messages wait in the queues
+    of DDS, as long as their QoS lets them: none that is kept is lost, and nothing is acknowledged
+    that was not processed. Services and actions are served all the time, and must refuse what
+    needs an active node. Timers run on the steady clock, so that `use_sim_time` stops no watchdog.
 
     Parameters
     ----------
@@ -41,15 +67,40 @@ class BenchmarkNode(LifecycleNode):
         Its parameters.
     """
 
+    _while_active: WhileActive | None = None
+    """None until rclpy has made what every node has; that works whether active or not."""
+
     def __init__(self, name: str, specs: Sequence[ParameterSpec]) -> None:
         super().__init__(name)
+        self._while_active = WhileActive()
+        self._lasting = self._entities()
         self.exit_code: int | None = None
         self.done = False
         """Whether the job is done, so that being asked to end is no failure."""
         self.parameter: dict[str, Any] = declare(self, [*specs, AUTOSTART])
 
+    @property
+    def active(self) -> bool:
+        """Whether the node is in the state active."""
+        return self._while_active is not None and self._while_active.active
+
+    def create_subscription(
+        self, msg_type: type[Any], topic: str, callback: Any, qos_profile: Any, **options: Any
+    ) -> Subscription:
+        """Create a subscription that rests while the node is not active."""
+        if options.get('callback_group') is None:
+            options['callback_group'] = self._while_active
+        return super().create_subscription(msg_type, topic, callback, qos_profile, **options)
+
+    def create_timer(self, timer_period_sec: float, callback: Any, **options: Any) -> Timer:
+        """Create a timer on the steady clock that rests while the node is not active."""
+        if options.get('callback_group') is None:
+            options['callback_group'] = self._while_active
+        options.setdefault('clock', Clock(clock_type=ClockType.STEADY_TIME))
+        return super().create_timer(timer_period_sec, callback, **options)
+
     def configure(self) -> None:
-        """Allocate what the job needs."""
+        """Allocate what the job needs, and forget all of an earlier round."""
 
     def activate(self) -> None:
         """Start the job."""
@@ -101,15 +152,22 @@ class BenchmarkNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Answer the lifecycle manager."""
         del state
-        return self._transition(self.configure)
+        self.done = False
+        result = self._transition(self.configure)
+        if result == TransitionCallbackReturn.FAILURE:
+            self._release()
+        return result
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Answer the lifecycle manager."""
         super().on_activate(state)
-        return self._transition(self.activate)
+        result = self._transition(self.activate)
+        self._set_active(result == TransitionCallbackReturn.SUCCESS)
+        return result
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Answer the lifecycle manager."""
+        self._set_active(False)
         result = self._transition(self.deactivate)
         super().on_deactivate(state)
         return result
@@ -117,14 +175,48 @@ class BenchmarkNode(LifecycleNode):
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Answer the lifecycle manager."""
         del state
-        return self._transition(self.cleanup)
+        return self._transition(self._release)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Answer the lifecycle manager."""
         del state
-        result = self._transition(self.cleanup)
+        result = self._transition(self._release)
         self.finish(0)
         return result
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Free everything after an unexpected error, which has been told already."""
+        del state
+        try:
+            self._release()
+        except Exception:
+            self.get_logger().fatal(traceback.format_exc())
+            return TransitionCallbackReturn.FAILURE
+        return TransitionCallbackReturn.SUCCESS
+
+    def _set_active(self, active: bool) -> None:
+        assert self._while_active is not None
+        self._while_active.active = active
+
+    def _release(self) -> None:
+        self._set_active(False)
+        self.cleanup()
+        for entity, destroy in self._entities().items():
+            if entity not in self._lasting:
+                self._managed_entities.discard(entity)
+                destroy(entity)
+
+    def _entities(self) -> dict[Any, Callable[[Any], Any]]:
+        """Return everything that the node has on the graph, and how to get rid of it."""
+        kinds: tuple[tuple[Iterable[Any], Callable[[Any], Any]], ...] = (
+            (self.timers, self.destroy_timer),
+            (self.subscriptions, self.destroy_subscription),
+            (self.services, self.destroy_service),
+            (self.clients, self.destroy_client),
+            (self.waitables, lambda waitable: waitable.destroy()),
+            (self.publishers, self.destroy_publisher),
+        )
+        return {entity: destroy for entities, destroy in kinds for entity in entities}
 
 
 def run_node(factory: Callable[[], BenchmarkNode], arguments: Sequence[str] | None = None) -> int:

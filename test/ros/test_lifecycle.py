@@ -1,0 +1,187 @@
+"""A lifecycle node of this package goes round and round in one process, over DDS."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+import rclpy  # noqa: E402
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from lifecycle_msgs.srv import GetState  # noqa: E402
+from osmabench_ros.action import Evaluate  # noqa: E402
+from rclpy.action import ActionServer  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from std_msgs.msg import Header  # noqa: E402
+
+from osmabench_ros.bringup.lifecycle_client import LifecycleClient  # noqa: E402
+from osmabench_ros.errors import ConfigError  # noqa: E402
+from osmabench_ros.ros.lifecycle import BenchmarkNode  # noqa: E402
+from osmabench_ros.ros.parameters import ParameterSpec  # noqa: E402
+from osmabench_ros.ros.qos import lossless_profile  # noqa: E402
+
+ROUND = (
+    Transition.TRANSITION_CONFIGURE,
+    Transition.TRANSITION_ACTIVATE,
+    Transition.TRANSITION_DEACTIVATE,
+    Transition.TRANSITION_CLEANUP,
+)
+
+
+class Parrot(BenchmarkNode):
+    """Says again what it hears."""
+
+    def __init__(self) -> None:
+        super().__init__('parrot', [ParameterSpec('voice', 'shrill', 'How it speaks.')])
+        self.fault: Exception | None = None
+        self.cleanups = 0
+        self.ticks = 0
+
+    def configure(self) -> None:
+        self.heard: list[str] = []
+        self.beak = self.create_publisher(Header, 'said', lossless_profile())
+        self.create_subscription(Header, 'told', self.on_told, lossless_profile())
+        self.create_timer(0.01, self.on_timer)
+        self.create_client(GetState, 'nobody/get_state')
+        ActionServer(self, Evaluate, 'judge', lambda goal: Evaluate.Result())
+        if self.fault is not None:
+            raise self.fault
+
+    def activate(self) -> None:
+        if self.fault is not None:
+            raise self.fault
+
+    def cleanup(self) -> None:
+        self.cleanups += 1
+
+    def on_told(self, message: Header) -> None:
+        self.heard.append(message.frame_id)
+        self.beak.publish(message)
+
+    def on_timer(self) -> None:
+        self.ticks += 1
+
+
+class World:
+    """A parrot, somebody who talks to it, and a manager."""
+
+    def __init__(self) -> None:
+        self.parrot = Parrot()
+        self.keeper = Node('keeper')
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.parrot)
+        self.executor.add_node(self.keeper)
+        self.echoes: list[str] = []
+        self.mouth = self.keeper.create_publisher(Header, 'told', lossless_profile())
+        self.keeper.create_subscription(
+            Header, 'said', lambda message: self.echoes.append(message.frame_id),
+            lossless_profile(),
+        )  # fmt: skip
+        self.manager = LifecycleClient(self.keeper, self.executor, timeout_s=10.0)
+
+    def change(self, *transitions: int) -> None:
+        for transition in transitions:
+            self.manager.change('parrot', transition, lambda: None)
+
+    def tell(self, word: str) -> None:
+        self.mouth.publish(Header(frame_id=word))
+
+    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            assert time.monotonic() < deadline, 'timed out'
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def spin_for(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def endpoints(self) -> tuple[int, int]:
+        return self.keeper.count_subscribers('told'), self.keeper.count_publishers('said')
+
+
+@pytest.fixture
+def world(ros_domain: int) -> Iterator[World]:
+    rclpy.init(args=[], domain_id=ros_domain)
+    world = World()
+    yield world
+    world.executor.shutdown()
+    world.parrot.destroy_node()
+    world.keeper.destroy_node()
+    rclpy.shutdown()
+
+
+def test_every_round_works_and_leaves_nothing_on_the_graph(world: World) -> None:
+    before = len(list(world.parrot.waitables)), len(list(world.parrot.services))
+    for number in range(3):
+        world.change(*ROUND[:2])
+        world.spin_until(lambda: world.endpoints() == (1, 1))
+        world.spin_until(lambda: world.mouth.get_subscription_count() == 1)
+        world.tell(f'round {number}')
+        world.spin_until(lambda: world.parrot.heard == [f'round {number}'])  # noqa: B023
+        world.spin_until(lambda: world.echoes[-1:] == [f'round {number}'])  # noqa: B023
+        world.change(*ROUND[2:])
+        world.spin_until(lambda: world.endpoints() == (0, 0))
+        assert not list(world.parrot.timers)
+        assert not list(world.parrot.clients)
+    assert world.parrot.cleanups == 3
+    assert (len(list(world.parrot.waitables)), len(list(world.parrot.services))) == before
+    assert world.parrot.exit_code is None
+
+
+def test_what_comes_while_inactive_waits(world: World) -> None:
+    world.change(Transition.TRANSITION_CONFIGURE)
+    world.spin_until(lambda: world.mouth.get_subscription_count() == 1)
+    for word in 'abc':
+        world.tell(word)
+    world.spin_for(0.3)
+    assert world.parrot.heard == []
+    assert world.parrot.ticks == 0
+    world.change(Transition.TRANSITION_ACTIVATE)
+    world.spin_until(lambda: world.parrot.heard == ['a', 'b', 'c'])
+    world.spin_until(lambda: world.parrot.ticks > 0)
+    world.change(Transition.TRANSITION_DEACTIVATE)
+    ticks = world.parrot.ticks
+    world.tell('d')
+    world.spin_for(0.3)
+    assert world.parrot.heard == ['a', 'b', 'c']
+    assert world.parrot.ticks == ticks
+    world.change(Transition.TRANSITION_ACTIVATE)
+    world.spin_until(lambda: world.parrot.heard[-1] == 'd')
+
+
+def test_a_configuration_that_fails_leaves_nothing(world: World) -> None:
+    world.parrot.fault = ConfigError('no cage')
+    assert world.parrot.trigger_configure() == TransitionCallbackReturn.FAILURE
+    assert world.parrot.exit_code == ConfigError.exit_code
+    assert world.parrot.cleanups == 1
+    world.spin_until(lambda: world.endpoints() == (0, 0))
+
+
+def test_after_an_unexpected_error_everything_is_freed(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world.change(Transition.TRANSITION_CONFIGURE)
+    world.parrot.fault = ZeroDivisionError('surprise')
+    assert world.parrot.trigger_activate() == TransitionCallbackReturn.ERROR
+    assert world.parrot.exit_code == 1
+    assert 'surprise' in capfd.readouterr().err
+    assert not world.parrot.active
+    assert world.parrot.cleanups == 1
+    world.spin_until(lambda: world.endpoints() == (0, 0))
+    assert world.parrot._state_machine.current_state[1] == 'unconfigured'
+
+
+def test_timers_do_not_stop_with_simulated_time(ros_domain: int) -> None:
+    rclpy.init(args=['--ros-args', '-p', 'use_sim_time:=true'], domain_id=ros_domain)
+    try:
+        world = World()
+        world.change(*ROUND[:2])
+        world.spin_until(lambda: world.parrot.ticks >= 3)
+    finally:
+        rclpy.shutdown()
