@@ -6,17 +6,17 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from osmabench_ros.bringup.isolation import isolated_environment, private_domain
 from osmabench_ros.bringup.node_spec import MAPPER, NodeSpec
+from osmabench_ros.bringup.observer import RunObserver
 from osmabench_ros.bringup.processes import ManagedProcess
 from osmabench_ros.errors import ParticipantError
-from osmabench_ros.ros import topics
+from osmabench_ros.runs.timings import Measurements
 
 START_TIMEOUT_S = 120.0
 """For a process to start and one lifecycle transition; Habitat-Sim needs half a minute."""
@@ -25,7 +25,7 @@ Progress = Callable[[str, float], None]
 """Gets what is going on and the fraction done, 0 to 1."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class LiveRunResult:
     """What a live run leaves besides its files.
 
@@ -35,29 +35,21 @@ class LiveRunResult:
         Of the node that ends the run.
     reason : str
         Its error, empty if it exited with 0.
-    mapping_s : float
-        Time the mapper says it spent on frames; where it says nothing, the wall time from the
-        first frame to the last acknowledgement.
-    frames : int
-        Frames that were published.
-    frames_mapped : int
-        Frames that the mapper acknowledged.
-    peak_memory_bytes : dict of str to int
-        By node, as sampled.
+    measured : Measurements
+        Frames, latencies, memory. The time of the mapper is what it says it spent on frames;
+        where it says nothing, the wall time from the first frame to the last acknowledgement.
     """
 
-    exit_code: int = 0
-    reason: str = ''
-    mapping_s: float = 0.0
-    frames: int = 0
-    frames_mapped: int = 0
-    peak_memory_bytes: dict[str, int] = field(default_factory=dict)
+    exit_code: int
+    reason: str
+    measured: Measurements
 
 
 def run_live(
     specs: list[NodeSpec],
     log_directory: Path,
     *,
+    pacing: str,
     stall_timeout_s: float,
     timeout_after_frames_s: float,
     progress: Progress,
@@ -70,6 +62,8 @@ def run_live(
         In the order of their start; exactly one has `ends_run`.
     log_directory : Path
         Gets a log and a parameter file a node.
+    pacing : str
+        'lockstep' or 'realtime'.
     stall_timeout_s : float
         How long the bridge may publish nothing before the run counts as hanging.
     timeout_after_frames_s : float
@@ -93,7 +87,7 @@ def run_live(
         processes = _start(specs, log_directory, domain)
         stack.callback(_stop_all, processes)
         run = _LiveRun(specs, processes, watch, stall_timeout_s, timeout_after_frames_s, progress)
-        return run.supervise()
+        return run.supervise(pacing)
 
 
 def _start(specs: list[NodeSpec], log_directory: Path, domain: int) -> dict[str, ManagedProcess]:
@@ -122,63 +116,13 @@ def _stop_all(processes: dict[str, ManagedProcess]) -> None:
 
 
 @contextmanager
-def _observer(domain: int) -> Iterator[_Observer]:
+def _observer(domain: int) -> Iterator[RunObserver]:
     os.environ.update(isolated_environment(domain))
-    observer = _Observer(domain)
+    observer = RunObserver(domain, START_TIMEOUT_S)
     try:
         yield observer
     finally:
         observer.close()
-
-
-class _Observer:
-    """The runner's own node: lifecycle client and listener to the state of the run."""
-
-    def __init__(self, domain: int) -> None:
-        import rclpy
-        from rclpy.executors import SingleThreadedExecutor
-        from rclpy.signals import SignalHandlerOptions
-
-        from osmabench_ros.bringup.lifecycle_client import LifecycleClient
-        from osmabench_ros.msg import FrameAck, RunState
-        from osmabench_ros.ros.qos import latched_profile, lossless_profile
-
-        self._context = rclpy.Context()
-        # Ctrl-C stays Python's, so that it ends the runner and through it every process.
-        rclpy.init(
-            context=self._context,
-            domain_id=domain,
-            args=[],
-            signal_handler_options=SignalHandlerOptions.NO,
-        )
-        self._node = rclpy.create_node('osmabench_runner', context=self._context)
-        self.executor = SingleThreadedExecutor(context=self._context)
-        self.executor.add_node(self._node)
-        self.lifecycle = LifecycleClient(self._node, self.executor, START_TIMEOUT_S)
-        self.state = RunState()
-        self.mapped: dict[str, tuple[int, float]] = {}
-        self._node.create_subscription(
-            FrameAck, topics.FRAME_ACK, self._on_ack, lossless_profile()
-        )
-        self._node.create_subscription(
-            RunState, topics.RUN_STATE, self._on_state, latched_profile()
-        )
-
-    def _on_ack(self, message: Any) -> None:
-        count, seconds = self.mapped.get(message.participant, (0, 0.0))
-        spent = message.processing_time
-        self.mapped[message.participant] = (
-            count + 1,
-            seconds + spent.sec + spent.nanosec / 1e9,
-        )
-
-    def _on_state(self, message: object) -> None:
-        self.state = message
-
-    def close(self) -> None:
-        self.executor.shutdown()
-        self._node.destroy_node()
-        self._context.try_shutdown()
 
 
 class _LiveRun:
@@ -188,7 +132,7 @@ class _LiveRun:
         self,
         specs: list[NodeSpec],
         processes: dict[str, ManagedProcess],
-        observer: _Observer,
+        observer: RunObserver,
         stall_timeout_s: float,
         timeout_after_frames_s: float,
         progress: Progress,
@@ -206,14 +150,14 @@ class _LiveRun:
         self._first_frame_s: float | None = None
         self._finished_s: float | None = None
 
-    def supervise(self) -> LiveRunResult:
+    def supervise(self, pacing: str) -> LiveRunResult:
         self._progress('starting nodes', 0.0)
         self._observer.lifecycle.bring_up(self._managed, self._check)
         while self._processes[self._last].poll() is None:
             self._check()
             self._observer.executor.spin_once(timeout_sec=0.05)
             self._follow()
-        return self._result()
+        return self._result(pacing)
 
     def _check(self) -> None:
         for name, process in self._processes.items():
@@ -253,20 +197,21 @@ class _LiveRun:
                 f'{state.frames_published}; the simulator hangs or renders too slowly'
             )
 
-    def _result(self) -> LiveRunResult:
-        process = self._processes[self._last]
+    def _result(self, pacing: str) -> LiveRunResult:
+        process, watch = self._processes[self._last], self._observer
         code = process.poll() or 0
-        frames_mapped, mapping_s = self._observer.mapped.get(MAPPER, (0, 0.0))
-        told = mapping_s > 0
-        if not told and self._first_frame_s is not None and self._finished_s is not None:
+        mapping_s = watch.processing_s(MAPPER)
+        if not mapping_s and self._first_frame_s is not None and self._finished_s is not None:
             mapping_s = self._finished_s - self._first_frame_s
-        return LiveRunResult(
-            exit_code=code,
-            reason=process.reason() if code else '',
-            mapping_s=mapping_s,
-            frames=self._observer.state.frames_published,
-            frames_mapped=frames_mapped,
-            peak_memory_bytes={
-                name: item.peak_memory_bytes for name, item in self._processes.items()
-            },
+        memory = {name: item.peak_memory_bytes for name, item in self._processes.items()}
+        measured = Measurements(
+            pacing,
+            watch.state.frames_published,
+            MAPPER,
+            mapping_s,
+            watch.participation(),
+            memory,
+            watch.staleness.result(),
+            watch.speed_factor(),
         )
+        return LiveRunResult(code, process.reason() if code else '', measured)

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from osmabench_ros.bringup.definition import nodes_of_run
-from osmabench_ros.bringup.live_run import LiveRunResult, run_live
-from osmabench_ros.bringup.node_spec import MAPPER
+from osmabench_ros.bringup.live_run import run_live
 from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import MatrixConfig
@@ -24,12 +23,11 @@ from osmabench_ros.runs.preparation import (
     scene_keys,
 )
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
-from osmabench_ros.runs.timings import timings_of
+from osmabench_ros.runs.timings import TIMINGS, timings_of
 
 Progress = Callable[[str, float], None]
 
 MANIFEST = 'manifest.json'
-TIMINGS = 'timings.json'
 STALL_MARGIN_S = 120.0
 """For a participant that never comes, the bridge itself gives up first."""
 
@@ -123,11 +121,12 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
     result = run_live(
         nodes_of_run(plan),
         plan.directory / 'logs',
+        pacing=plan.pacing.value,
         stall_timeout_s=plan.config.pacing.ack_timeout_s + STALL_MARGIN_S,
         timeout_after_frames_s=plan.config.pacing.evaluation_timeout_s,
         progress=progress,
     )
-    _write_timings(plan, result)
+    write_json(plan.directory / TIMINGS, timings_of(plan.identity, result.measured))
     if not plan.report_file.exists():
         raise RunError(f'node "evaluator" wrote no report: {result.reason or "no reason given"}')
     return RunReport.model_validate(read_json(plan.report_file))
@@ -142,16 +141,3 @@ def _inputs(plan: RunPlan) -> EvaluationInputs:
         output_directory=plan.directory,
         text_features=plan.config.text_features,
     )
-
-
-def _write_timings(plan: RunPlan, result: LiveRunResult) -> None:
-    timings = timings_of(
-        plan.identity,
-        frames=result.frames,
-        frames_mapped=result.frames_mapped,
-        pacing=plan.pacing.value,
-        mapping_s=result.mapping_s,
-        peak_memory_bytes=result.peak_memory_bytes,
-        mapper=MAPPER,
-    )
-    write_json(plan.directory / TIMINGS, timings)

@@ -86,7 +86,14 @@ class EvaluatorNode(BenchmarkNode):
 
     def _on_run_info(self, info: RunInfo) -> None:
         key = SceneKey(info.dataset, info.scene, info.seed)
-        self._identity = RunIdentity(key, info.condition, info.mapper, info.simulator)
+        realtime = info.pacing == RunInfo.PACING_REALTIME
+        self._identity = RunIdentity(
+            key,
+            info.condition,
+            info.mapper,
+            info.simulator,
+            info.speed_factor if realtime else None,
+        )
         self._start()
 
     def _on_recorded_map(self, message: RecordedMap) -> None:

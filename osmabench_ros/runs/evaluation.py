@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
+from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement, SuiteConfig
-from osmabench_ros.runs.files import sha256_of, write_json
+from osmabench_ros.runs.files import merged_directory, sha256_of, write_json
 from osmabench_ros.runs.identity import RunIdentity
+from osmabench_ros.runs.progress import Progress, StagedProgress
 from osmabench_ros.runs.report_model import Record, RunReport, Status, for_run, unmet
 from osmabench_ros.runs.text_matching import TextMatching
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
@@ -59,7 +61,7 @@ def evaluate_run(
     inputs: EvaluationInputs,
     suites: Sequence[SuiteConfig],
     requirements: Sequence[Requirement] = (),
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> RunReport:
     """Evaluate one map and write report.json.
 
@@ -72,7 +74,8 @@ def evaluate_run(
     requirements : sequence of Requirement
         Of the whole matrix; those of other runs are left out.
     progress : callable, optional
-        Gets what is going on and the fraction done.
+        Gets what is going on and the fraction done; may raise to stop the evaluation, which then
+        writes nothing.
 
     Returns
     -------
@@ -86,14 +89,12 @@ def evaluate_run(
     """
     # Options are checked before large files are read.
     _made(suites)
-    return evaluate_loaded(
-        inputs,
-        read_map(inputs.map_directory),
-        read_ground_truth(inputs.ground_truth_directory),
-        suites,
-        requirements,
-        progress,
-    )
+    report = progress or (lambda _text, _fraction: None)
+    report('reading the map', 0.0)
+    semantic_map = read_map(inputs.map_directory)
+    report('reading the ground truth', 0.0)
+    ground_truth = read_ground_truth(inputs.ground_truth_directory)
+    return evaluate_loaded(inputs, semantic_map, ground_truth, suites, requirements, progress)
 
 
 def evaluate_loaded(
@@ -102,13 +103,18 @@ def evaluate_loaded(
     ground_truth: GroundTruth,
     suites: Sequence[SuiteConfig],
     requirements: Sequence[Requirement] = (),
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> RunReport:
     """Evaluate a map that was read already; otherwise as `evaluate_run`."""
     made = _made(suites)
+    stages = StagedProgress(progress, len(made) + 1)
     text = TextMatching(semantic_map, inputs.text_features, inputs.device)
-    context = _context(inputs, semantic_map, ground_truth, text, progress)
-    metrics = [record for suite in made for record in suite.evaluate(context)]
+    with merged_directory(inputs.output_directory / ANSWERS_FOLDER) as answers:
+        context = _context(inputs, semantic_map, ground_truth, text, answers, stages)
+        metrics = _scored(made, context, stages)
+        stages.enter('writing the report')
+        hashes = _hashes(inputs)
+        stages('', 1.0)
     records = tuple(Record.of(inputs.identity, record) for record in metrics)
     report = RunReport(
         run_id=inputs.identity.run_id,
@@ -116,11 +122,21 @@ def evaluate_loaded(
         metrics=records,
         failed_requirements=unmet(for_run(tuple(requirements), inputs.identity), records),
         versions=versions(),
-        hashes=_hashes(inputs),
+        hashes=hashes,
         encoders=text.encoders,
     )
     write_json(inputs.output_directory / REPORT, report.model_dump(mode='json'))
     return report
+
+
+def _scored(
+    suites: Sequence[Suite], context: SuiteContext, stages: StagedProgress
+) -> list[MetricRecord]:
+    metrics = []
+    for suite in suites:
+        stages.enter(suite.name)
+        metrics += suite.evaluate(context)
+    return metrics
 
 
 def _made(suites: Sequence[SuiteConfig]) -> list[Suite]:
@@ -132,10 +148,9 @@ def _context(
     semantic_map: SemanticMap,
     ground_truth: GroundTruth,
     text: TextMatching,
-    progress: Callable[[str, float], None] | None,
+    answers: Path,
+    progress: Progress,
 ) -> SuiteContext:
-    answers = inputs.output_directory / ANSWERS_FOLDER
-    answers.mkdir(parents=True, exist_ok=True)
     questions = inputs.questions_file
     return SuiteContext(
         scene_name=inputs.identity.scene_key.scene,

@@ -75,6 +75,34 @@ def replaced_directory(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextmanager
+def merged_directory(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder whose files go to `path`, over old ones, if the block succeeds."""
+    temporary = path.with_name(f'.{path.name}.partial')
+    # One that was killed may have left its own.
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir(parents=True)
+    except OSError as error:
+        raise RunError(f'cannot write {path}: {error.strerror}; choose another --out') from error
+    try:
+        yield temporary
+        _move_files(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _move_files(source: Path, target: Path) -> None:
+    try:
+        target.mkdir(exist_ok=True)
+        for file in sorted(item for item in source.rglob('*') if item.is_file()):
+            place = target / file.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(place)
+    except OSError as error:
+        raise RunError(f'cannot write {target}: {error.strerror}; choose another --out') from error
+
+
 def sha256_of(path: Path) -> str:
     """Return the hex digest of a file, or of a folder's files with their names."""
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""A run is one (dataset, scene, condition, mapper, simulator, seed)."""
+"""A run is one (dataset, scene, condition, mapper, simulator, seed), in realtime at a speed."""
 
 from __future__ import annotations
 
@@ -36,19 +36,23 @@ class RunIdentity:
         Dataset, scene and seed.
     condition, mapper, simulator : str
         Names.
+    speed_factor : float, optional
+        Stamp seconds per wall second of a realtime run; None in lockstep.
     """
 
     scene_key: SceneKey
     condition: str
     mapper: str
     simulator: str
+    speed_factor: float | None = None
 
     @property
     def run_id(self) -> str:
         """Unique name, also that of the run's folder."""
         key = self.scene_key
         parts = (key.dataset, key.scene, self.condition, self.mapper, self.simulator)
-        return '.'.join((*(_slug(part) for part in parts), str(key.seed)))
+        speed = () if self.speed_factor is None else (f'x{_slug(f"{self.speed_factor:g}")}',)
+        return '.'.join((*(_slug(part) for part in parts), str(key.seed), *speed))
 
 
 def _slug(text: str) -> str:

@@ -49,7 +49,7 @@ class RunPlan:
     @property
     def pacing(self) -> PacingMode:
         """Realtime if the mapper cannot acknowledge frames, whatever the configuration says."""
-        return self.config.pacing.mode if self.mapper.acks else PacingMode.REALTIME
+        return _pacing(self.config, self.mapper)
 
     @property
     def map_directory(self) -> Path:
@@ -63,9 +63,25 @@ class RunPlan:
 
 
 def config_digest(config: MatrixConfig) -> str:
-    """Return the hex digest of a configuration, the same however its YAML is written."""
-    text = json.dumps(config.model_dump(mode='json', exclude_defaults=True), sort_keys=True)
+    """Return the hex digest of a configuration, the same however its YAML is written.
+
+    What a sweep tries is no part of it: further speeds change no run.
+    """
+    data = config.model_dump(mode='json', exclude_defaults=True, exclude={'sweep'})
+    text = json.dumps(data, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _pacing(config: MatrixConfig, mapper: MapperConfig) -> PacingMode:
+    return config.pacing.mode if mapper.acks else PacingMode.REALTIME
+
+
+def _identity(
+    config: MatrixConfig, key: SceneKey, condition: str, mapper: MapperConfig
+) -> RunIdentity:
+    realtime = _pacing(config, mapper) is PacingMode.REALTIME
+    speed = config.pacing.speed_factor if realtime else None
+    return RunIdentity(key, condition, mapper.name, config.simulator.name, speed)
 
 
 def plan_runs(
@@ -84,7 +100,7 @@ def plan_runs(
     """
     plans = [
         RunPlan(
-            RunIdentity(scene_keys[scene], condition, mapper.name, config.simulator.name),
+            _identity(config, scene_keys[scene], condition, mapper),
             scene,
             mapper,
             config,

@@ -33,6 +33,7 @@ class Record(BaseModel):
     mapper: str
     simulator: str
     seed: int
+    speed_factor: float | None = None
     suite: str
     mode: str | None
     metric: str
@@ -56,6 +57,7 @@ class Record(BaseModel):
             mapper=identity.mapper,
             simulator=identity.simulator,
             seed=key.seed,
+            speed_factor=identity.speed_factor,
             **{**record.to_json(), 'mode': record.mode or None},
         )
 

@@ -1,81 +1,118 @@
-"""What mapping cost: the one file of a run that differs between repeats."""
+"""What mapping cost and lost: the one file of a run that differs between repeats."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.staleness import Staleness
 from osmabench_ros.runs.identity import RunIdentity
+from osmabench_ros.runs.participation import SUITE, Participation
 from osmabench_ros.runs.report_model import Record
 
-SUITE = 'timing'
+TIMINGS = 'timings.json'
 
 
-def timings_of(
-    identity: RunIdentity,
-    *,
-    frames: int,
-    frames_mapped: int,
-    pacing: str,
-    mapping_s: float,
-    peak_memory_bytes: Mapping[str, int],
-    mapper: str,
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Measurements:
+    """What was measured while a run went on.
+
+    Parameters
+    ----------
+    pacing : str
+        'lockstep' or 'realtime', as it really was.
+    frames : int
+        Frames that were published.
+    mapper : str
+        Node of the mapping method.
+    mapping_s : float
+        Time the mapper spent on frames; 0 if unknown.
+    participants : tuple of Participation
+        Every node that is known to have taken frames.
+    peak_memory_bytes : mapping of str to int
+        Resident host memory by node, as sampled.
+    staleness : Staleness, optional
+        Of the map; None without one.
+    speed_factor : float, optional
+        Stamp seconds per wall second as they really were; None if there was one frame only.
+    """
+
+    pacing: str
+    frames: int
+    mapper: str
+    mapping_s: float = 0.0
+    participants: tuple[Participation, ...] = ()
+    peak_memory_bytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    staleness: Staleness | None = None
+    speed_factor: float | None = None
+
+    @property
+    def mapping(self) -> Participation:
+        """What the mapper made of the frames."""
+        found = {item.name: item for item in self.participants}
+        return found.get(self.mapper, Participation(self.mapper, self.frames))
+
+
+def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
     """Return what timings.json of a run holds.
 
     Parameters
     ----------
     identity : RunIdentity
         The run.
-    frames : int
-        Frames that were published.
-    frames_mapped : int
-        Frames that the mapper acknowledged; the others were dropped.
-    pacing : str
-        'lockstep' or 'realtime', as it really was.
-    mapping_s : float
-        Time the mapper spent on them; 0 if unknown.
-    peak_memory_bytes : mapping of str to int
-        Resident host memory by node, as sampled.
-    mapper : str
-        Node of the mapping method.
+    measured : Measurements
+        What was measured.
 
     Returns
     -------
     dict
-        The figures by name, and under ``'records'`` speed and memory of the mapper in the form
-        of the records of report.json, suite 'timing'; what was not measured is null and not
-        applicable.
+        The figures by name, and under ``'records'`` the same in the form of the records of
+        report.json, suite 'timing'; what was not measured is null and not applicable.
     """
-    rate = frames_mapped / mapping_s if mapping_s > 0 and frames_mapped > 0 else None
-    memory = peak_memory_bytes.get(mapper) or None
+    mapping, staleness = measured.mapping, measured.staleness
     return {
         'run_id': identity.run_id,
-        'frames': frames,
-        'frames_mapped': frames_mapped,
-        'frames_dropped': frames - frames_mapped,
-        'pacing': pacing,
-        'mapping_s': mapping_s,
-        'mapping_frames_per_second': rate,
-        'peak_memory_bytes': dict(sorted(peak_memory_bytes.items())),
-        'mapper_peak_memory_bytes': memory,
+        'frames': measured.frames,
+        'frames_mapped': mapping.mapped,
+        'frames_dropped': mapping.dropped,
+        'pacing': measured.pacing,
+        'speed_factor': measured.speed_factor,
+        'mapping_s': measured.mapping_s,
+        'mapping_frames_per_second': _rate(measured),
+        'peak_memory_bytes': dict(sorted(measured.peak_memory_bytes.items())),
+        'mapper_peak_memory_bytes': measured.peak_memory_bytes.get(measured.mapper) or None,
+        'participants': [item.to_json() for item in measured.participants],
+        'staleness': None if staleness is None else asdict(staleness),
         'records': [
-            Record.of(identity, record).model_dump(mode='json')
-            for record in _records(frames_mapped, rate, memory)
+            Record.of(identity, record).model_dump(mode='json') for record in _records(measured)
         ],
     }
 
 
-def _records(frames: int, rate: float | None, memory: int | None) -> list[MetricRecord]:
-    return [
-        MetricRecord(SUITE, '', 'mapping_frames_per_second', value=rate, n=frames),
-        MetricRecord(
-            SUITE,
-            '',
-            'mapper_peak_memory_bytes',
-            value=memory,
-            n=0 if memory is None else 1,
-            higher_is_better=False,
-        ),
-    ]
+def _rate(measured: Measurements) -> float | None:
+    mapped = measured.mapping.mapped
+    return mapped / measured.mapping_s if mapped and measured.mapping_s > 0 else None
+
+
+def _records(measured: Measurements) -> Iterator[MetricRecord]:
+    rate, mapped = _rate(measured), measured.mapping.mapped or 0
+    memory = measured.peak_memory_bytes.get(measured.mapper) or None
+    yield MetricRecord(SUITE, '', 'mapping_frames_per_second', value=rate, n=mapped)
+    yield _cost('mapper_peak_memory_bytes', memory, 0 if memory is None else 1)
+    if measured.pacing == 'realtime':
+        yield MetricRecord(
+            SUITE, '', 'speed_factor', value=measured.speed_factor, n=measured.frames
+        )
+    if (stale := measured.staleness) is not None:
+        yield _cost('map_staleness_mean_s', stale.mean_s, stale.maps)
+        yield _cost('map_staleness_max_s', stale.max_s, stale.maps)
+        yield _cost('map_staleness_final_s', stale.final_s, stale.maps)
+    for participant in measured.participants:
+        yield from participant.records()
+
+
+def _cost(metric: str, value: float | None, n: int) -> MetricRecord:
+    return MetricRecord(SUITE, '', metric, value=value, n=n, higher_is_better=False)

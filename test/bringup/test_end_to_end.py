@@ -114,6 +114,15 @@ def test_realtime_maps_with_a_node_of_somebody_else(tmp_path: Path) -> None:
     )
     report = run(tmp_path, config)
     assert report.passed, report
+    assert {item.speed_factor for item in report.metrics} == {0.5}
+    [file] = (tmp_path / 'small').glob('*.x0-5/timings.json')
+    timings = json.loads(file.read_text())
+    assert timings['frames'] == 5
+    assert timings['speed_factor'] == pytest.approx(0.5, rel=0.1)
+    nodes = {item['name']: item for item in timings['participants']}
+    for item in (nodes['mapper'], nodes['map_recorder']):
+        assert (item['published'], item['received'], item['loss']) == (5, 5, 0.0)
+    assert timings['staleness']['max_s'] == 4.0
 
 
 def test_the_mapper_of_the_readme_takes_part(tmp_path: Path) -> None:

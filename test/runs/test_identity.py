@@ -22,6 +22,7 @@ def test_a_run_is_named_by_all_its_parts() -> None:
         replace(RUN, condition='camera'),
         replace(RUN, mapper='appearance'),
         replace(RUN, simulator='habitat'),
+        replace(RUN, speed_factor=1.0),
     ],
 )
 def test_every_part_tells_runs_apart(other: RunIdentity) -> None:
@@ -41,3 +42,10 @@ def test_a_name_is_safe_as_a_folder_and_its_dots_separate_parts(scene: str, slug
 def test_runs_are_ordered_by_scene_first() -> None:
     later = replace(RUN, scene_key=replace(KEY, scene='room_1'), condition='a')
     assert sorted([later, RUN]) == [RUN, later]
+
+
+@pytest.mark.parametrize(
+    ('speed', 'name'), [(1.0, 'x1'), (0.5, 'x0-5'), (2.83, 'x2-83'), (100.0, 'x100')]
+)
+def test_realtime_runs_of_several_speeds_do_not_share_a_folder(speed: float, name: str) -> None:
+    assert replace(RUN, speed_factor=speed).run_id == f'{RUN.run_id}.{name}'

@@ -83,3 +83,16 @@ def test_the_digest_tells_configurations_apart_and_nothing_else() -> None:
         config(requirements=[{'suite': 'map_geometry', 'metric': 'm', 'at_least': 0.5}]),
     ]
     assert len({digest, *map(config_digest, others)}) == 5
+
+
+def test_realtime_runs_carry_their_speed_and_lockstep_runs_do_not() -> None:
+    silent = {'name': 'mine', 'command': ['x'], 'acks': False}
+    lockstep = planned(config(mappers=[{'name': 'oracle'}, silent], pacing={'speed_factor': 2}))
+    assert [plan.identity.speed_factor for plan in lockstep[:2]] == [None, 2.0]
+    realtime = planned(config(pacing={'mode': 'realtime', 'speed_factor': 0.5}))
+    assert {plan.identity.speed_factor for plan in realtime} == {0.5}
+    assert realtime[0].identity.run_id.endswith('.opengl.1.x0-5')
+
+
+def test_what_a_sweep_tries_is_no_part_of_the_digest() -> None:
+    assert config_digest(config()) == config_digest(config(sweep={'speeds': [1, 2]}))

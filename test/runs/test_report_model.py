@@ -41,6 +41,7 @@ def test_a_record_knows_its_run() -> None:
         'mapper': 'oracle',
         'simulator': 'opengl',
         'seed': 5,
+        'speed_factor': None,
         'suite': 's',
         'mode': 'strict',
         'metric': 'm',

@@ -3,40 +3,87 @@ import json
 import pytest
 
 from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.staleness import Staleness
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.participation import Participation
 from osmabench_ros.runs.report_model import Record
-from osmabench_ros.runs.timings import timings_of
+from osmabench_ros.runs.timings import Measurements, timings_of
 
 IDENTITY = RunIdentity(SceneKey('d', 's', 3), 'camera', 'oracle', 'opengl')
+
+
+MAPPER = Participation('mapper', 33, 31, 30, 0.01, 0.02, 0.03, 0.04, 0.005)
 
 
 def timings(**changes: object) -> dict:
     given = {
         'frames': 33,
-        'frames_mapped': 30,
         'pacing': 'realtime',
         'mapping_s': 12.0,
+        'participants': (MAPPER, Participation('map_recorder', 33, 33, 33)),
         'peak_memory_bytes': {'mapper': 2**30, 'evaluator': 5},
         'mapper': 'mapper',
+        'staleness': Staleness(1.5, 4.0, 0.25, 3),
+        'speed_factor': 1.99,
     }
-    return timings_of(IDENTITY, **{**given, **changes})
+    return timings_of(IDENTITY, Measurements(**{**given, **changes}))
+
+
+def by_name(found: dict) -> dict[tuple[str, str], Record]:
+    records = [Record.model_validate(item) for item in found['records']]
+    assert {item.suite for item in records} == {'timing'}
+    assert {item.run_id for item in records} == {IDENTITY.run_id}
+    return {(item.metric, item.class_name): item for item in records}
 
 
 def test_records_have_the_form_of_those_in_a_report() -> None:
-    speed, memory = (Record.model_validate(item) for item in timings()['records'])
-    assert {speed.run_id, memory.run_id} == {IDENTITY.run_id}
-    assert {speed.suite, memory.suite} == {'timing'}
-    assert (speed.metric, speed.value, speed.n) == ('mapping_frames_per_second', 2.5, 30)
-    assert (memory.metric, memory.value) == ('mapper_peak_memory_bytes', 2**30)
+    records = by_name(timings())
+    speed, memory = (
+        records[name, ''] for name in ('mapping_frames_per_second', 'mapper_peak_memory_bytes')
+    )
+    assert (speed.value, speed.n) == (2.5, 30)
+    assert memory.value == 2**30
     assert (speed.higher_is_better, memory.higher_is_better) == (True, False)
+
+
+def test_frames_and_latencies_are_told_node_by_node() -> None:
+    records = by_name(timings())
+    found = {
+        (metric, node): records[metric, node].value
+        for metric in ('frames_published', 'frames_received', 'frames_mapped', 'frames_dropped')
+        for node in ('mapper', 'map_recorder')
+    }
+    assert found == {
+        ('frames_published', 'mapper'): 33,
+        ('frames_received', 'mapper'): 31,
+        ('frames_mapped', 'mapper'): 30,
+        ('frames_dropped', 'mapper'): 2,
+        ('frames_published', 'map_recorder'): 33,
+        ('frames_received', 'map_recorder'): 33,
+        ('frames_mapped', 'map_recorder'): 33,
+        ('frames_dropped', 'map_recorder'): 0,
+    }
+    assert records['frame_loss', 'mapper'].value == pytest.approx(2 / 33)
+    assert records['latency_p99_s', 'mapper'].value == 0.03
+    assert not records['latency_p99_s', 'map_recorder'].applicable
+    assert timings()['participants'][0]['latency_max_s'] == 0.04
+
+
+def test_staleness_is_told_in_seconds() -> None:
+    records = by_name(timings())
+    values = [records[f'map_staleness_{name}_s', ''].value for name in ('mean', 'max', 'final')]
+    assert values == [1.5, 4.0, 0.25]
+    assert timings()['staleness'] == {'mean_s': 1.5, 'max_s': 4.0, 'final_s': 0.25, 'maps': 3}
+    assert timings(staleness=None)['staleness'] is None
 
 
 def test_the_figures_are_also_there_by_name() -> None:
     found = timings()
     assert found['mapping_frames_per_second'] == pytest.approx(2.5)
     assert found['mapper_peak_memory_bytes'] == 2**30
-    assert (found['frames'], found['frames_mapped'], found['frames_dropped']) == (33, 30, 3)
+    assert (found['frames'], found['frames_mapped'], found['frames_dropped']) == (33, 30, 2)
     assert found['pacing'] == 'realtime'
+    assert found['speed_factor'] == 1.99
     assert list(found['peak_memory_bytes']) == ['evaluator', 'mapper']
 
 
@@ -44,13 +91,19 @@ def test_the_figures_are_also_there_by_name() -> None:
     'changes',
     [
         {'mapping_s': 0.0, 'peak_memory_bytes': {'mapper': 0}},
-        {'frames_mapped': 0, 'peak_memory_bytes': {}},
+        {'participants': (), 'peak_memory_bytes': {}},
     ],
 )
 def test_what_was_not_measured_is_not_zero(changes: dict) -> None:
     found = timings(**changes)
-    for item in found['records']:
-        record = MetricRecord.from_json({**item, 'mode': item['mode'] or ''})
-        assert (record.value, record.applicable) == (None, False)
+    records = by_name(found)
+    for name in ('mapping_frames_per_second', 'mapper_peak_memory_bytes'):
+        assert (records[name, ''].value, records[name, ''].applicable) == (None, False)
     assert found['mapping_frames_per_second'] is None
     json.dumps(found, allow_nan=False)
+
+
+def test_a_mapper_that_says_nothing_lost_an_unknown_number_of_frames() -> None:
+    found = timings(participants=())
+    assert (found['frames_mapped'], found['frames_dropped']) == (None, None)
+    assert MetricRecord.from_json({**found['records'][0], 'mode': ''}).value is None

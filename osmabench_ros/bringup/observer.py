@@ -1,0 +1,159 @@
+"""The runner's own node: it listens to a run and remembers what the report tells of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from osmabench_ros.metrics.staleness import StalenessMeter
+from osmabench_ros.ros import topics
+from osmabench_ros.runs.participation import Participation
+
+MAX_MAP_BYTES = 512 * 2**20
+"""Largest announcement of a map; it holds the scene graph and no points."""
+
+
+class RunObserver:
+    """Lifecycle client of the nodes, and listener to the state, acknowledgements and maps.
+
+    Parameters
+    ----------
+    domain : int
+        ROS domain of the run.
+    start_timeout_s : float
+        For a node to come up.
+    clock : callable
+        Steady time in seconds.
+    """
+
+    def __init__(
+        self, domain: int, start_timeout_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        import rclpy
+        from rclpy.executors import SingleThreadedExecutor
+        from rclpy.signals import SignalHandlerOptions
+
+        from osmabench_ros.bringup.lifecycle_client import LifecycleClient
+        from osmabench_ros.msg import RunState
+
+        self._context = rclpy.Context()
+        # Ctrl-C stays Python's, so that it ends the runner and through it every process.
+        rclpy.init(
+            context=self._context,
+            domain_id=domain,
+            args=[],
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        self._node = rclpy.create_node('osmabench_runner', context=self._context)
+        self.executor = SingleThreadedExecutor(context=self._context)
+        self.executor.add_node(self._node)
+        self.lifecycle = LifecycleClient(self._node, self.executor, start_timeout_s)
+        self.state = RunState()
+        self.staleness = StalenessMeter()
+        self._clock = clock
+        self._acknowledged: dict[str, dict[int, tuple[bool, float]]] = {}
+        self._frames_used: dict[str, int] = {}
+        self._frames: list[tuple[int, float]] = []
+        self._subscribe()
+
+    def _subscribe(self) -> None:
+        from osmabench_ros.msg import FrameAck, RunState, SemanticMap
+        from osmabench_ros.ros.checked_subscription import create_checked_subscription
+        from osmabench_ros.ros.qos import latched_profile, lossless_profile
+
+        self._node.create_subscription(
+            FrameAck, topics.FRAME_ACK, self._on_ack, lossless_profile()
+        )
+        self._node.create_subscription(
+            RunState, topics.RUN_STATE, self._on_state, latched_profile()
+        )
+        create_checked_subscription(
+            self._node,
+            SemanticMap,
+            topics.SEMANTIC_MAP,
+            self._on_map,
+            latched_profile(),
+            max_bytes=MAX_MAP_BYTES,
+        )
+
+    def _on_ack(self, message: Any) -> None:
+        spent = message.processing_time
+        frames = self._acknowledged.setdefault(message.participant, {})
+        # Repeated for the first frame; the first word counts.
+        frames.setdefault(
+            _nanoseconds(message.header.stamp), (message.mapped, spent.sec + spent.nanosec / 1e9)
+        )
+
+    def _on_state(self, message: Any) -> None:
+        now_s = self._clock()
+        if message.frames_published > self.state.frames_published:
+            stamp_ns = _nanoseconds(message.header.stamp)
+            self._frames = [*self._frames[:1], (stamp_ns, now_s)]
+            self.staleness.published(stamp_ns, now_s)
+        self.state = message
+
+    def _on_map(self, message: Any) -> None:
+        self.staleness.mapped(_nanoseconds(message.header.stamp), self._clock())
+        self._frames_used[message.participant] = message.frames_used
+
+    def speed_factor(self) -> float | None:
+        """Return stamp seconds per wall second from the first frame to the last."""
+        if len(self._frames) < 2:
+            return None
+        (first_ns, first_s), (last_ns, last_s) = self._frames
+        return (last_ns - first_ns) / 1e9 / (last_s - first_s) if last_s > first_s else None
+
+    def processing_s(self, participant: str) -> float:
+        """Return the time a participant says it spent on all its frames."""
+        return sum(spent for _, spent in self._acknowledged.get(participant, {}).values())
+
+    def participation(self) -> tuple[Participation, ...]:
+        """Return what every node is known to have made of the frames."""
+        told = {item.participant: item for item in self.state.participants}
+        names = dict.fromkeys([*told, *sorted(self._acknowledged), *sorted(self._frames_used)])
+        return tuple(self._participation(name, told.get(name)) for name in names)
+
+    def _participation(self, name: str, told: Any | None) -> Participation:
+        published = self.state.frames_published
+        frames = self._acknowledged.get(name)
+        if told is None and frames is None:
+            # It acknowledges nothing; but its map says how many frames went into it.
+            used = self._frames_used.get(name) or None
+            return Participation(name, published, used, used)
+        own = frames or {}
+        received, mapped = len(own), sum(was_mapped for was_mapped, _ in own.values())
+        if told is None:
+            return Participation(name, published, received, mapped)
+        # The bridge stops to count with the last frame; later acknowledgements count as well.
+        return Participation(
+            name,
+            published,
+            max(received, told.frames_acknowledged),
+            max(mapped, told.frames_mapped),
+            *(
+                _known(value)
+                for value in (
+                    told.latency_p50,
+                    told.latency_p95,
+                    told.latency_p99,
+                    told.latency_max,
+                    told.processing_time_mean,
+                )
+            ),
+        )
+
+    def close(self) -> None:
+        """End the node."""
+        self.executor.shutdown()
+        self._node.destroy_node()
+        self._context.try_shutdown()
+
+
+def _nanoseconds(stamp: Any) -> int:
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
+
+
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

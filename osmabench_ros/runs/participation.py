@@ -1,0 +1,76 @@
+"""What the nodes of a run made of its frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from osmabench_ros.metrics.record import MetricRecord
+
+SUITE = 'timing'
+
+
+@dataclass(frozen=True)
+class Participation:
+    """Frames and latencies of one node; None is what nobody knows.
+
+    Parameters
+    ----------
+    name : str
+        Node.
+    published : int
+        Frames that were published.
+    received : int, optional
+        Frames it acknowledged, mapped or not.
+    mapped : int, optional
+        Frames that went into its map.
+    latency_p50_s, latency_p95_s, latency_p99_s, latency_max_s : float, optional
+        Steady time from the publication of a frame to its acknowledgement.
+    processing_mean_s : float, optional
+        Time a frame, as the node says.
+    """
+
+    name: str
+    published: int
+    received: int | None = None
+    mapped: int | None = None
+    latency_p50_s: float | None = None
+    latency_p95_s: float | None = None
+    latency_p99_s: float | None = None
+    latency_max_s: float | None = None
+    processing_mean_s: float | None = None
+
+    @property
+    def dropped(self) -> int | None:
+        """Frames that it never got, or never said a word about."""
+        return None if self.received is None else max(0, self.published - self.received)
+
+    @property
+    def loss(self) -> float | None:
+        """Share of the published frames that were dropped, 0 to 1."""
+        if self.dropped is None or not self.published:
+            return None
+        return self.dropped / self.published
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form with the derived figures."""
+        return {**asdict(self), 'dropped': self.dropped, 'loss': self.loss}
+
+    def records(self) -> Iterator[MetricRecord]:
+        """Yield the figures as records with the node as class name."""
+        figures: tuple[tuple[str, float | None, bool], ...] = (
+            ('frames_published', self.published, True),
+            ('frames_received', self.received, True),
+            ('frames_mapped', self.mapped, True),
+            ('frames_dropped', self.dropped, False),
+            ('frame_loss', self.loss, False),
+            ('latency_p50_s', self.latency_p50_s, False),
+            ('latency_p95_s', self.latency_p95_s, False),
+            ('latency_p99_s', self.latency_p99_s, False),
+            ('latency_max_s', self.latency_max_s, False),
+            ('processing_time_mean_s', self.processing_mean_s, False),
+        )
+        for metric, value, higher in figures:
+            n = 0 if value is None else self.published
+            yield MetricRecord(SUITE, '', metric, self.name, value, n=n, higher_is_better=higher)
