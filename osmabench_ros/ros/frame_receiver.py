@@ -25,6 +25,9 @@ from osmabench_ros.ros.stamps import stamp_from_message
 MAX_PENDING = 32
 """Incomplete frames that are kept; older ones are given up and counted."""
 
+MAX_PENDING_BYTES = 2**30
+"""Images of incomplete frames that are kept; three frames of 4096 x 4096."""
+
 
 class FrameReceiver:
     """Subscribes to the camera and calls back with complete frames, in order of their stamps.
@@ -88,9 +91,14 @@ class FrameReceiver:
         parts[topic] = message
         if self._needed <= parts.keys():
             self._complete(stamp_ns, parts)
-        elif len(self._pending) > MAX_PENDING:
+            return
+        while len(self._pending) > MAX_PENDING or self._held_bytes() > MAX_PENDING_BYTES:
             del self._pending[min(self._pending)]
             self.incomplete += 1
+
+    def _held_bytes(self) -> int:
+        messages = (message for parts in self._pending.values() for message in parts.values())
+        return sum(len(message.data) for message in messages if isinstance(message, Image))
 
     def _complete(self, stamp_ns: int, parts: dict[str, Any]) -> None:
         older = [stamp for stamp in self._pending if stamp <= stamp_ns]

@@ -71,7 +71,8 @@ def image_from_message(message: Image, topic: str) -> NDArray[Any]:
         )
     dtype, channels = PIXEL_TYPES[message.encoding]
     row = message.width * channels * dtype.itemsize
-    if message.step < row or len(message.data) != message.step * message.height:
+    filled = message.height > 0 and 0 < row <= message.step
+    if not filled or len(message.data) != message.step * message.height:
         raise ContractError(
             f'topic "{topic}": {len(message.data)} bytes with a step of {message.step} do not '
             f'make {message.width} x {message.height} pixels of {message.encoding}'

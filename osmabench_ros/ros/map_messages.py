@@ -138,6 +138,7 @@ class MapAssembler:
         self._announcement: SemanticMapMessage | None = None
         self._chunks: dict[str, dict[int, bytes]] = {}
         self._held_bytes = 0
+        self._held_chunks = 0
 
     def announce(self, message: SemanticMapMessage) -> tuple[SemanticMapMessage, bytes] | None:
         """Take an announcement; return it with the payload if that is complete.
@@ -170,6 +171,7 @@ class MapAssembler:
         parts = self._chunks.get(digest)
         self._chunks = {} if parts is None else {digest: parts}
         self._held_bytes = sum(len(data) for data in parts.values()) if parts else 0
+        self._held_chunks = len(parts) if parts else 0
 
     def add(self, chunk: SemanticMapChunk) -> tuple[SemanticMapMessage, bytes] | None:
         """Take a chunk; return the announcement with the payload if that is complete now.
@@ -189,16 +191,21 @@ class MapAssembler:
                 f'{SemanticMapChunk.MAX_SIZE} bytes)'
             )
         _check_digest(chunk.digest, where)
-        waiting = sum(len(parts) for parts in self._chunks.values())
-        if self._held_bytes + size > 2 * self._max_bytes or waiting >= 2 * MAX_CHUNKS:
+        too_large = self._held_bytes + size > 2 * self._max_bytes
+        if too_large or self._held_chunks >= 2 * MAX_CHUNKS:
             raise ContractError(
-                f'{where}: {self._held_bytes} bytes in {waiting} chunks wait for their '
+                f'{where}: {self._held_bytes} bytes in {self._held_chunks} chunks wait for their '
                 'announcement; giving up'
             )
-        parts = self._chunks.setdefault(chunk.digest, {})
-        self._held_bytes += size - len(parts.get(chunk.index, b''))
-        parts[chunk.index] = bytes(chunk.data)
+        self._keep(chunk)
         return self._complete()
+
+    def _keep(self, chunk: SemanticMapChunk) -> None:
+        parts = self._chunks.setdefault(chunk.digest, {})
+        if chunk.index not in parts:
+            self._held_bytes += len(chunk.data)
+            self._held_chunks += 1
+            parts[chunk.index] = bytes(chunk.data)
 
     def _complete(self) -> tuple[SemanticMapMessage, bytes] | None:
         message = self._announcement

@@ -73,3 +73,16 @@ def test_distorted_cameras_are_refused() -> None:
     message.d = [0.1, 0.0, 0.0, 0.0, 0.0]
     with pytest.raises(ContractError, match='rectified'):
         intrinsics_from_message(message, 't')
+
+
+@pytest.mark.parametrize(
+    ('height', 'width', 'step'),
+    [(0, 0, 0), (0, 2**32 - 1, 2**32 - 1), (4, 0, 0), (2**32 - 1, 2**31, 8), (4, 2**32 - 1, 8)],
+)
+def test_an_empty_or_impossible_size_is_refused(height: int, width: int, step: int) -> None:
+    message = image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
+    message.height, message.width, message.step = height, width, step
+    if height == 0:
+        message.data = b''
+    with pytest.raises(ContractError, match='do not make'):
+        image_from_message(message, 't')

@@ -109,3 +109,48 @@ def test_chunks_nobody_announced_are_not_kept_for_ever() -> None:
     assembler = MapAssembler(max_bytes=1000)
     with pytest.raises(ContractError, match='wait for their announcement'):
         assembler.add(chunks[0])
+
+
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        ({'data': b''}, 'with 0 bytes'),
+        ({'index': 1}, 'chunk 1 of 1'),
+        ({'count': 2**31}, 'chunk 0 of 2147483648'),
+        ({'digest': 'x' * 1_000_000}, 'no sha256'),
+    ],
+)
+def test_a_chunk_out_of_bounds_is_refused(change: dict[str, object], words: str) -> None:
+    _, [chunk] = map_to_messages(small_map(), 'mapper', is_final=True)
+    for name, value in change.items():
+        setattr(chunk, name, value)
+    with pytest.raises(ContractError, match=words) as told:
+        MapAssembler().add(chunk)
+    assert len(str(told.value)) < 300
+
+
+def test_an_announcement_of_endless_chunks_is_refused() -> None:
+    announcement, _ = map_to_messages(small_map(), 'mapper', is_final=True)
+    announcement.chunk_count = 2**32 - 1
+    with pytest.raises(ContractError, match='4294967295 are announced'):
+        MapAssembler().announce(announcement)
+
+
+def test_a_chunk_that_comes_again_is_held_once() -> None:
+    announcement, [chunk] = map_to_messages(small_map(), 'mapper', is_final=True)
+    assembler = MapAssembler(max_bytes=len(chunk.data))
+    for _ in range(10):
+        assert assembler.add(chunk) is None
+    assert assembler.announce(announcement) is not None
+
+
+def test_many_small_chunks_of_nobody_are_refused() -> None:
+    _, [chunk] = map_to_messages(small_map(), 'mapper', is_final=True)
+    chunk.data, chunk.count = b'x', 16_384
+    assembler = MapAssembler()
+    for number in range(32_768):
+        chunk.digest = f'{number:064x}'
+        assembler.add(chunk)
+    chunk.digest = 'f' * 64
+    with pytest.raises(ContractError, match='in 32768 chunks wait for their announcement'):
+        assembler.add(chunk)
