@@ -21,6 +21,9 @@ from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import Question
 
+QUESTIONS_PER_CALL = 20
+"""The rules answer one by one, so that progress may be told often."""
+
 
 class EmbeddingUse(str, Enum):
     """When the sentence embedder may match labels."""
@@ -70,6 +73,7 @@ class ExactQuestionsSuite:
             suite=self.name,
             ceiling_map=ground_truth_map(truth.graph, truth.seen_instances, truth.label_set),
             not_applicable=unserved_categories(context.semantic_map),
+            questions_per_call=QUESTIONS_PER_CALL,
             progress=context.progress,
         )
         self._write(context, questions, result)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.geometry import surfel_distances
-from osmabench_ros.metrics.matching import NeighbourIndex, Neighbours
+from osmabench_ros.metrics.matching import NeighbourIndex, Neighbours, Progress
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.prediction import PredictedCloud, predicted_cloud
 
@@ -25,12 +25,21 @@ class Matches:
         The truth.
     device : str
         'auto', 'cpu' or 'cuda'.
+    progress : callable, optional
+        Called with a text and the fraction of one search.
     """
 
-    def __init__(self, semantic_map: SemanticMap, ground_truth: GroundTruth, device: str) -> None:
+    def __init__(
+        self,
+        semantic_map: SemanticMap,
+        ground_truth: GroundTruth,
+        device: str,
+        progress: Progress | None = None,
+    ) -> None:
         self._map = semantic_map
         self._truth = ground_truth
         self._device = device
+        self._progress = progress
 
     @cached_property
     def predicted(self) -> PredictedCloud | None:
@@ -42,16 +51,19 @@ class Matches:
         assert self.predicted is not None
         return NeighbourIndex(self.predicted.points, self._device, 'map')
 
+    def _query(self, index: NeighbourIndex, points: NDArray[np.float32], what: str) -> Neighbours:
+        return index.query(points, what=what, progress=self._progress)
+
     @cached_property
     def surface_to_map(self) -> Neighbours:
         """Nearest map point of every visible surface point."""
-        return self._map_index.query(self._truth.surface.points, what='ground-truth surface')
+        return self._query(self._map_index, self._truth.surface.points, 'ground-truth surface')
 
     @cached_property
     def fused_to_map(self) -> Neighbours:
         """Nearest map point of every point of the depth-fused cloud."""
         assert self._truth.fused is not None
-        return self._map_index.query(self._truth.fused.points, what='fused ground-truth cloud')
+        return self._query(self._map_index, self._truth.fused.points, 'fused ground-truth cloud')
 
     @cached_property
     def truth_points(self) -> NDArray[np.float32]:
@@ -68,7 +80,7 @@ class Matches:
         assert self.predicted is not None
         points = self.predicted.points
         index = NeighbourIndex(self.truth_points, self._device, 'ground-truth surface')
-        found = index.query(points, what='map')
+        found = self._query(index, points, 'map')
         surface, unseen = self._truth.surface, self._truth.unseen
         if surface.normals is None or unseen.normals is None or not len(self.truth_points):
             return found

@@ -72,7 +72,7 @@ class SuiteContext:
     @cached_property
     def matches(self) -> Matches:
         """Nearest neighbours between map and truth, computed once for all suites."""
-        return Matches(self.semantic_map, self.ground_truth, self.device)
+        return Matches(self.semantic_map, self.ground_truth, self.device, self.progress)
 
 
 class Suite(Protocol):

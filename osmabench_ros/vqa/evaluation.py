@@ -15,7 +15,8 @@ from osmabench_ros.vqa.scores import records
 
 Progress = Callable[[str, float], None]
 
-_BATCH = 200
+QUESTIONS_PER_CALL = 200
+"""A language model's answerer asks several batches at a time."""
 
 
 class Answerer(Protocol):
@@ -55,6 +56,7 @@ def evaluate_questions(
     mode: str = '',
     ceiling_map: SemanticMap | None = None,
     not_applicable: Collection[str] = (),
+    questions_per_call: int = QUESTIONS_PER_CALL,
     progress: Progress | None = None,
 ) -> QuestionResult:
     """Ask a map all questions and score the answers.
@@ -73,6 +75,8 @@ def evaluate_questions(
         Map of the seen ground truth (`baselines.ground_truth_map`), answered by the same answerer.
     not_applicable : collection of str
         Categories that the method cannot serve.
+    questions_per_call : int
+        How many the answerer gets at a time; progress is told after each call.
     progress : callable, optional
         Called with a text and a fraction in 0 to 1.
 
@@ -84,9 +88,11 @@ def evaluate_questions(
         `baseline_question_only`, `ceiling_ground_truth` likewise without the last two.
     """
     report = progress or (lambda _text, _fraction: None)
-    answers = answer_all(semantic_map, questions, answerer, report)
+    answers = answer_all(
+        semantic_map, questions, answerer, _share(report, 0.0, 0.6), questions_per_call
+    )
     verdicts = judge_all(questions, answers, judge)
-    report('judged answers', 0.9)
+    report(f'judged {len(verdicts)} answers', 0.65)
     found = records(
         suite,
         mode,
@@ -97,7 +103,13 @@ def evaluate_questions(
     )
     others = dict(baseline_answers(questions))
     if ceiling_map is not None:
-        others['ceiling_ground_truth'] = answer_all(ceiling_map, questions, answerer)
+        others['ceiling_ground_truth'] = answer_all(
+            ceiling_map,
+            questions,
+            answerer,
+            _share(report, 0.65, 0.95, 'ground truth as the map: '),
+            questions_per_call,
+        )
     for metric, given in others.items():
         judged = {v.question_id: v for v in judge_all(questions, given, judge)}
         found += records(
@@ -111,6 +123,11 @@ def evaluate_questions(
         )
     report('scored answers', 1.0)
     return QuestionResult(tuple(answers), tuple(verdicts), tuple(found))
+
+
+def _share(progress: Progress, start: float, end: float, prefix: str = '') -> Progress:
+    """Return a callback that takes up a share of another."""
+    return lambda text, fraction: progress(prefix + text, start + fraction * (end - start))
 
 
 def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:
@@ -128,24 +145,29 @@ def answer_all(
     questions: Sequence[Question],
     answerer: Answerer,
     progress: Progress | None = None,
+    questions_per_call: int = QUESTIONS_PER_CALL,
 ) -> list[Answer]:
     """Return one answer for each question, joined by id.
 
     An answer with an id that was not asked is dropped; a question without answer gets one with
     value None.
     """
+    report = progress or (lambda _text, _fraction: None)
     given: dict[str, Answer] = {}
-    for start in range(0, len(questions), _BATCH):
-        batch = questions[start : start + _BATCH]
+    for start in range(0, len(questions), questions_per_call):
+        _tell_answered(report, start, len(questions))
+        batch = questions[start : start + questions_per_call]
         for answer in answerer.answer(semantic_map, [inquiry(item) for item in batch]):
             given.setdefault(answer.question_id, answer)
-        if progress is not None:
-            done = start + len(batch)
-            progress(f'answered {done} of {len(questions)} questions', 0.9 * done / len(questions))
+    _tell_answered(report, len(questions), len(questions))
     return [
         given.get(item.id) or Answer(item.id, None, answerer.name, note='no answer came back')
         for item in questions
     ]
+
+
+def _tell_answered(progress: Progress, answered: int, total: int) -> None:
+    progress(f'answered {answered} of {total} questions', answered / max(total, 1))
 
 
 def judge_all(

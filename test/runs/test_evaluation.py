@@ -1,0 +1,91 @@
+"""Evaluations tell how far they are, can be stopped anywhere, and leave nothing half-written."""
+
+from pathlib import Path
+
+import pytest
+from runs.plain_room import labelled_map, write_inputs
+
+from osmabench_ros.errors import RunError
+from osmabench_ros.runs.config import SuiteConfig
+from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.evaluation_job import EvaluationCancelledError, EvaluationJob
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
+
+SUITES = [SuiteConfig(name='map_geometry'), SuiteConfig(name='exact_questions')]
+
+
+def inputs(folder: Path) -> EvaluationInputs:
+    identity = RunIdentity(SceneKey('test', 'room', 0), 'baseline', 'faultless', 'none')
+    map_directory, truth = write_inputs(folder, labelled_map())
+    return EvaluationInputs(identity, map_directory, truth, folder / 'out', device='cpu')
+
+
+def test_progress_names_suites_counts_questions_and_never_goes_back(tmp_path: Path) -> None:
+    told: list[tuple[str, float]] = []
+    evaluate_run(
+        inputs(tmp_path), SUITES, progress=lambda text, fraction: told.append((text, fraction))
+    )
+    texts, fractions = zip(*told, strict=True)
+    assert fractions == tuple(sorted(fractions))
+    assert (texts[0], fractions[0]) == ('reading the map', 0.0)
+    assert (texts[-1], fractions[-1]) == ('writing the report', 1.0)
+    asked = sum(1 for _ in (tmp_path / 'out/vqa/questions.jsonl').open())
+    answered = [text for text in texts if 'answered' in text and 'ground truth' not in text]
+    assert answered[0] == f'exact_questions: answered 0 of {asked} questions'
+    assert answered[-1] == f'exact_questions: answered {asked} of {asked} questions'
+    assert 1 / 3 <= fractions[texts.index(answered[0])] < 2 / 3
+
+
+@pytest.mark.parametrize('stage', ['reading the map', 'map_geometry: ', 'answered 20', 'writing'])
+def test_an_evaluation_that_is_stopped_leaves_nothing(stage: str, tmp_path: Path) -> None:
+    source = inputs(tmp_path)
+    jobs: list[EvaluationJob] = []
+
+    def work(progress: object) -> object:
+        def watched(text: str, fraction: float) -> None:
+            if stage in text:
+                jobs[0].cancel()
+            progress(text, fraction)
+
+        return evaluate_run(source, SUITES, progress=watched)
+
+    jobs.append(EvaluationJob(work))
+    jobs[0].start()
+    jobs[0].join(30.0)
+    assert jobs[0].cancelled
+    assert jobs[0].report is None
+    assert not source.output_directory.exists() or list(source.output_directory.iterdir()) == []
+
+
+def test_what_a_killed_evaluation_left_is_gone_after_the_next(tmp_path: Path) -> None:
+    source = inputs(tmp_path)
+    left = source.output_directory / '.vqa.partial'
+    left.mkdir(parents=True)
+    (left / 'answers.jsonl').write_text('half a li')
+    answers = source.output_directory / 'vqa' / 'written.jsonl'
+    answers.parent.mkdir()
+    answers.write_text('of a language model')
+    evaluate_run(source, SUITES[:1])
+    names = {path.name for path in source.output_directory.rglob('*')}
+    assert names == {'report.json', 'vqa', 'written.jsonl'}
+
+
+def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    source = inputs(tmp_path)
+    source.output_directory.write_text('no folder')
+    with pytest.raises(RunError, match='cannot write .*out'):
+        evaluate_run(source, SUITES[:1])
+
+
+def test_a_cancellation_is_an_error_that_says_where(tmp_path: Path) -> None:
+    def work(progress: object) -> object:
+        progress('reading', 0.1)
+        job.cancel()
+        progress('scoring', 0.2)
+        raise AssertionError
+
+    job = EvaluationJob(work)
+    job.start()
+    job.join(10.0)
+    assert isinstance(job.error, EvaluationCancelledError)
+    assert '"reading"' in str(job.error)

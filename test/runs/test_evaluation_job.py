@@ -1,0 +1,88 @@
+import threading
+
+from osmabench_ros.errors import RunError
+from osmabench_ros.runs.evaluation_job import EvaluationJob, EvaluationQueue
+
+
+def waiting_job(gate: threading.Event, ended: list[EvaluationJob]) -> EvaluationJob:
+    def work(progress: object) -> None:
+        while not gate.wait(0.01):
+            progress('working', 0.5)
+
+    return EvaluationJob(work, ended.append)
+
+
+def polled(queue: EvaluationQueue, count: int, ended: list[EvaluationJob]) -> None:
+    for _ in range(1000):
+        queue.poll()
+        if len(ended) == count:
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError('timed out')
+
+
+def test_jobs_run_one_at_a_time_in_order() -> None:
+    ended: list[EvaluationJob] = []
+    gates = [threading.Event(), threading.Event()]
+    queue = EvaluationQueue()
+    jobs = [waiting_job(gate, ended) for gate in gates]
+    for job in jobs:
+        queue.submit(job)
+    gates[1].set()
+    queue.poll()
+    assert queue.current is jobs[0]
+    assert not jobs[1].done
+    gates[0].set()
+    polled(queue, 2, ended)
+    assert ended == jobs
+    assert len(queue) == 0
+
+
+def test_nothing_starts_unless_it_may() -> None:
+    gate = threading.Event()
+    gate.set()
+    queue = EvaluationQueue()
+    ended: list[EvaluationJob] = []
+    queue.submit(waiting_job(gate, ended))
+    queue.poll(start=False)
+    assert queue.current is None
+    polled(queue, 1, ended)
+
+
+def test_a_job_in_the_queue_can_be_cancelled() -> None:
+    ended: list[EvaluationJob] = []
+    gate = threading.Event()
+    queue = EvaluationQueue()
+    first, second = (waiting_job(gate, ended) for _ in range(2))
+    queue.submit(first)
+    queue.submit(second)
+    queue.poll()
+    second.cancel()
+    polled(queue, 1, ended)
+    assert ended == [second]
+    assert second.cancelled
+    first.cancel()
+    polled(queue, 2, ended)
+
+
+def test_stopping_ends_all_and_tells_all() -> None:
+    ended: list[EvaluationJob] = []
+    queue = EvaluationQueue()
+    jobs = [waiting_job(threading.Event(), ended) for _ in range(3)]
+    for job in jobs:
+        queue.submit(job)
+    queue.poll()
+    queue.stop()
+    assert set(ended) == set(jobs)
+    assert all(job.cancelled for job in jobs)
+
+
+def test_an_unexpected_exception_is_an_error_that_names_it() -> None:
+    def work(progress: object) -> None:
+        raise KeyError('surprise')
+
+    job = EvaluationJob(work)
+    job.start()
+    job.join(10.0)
+    assert isinstance(job.error, RunError)
+    assert "KeyError: 'surprise'" in str(job.error)
