@@ -1,0 +1,65 @@
+"""Trajectory files of the TUM RGB-D benchmark: stamp, position, quaternion a line."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+
+_HEADER = '# timestamp tx ty tz qx qy qz qw\n'
+MAX_BYTES = 1 << 30
+
+
+def read_tum(path: Path) -> StampedTrajectory:
+    """Read a trajectory: ``stamp tx ty tz qx qy qz qw``, seconds and metres; # comments.
+
+    Stamps are read as decimals, because a double loses nanoseconds of the time of day.
+
+    Raises
+    ------
+    SequenceError
+        If the file cannot be read or a line is malformed; names the line.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise SequenceError(f'{path} is larger than {MAX_BYTES} bytes')
+        lines = path.read_text(encoding='utf-8-sig').splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SequenceError(f'cannot read trajectory {path}: {error}') from error
+    stamps: list[int] = []
+    numbers: list[list[float]] = []
+    for number, line in enumerate(lines, start=1):
+        words = line.replace(',', ' ').split()
+        if not words or words[0].startswith('#'):
+            continue
+        try:
+            if len(words) != 8:
+                raise ValueError(f'{len(words)} columns')
+            stamps.append(int((Decimal(words[0]) * 10**9).to_integral_value()))
+            numbers.append([float(word) for word in words[1:]])
+        except (ValueError, InvalidOperation, OverflowError) as error:
+            raise SequenceError(
+                f'{path}, line {number}: {error}; expected 8 numbers: stamp tx ty tz qx qy qz qw'
+            ) from error
+    table = np.array(numbers).reshape(-1, 7)
+    try:
+        return StampedTrajectory.from_quaternions(stamps, table[:, :3], table[:, 3:])
+    except ValueError as error:
+        raise SequenceError(f'{path}: {error}') from error
+
+
+def tum_text(trajectory: StampedTrajectory) -> str:
+    """Return the content of a TUM file; stamps keep their nanoseconds."""
+    turns = Rotation.from_matrix(trajectory.rotations).as_quat(canonical=True)
+    lines = [_HEADER]
+    for stamp, place, turn in zip(
+        trajectory.stamps_ns.tolist(), trajectory.positions, turns, strict=True
+    ):
+        seconds = f'{stamp // 10**9}.{stamp % 10**9:09d}'
+        lines.append(' '.join([seconds, *(f'{value:.9g}' for value in (*place, *turn))]) + '\n')
+    return ''.join(lines)

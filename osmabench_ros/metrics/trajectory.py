@@ -1,0 +1,308 @@
+"""Errors of a trajectory against a reference, by the conventions of evo and the TUM benchmark."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from osmabench_ros.errors import MetricError
+from osmabench_ros.geometry.similarity import Similarity, fitted_similarity
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+
+DEFAULT_MAX_DIFFERENCE_S = 0.01
+
+
+class TrajectoryAlignment(str, Enum):
+    """How an estimate is brought to the reference before absolute errors are taken."""
+
+    NONE = 'none'
+    SE3 = 'se3'
+    SIM3 = 'sim3'
+    ORIGIN = 'origin'
+
+
+class DeltaUnit(str, Enum):
+    """Unit of the interval of relative errors."""
+
+    FRAMES = 'frames'
+    SECONDS = 'seconds'
+    METRES = 'metres'
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Over which relative errors are taken.
+
+    Parameters
+    ----------
+    delta : float
+        Length, in the unit; a whole number of frames.
+    unit : DeltaUnit
+        Of the estimate, as in evo.
+    all_pairs : bool
+        Every pair of about this interval, not only consecutive ones.
+    tolerance : float
+        With all pairs of seconds or metres: largest deviation as a share of the interval.
+    """
+
+    delta: float = 1.0
+    unit: DeltaUnit = DeltaUnit.FRAMES
+    all_pairs: bool = False
+    tolerance: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.delta) and self.delta > 0):
+            raise MetricError(f'an interval must be positive, not {self.delta}')
+        if self.unit is DeltaUnit.FRAMES and self.delta != int(self.delta):
+            raise MetricError(f'an interval in frames must be a whole number, not {self.delta}')
+
+
+@dataclass(frozen=True, eq=False)
+class PoseErrors:
+    """Errors of poses or of pairs of poses.
+
+    Parameters
+    ----------
+    translation_m, rotation_deg : ndarray of float64, shape (N,)
+        Length and angle of the pose error, >= 0.
+    rows : ndarray of int64, shape (N,)
+        Row of the associated trajectories each belongs to; for pairs the later one.
+    """
+
+    translation_m: NDArray[np.float64]
+    rotation_deg: NDArray[np.float64]
+    rows: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ErrorStatistics:
+    """Figures of a row of errors, in its unit."""
+
+    rmse: float
+    mean: float
+    median: float
+    std: float
+    min: float
+    max: float
+    sse: float
+    n: int
+
+
+def error_statistics(errors: NDArray[np.floating]) -> ErrorStatistics:
+    """Return the figures that evo reports; the standard deviation is that of the population.
+
+    Raises
+    ------
+    MetricError
+        If there is no error to speak of.
+    """
+    if not len(errors):
+        raise MetricError('there are no errors to take figures of')
+    squares = np.square(errors, dtype=np.float64)
+    return ErrorStatistics(
+        rmse=float(np.sqrt(squares.mean())),
+        mean=float(errors.mean()),
+        median=float(np.median(errors)),
+        std=float(errors.std()),
+        min=float(errors.min()),
+        max=float(errors.max()),
+        sse=float(squares.sum()),
+        n=len(errors),
+    )
+
+
+def associated(
+    reference: StampedTrajectory,
+    estimate: StampedTrajectory,
+    *,
+    max_difference_s: float = DEFAULT_MAX_DIFFERENCE_S,
+    offset_s: float = 0.0,
+) -> tuple[StampedTrajectory, StampedTrajectory]:
+    """Return the poses of both that belong together by their stamps.
+
+    As in evo, every pose of the shorter trajectory (the estimate if they are equally long) gets
+    the nearest in time of the other, the earlier of two equally near ones, if that is within the
+    largest difference.
+
+    Parameters
+    ----------
+    reference, estimate : StampedTrajectory
+        Of any rate and length.
+    max_difference_s : float
+        Largest difference of stamps that belong together, inclusive.
+    offset_s : float
+        Added to the stamps of the estimate for the association.
+
+    Raises
+    ------
+    MetricError
+        If no stamps belong together; says how far apart they are.
+    """
+    offset_ns = round(offset_s * 1e9)
+    own, other = estimate.stamps_ns + offset_ns, reference.stamps_ns
+    estimate_is_longer = len(estimate) > len(reference)
+    few, many = (other, own) if estimate_is_longer else (own, other)
+    above = np.searchsorted(many, few, side='right').clip(max=len(many) - 1)
+    below = (above - 1).clip(min=0)
+    nearest = np.where(np.abs(many[above] - few) < np.abs(few - many[below]), above, below)
+    kept = np.flatnonzero(np.abs(many[nearest] - few) <= round(max_difference_s * 1e9))
+    if not len(kept):
+        raise MetricError(
+            f'no stamps of the trajectories are within {max_difference_s:g} s: the reference '
+            f'lasts from {_seconds(other)}, the estimate from {_seconds(own)}; give another '
+            'largest difference or an offset, or check that both use the same clock'
+        )
+    if estimate_is_longer:
+        return reference.select(kept), estimate.select(nearest[kept])
+    return reference.select(nearest[kept]), estimate.select(kept)
+
+
+def alignment_of(
+    reference: StampedTrajectory, estimate: StampedTrajectory, kind: TrajectoryAlignment
+) -> Similarity:
+    """Return what takes an associated estimate to the reference.
+
+    SE(3) and Sim(3) are Umeyama's least squares over all positions; origin puts the first pose
+    of the estimate onto the first of the reference.
+
+    Raises
+    ------
+    MetricError
+        If the positions leave the alignment open, e.g. because they lie on a line.
+    """
+    if kind is TrajectoryAlignment.NONE:
+        return Similarity.identity()
+    if kind is TrajectoryAlignment.ORIGIN:
+        return Similarity(reference.pose(0) @ estimate.pose(0).inverse())
+    try:
+        return fitted_similarity(
+            estimate.positions,
+            reference.positions,
+            with_scale=kind is TrajectoryAlignment.SIM3,
+        )
+    except ValueError as error:
+        raise MetricError(
+            f'the trajectories cannot be aligned: {error}; align by origin, or not at all'
+        ) from error
+
+
+def absolute_errors(reference: StampedTrajectory, estimate: StampedTrajectory) -> PoseErrors:
+    r"""Return the absolute pose errors :math:`Q_i^{-1} P_i` of associated trajectories.
+
+    The length of their translation is the distance of the positions; its root mean square is the
+    absolute trajectory error (ATE) of Sturm et al., A Benchmark for the Evaluation of RGB-D SLAM
+    Systems, IROS 2012.
+    """
+    _check_length(reference, estimate)
+    between = np.swapaxes(reference.rotations, 1, 2) @ estimate.rotations
+    distances = np.linalg.norm(estimate.positions - reference.positions, axis=1)
+    return PoseErrors(distances, angles_deg(between), np.arange(len(reference)))
+
+
+def relative_errors(
+    reference: StampedTrajectory, estimate: StampedTrajectory, interval: Interval
+) -> PoseErrors:
+    r"""Return the relative pose errors of associated trajectories.
+
+    :math:`(Q_i^{-1} Q_j)^{-1} (P_i^{-1} P_j)` for the pairs of the interval (Sturm et al., 2012).
+
+    Raises
+    ------
+    MetricError
+        If no pair has the interval.
+    """
+    _check_length(reference, estimate)
+    first, second = pairs_of(estimate, interval).T
+    true_turn, true_step = _motions(reference, first, second)
+    turn, step = _motions(estimate, first, second)
+    between = np.swapaxes(true_turn, 1, 2) @ turn
+    return PoseErrors(np.linalg.norm(step - true_step, axis=1), angles_deg(between), second)
+
+
+def pairs_of(trajectory: StampedTrajectory, interval: Interval) -> NDArray[np.int64]:
+    """Return the pairs of rows of an interval, shape (K, 2).
+
+    Raises
+    ------
+    MetricError
+        If there is none.
+    """
+    if interval.unit is DeltaUnit.FRAMES:
+        pairs = _pairs_by_index(len(trajectory), int(interval.delta), interval.all_pairs)
+    else:
+        pairs = _pairs_by_measure(_measure(trajectory, interval.unit), interval)
+    if not len(pairs):
+        raise MetricError(
+            f'no pair of {len(trajectory)} poses is {interval.delta:g} {interval.unit.value} '
+            'apart; take a shorter interval or a larger tolerance'
+        )
+    return pairs
+
+
+def angles_deg(rotations: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the angles of rotation matrices (N, 3, 3) in degrees, in [0, 180]."""
+    return np.asarray(np.degrees(Rotation.from_matrix(rotations).magnitude()))
+
+
+def _pairs_by_index(count: int, delta: int, all_pairs: bool) -> NDArray[np.int64]:
+    first = np.arange(0, max(count - delta, 0), 1 if all_pairs else delta)
+    return np.stack([first, first + delta], axis=1).astype(np.int64)
+
+
+def _measure(trajectory: StampedTrajectory, unit: DeltaUnit) -> NDArray[np.float64]:
+    """Return time in seconds, or the way in metres, since the first pose."""
+    if unit is DeltaUnit.SECONDS:
+        return np.asarray((trajectory.stamps_ns - trajectory.stamps_ns[0]) / 1e9)
+    steps = np.linalg.norm(np.diff(trajectory.positions, axis=0), axis=1)
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def _pairs_by_measure(measure: NDArray[np.float64], interval: Interval) -> NDArray[np.int64]:
+    if interval.all_pairs:
+        return _all_pairs(measure, interval)
+    ends = [0]
+    # Sums of steps from each start, as evo has them, round differently from differences of one
+    # long sum; half a nanometre or nanosecond keeps regular steps from slipping by one.
+    for row in range(1, len(measure)):
+        if measure[row] - measure[ends[-1]] >= interval.delta - 5e-10:
+            ends.append(row)
+    return np.array(list(itertools.pairwise(ends)), np.int64).reshape(-1, 2)
+
+
+def _all_pairs(measure: NDArray[np.float64], interval: Interval) -> NDArray[np.int64]:
+    first = np.arange(len(measure) - 1)
+    wanted = measure[first] + interval.delta
+    above = np.searchsorted(measure, wanted, side='left')
+    above = np.clip(above, first + 1, len(measure) - 1)
+    below = np.clip(above - 1, first + 1, None)
+    # The earliest of equally near ones, as evo's argmin takes it.
+    nearest = np.where(wanted - measure[below] <= measure[above] - wanted, below, above)
+    nearest = np.searchsorted(measure, measure[nearest], side='left').clip(min=first + 1)
+    off = np.abs(measure[nearest] - wanted)
+    kept = off <= interval.tolerance * interval.delta
+    return np.stack([first, nearest], axis=1)[kept].astype(np.int64)
+
+
+def _motions(
+    trajectory: StampedTrajectory, first: NDArray[np.int64], second: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return rotation and translation from each first pose to its second, in the first."""
+    back = np.swapaxes(trajectory.rotations[first], 1, 2)
+    away = trajectory.positions[second] - trajectory.positions[first]
+    return back @ trajectory.rotations[second], np.einsum('nij,nj->ni', back, away)
+
+
+def _check_length(reference: StampedTrajectory, estimate: StampedTrajectory) -> None:
+    if len(reference) != len(estimate):
+        raise MetricError(
+            f'{len(reference)} reference poses and {len(estimate)} estimates; associate them first'
+        )
+
+
+def _seconds(stamps_ns: NDArray[np.int64]) -> str:
+    return f'{stamps_ns[0] / 1e9:.3f} to {stamps_ns[-1] / 1e9:.3f} s'

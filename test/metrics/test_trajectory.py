@@ -1,0 +1,236 @@
+"""Trajectory errors against evo, where it is installed, and against plain loops over matrices."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from osmabench_ros.errors import MetricError
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.similarity import Similarity, fitted_similarity
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+from osmabench_ros.metrics.trajectory import (
+    DeltaUnit,
+    Interval,
+    TrajectoryAlignment,
+    absolute_errors,
+    alignment_of,
+    associated,
+    error_statistics,
+    pairs_of,
+    relative_errors,
+)
+
+
+def walk(count: int, seed: int, start_s: float = 100.0, step_s: float = 0.1) -> StampedTrajectory:
+    rng = np.random.default_rng(seed)
+    stamps = (start_s + step_s * np.arange(count) + rng.uniform(-0.004, 0.004, count)) * 1e9
+    positions = np.cumsum(rng.normal(0, 0.2, (count, 3)), axis=0)
+    turns = Rotation.from_rotvec(np.cumsum(rng.normal(0, 0.1, (count, 3)), axis=0))
+    return StampedTrajectory.from_quaternions(
+        np.sort(stamps).astype(np.int64), positions, turns.as_quat()
+    )
+
+
+def disturbed(truth: StampedTrajectory, seed: int, scale: float = 1.0) -> StampedTrajectory:
+    """Return the trajectory with noise, in another frame and scale."""
+    rng = np.random.default_rng(seed)
+    turn = Pose(Rotation.from_rotvec([0.3, -0.2, 1.1]).as_matrix(), np.array([4.0, -2.0, 0.5]))
+    noise = Rotation.from_rotvec(rng.normal(0, 0.02, (len(truth), 3))).as_matrix()
+    noisy = StampedTrajectory(
+        truth.stamps_ns + rng.integers(-3_000_000, 3_000_000, len(truth)),
+        truth.positions + rng.normal(0, 0.05, truth.positions.shape),
+        truth.rotations @ noise,
+    )
+    return noisy.transformed(Similarity(turn, scale))
+
+
+def matrices(trajectory: StampedTrajectory) -> list[np.ndarray]:
+    return [trajectory.pose(row).matrix for row in range(len(trajectory))]
+
+
+def evo_trajectory(trajectory: StampedTrajectory):
+    from evo.core.trajectory import PoseTrajectory3D
+
+    return PoseTrajectory3D(poses_se3=matrices(trajectory), timestamps=trajectory.stamps_ns / 1e9)
+
+
+TRUTH = walk(120, 1)
+ESTIMATE = disturbed(TRUTH, 2, 1.3).select(np.arange(5, 120, 2))
+
+
+@pytest.mark.parametrize('swap', [False, True])
+@pytest.mark.parametrize('offset_s', [0.0, 0.2])
+def test_association_is_that_of_evo(swap: bool, offset_s: float) -> None:
+    sync = pytest.importorskip('evo.core.sync', reason='evo is not installed')
+    one, two = (ESTIMATE, TRUTH) if swap else (TRUTH, ESTIMATE)
+    ours = associated(one, two, max_difference_s=0.002, offset_s=offset_s)
+    theirs = sync.associate_trajectories(
+        evo_trajectory(one), evo_trajectory(two), max_diff=0.002, offset_2=offset_s
+    )
+    for own, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(own.stamps_ns / 1e9, other.timestamps)
+    assert 5 < len(ours[0]) < len(ESTIMATE)
+
+
+@pytest.mark.parametrize('kind', TrajectoryAlignment)
+def test_absolute_errors_are_those_of_evo(kind: TrajectoryAlignment) -> None:
+    metrics = pytest.importorskip('evo.core.metrics', reason='evo is not installed')
+    truth, estimate = associated(TRUTH, ESTIMATE)
+    theirs = evo_trajectory(estimate)
+    if kind is TrajectoryAlignment.ORIGIN:
+        theirs.align_origin(evo_trajectory(truth))
+    elif kind is not TrajectoryAlignment.NONE:
+        theirs.align(evo_trajectory(truth), correct_scale=kind is TrajectoryAlignment.SIM3)
+    ours = absolute_errors(truth, estimate.transformed(alignment_of(truth, estimate, kind)))
+    relations = metrics.PoseRelation
+    for errors, relation in (
+        (ours.translation_m, relations.translation_part),
+        (ours.rotation_deg, relations.rotation_angle_deg),
+    ):
+        metric = metrics.APE(relation)
+        metric.process_data((evo_trajectory(truth), theirs))
+        np.testing.assert_allclose(errors, metric.error, atol=1e-9)
+        own = error_statistics(errors)
+        for name, value in metric.get_all_statistics().items():
+            assert getattr(own, name) == pytest.approx(value), name
+
+
+@pytest.mark.parametrize('all_pairs', [False, True])
+@pytest.mark.parametrize(
+    ('unit', 'delta'), [('frames', 1), ('frames', 7), ('metres', 1.0), ('metres', 3.5)]
+)
+def test_relative_errors_are_those_of_evo(unit: str, delta: float, all_pairs: bool) -> None:
+    metrics = pytest.importorskip('evo.core.metrics', reason='evo is not installed')
+    from evo.core.units import Unit
+
+    truth, estimate = associated(TRUTH, ESTIMATE)
+    ours = relative_errors(truth, estimate, Interval(delta, DeltaUnit(unit), all_pairs))
+    evo_unit = {'frames': Unit.frames, 'metres': Unit.meters}[unit]
+    relations = metrics.PoseRelation
+    for errors, relation in (
+        (ours.translation_m, relations.translation_part),
+        (ours.rotation_deg, relations.rotation_angle_deg),
+    ):
+        metric = metrics.RPE(relation, delta, evo_unit, all_pairs=all_pairs)
+        metric.process_data((evo_trajectory(truth), evo_trajectory(estimate)))
+        np.testing.assert_allclose(errors, metric.error, atol=1e-9)
+        assert ours.rows.tolist() == metric.delta_ids
+
+
+def test_errors_are_those_of_plain_loops() -> None:
+    """The definitions of Sturm et al., matrix by matrix; needs no evo."""
+    truth, estimate = associated(TRUTH, ESTIMATE)
+    pairs = list(zip(matrices(truth), matrices(estimate), strict=True))
+    absolute = [np.linalg.inv(q) @ p for q, p in pairs]
+    ours = absolute_errors(truth, estimate)
+    np.testing.assert_allclose(
+        ours.translation_m, [np.linalg.norm(error[:3, 3]) for error in absolute]
+    )
+    np.testing.assert_allclose(
+        ours.rotation_deg,
+        [np.degrees(Rotation.from_matrix(e[:3, :3]).magnitude()) for e in absolute],
+    )
+    relative = []
+    for (q, p), (next_q, next_p) in itertools.pairwise(pairs):
+        step, true_step = np.linalg.inv(p) @ next_p, np.linalg.inv(q) @ next_q
+        relative.append(np.linalg.norm((np.linalg.inv(true_step) @ step)[:3, 3]))
+    np.testing.assert_allclose(
+        relative_errors(truth, estimate, Interval()).translation_m, relative
+    )
+
+
+def test_the_fit_is_that_of_scipy_and_of_a_search() -> None:
+    """Rotation against scipy's Kabsch, scale against a search for the least error."""
+    from scipy.optimize import minimize_scalar
+
+    truth, estimate = associated(TRUTH, ESTIMATE)
+    x, y = estimate.positions, truth.positions
+    rigid = fitted_similarity(x, y)
+    expected, _ = Rotation.align_vectors(y - y.mean(axis=0), x - x.mean(axis=0))
+    np.testing.assert_allclose(rigid.pose.rotation, expected.as_matrix(), atol=1e-9)
+    np.testing.assert_allclose(rigid.transform(x).mean(axis=0), y.mean(axis=0))
+
+    scaled = fitted_similarity(x, y, with_scale=True)
+    centred = (x - x.mean(axis=0)) @ expected.as_matrix().T
+    best = minimize_scalar(
+        lambda scale: ((y - y.mean(axis=0) - scale * centred) ** 2).sum(), bounds=(0.1, 5)
+    )
+    assert scaled.scale == pytest.approx(best.x, rel=1e-6)
+    assert scaled.scale == pytest.approx(1 / 1.3, rel=0.05)
+
+
+def test_a_known_similarity_comes_out() -> None:
+    by = Similarity(
+        Pose(Rotation.from_rotvec([0, 0, 0.7]).as_matrix(), np.array([1, 2, 3.0])), 2.5
+    )
+    found = fitted_similarity(TRUTH.positions, by.transform(TRUTH.positions), with_scale=True)
+    assert found.scale == pytest.approx(2.5)
+    np.testing.assert_allclose(found.pose.matrix, by.pose.matrix, atol=1e-9)
+    assert found.angle_deg == pytest.approx(math.degrees(0.7))
+    chained = by @ found
+    np.testing.assert_allclose(
+        chained.transform(TRUTH.positions), by.transform(found.transform(TRUTH.positions))
+    )
+
+
+def test_a_mirrored_cloud_is_not_mirrored_back() -> None:
+    mirrored = TRUTH.positions * [1, 1, -1]
+    found = fitted_similarity(TRUTH.positions, mirrored)
+    assert np.linalg.det(found.pose.rotation) == pytest.approx(1)
+
+
+@pytest.mark.parametrize('all_pairs', [False, True])
+def test_pairs_in_seconds_are_those_of_a_loop(all_pairs: bool) -> None:
+    trajectory = walk(60, 4)
+    seconds = trajectory.stamps_ns / 1e9
+    expected, start = [], 0
+    if all_pairs:
+        for i in range(59):
+            j = i + 1 + int(np.argmin(np.abs(seconds[i + 1 :] - seconds[i] - 0.5)))
+            if abs(seconds[j] - seconds[i] - 0.5) <= 0.05:
+                expected.append([i, j])
+    else:
+        for j in range(1, 60):
+            if seconds[j] - seconds[start] >= 0.5:
+                expected.append([start, j])
+                start = j
+    found = pairs_of(trajectory, Interval(0.5, DeltaUnit.SECONDS, all_pairs))
+    assert found.tolist() == expected
+    assert len(expected) > 9
+
+
+def test_pairs_of_a_robot_that_waits_are_those_of_evo() -> None:
+    """Positions repeat, so that many pairs have equal ways."""
+    metrics = pytest.importorskip('evo.core.metrics', reason='evo is not installed')
+    from evo.core.units import Unit
+
+    positions = np.repeat(np.arange(8.0), 3)[:, None] * [1.0, 0, 0]
+    trajectory = StampedTrajectory(
+        np.arange(24) * 10**8, positions, np.tile(np.eye(3), (24, 1, 1))
+    )
+    for all_pairs in (False, True):
+        expected = metrics.id_pairs_from_delta(
+            matrices(trajectory), 2.0, Unit.meters, 0.1, all_pairs
+        )
+        found = pairs_of(trajectory, Interval(2.0, DeltaUnit.METRES, all_pairs))
+        assert [tuple(pair) for pair in found.tolist()] == expected
+
+
+def test_what_cannot_be_compared_is_said() -> None:
+    later = walk(20, 1, start_s=5000)
+    with pytest.raises(MetricError, match=r'within 0\.01 s.*from 100\.000 to .*same clock'):
+        associated(walk(20, 1), later)
+    line = StampedTrajectory(
+        np.arange(5), np.arange(5.0)[:, None] * [1, 0, 0], np.tile(np.eye(3), (5, 1, 1))
+    )
+    with pytest.raises(MetricError, match='on a line.*align by origin'):
+        alignment_of(line, line, TrajectoryAlignment.SE3)
+    with pytest.raises(MetricError, match='no pair of 5 poses is 9 metres apart'):
+        pairs_of(line, Interval(9, DeltaUnit.METRES))
+    with pytest.raises(MetricError, match='whole number'):
+        Interval(0.5)
+    with pytest.raises(MetricError, match='associate them first'):
+        absolute_errors(line, walk(4, 1))
