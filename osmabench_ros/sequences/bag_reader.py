@@ -160,7 +160,7 @@ class BagSequence:
                 # Over a cut or a broken chunk stumbles the reader, struct or a decompressor, each
                 # with errors of its own; what came before is good in any case.
                 except Exception as error:
-                    self.cut_off = f'{path.name}: {error or type(error).__name__}'
+                    self.cut_off = f'{path.name}: {str(error) or type(error).__name__}'
                     return
                 if isinstance(record, mcap.records.Channel) and record.topic in wanted:
                     topics[record.id] = wanted[record.topic]

@@ -1,0 +1,298 @@
+"""The one reader of ROS 2 bags: SQLite and MCAP, Humble to Lyrical, cut off or not; no ROS."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from osmabench_ros.errors import MissingDependencyError, SequenceError
+from osmabench_ros.sequences.bag_compression import ZSTD_SUFFIX, unpack_file, unpacked
+from osmabench_ros.sequences.bag_metadata import read_metadata
+from osmabench_ros.sequences.bag_recovery import RecoveredSqlite, StreamedMcap, write_ahead_log
+from osmabench_ros.sequences.bag_storage import BagTopic, IndexedStorage, Storage
+from osmabench_ros.sequences.bag_types import BagTypes
+
+SUFFIXES = ('.mcap', '.db3')
+INNER_FOLDER = 'bag'
+"""A folder that holds a bag beside other files keeps it in here."""
+
+
+@dataclass(frozen=True)
+class BagMessage:
+    """A message of a bag.
+
+    Parameters
+    ----------
+    topic : str
+        Absolute name.
+    message_type : str
+        Such as ``sensor_msgs/msg/Image``.
+    log_ns : int
+        When the recorder received it.
+    data : bytes
+        Serialized, CDR with its 4 bytes in front.
+    """
+
+    topic: str
+    message_type: str
+    log_ns: int
+    data: bytes
+    _types: BagTypes = field(repr=False, compare=False)
+
+    @property
+    def header_stamp_ns(self) -> int | None:
+        """Stamp of its header, None if the type has none or is unknown."""
+        return self._types.stamp_ns(self.data, self.message_type)
+
+    def deserialise(self) -> Any:
+        """Return an object with the fields of the message; numeric arrays are NumPy's.
+
+        Raises
+        ------
+        SequenceError
+            If the definition of its type is missing, or the data contradict it.
+        """
+        return self._types.deserialise(self.data, self.message_type, self.topic)
+
+
+class Bag:
+    """An open bag; `open_bag` makes it. A context manager that closes it.
+
+    Parameters
+    ----------
+    path : Path
+        As the user named it, for messages.
+    storages : sequence of Storage
+        Its files in the order of recording.
+    types : BagTypes
+        Reads messages.
+    faults : sequence of str
+        What was found wrong as yet.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        storages: Sequence[Storage],
+        types: BagTypes,
+        faults: Sequence[str] = (),
+        resources: ExitStack | None = None,
+    ) -> None:
+        self.path = path
+        self.types = types
+        self._storages = storages
+        self._faults = tuple(faults)
+        self._resources = resources or ExitStack()
+        self.connections = _merged(storages)
+
+    @property
+    def connections_by_topic(self) -> dict[str, BagTopic]:
+        """Topics by name; of two types on one topic, that with more messages."""
+        ordered = sorted(self.connections, key=lambda item: item.message_count)
+        return {item.topic: item for item in ordered}
+
+    @property
+    def message_count(self) -> int:
+        """Of all topics."""
+        return sum(item.message_count for item in self.connections)
+
+    @property
+    def cut_off(self) -> str:
+        """Why the bag is not complete, for people; empty if it is.
+
+        Damage inside a file is found when `messages` gets there.
+        """
+        return '; '.join(
+            [*self._faults, *(item.cut_off for item in self._storages if item.cut_off)]
+        )
+
+    def messages(
+        self,
+        topics: Collection[str] | None = None,
+        *,
+        start_ns: int | None = None,
+        stop_ns: int | None = None,
+    ) -> Iterator[BagMessage]:
+        """Yield messages file by file, within a complete file in the order of log times.
+
+        A latched message that the recorder wrote again at a split comes once. Memory is bounded
+        by the largest chunks of the bag.
+
+        Parameters
+        ----------
+        topics : collection of str, optional
+            Absolute names; all by default. A name that the bag lacks yields nothing.
+        start_ns, stop_ns : int, optional
+            Only messages with log times at or after the one and before the other.
+
+        Raises
+        ------
+        SequenceError
+            If a compressed message is damaged.
+        """
+        latched = {item.topic for item in self.connections if item.latched}
+        last: dict[str, bytes] = {}
+        for number, storage in enumerate(self._storages):
+            repeatable = set(latched) if number else set()
+            for stored in storage.messages(topics, start_ns, stop_ns):
+                data = unpacked(stored.data, stored.topic)
+                if stored.topic in latched:
+                    digest = hashlib.sha256(data).digest()
+                    again = stored.topic in repeatable and last.get(stored.topic) == digest
+                    repeatable.discard(stored.topic)
+                    last[stored.topic] = digest
+                    if again:
+                        continue
+                yield BagMessage(
+                    stored.topic, stored.message_type, stored.log_ns, data, self.types
+                )
+
+    def close(self) -> None:
+        """Close all files."""
+        self._resources.close()
+
+    def __enter__(self) -> Bag:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
+    """Open a bag of any distribution from Humble to Lyrical; needs no ROS.
+
+    Parameters
+    ----------
+    path : Path
+        Folder of a bag (with or without metadata.yaml, also one that has it in bag/), or one of
+        its files: .mcap or .db3, also packed as .zstd.
+    msg_paths : sequence of Path
+        .msg or .idl files, or folders of them, for types whose definition the bag lacks, as
+        SQLite bags of Humble do.
+
+    Returns
+    -------
+    Bag
+        With `connections`, `messages` and, if it was cut off, the reason in `cut_off`.
+
+    Raises
+    ------
+    SequenceError
+        If there is no bag, or nothing of it can be read; names the file.
+    MissingDependencyError
+        If rosbags or mcap is not installed.
+    """
+    files, distribution, faults = _files_of(path)
+    resources = ExitStack()
+    storages: list[Storage] = []
+    try:
+        for file in files:
+            file, fault = _plain(file, resources)
+            faults += [fault] if fault else []
+            storage = _storage_of(file)
+            resources.callback(storage.close)
+            storages.append(storage)
+        definitions = {
+            item.message_type: item.definition
+            for storage in storages
+            for item in storage.topics
+            if item.definition
+        }
+        types = BagTypes(definitions, msg_paths, distribution)
+    except BaseException:
+        resources.close()
+        raise
+    return Bag(path, storages, types, faults, resources)
+
+
+def is_bag(path: Path) -> bool:
+    """Tell whether a path looks like a bag or a file of one."""
+    try:
+        _files_of(path)
+    except SequenceError:
+        return False
+    return True
+
+
+def _files_of(path: Path) -> tuple[list[Path], str, list[str]]:
+    """Return the files of a bag in order, its distribution, and what is wrong with it."""
+    if path.is_file():
+        if not _is_bag_file(path):
+            raise SequenceError(
+                f'{path} is no bag file; name a folder of a bag, or an .mcap or .db3 file'
+            )
+        return [path], '', []
+    folder = path
+    if not _present(folder) and _present(path / INNER_FOLDER):
+        folder = path / INNER_FOLDER
+    present = _present(folder)
+    if not present:
+        raise SequenceError(f'{path} is no bag: there is no .mcap or .db3 file in it')
+    metadata = read_metadata(folder)
+    named = [folder / name for name in metadata.files]
+    # A recorder that is killed has not written down its last file.
+    files = [file for file in named if file in present]
+    files += [file for file in present if file not in named]
+    faults = [f'{file.name} is missing' for file in named if file not in present]
+    if metadata.fault:
+        faults.append(metadata.fault)
+    return files, metadata.distribution, faults
+
+
+def _present(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    found = [file for file in folder.iterdir() if file.is_file() and _is_bag_file(file)]
+    # name_2.mcap comes before name_10.mcap.
+    return sorted(found, key=lambda file: (len(file.name), file.name))
+
+
+def _is_bag_file(path: Path) -> bool:
+    return path.name.removesuffix(ZSTD_SUFFIX).endswith(SUFFIXES)
+
+
+def _plain(path: Path, resources: ExitStack) -> tuple[Path, str]:
+    """Return the file itself, or its content unpacked, and what went wrong with that."""
+    if path.suffix != ZSTD_SUFFIX:
+        return path, ''
+    folder = resources.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_bag_'))
+    target = Path(folder) / path.name.removesuffix(ZSTD_SUFFIX)
+    return target, unpack_file(path, target)
+
+
+def _storage_of(path: Path) -> Storage:
+    sqlite = path.suffix == '.db3'
+    if sqlite and write_ahead_log(path):
+        return RecoveredSqlite(path)
+    # An incomplete file makes rosbags raise errors of all kinds.
+    try:
+        return IndexedStorage(path)
+    except MissingDependencyError:
+        raise
+    except Exception:
+        return RecoveredSqlite(path) if sqlite else StreamedMcap(path)
+
+
+def _merged(storages: Sequence[Storage]) -> tuple[BagTopic, ...]:
+    """Return the topics of all files; those of one name and type are one."""
+    merged: dict[tuple[str, str], BagTopic] = {}
+    for storage in storages:
+        for item in storage.topics:
+            key = (item.topic, item.message_type)
+            before = merged.get(key)
+            count = item.message_count + (before.message_count if before else 0)
+            qos = item.qos or (before.qos if before else ())
+            definition = item.definition or (before.definition if before else '')
+            merged[key] = BagTopic(item.topic, item.message_type, count, qos, definition)
+    return tuple(merged.values())

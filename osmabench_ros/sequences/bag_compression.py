@@ -1,0 +1,82 @@
+"""Zstandard as rosbag2 applies it to whole files or to single messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import MissingDependencyError, SequenceError
+
+ZSTD_SUFFIX = '.zstd'
+MAGIC = b'\x28\xb5\x2f\xfd'
+MAX_MESSAGE_BYTES = 2**30
+BLOCK_BYTES = 2**20
+
+
+def unpacked(data: bytes, topic: str) -> bytes:
+    """Return a message as it was published.
+
+    Serialized messages begin with a zero byte, so that the magic number tells compressed ones.
+
+    Raises
+    ------
+    SequenceError
+        If it is damaged, or would unpack to more than a gigabyte.
+    """
+    if data[:4] != MAGIC:
+        return data
+    zstandard = _zstandard()
+    try:
+        size = zstandard.frame_content_size(data)
+        if size > MAX_MESSAGE_BYTES:
+            raise SequenceError(
+                f'topic "{topic}": a compressed message claims {size} bytes; that is damage'
+            )
+        unknown = MAX_MESSAGE_BYTES if size < 0 else 0
+        return bytes(zstandard.ZstdDecompressor().decompress(data, max_output_size=unknown))
+    except zstandard.ZstdError as error:
+        raise SequenceError(
+            f'topic "{topic}": a compressed message is damaged: {error}'
+        ) from error
+
+
+def unpack_file(source: Path, target: Path) -> str:
+    """Unpack a file as far as it goes.
+
+    Returns
+    -------
+    str
+        Why it ended early, empty if it did not.
+
+    Raises
+    ------
+    SequenceError
+        If the disk is full.
+    """
+    zstandard = _zstandard()
+    with source.open('rb') as packed, target.open('wb') as plain:
+        reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
+        while True:
+            try:
+                block = reader.read(BLOCK_BYTES)
+            except zstandard.ZstdError as error:
+                return f'{source.name}: {error}'
+            if not block:
+                return ''
+            try:
+                plain.write(block)
+            except OSError as error:
+                raise SequenceError(
+                    f'{source} cannot be unpacked to {target.parent}: {error.strerror}; free '
+                    'disk space, or set TMPDIR to another disk'
+                ) from error
+
+
+def _zstandard() -> Any:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'compressed bags need zstandard ({error}); pip install osmabench_ros[bags]'
+        ) from error
+    return zstandard

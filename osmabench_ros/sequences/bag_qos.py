@@ -1,0 +1,119 @@
+"""Quality of service as bags record it, without ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeVar
+
+import yaml
+
+INFINITE = {'sec': 9223372036, 'nsec': 854775807}
+"""How rosbag2 writes a deadline, lifespan or lease that never ends."""
+
+_Choice = TypeVar('_Choice', bound=Enum)
+
+
+class History(Enum):
+    """What a publisher keeps; values are rosbag2's names."""
+
+    SYSTEM_DEFAULT = 'system_default'
+    KEEP_LAST = 'keep_last'
+    KEEP_ALL = 'keep_all'
+    UNKNOWN = 'unknown'
+
+
+class Reliability(Enum):
+    """Whether lost messages are sent again."""
+
+    SYSTEM_DEFAULT = 'system_default'
+    RELIABLE = 'reliable'
+    BEST_EFFORT = 'best_effort'
+    UNKNOWN = 'unknown'
+    BEST_AVAILABLE = 'best_available'
+
+
+class Durability(Enum):
+    """Whether those who come late get what was published before."""
+
+    SYSTEM_DEFAULT = 'system_default'
+    TRANSIENT_LOCAL = 'transient_local'
+    VOLATILE = 'volatile'
+    UNKNOWN = 'unknown'
+    BEST_AVAILABLE = 'best_available'
+
+
+@dataclass(frozen=True)
+class OfferedQos:
+    """The profile of a publisher.
+
+    Parameters
+    ----------
+    reliability : Reliability
+        Sent again or not.
+    durability : Durability
+        `TRANSIENT_LOCAL` for latched topics.
+    history : History
+        Last ones or all.
+    depth : int
+        How many are kept; 0 where that says nothing.
+    """
+
+    reliability: Reliability = Reliability.RELIABLE
+    durability: Durability = Durability.VOLATILE
+    history: History = History.KEEP_LAST
+    depth: int = 10
+
+    @property
+    def latched(self) -> bool:
+        """Whether those who come late get the last message."""
+        return self.durability is Durability.TRANSIENT_LOCAL
+
+    def to_metadata(self) -> dict[str, Any]:
+        """Return the entry of `offered_qos_profiles` in metadata.yaml of version 9."""
+        return {
+            'history': self.history.value,
+            'depth': self.depth,
+            'reliability': self.reliability.value,
+            'durability': self.durability.value,
+            'deadline': dict(INFINITE),
+            'lifespan': dict(INFINITE),
+            'liveliness': 'automatic',
+            'liveliness_lease_duration': dict(INFINITE),
+            'avoid_ros_namespace_conventions': False,
+        }
+
+
+def parse_offered_qos(entries: Any) -> tuple[OfferedQos, ...]:
+    """Read `offered_qos_profiles`: YAML text or a list, with names or rmw's numbers.
+
+    Entries that make no sense are left out, as a bag is readable without them.
+    """
+    if isinstance(entries, str):
+        try:
+            entries = yaml.safe_load(entries)
+        except yaml.YAMLError:
+            return ()
+    if not isinstance(entries, list):
+        return ()
+    return tuple(_parsed(item) for item in entries if isinstance(item, Mapping))
+
+
+def _parsed(item: Mapping[str, Any]) -> OfferedQos:
+    depth = item.get('depth', 0)
+    return OfferedQos(
+        _choice(Reliability, item.get('reliability')),
+        _choice(Durability, item.get('durability')),
+        _choice(History, item.get('history')),
+        depth if isinstance(depth, int) else 0,
+    )
+
+
+def _choice(kind: type[_Choice], value: Any) -> _Choice:
+    """Return a policy by its name, or by its number, which counts in the order of rmw."""
+    members = list(kind)
+    if isinstance(value, int):
+        return members[value] if 0 <= value < len(members) else kind['UNKNOWN']
+    named = {member.value: member for member in members}
+    return named.get(str(value).lower(), kind['UNKNOWN'])

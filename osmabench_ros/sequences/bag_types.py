@@ -1,0 +1,239 @@
+"""Message types of a bag: embedded definitions, .msg files of the user, a distribution's own."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import MissingDependencyError, SequenceError
+
+MAX_DEFINITION_FILES = 20_000
+MAX_DEFINITION_BYTES = 2**20
+HEADER = 'std_msgs/msg/Header'
+TIME = 'builtin_interfaces/msg/Time'
+_NAME, _SEQUENCE = 2, 4
+"""Node types of rosbags' field descriptions: a nested message, a sequence of something."""
+
+
+class BagTypes:
+    """Reads serialized messages by the name of their type.
+
+    Parameters
+    ----------
+    definitions : mapping of str to str
+        What the bag embeds: text by type name such as ``sensor_msgs/msg/Image``, in rosbag2's
+        form (ros2msg or ros2idl, with the definitions of nested types).
+    msg_paths : sequence of Path
+        .msg or .idl files, or folders of them, for types that are not embedded; what they say
+        goes before the types of the distribution.
+    distribution : str
+        Whose standard types are used for the rest, such as ``humble``; unknown ones count as
+        Jazzy.
+
+    Raises
+    ------
+    SequenceError
+        If a file of `msg_paths` is missing or no message definition.
+    MissingDependencyError
+        If rosbags is not installed.
+    """
+
+    def __init__(
+        self,
+        definitions: Mapping[str, str],
+        msg_paths: Sequence[Path] = (),
+        distribution: str = '',
+    ) -> None:
+        typesys = _typesys()
+        self._broken: dict[str, str] = {}
+        found: dict[str, Any] = {}
+        for path in msg_paths:
+            found.update(_types_from_path(path))
+        for name, text in definitions.items():
+            # A definition that cannot be parsed must not keep the rest of the bag closed; what
+            # parsers stumble over has many forms.
+            try:
+                found.update(_types_from_text(text, name))
+            except Exception as error:
+                self._broken[name] = str(error) or type(error).__name__
+        self._store = typesys.get_typestore(typesys.Stores.EMPTY)
+        if found:
+            self._store.register(found)
+        standard = typesys.get_typestore(_store_of(typesys, distribution))
+        for name, fields in standard.fielddefs.items():
+            self._store.fielddefs.setdefault(name, fields)
+            self._store.types.setdefault(name, standard.types[name])
+        self._complete: set[str] = set()
+        self._stamp_places: dict[str, int | None] = {}
+
+    def deserialise(self, data: bytes, message_type: str, topic: str = '') -> Any:
+        """Return a message as an object with the fields of its type.
+
+        Raises
+        ------
+        SequenceError
+            If the definition of the type is missing (names it and the remedy), or the data
+            contradict it.
+        """
+        self._require(message_type, topic)
+        # rosbags meets malformed data with errors of many kinds.
+        try:
+            return self._store.deserialize_cdr(data, message_type)
+        except Exception as error:
+            raise SequenceError(
+                f'topic "{topic}": {len(data)} bytes are no {message_type}: '
+                f'{str(error) or type(error).__name__}; the message is damaged, or the '
+                'definition is not the one it was written with'
+            ) from error
+
+    def knows(self, message_type: str) -> bool:
+        """Tell whether a type and all that it nests are defined."""
+        return not self._missing(message_type)
+
+    def stamp_ns(self, data: bytes, message_type: str) -> int | None:
+        """Return the header stamp without deserialising, None if the type has none.
+
+        A TFMessage counts with the stamp of its first transform, a Clock with its time.
+        """
+        if message_type not in self._stamp_places:
+            self._stamp_places[message_type] = self._stamp_place(message_type)
+        place = self._stamp_places[message_type]
+        return None if place is None else stamp_at(data, place)
+
+    def _require(self, message_type: str, topic: str) -> None:
+        if message_type in self._complete:
+            return
+        missing = self._missing(message_type)
+        if missing:
+            reasons = [
+                f'{name} ({self._broken[name]})' for name in missing if name in self._broken
+            ]
+            because = f'; the embedded one cannot be read: {"; ".join(reasons)}' if reasons else ''
+            raise SequenceError(
+                f'topic "{topic}" has type {message_type}, and the bag holds no definition of '
+                f'{", ".join(missing)}{because}. Give its .msg file or the folder of its package '
+                'with --msg-path'
+            )
+        self._complete.add(message_type)
+
+    def _missing(self, message_type: str) -> list[str]:
+        """Return the names of undefined types that a type needs."""
+        missing, seen, open_names = [], set[str](), [message_type]
+        while open_names:
+            name = open_names.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if name not in self._store.fielddefs:
+                missing.append(name)
+                continue
+            for _, description in self._store.fielddefs[name][1]:
+                open_names.extend(_nested(description))
+        return sorted(missing)
+
+    def _stamp_place(self, message_type: str) -> int | None:
+        if not self.knows(message_type):
+            return None
+        fields = self._store.fielddefs[message_type][1]
+        if not fields:
+            return None
+        kind, content = fields[0][1]
+        if kind == _NAME and content in (HEADER, TIME):
+            return 4
+        if kind == _SEQUENCE and content[0][0] == _NAME:
+            inner = self._store.fielddefs[content[0][1]][1]
+            if inner and inner[0][1] == (_NAME, HEADER):
+                return 8
+        return None
+
+
+def stamp_at(data: bytes, place: int) -> int | None:
+    """Return the time that begins at a byte of a serialized message, None if it is too short.
+
+    Parameters
+    ----------
+    data : bytes
+        With CDR's 4 bytes in front.
+    place : int
+        4 for a type that begins with a header or a time; 8 for a list of such.
+    """
+    if len(data) < place + 8 or (place == 8 and data[4:8] == b'\0\0\0\0'):
+        return None
+    seconds, nanoseconds = struct.unpack_from('<iI' if data[1] & 1 else '>iI', data, place)
+    return int(seconds * 10**9 + nanoseconds)
+
+
+def _nested(description: Any) -> list[str]:
+    kind, content = description
+    if int(kind) == _NAME:
+        return [content]
+    return _nested(content[0]) if isinstance(content[0], tuple) else []
+
+
+def _typesys() -> Any:
+    try:
+        from rosbags import typesys
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'bags need rosbags ({error}); pip install osmabench_ros[bags]'
+        ) from error
+    return typesys
+
+
+def _store_of(typesys: Any, distribution: str) -> Any:
+    name = f'ROS2_{distribution.upper()}'
+    members = typesys.Stores.__members__
+    return members[name if name in members else 'ROS2_JAZZY']
+
+
+def _types_from_text(text: str, name: str) -> dict[str, Any]:
+    from rosbags.typesys import get_types_from_idl, get_types_from_msg
+
+    separator = '=' * 80 + '\n'
+    if text.startswith(f'{separator}IDL: '):
+        types: dict[str, Any] = {}
+        for part in text.split(separator)[1:]:
+            types.update(get_types_from_idl(part.split('\n', 1)[1]))
+        return types
+    return dict(get_types_from_msg(text, name))
+
+
+def _types_from_path(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise SequenceError(f'message definition {path} does not exist; check --msg-path')
+    types: dict[str, Any] = {}
+    for file in _definition_files(path):
+        if file.stat().st_size > MAX_DEFINITION_BYTES:
+            raise SequenceError(f'{file} is too large for a message definition')
+        try:
+            text = file.read_text()
+            if file.suffix == '.idl':
+                from rosbags.typesys import get_types_from_idl
+
+                types.update(get_types_from_idl(text))
+            else:
+                types.update(_types_from_text(text, _type_name(file)))
+        except Exception as error:  # the parser has errors of many kinds
+            raise SequenceError(f'{file} is no message definition: {error}') from error
+    if not types:
+        raise SequenceError(f'{path} holds no .msg or .idl file; give the folder of a package')
+    return types
+
+
+def _definition_files(path: Path) -> Iterable[Path]:
+    if path.is_file():
+        return [path]
+    files = sorted(islice(path.rglob('*.msg'), MAX_DEFINITION_FILES))
+    named = {(file.parent, file.stem) for file in files}
+    more = islice(path.rglob('*.idl'), MAX_DEFINITION_FILES)
+    return [*files, *(file for file in sorted(more) if (file.parent, file.stem) not in named)]
+
+
+def _type_name(file: Path) -> str:
+    """Return the type of PACKAGE/msg/Name.msg or PACKAGE/Name.msg."""
+    folder = file.resolve().parent
+    package = folder.parent.name if folder.name == 'msg' else folder.name
+    return f'{package}/msg/{file.stem}'

@@ -1,0 +1,204 @@
+"""The reader of bags of every distribution, without ROS."""
+
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from bag_files import (
+    BEACON,
+    BEACON_TEXT,
+    BEACONS,
+    NUMBERS,
+    POSES,
+    START_NS,
+    STEP_NS,
+    split_in_two,
+    write_bag,
+)
+from rosbags.rosbag2 import CompressionMode, StoragePlugin
+
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.sequences.bag import is_bag, open_bag
+from osmabench_ros.sequences.bag_qos import parse_offered_qos
+
+BOTH = pytest.mark.parametrize('storage', list(StoragePlugin), ids=lambda item: item.name.lower())
+
+
+def definition_file(folder: Path) -> Path:
+    file = folder / 'robot_msgs' / 'msg' / 'Beacon.msg'
+    file.parent.mkdir(parents=True)
+    file.write_text(BEACON_TEXT)
+    return file
+
+
+def numbers(path: Path) -> list[str]:
+    with open_bag(path) as bag:
+        return [item.deserialise().data for item in bag.messages([NUMBERS])]
+
+
+@BOTH
+@pytest.mark.parametrize('version', [4, 5, 6, 7, 8, 9])
+def test_reads_the_bags_of_every_distribution(
+    tmp_path: Path, storage: StoragePlugin, version: int
+) -> None:
+    folder = write_bag(tmp_path / 'bag', storage, version=version)
+    msg_paths = [definition_file(tmp_path)] if version < 7 else []
+    with open_bag(folder, msg_paths) as bag:
+        topics = bag.connections_by_topic
+        assert {name: item.message_count for name, item in topics.items()} == {
+            NUMBERS: 20,
+            POSES: 20,
+            BEACONS: 20,
+        }
+        assert topics[BEACONS].message_type == BEACON
+        assert topics[BEACONS].latched
+        assert not topics[POSES].latched
+        messages = list(bag.messages())
+        assert bag.cut_off == ''
+    assert [item.log_ns for item in messages] == sorted(item.log_ns for item in messages)
+    poses = [item for item in messages if item.topic == POSES]
+    assert [item.header_stamp_ns for item in poses] == [START_NS + 7 * i for i in range(20)]
+    assert poses[3].deserialise().pose.position.x == 3.0
+    assert [item.header_stamp_ns for item in messages if item.topic == NUMBERS] == [None] * 20
+    marks = [item.deserialise() for item in messages if item.topic == BEACONS]
+    assert [(item.number, item.words) for item in marks[:2]] == [(0, 'beacon 0'), (1, 'beacon 1')]
+
+
+@BOTH
+def test_messages_are_chosen_by_topic_and_time(tmp_path: Path, storage: StoragePlugin) -> None:
+    with open_bag(write_bag(tmp_path / 'bag', storage)) as bag:
+        start, stop = START_NS + 5 * STEP_NS, START_NS + 8 * STEP_NS
+        chosen = bag.messages([NUMBERS, '/absent'], start_ns=start, stop_ns=stop)
+        assert [item.deserialise().data for item in chosen] == ['5', '6', '7']
+
+
+@BOTH
+@pytest.mark.parametrize('mode', [CompressionMode.MESSAGE, CompressionMode.FILE])
+def test_compressed_bags(tmp_path: Path, storage: StoragePlugin, mode: CompressionMode) -> None:
+    folder = write_bag(tmp_path / 'bag', storage, mode=mode)
+    assert numbers(folder) == [str(index) for index in range(20)]
+
+
+def test_a_missing_definition_is_named_with_the_remedy(tmp_path: Path) -> None:
+    folder = write_bag(tmp_path / 'bag', StoragePlugin.SQLITE3, version=5)
+    with open_bag(folder) as bag:
+        message = next(bag.messages([BEACONS]))
+        with pytest.raises(SequenceError, match=r'/beacons.*robot_msgs/msg/Beacon.*--msg-path'):
+            message.deserialise()
+    definition_file(tmp_path / 'share')
+    with open_bag(folder, [tmp_path / 'share']) as bag:
+        message = next(bag.messages([BEACONS]))
+        assert (message.deserialise().words, message.header_stamp_ns) == ('beacon 0', START_NS)
+    with pytest.raises(SequenceError, match='does not exist'):
+        open_bag(folder, [tmp_path / 'absent'])
+    (tmp_path / 'Bad.msg').write_text('!! 3 =')
+    with pytest.raises(SequenceError, match=r'Bad\.msg is no message definition'):
+        open_bag(folder, [tmp_path / 'Bad.msg'])
+
+
+def test_garbage_in_a_message_is_named(tmp_path: Path) -> None:
+    folder = write_bag(tmp_path / 'bag', StoragePlugin.MCAP)
+    with open_bag(folder) as bag:
+        with pytest.raises(SequenceError, match=r'"/poses": 9 bytes are no geometry_msgs'):
+            bag.types.deserialise(b'\0\1\0\0abcde', 'geometry_msgs/msg/PoseStamped', POSES)
+        assert bag.types.stamp_ns(b'\0\1\0\0abcde', 'geometry_msgs/msg/PoseStamped') is None
+
+
+def test_a_truncated_mcap_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    folder = write_bag(tmp_path / 'bag', StoragePlugin.MCAP, count=40, payload=100_000)
+    file = folder / 'bag.mcap'
+    os.truncate(file, file.stat().st_size * 2 // 3)
+    with open_bag(folder) as bag:
+        read = [item.deserialise().data for item in bag.messages([NUMBERS])]
+        assert 'bag.mcap' in bag.cut_off
+        assert bag.connections_by_topic[NUMBERS].message_count == len(read)
+        assert bag.connections_by_topic[BEACONS].latched
+    assert 10 < len(read) < 40
+    assert [text[:2] for text in read[10:]] == [str(index) for index in range(10, len(read))]
+
+
+def test_a_truncated_database_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    folder = write_bag(tmp_path / 'bag', StoragePlugin.SQLITE3, count=40, payload=100_000)
+    file = folder / 'bag.db3'
+    os.truncate(file, file.stat().st_size * 2 // 3)
+    with open_bag(folder) as bag:
+        read = [item.deserialise().data for item in bag.messages([NUMBERS])]
+        assert 'bag.db3' in bag.cut_off
+    assert 10 < len(read) < 40
+    assert [text[:2] for text in read[10:]] == [str(index) for index in range(10, len(read))]
+
+
+def test_a_database_whose_recorder_was_killed_gives_what_is_in_its_log(tmp_path: Path) -> None:
+    folder = write_bag(tmp_path / 'bag', StoragePlugin.SQLITE3)
+    file = folder / 'bag.db3'
+    database = sqlite3.connect(file)
+    database.execute('PRAGMA journal_mode=WAL')
+    database.execute('PRAGMA wal_autocheckpoint=0')
+    data = database.execute('SELECT data FROM messages WHERE topic_id = 1').fetchone()[0]
+    late = START_NS + 10**9
+    database.execute(
+        'INSERT INTO messages (topic_id, timestamp, data) VALUES (1, ?, ?)', (late, data)
+    )
+    database.commit()
+    killed = tmp_path / 'killed'
+    shutil.copytree(folder, killed)
+    database.close()
+    before = (killed / 'bag.db3').read_bytes()
+    with open_bag(killed) as bag:
+        read = [item.log_ns for item in bag.messages([NUMBERS])]
+        assert 'was not closed by its recorder' in bag.cut_off
+    assert len(read) == 21
+    assert read[-1] == late
+    assert (killed / 'bag.db3').read_bytes() == before
+
+
+@BOTH
+def test_a_bag_without_metadata_or_a_split_says_so(tmp_path: Path, storage: StoragePlugin) -> None:
+    folder = write_bag(tmp_path / 'bag', storage, count=3)
+    split_in_two(folder, write_bag(tmp_path / 'second', storage, count=2))
+    assert numbers(folder) == ['0', '1', '2', '0', '1']
+    (folder / 'metadata.yaml').unlink()
+    with open_bag(folder) as bag:
+        assert bag.cut_off == 'metadata.yaml is missing'
+        assert bag.connections_by_topic[NUMBERS].message_count == 5
+    again = write_bag(tmp_path / 'again', storage, count=3)
+    split_in_two(again, write_bag(tmp_path / 'third', storage, count=2))
+    next(again.glob('again_later.*')).unlink()
+    with open_bag(again) as bag:
+        assert 'is missing' in bag.cut_off
+        assert len(list(bag.messages([NUMBERS]))) == 3
+
+
+def test_a_latched_message_repeated_at_a_split_comes_once(tmp_path: Path) -> None:
+    folder = write_bag(tmp_path / 'bag', StoragePlugin.MCAP, count=1)
+    split_in_two(folder, write_bag(tmp_path / 'second', StoragePlugin.MCAP, count=2))
+    with open_bag(folder) as bag:
+        marks = [item.deserialise().number for item in bag.messages([BEACONS])]
+    assert marks == [0, 1]
+    assert numbers(folder) == ['0', '0', '1']
+
+
+def test_what_is_no_bag_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SequenceError, match='is no bag: there is no'):
+        open_bag(tmp_path)
+    (tmp_path / 'notes.txt').write_text('text')
+    with pytest.raises(SequenceError, match=r'notes\.txt is no bag file'):
+        open_bag(tmp_path / 'notes.txt')
+    for name in ('empty.mcap', 'empty.db3'):
+        (tmp_path / name).touch()
+        with pytest.raises(SequenceError, match=name):
+            open_bag(tmp_path / name)
+    assert not is_bag(tmp_path / 'notes.txt')
+    assert is_bag(tmp_path / 'empty.db3')
+
+
+def test_offered_qos_in_all_spellings() -> None:
+    numbers_of_rmw = '- {history: 1, depth: 1, reliability: 1, durability: 1}'
+    names = [{'history': 'keep_last', 'depth': 1, 'reliability': 'reliable',
+              'durability': 'transient_local'}]  # fmt: skip
+    assert parse_offered_qos(numbers_of_rmw) == parse_offered_qos(names)
+    assert parse_offered_qos(names)[0].latched
+    assert parse_offered_qos(': not yaml [') == ()
+    assert parse_offered_qos(parse_offered_qos(names)[0].to_metadata()) == ()
