@@ -17,6 +17,7 @@ from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
 from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.ros.diagnostics import DiagnosticsPublisher, Health
 from osmabench_ros.ros.parameters import ParameterSpec, declare
 
 ERROR_PREFIX = 'osmabench: error: '
@@ -73,6 +74,7 @@ class BenchmarkNode(LifecycleNode):
     def __init__(self, name: str, specs: Sequence[ParameterSpec]) -> None:
         super().__init__(name)
         self._while_active = WhileActive()
+        self._diagnostics = DiagnosticsPublisher(self, self.health)
         self._lasting = self._entities()
         self.exit_code: int | None = None
         self.done = False
@@ -98,6 +100,14 @@ class BenchmarkNode(LifecycleNode):
             options['callback_group'] = self._while_active
         options.setdefault('clock', Clock(clock_type=ClockType.STEADY_TIME))
         return super().create_timer(timer_period_sec, callback, **options)
+
+    def health(self) -> Health:
+        """Return how the node is, for /diagnostics; asked in every state of the lifecycle."""
+        return Health(message='active' if self.active else 'not active')
+
+    def keep_entities(self) -> None:
+        """Let what the node has on the graph now, in its constructor, outlive `cleanup`."""
+        self._lasting = self._entities()
 
     def configure(self) -> None:
         """Allocate what the job needs, and forget all of an earlier round."""

@@ -40,6 +40,11 @@ def clock_profile() -> QoSProfile:
     return _reliable(depth=1)
 
 
+def diagnostics_profile() -> QoSProfile:
+    """Return the profile of /diagnostics, as aggregators subscribe to it."""
+    return _reliable(depth=10)
+
+
 def _reliable(
     *, depth: int | None, durability: DurabilityPolicy = DurabilityPolicy.VOLATILE
 ) -> QoSProfile:

@@ -23,6 +23,9 @@ SEMANTIC_MAP_POINTS = 'semantic_map_points'
 SEMANTIC_MAP_MARKERS = 'semantic_map_markers'
 RECORDED_MAP = 'recorded_map'
 EVALUATION = 'evaluation'
+EVALUATE = 'evaluate'
+"""Name of the action."""
+DIAGNOSTICS = '/diagnostics'
 
 VIEW_CLASSES = 'view/classes'
 VIEW_ERRORS = 'view/errors'

@@ -118,6 +118,7 @@ def world(ros_domain: int) -> Iterator[World]:
 
 def test_every_round_works_and_leaves_nothing_on_the_graph(world: World) -> None:
     before = len(list(world.parrot.waitables)), len(list(world.parrot.services))
+    timers = list(world.parrot.timers)
     for number in range(3):
         world.change(*ROUND[:2])
         world.spin_until(lambda: world.endpoints() == (1, 1))
@@ -127,7 +128,7 @@ def test_every_round_works_and_leaves_nothing_on_the_graph(world: World) -> None
         world.spin_until(lambda: world.echoes[-1:] == [f'round {number}'])  # noqa: B023
         world.change(*ROUND[2:])
         world.spin_until(lambda: world.endpoints() == (0, 0))
-        assert not list(world.parrot.timers)
+        assert list(world.parrot.timers) == timers
         assert not list(world.parrot.clients)
     assert world.parrot.cleanups == 3
     assert (len(list(world.parrot.waitables)), len(list(world.parrot.services))) == before

@@ -1,0 +1,81 @@
+"""Nodes tell how they are, in every state of their lifecycle, whatever the simulated time."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+import rclpy  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.diagnostics import Health, Level, values_of  # noqa: E402
+from osmabench_ros.ros.lifecycle import BenchmarkNode  # noqa: E402
+
+
+class Patient(BenchmarkNode):
+    """Says how it is."""
+
+    def __init__(self) -> None:
+        super().__init__('patient', [])
+        self.says = Health()
+
+    def health(self) -> Health:
+        return self.says
+
+
+@pytest.fixture
+def heard(ros_domain: int) -> Iterator[tuple[Patient, Any]]:
+    arguments = ['--ros-args', '-r', '__ns:=/ward', '-p', 'use_sim_time:=true']
+    rclpy.init(args=arguments, domain_id=ros_domain)
+    patient, doctor = Patient(), Node('doctor')
+    arrays: list[DiagnosticArray] = []
+    doctor.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, arrays.append, 10)
+    executor = SingleThreadedExecutor()
+    executor.add_node(patient)
+    executor.add_node(doctor)
+
+    def next_array() -> DiagnosticArray:
+        count, deadline = len(arrays), time.monotonic() + 20.0
+        while len(arrays) == count:
+            assert time.monotonic() < deadline, 'timed out'
+            executor.spin_once(timeout_sec=0.1)
+        return arrays[-1]
+
+    yield patient, next_array
+    executor.shutdown()
+    patient.destroy_node()
+    doctor.destroy_node()
+    rclpy.shutdown()
+
+
+def test_health_reaches_an_aggregator(heard: tuple[Patient, Any]) -> None:
+    patient, next_array = heard
+    first = next_array().status[0]
+    assert (first.name, first.level) == ('ward/patient: status', DiagnosticStatus.OK)
+    assert first.hardware_id
+    patient.trigger_configure()
+    patient.trigger_cleanup()
+    patient.says = Health(Level.WARN, 'a cold', {'temperature_c': 38.25, 'cough': 'dry'})
+    array = next_array()
+    assert (array.status[0].level, array.status[0].message) == (DiagnosticStatus.WARN, 'a cold')
+    values = values_of(array, 'patient')
+    assert (values['temperature_c'], values['cough']) == ('38.25', 'dry')
+    assert 10 * 2**20 < int(values['memory_bytes']) <= psutil.virtual_memory().total
+    assert values_of(array, 'doctor') == {}
+
+
+def test_the_rate_is_one_a_second(heard: tuple[Patient, Any]) -> None:
+    _, next_array = heard
+    next_array()
+    start = time.monotonic()
+    next_array()
+    next_array()
+    assert 1.5 < time.monotonic() - start < 4.0
