@@ -51,21 +51,44 @@ def private_domain() -> Iterator[int]:
 TRANSPORT_VARIABLES = ('FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE')
 """Names by which the Fast DDS of Jazzy and of later distributions finds its transports."""
 
+RANGE_VARIABLE = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
+LOCALHOST = 'LOCALHOST'
 
-def transport_environment() -> Mapping[str, str]:
-    """Return what lets Fast DDS carry images; nothing if the user chose transports already."""
-    if any(name in os.environ for name in TRANSPORT_VARIABLES):
+FAR_VARIABLES = ('ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER')
+"""Variables of a shell that would lead a run to other machines."""
+
+
+def transport_environment(discovery_range: str | None = None) -> Mapping[str, str]:
+    """Return what lets Fast DDS carry images; nothing if the user chose transports already.
+
+    Parameters
+    ----------
+    discovery_range : str, optional
+        As in ROS_AUTOMATIC_DISCOVERY_RANGE; by default that of this shell. The range alone
+        decides who is found: Fast DDS listens on every interface all the same, unless a profile
+        says otherwise, so LOCALHOST gets one that does.
+    """
+    if any(os.environ.get(name) for name in TRANSPORT_VARIABLES):
         return {}
-    return dict.fromkeys(TRANSPORT_VARIABLES, str(config_path('fastdds.xml')))
+    local = (discovery_range or os.environ.get(RANGE_VARIABLE)) == LOCALHOST
+    profile = config_path('fastdds_localhost.xml' if local else 'fastdds.xml')
+    return dict.fromkeys(TRANSPORT_VARIABLES, str(profile))
+
+
+def launch_environment() -> Mapping[str, str]:
+    """Return what nodes of a launch file need: this machine only, unless the shell says more."""
+    discovery_range = os.environ.get(RANGE_VARIABLE) or LOCALHOST
+    return {RANGE_VARIABLE: discovery_range, **transport_environment(discovery_range)}
 
 
 def isolated_environment(domain: int) -> Mapping[str, str]:
     """Return the environment of a run's processes: own domain, this machine only."""
     return {
         **os.environ,
-        **transport_environment(),
+        **transport_environment(LOCALHOST),
+        **dict.fromkeys(FAR_VARIABLES, ''),
         'ROS_DOMAIN_ID': str(domain),
-        'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
+        RANGE_VARIABLE: LOCALHOST,
         'PYTHONUNBUFFERED': '1',
         # A mapper's "python3" is the one that has ROS and this package.
         'PATH': f'{Path(sys.executable).parent}{os.pathsep}{os.environ.get("PATH", "")}',

@@ -1,0 +1,132 @@
+"""Runs hear and are heard on this machine only; looked at from outside, at their sockets."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from osmabench_ros.bringup import isolation  # noqa: E402
+from osmabench_ros.bringup.isolation import (  # noqa: E402
+    TRANSPORT_VARIABLES,
+    isolated_environment,
+    launch_environment,
+    transport_environment,
+)
+
+linux = pytest.mark.skipif(sys.platform != 'linux', reason='reads /proc/net/udp, which is Linux')
+
+NODE = 'import rclpy; rclpy.init(); rclpy.spin(rclpy.create_node("any"))'
+METATRAFFIC_PORT, PORTS_PER_DOMAIN = 7400 + 10, 250
+"""Unicast discovery of a domain's first participant, by the rules of DDSI-RTPS."""
+
+
+@pytest.fixture
+def plain_shell(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in (*TRANSPORT_VARIABLES, isolation.RANGE_VARIABLE, *isolation.FAR_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+@pytest.fixture
+def node(plain_shell: pytest.MonkeyPatch, ros_domain: int) -> Iterator[psutil.Process]:
+    """A node with the environment of a run."""
+    command = [sys.executable, '-c', NODE]
+    process = subprocess.Popen(
+        command, env=dict(isolated_environment(ros_domain)), stderr=subprocess.DEVNULL
+    )
+    watched = psutil.Process(process.pid)
+    deadline = time.monotonic() + 30
+    while not any(is_discovery(item.laddr.port, ros_domain) for item in udp(watched)):
+        assert time.monotonic() < deadline, 'the node opened no socket for discovery'
+        time.sleep(0.1)
+    time.sleep(0.5)
+    yield watched
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=30)
+
+
+def udp(process: psutil.Process) -> list:
+    return process.net_connections('udp')
+
+
+def is_discovery(port: int, domain: int) -> bool:
+    first = METATRAFFIC_PORT + PORTS_PER_DOMAIN * domain
+    return first <= port < first + 240
+
+
+def unread_bytes(port: int) -> int:
+    """Return how much lies unread in the UDP sockets of a port."""
+    lines = Path('/proc/net/udp').read_text().splitlines()[1:]
+    fields = [line.split() for line in lines]
+    return sum(int(f[4].split(':')[1], 16) for f in fields if int(f[1].split(':')[1], 16) == port)
+
+
+@linux
+def test_nothing_is_read_from_beyond_this_machine(node: psutil.Process) -> None:
+    sockets = udp(node)
+    assert all(item.laddr.ip.startswith('127.') for item in sockets if read_by_fast_dds(item))
+    assert any(item.laddr.ip.startswith('127.') for item in sockets)
+    assert not [item for item in node.net_connections('tcp') if item.status == 'LISTEN']
+    multicast = Path(f'/proc/{node.pid}/net/igmp').read_text().split()
+    assert '0100FFEF' not in multicast, '239.255.0.1, the group of discovery, is joined'
+
+
+def read_by_fast_dds(item: object) -> bool:
+    """Tell sockets that are only sent from by what is sent to them: nobody takes it out."""
+    ip, port = item.laddr
+    before = unread_bytes(port)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendto(b'osmabench', ('127.0.0.1' if ip == '0.0.0.0' else ip, port))
+    time.sleep(0.2)
+    return unread_bytes(port) == before
+
+
+@linux
+def test_the_look_at_sockets_tells_readers_from_senders() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as idle:
+        idle.bind(('127.0.0.1', 0))
+        [mine] = [
+            item for item in udp(psutil.Process()) if tuple(item.laddr or ()) == idle.getsockname()
+        ]
+        assert not read_by_fast_dds(mine)
+        assert unread_bytes(mine.laddr.port) > 0
+        idle.recv(100)
+        assert unread_bytes(mine.laddr.port) == 0
+
+
+def test_a_run_ignores_what_leads_to_other_machines(plain_shell: pytest.MonkeyPatch) -> None:
+    plain_shell.setenv('ROS_STATIC_PEERS', '192.0.2.1')
+    plain_shell.setenv('ROS_DISCOVERY_SERVER', '192.0.2.1:11811')
+    plain_shell.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET')
+    found = isolated_environment(42)
+    assert (found['ROS_STATIC_PEERS'], found['ROS_DISCOVERY_SERVER']) == ('', '')
+    assert found['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
+    assert found[TRANSPORT_VARIABLES[0]].endswith('fastdds_localhost.xml')
+
+
+def test_launch_files_stay_on_this_machine_unless_asked(plain_shell: pytest.MonkeyPatch) -> None:
+    found = launch_environment()
+    assert found['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
+    assert found[TRANSPORT_VARIABLES[0]].endswith('fastdds_localhost.xml')
+    plain_shell.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET')
+    found = launch_environment()
+    assert found['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'SUBNET'
+    assert found[TRANSPORT_VARIABLES[0]].endswith('fastdds.xml')
+
+
+@pytest.mark.parametrize('name', TRANSPORT_VARIABLES)
+def test_a_profile_of_the_users_own_is_kept(name: str, plain_shell: pytest.MonkeyPatch) -> None:
+    plain_shell.setenv(name, '/etc/mine.xml')
+    assert transport_environment() == {}
+    assert isolated_environment(42)[name] == '/etc/mine.xml'
+    assert os.environ[name] == '/etc/mine.xml'
