@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 
 from diagnostic_msgs.msg import KeyValue
 
-from osmabench_ros.errors import ContractError, MapError
-from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
+from osmabench_ros.maps.topics.scene_graph import graph_from_message as graph_from_message
+from osmabench_ros.maps.topics.scene_graph import node_from_message as node_from_message
 from osmabench_ros.msg import SceneGraph as SceneGraphMessage
 from osmabench_ros.msg import SceneObject as SceneObjectMessage
 from osmabench_ros.msg import SceneRelation
 from osmabench_ros.msg import ScoredLabel as ScoredLabelMessage
 from osmabench_ros.ros.poses import (
     point_message,
-    pose_from_message,
     pose_message,
     vector_message,
 )
-from osmabench_ros.semantics.scene_graph import (
-    NodeKind,
-    SceneEdge,
-    SceneGraph,
-    SceneNode,
-    ScoredLabel,
-)
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
 
 def node_to_message(node: SceneNode) -> SceneObjectMessage:
@@ -73,61 +65,3 @@ def graph_to_message(graph: SceneGraph) -> SceneGraphMessage:
     )
     message.header.frame_id = graph.frame_id
     return message
-
-
-def node_from_message(message: SceneObjectMessage, topic: str) -> SceneNode:
-    """Return the node of a message; a message of another make is checked, not trusted."""
-    low, high = message.box_min, message.box_max
-    size = message.oriented_box_size
-    return SceneNode(
-        id=message.id,
-        kind=NodeKind(message.kind),
-        labels=tuple(
-            ScoredLabel(label.name, float(label.score), int(label.class_id))
-            for label in message.labels
-        ),
-        captions=tuple(message.captions),
-        attributes={item.key: json.loads(item.value) for item in message.attributes},
-        box=AxisAlignedBox((low.x, low.y, low.z), (high.x, high.y, high.z))  # type: ignore[arg-type]
-        if message.has_box
-        else None,
-        oriented_box=OrientedBox(
-            pose_from_message(message.oriented_box_pose, topic),
-            (size.x, size.y, size.z),  # type: ignore[arg-type]
-        )
-        if message.has_oriented_box
-        else None,
-        parent=message.parent if message.parent != SceneObjectMessage.NO_PARENT else None,
-        source_id=message.source_id,
-        observations=message.observations,
-    )
-
-
-def graph_from_message(message: SceneGraphMessage, topic: str) -> SceneGraph:
-    """Return the scene graph of a message.
-
-    Raises
-    ------
-    ContractError
-        If a node or relation is malformed; names the topic and the node.
-    """
-    nodes = []
-    for item in message.objects:
-        try:
-            nodes.append(node_from_message(item, topic))
-        except (ValueError, ContractError) as error:
-            raise ContractError(f'topic "{topic}": object {item.id}: {error}') from error
-    edges = tuple(
-        SceneEdge(
-            item.source,
-            item.target,
-            item.type,
-            item.text,
-            math.nan if math.isnan(item.score) else float(item.score),
-        )
-        for item in message.relations
-    )
-    try:
-        return SceneGraph(tuple(nodes), edges, message.header.frame_id)
-    except MapError as error:
-        raise ContractError(f'topic "{topic}": {error}') from error

@@ -7,8 +7,17 @@ from geometry_msgs.msg import Point, Quaternion, Transform, Vector3
 from geometry_msgs.msg import Pose as PoseMessage
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.sequences.pose_topics import pose_of as pose_from_message
+
+__all__ = [
+    'point_message',
+    'pose_from_message',
+    'pose_message',
+    'quaternion_message',
+    'transform_message',
+    'vector_message',
+]
 
 try:
     from tf_transformations import quaternion_from_matrix as _quaternion_from_matrix
@@ -49,18 +58,3 @@ def transform_message(pose: Pose) -> Transform:
     return Transform(
         translation=vector_message(pose.translation), rotation=quaternion_message(pose)
     )
-
-
-def pose_from_message(message: PoseMessage, topic: str) -> Pose:
-    """Return a pose.
-
-    Raises
-    ------
-    ContractError
-        If a number is not finite or the quaternion has no unit length.
-    """
-    q, p = message.orientation, message.position
-    try:
-        return Pose.from_quaternion((q.x, q.y, q.z, q.w), (p.x, p.y, p.z))
-    except ValueError as error:
-        raise ContractError(f'topic "{topic}": {error}') from error

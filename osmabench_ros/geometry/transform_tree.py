@@ -1,0 +1,185 @@
+"""A tree of coordinate frames whose edges move over time, as tf2 keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from osmabench_ros.errors import ContractError
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+
+MAX_GAP_NS = 1_000_000_000
+"""As far beyond the first or last sample of an edge as that still counts."""
+
+
+@dataclass(frozen=True)
+class StampedTransform:
+    """One sample of an edge.
+
+    Parameters
+    ----------
+    parent, child : str
+        Frames.
+    stamp_ns : int
+        Time of the sample; of no meaning if it is static.
+    pose : Pose
+        Child in parent.
+    is_static : bool
+        Whether it holds at all times.
+    """
+
+    parent: str
+    child: str
+    stamp_ns: int
+    pose: Pose
+    is_static: bool
+
+
+@dataclass
+class _Edge:
+    parent: str
+    is_static: bool
+    samples: dict[int, Pose] = field(default_factory=dict)
+    stamps_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def close(self) -> None:
+        self.stamps_ns = np.array(sorted(self.samples), np.int64)
+
+    def at(self, stamp_ns: int, max_gap_ns: int) -> Pose | None:
+        """Return the interpolated pose, None too far from the samples."""
+        if self.is_static:
+            return self.samples[int(self.stamps_ns[-1])]
+        after = int(np.searchsorted(self.stamps_ns, stamp_ns))
+        if after in (0, len(self.stamps_ns)):
+            nearest = int(self.stamps_ns[min(after, len(self.stamps_ns) - 1)])
+            return self.samples[nearest] if abs(nearest - stamp_ns) <= max_gap_ns else None
+        low, high = int(self.stamps_ns[after - 1]), int(self.stamps_ns[after])
+        return _between(self.samples[low], self.samples[high], (stamp_ns - low) / (high - low))
+
+
+class TransformTree:
+    """Frames and how they lie in each other.
+
+    Parameters
+    ----------
+    samples : iterable of StampedTransform
+        In any order.
+
+    Raises
+    ------
+    ContractError
+        If a frame has two parents, or frames lie in each other in a circle: one authority an
+        edge.
+    """
+
+    def __init__(self, samples: Iterable[StampedTransform]) -> None:
+        self._edges: dict[str, _Edge] = {}
+        for sample in samples:
+            edge = self._edges.get(sample.child)
+            if edge is None:
+                edge = self._edges[sample.child] = _Edge(sample.parent, sample.is_static)
+            if edge.parent != sample.parent:
+                raise ContractError(
+                    f'TF: frame "{sample.child}" lies in "{edge.parent}" and in '
+                    f'"{sample.parent}"; one node only may publish where a frame lies'
+                )
+            if edge.is_static and not sample.is_static:
+                edge.is_static, edge.samples = False, {}
+            if edge.is_static == sample.is_static:
+                edge.samples[sample.stamp_ns] = sample.pose
+        for child, edge in self._edges.items():
+            edge.close()
+            list(self._ancestors(child))
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Names of all frames, sorted."""
+        parents = {edge.parent for edge in self._edges.values()}
+        return tuple(sorted({*self._edges, *parents}))
+
+    def connects(self, parent: str, child: str) -> bool:
+        """Tell whether two frames are in one tree."""
+        return self._root(parent) == self._root(child) and {parent, child} <= set(self.frames)
+
+    def lookup(
+        self, parent: str, child: str, stamp_ns: int, max_gap_ns: int = MAX_GAP_NS
+    ) -> Pose | None:
+        """Return the pose of a frame in another at a time.
+
+        Between samples positions are interpolated linearly, rotations on the shortest arc, as
+        tf2 does. None if the frames are not connected, or an edge has no sample near that time.
+        """
+        if not self.connects(parent, child):
+            return None
+        up = dict(self._climb(parent, stamp_ns, max_gap_ns))
+        for name, pose in self._climb(child, stamp_ns, max_gap_ns):
+            if name in up:
+                return up[name].inverse() @ pose
+        return None
+
+    def trajectory(self, parent: str, child: str) -> StampedTrajectory:
+        """Return the way of a frame in another, at the stamps of the busiest edge between them.
+
+        Raises
+        ------
+        ContractError
+            If the frames are not connected, or nothing between them moves.
+        """
+        if not self.connects(parent, child):
+            raise ContractError(
+                f'TF does not connect "{parent}" with "{child}"; '
+                f'there are {", ".join(self.frames) or "no frames"}'
+            )
+        between = set(self._ancestors(parent)) ^ set(self._ancestors(child))
+        moving = [
+            self._edges[name]
+            for name in sorted(between)
+            if name in self._edges and not self._edges[name].is_static
+        ]
+        if not moving:
+            raise ContractError(f'TF: nothing moves between "{parent}" and "{child}"')
+        stamps = max(moving, key=lambda edge: len(edge.stamps_ns)).stamps_ns.tolist()
+        found = ((stamp, self.lookup(parent, child, stamp, 0)) for stamp in stamps)
+        known = [(stamp, pose) for stamp, pose in found if pose is not None]
+        if not known:
+            raise ContractError(
+                f'TF: at no time are all transforms between "{parent}" and "{child}" known'
+            )
+        return StampedTrajectory.from_poses(known, parent, child)
+
+    def _ancestors(self, frame: str) -> Iterator[str]:
+        """Yield the frame and those it lies in."""
+        seen = {frame}
+        yield frame
+        while frame in self._edges:
+            frame = self._edges[frame].parent
+            if frame in seen:
+                raise ContractError(f'TF: frame "{frame}" lies in itself, over {sorted(seen)}')
+            seen.add(frame)
+            yield frame
+
+    def _root(self, frame: str) -> str:
+        return list(self._ancestors(frame))[-1]
+
+    def _climb(self, frame: str, stamp_ns: int, gap_ns: int) -> Iterator[tuple[str, Pose]]:
+        """Yield (ancestor, pose of the frame in it) as far as the samples lead."""
+        pose = Pose.identity()
+        yield frame, pose
+        while frame in self._edges:
+            edge = self._edges[frame]
+            step = edge.at(stamp_ns, gap_ns)
+            if step is None:
+                return
+            frame, pose = edge.parent, step @ pose
+            yield frame, pose
+
+
+def _between(first: Pose, second: Pose, share: float) -> Pose:
+    turn = Rotation.from_matrix(first.rotation.T @ second.rotation).as_rotvec()
+    rotation = first.rotation @ Rotation.from_rotvec(share * turn).as_matrix()
+    return Pose(rotation, (1 - share) * first.translation + share * second.translation)

@@ -1,0 +1,1 @@
+"""Maps out of recorded messages: objects with the fields of the message, whoever made them."""

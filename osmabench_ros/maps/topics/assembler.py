@@ -1,0 +1,134 @@
+"""Puts the chunks of a semantic map together; knows messages by their fields, needs no ROS."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from osmabench_ros.errors import ContractError
+
+FORMAT_ARCHIVE = 'osmabench.semantic_map/1+zip'
+"""SemanticMap.FORMAT_ARCHIVE_1."""
+
+MAX_CHUNK_BYTES = 8_388_608
+"""SemanticMapChunk.MAX_SIZE."""
+
+MAX_PAYLOAD_BYTES = 2 * 2**30
+"""Largest map that is reassembled."""
+
+MAX_CHUNKS = 16_384
+"""Most pieces of a map; enough for `MAX_PAYLOAD_BYTES` in pieces of 128 kB."""
+
+SHA256 = re.compile('[0-9a-f]{64}')
+MAP_TOPIC = 'semantic_map'
+CHUNK_TOPIC = 'semantic_map_chunk'
+
+
+class MapAssembler:
+    """Puts chunks together again; the newest announcement counts.
+
+    Takes any objects with the fields of osmabench_ros/SemanticMap and SemanticMapChunk: those of
+    rclpy and those that a bag reader makes.
+
+    Parameters
+    ----------
+    max_bytes : int
+        Largest payload that is accepted.
+    """
+
+    def __init__(self, max_bytes: int = MAX_PAYLOAD_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._announcement: Any | None = None
+        self._chunks: dict[str, dict[int, bytes]] = {}
+        self._held_bytes = 0
+        self._held_chunks = 0
+
+    def announce(self, message: Any) -> tuple[Any, bytes] | None:
+        """Take an announcement; return it with the payload if that is complete.
+
+        Raises
+        ------
+        ContractError
+            If the announcement is malformed or its payload too large.
+        """
+        where = f'topic "{MAP_TOPIC}" from {message.participant}'
+        if message.payload_format != FORMAT_ARCHIVE:
+            raise ContractError(f'{where}: payload_format "{message.payload_format}" is unknown')
+        if not 0 < message.payload_size <= self._max_bytes:
+            raise ContractError(
+                f'{where}: a payload of {message.payload_size} bytes is not in '
+                f'1 to {self._max_bytes}'
+            )
+        _check_digest(message.digest, where)
+        expected = -(-message.payload_size // MAX_CHUNK_BYTES)
+        if not expected <= message.chunk_count <= MAX_CHUNKS:
+            raise ContractError(
+                f'{where}: {message.payload_size} bytes need at least {expected} chunks and at '
+                f'most {MAX_CHUNKS}, {message.chunk_count} are announced'
+            )
+        self._announcement = message
+        self._keep_only(message.digest)
+        return self._complete()
+
+    def _keep_only(self, digest: str) -> None:
+        parts = self._chunks.get(digest)
+        self._chunks = {} if parts is None else {digest: parts}
+        self._held_bytes = sum(len(data) for data in parts.values()) if parts else 0
+        self._held_chunks = len(parts) if parts else 0
+
+    def add(self, chunk: Any) -> tuple[Any, bytes] | None:
+        """Take a chunk; return the announcement with the payload if that is complete now.
+
+        Raises
+        ------
+        ContractError
+            If the chunk is malformed or the payload does not match its digest.
+        """
+        where = f'topic "{CHUNK_TOPIC}"'
+        size = len(chunk.data)
+        fits = 0 < size <= MAX_CHUNK_BYTES
+        if not fits or not chunk.index < chunk.count <= MAX_CHUNKS:
+            raise ContractError(
+                f'{where}: chunk {chunk.index} of {chunk.count} with {size} bytes breaks the '
+                f'limits (index below count, at most {MAX_CHUNKS} chunks, 1 to '
+                f'{MAX_CHUNK_BYTES} bytes)'
+            )
+        _check_digest(chunk.digest, where)
+        too_large = self._held_bytes + size > 2 * self._max_bytes
+        if too_large or self._held_chunks >= 2 * MAX_CHUNKS:
+            raise ContractError(
+                f'{where}: {self._held_bytes} bytes in {self._held_chunks} chunks wait for their '
+                'announcement; giving up'
+            )
+        self._keep(chunk)
+        return self._complete()
+
+    def _keep(self, chunk: Any) -> None:
+        parts = self._chunks.setdefault(chunk.digest, {})
+        if chunk.index not in parts:
+            self._held_bytes += len(chunk.data)
+            self._held_chunks += 1
+            parts[chunk.index] = bytes(chunk.data)
+
+    def _complete(self) -> tuple[Any, bytes] | None:
+        message = self._announcement
+        if message is None:
+            return None
+        parts = self._chunks.get(message.digest, {})
+        if len(parts) < message.chunk_count:
+            return None
+        payload = b''.join(parts[index] for index in sorted(parts))
+        if hashlib.sha256(payload).hexdigest() != message.digest:
+            raise ContractError(
+                f'topic "{CHUNK_TOPIC}": the payload of {message.participant} does '
+                'not match its sha256; chunks were damaged or mixed up'
+            )
+        self._announcement = None
+        self._keep_only('')
+        return message, payload
+
+
+def _check_digest(digest: str, where: str) -> None:
+    if not SHA256.fullmatch(digest):
+        raise ContractError(f'{where}: digest "{digest[:80]}" is no sha256 in hexadecimal digits')

@@ -1,0 +1,128 @@
+"""Poses, trajectories and frames out of messages: any objects with their fields; needs no ROS."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from osmabench_ros.errors import ContractError
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+from osmabench_ros.geometry.transform_tree import StampedTransform, TransformTree
+
+TF_TYPE = 'tf2_msgs/msg/TFMessage'
+PATH_TYPE = 'nav_msgs/msg/Path'
+STATIC_TF_TOPIC = '/tf_static'
+
+
+def stamp_ns_of(stamp: Any) -> int:
+    """Return a builtin_interfaces/Time in nanoseconds."""
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
+
+
+def pose_of(message: Any, topic: str) -> Pose:
+    """Return the pose of a geometry_msgs/Pose.
+
+    Raises
+    ------
+    ContractError
+        If a number is not finite or the quaternion has no unit length.
+    """
+    return _pose(message.position, message.orientation, topic)
+
+
+def transform_of(message: Any, topic: str) -> Pose:
+    """Return the pose of a geometry_msgs/Transform; errors as of `pose_of`."""
+    return _pose(message.translation, message.rotation, topic)
+
+
+_POSES: dict[str, Callable[[Any, str], Pose]] = {
+    'geometry_msgs/msg/PoseStamped': lambda message, topic: pose_of(message.pose, topic),
+    'geometry_msgs/msg/PoseWithCovarianceStamped': lambda message, topic: pose_of(
+        message.pose.pose, topic
+    ),
+    'nav_msgs/msg/Odometry': lambda message, topic: pose_of(message.pose.pose, topic),
+    'geometry_msgs/msg/TransformStamped': lambda message, topic: transform_of(
+        message.transform, topic
+    ),
+}
+
+TRAJECTORY_TYPES = (*_POSES, PATH_TYPE)
+"""Types of topics that a trajectory can be read from, beside TF."""
+
+
+def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> StampedTrajectory:
+    """Return the trajectory of the messages of one topic, by their header stamps.
+
+    Parameters
+    ----------
+    messages : iterable
+        In any order of time. Of nav_msgs/Path the last message counts, since a stack sends the
+        whole path again when it has corrected it.
+    message_type : str
+        One of `TRAJECTORY_TYPES`.
+    topic : str
+        Named in errors.
+
+    Raises
+    ------
+    ContractError
+        If there is no pose, one is malformed, or the frame changes midway.
+    """
+    if message_type == PATH_TYPE:
+        last = deque(messages, maxlen=1)
+        messages, message_type = last[0].poses if last else [], next(iter(_POSES))
+    if message_type not in _POSES:
+        raise ContractError(
+            f'topic "{topic}": {message_type} holds no poses; expected '
+            f'{", ".join(TRAJECTORY_TYPES)}'
+        )
+    stamped, frames = [], set()
+    for message in messages:
+        pose = _POSES[message_type](message, topic)
+        stamped.append((stamp_ns_of(message.header.stamp), pose))
+        frames.add((message.header.frame_id, getattr(message, 'child_frame_id', '')))
+    if len(frames) > 1:
+        raise ContractError(f'topic "{topic}": its poses are in several frames, {sorted(frames)}')
+    try:
+        return StampedTrajectory.from_poses(stamped, *next(iter(frames), ('', '')))
+    except ValueError as error:
+        raise ContractError(f'topic "{topic}": {error}') from error
+
+
+def transform_tree_of(messages: Iterable[tuple[str, Any]]) -> TransformTree:
+    """Return the frames of TF.
+
+    Parameters
+    ----------
+    messages : iterable of (str, message)
+        Topic and tf2_msgs/TFMessage; what is on a topic that ends with tf_static is static.
+
+    Raises
+    ------
+    ContractError
+        If a transform is malformed, or a frame has two parents.
+    """
+    return TransformTree(_samples(messages))
+
+
+def _samples(messages: Iterable[tuple[str, Any]]) -> Iterator[StampedTransform]:
+    for topic, message in messages:
+        is_static = topic.endswith(STATIC_TF_TOPIC)
+        for item in message.transforms:
+            parent, child = (
+                name.lstrip('/') for name in (item.header.frame_id, item.child_frame_id)
+            )
+            if not parent or not child:
+                raise ContractError(f'topic "{topic}": a transform from "{parent}" to "{child}"')
+            pose = transform_of(item.transform, topic)
+            stamp_ns = stamp_ns_of(item.header.stamp)
+            yield StampedTransform(parent, child, stamp_ns, pose, is_static)
+
+
+def _pose(place: Any, turn: Any, topic: str) -> Pose:
+    try:
+        return Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (place.x, place.y, place.z))
+    except ValueError as error:
+        raise ContractError(f'topic "{topic}": {error}') from error
