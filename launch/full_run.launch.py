@@ -2,49 +2,40 @@
 
 from pathlib import Path
 
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import OpaqueFunction
 from launch.launch_description_entity import LaunchDescriptionEntity
-from launch.substitutions import LaunchConfiguration
 
 from launch import LaunchContext, LaunchDescription
-from osmabench_ros.bringup.launch_actions import RunLaunch
+from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
+from osmabench_ros.bringup.launch_run import RunLaunch
 from osmabench_ros.bringup.single_run import plan_single_run
 from osmabench_ros.mappers.registry import mapper_names
 from osmabench_ros.simulation.conditions import list_conditions
 from osmabench_ros.simulation.registry import simulator_names
 
 ARGUMENTS = (
-    ('scene', str, 'apartment', "'apartment', or a *.scene_dataset_config.json", None),
-    ('scene_name', str, '', 'Scene of a data set with several', None),
-    ('seed', int, '5', 'Seed of the scene, the path and the questions', None),
-    ('condition', str, 'baseline', 'Light and motion', list_conditions()),
-    ('mapper', str, 'oracle', 'Bundled mapping method', mapper_names()),
-    ('simulator', str, 'opengl', 'Simulator backend', simulator_names()),
-    ('pacing', str, 'lockstep', 'Wait for the mapper or not', ['lockstep', 'realtime']),
-    ('speed_factor', float, '1.0', 'Realtime: stamp seconds per wall second', None),
-    ('frame_rate_hz', float, '2.0', 'Frames per second of stamp time', None),
-    ('max_frames', int, '60', 'Frames at the speed of the baseline', None),
-    ('image_width', int, '640', 'Pixels', None),
-    ('image_height', int, '480', 'Pixels', None),
-    ('out', str, 'runs', 'Folder that gets a folder of results', None),
+    Argument('scene', 'apartment', "'apartment', or a *.scene_dataset_config.json"),
+    Argument('scene_name', '', 'Scene of a data set with several'),
+    Argument('seed', '5', 'Seed of the scene, the path and the questions', int),
+    Argument('condition', 'baseline', 'Light and motion', choices=list_conditions()),
+    Argument('mapper', 'oracle', 'Bundled mapping method', choices=mapper_names()),
+    Argument('simulator', 'opengl', 'Simulator backend', choices=simulator_names()),
+    Argument('pacing', 'lockstep', 'Wait for the mapper or not', str, ('lockstep', 'realtime')),
+    Argument('speed_factor', '1.0', 'Realtime: stamp seconds per wall second', float),
+    Argument('frame_rate_hz', '2.0', 'Frames per second of stamp time', float),
+    Argument('max_frames', '60', 'Frames at the speed of the baseline', int),
+    Argument('image_width', '640', 'Pixels', int),
+    Argument('image_height', '480', 'Pixels', int),
+    Argument('out', 'runs', 'Folder that gets a folder of results'),
 )
 
 
 def start_run(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """Prepare the run that the arguments describe, and start its nodes."""
-    values = {
-        name: kind(LaunchConfiguration(name).perform(context))
-        for name, kind, _default, _description, _choices in ARGUMENTS
-    }
-    return RunLaunch(plan_single_run(values, Path(values.pop('out')))).actions()
+    given = values(context, ARGUMENTS)
+    return RunLaunch(plan_single_run(given, Path(given.pop('out')))).actions()
 
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the run."""
-    arguments = [
-        DeclareLaunchArgument(
-            name, default_value=default, description=description, choices=choices
-        )
-        for name, _kind, default, description, choices in ARGUMENTS
-    ]
-    return LaunchDescription([*arguments, OpaqueFunction(function=start_run)])
+    return LaunchDescription([*declarations(ARGUMENTS), OpaqueFunction(function=start_run)])

@@ -6,12 +6,12 @@ from typing import Any
 
 import yaml
 
+from osmabench_ros.bringup.bridge_alone import BRIDGE
 from osmabench_ros.bringup.node_spec import MAPPER, NodeSpec
 from osmabench_ros.ros.participants import Participant
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
 
-BRIDGE = 'simulator_bridge'
 RECORDER = 'map_recorder'
 EVALUATOR = 'evaluator'
 FRAMES_FOLDER = 'frames'

@@ -1,8 +1,10 @@
-"""The nodes of a run as actions of `ros2 launch`; the only file that imports launch."""
+"""Nodes of this package as actions of `ros2 launch`, each taken through its lifecycle."""
 
 from __future__ import annotations
 
-from launch.actions import EmitEvent, LogInfo, RegisterEventHandler
+from collections.abc import Callable, Mapping, Sequence
+
+from launch.actions import EmitEvent, RegisterEventHandler
 from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown, matches_action
 from launch.events.process import ProcessExited
@@ -13,38 +15,55 @@ from launch_ros.events.lifecycle import ChangeState
 from lifecycle_msgs.msg import Transition
 
 from launch import LaunchContext
-from osmabench_ros.bringup.definition import nodes_of_run
 from osmabench_ros.bringup.isolation import transport_environment
 from osmabench_ros.bringup.node_spec import PACKAGE, NodeSpec
 from osmabench_ros.errors import ParticipantError, RunError
-from osmabench_ros.reports.matrix import write_matrix_report
-from osmabench_ros.runs.files import read_json
-from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.report_model import RunReport
+
+Verdict = Callable[[int], list[LaunchDescriptionEntity]]
+"""Gets the exit code of the node that ends the run; returns what to do, or raises."""
+
+STOP_S = '30'
+"""A recorder may have a map or a bag to finish when it is asked to end."""
 
 
-class RunLaunch:
-    """Starts the nodes of a run, takes them through their lifecycle, ends when the run ends.
+class ManagedNodes:
+    """Starts nodes, configures and activates them, and watches that none ends early.
 
     `ros2 launch` returns 0 whatever its nodes return, unless a handler raises. So this one
-    raises when a node ends early or the evaluator's verdict is not 0.
+    raises when a node ends before the one whose end is the end of the run.
 
     Parameters
     ----------
-    plan : RunPlan
-        A run whose shared folder is prepared.
+    specs : sequence of NodeSpec
+        In the order of their start.
+    verdict : callable
+        Decides about the exit code of the node with `ends_run`.
+    namespace : str
+        Of all nodes, and so of their topics.
+    remappings : mapping of str to str
+        From the names of the topic contract to those of the robot.
     """
 
-    def __init__(self, plan: RunPlan) -> None:
-        self._plan = plan
+    def __init__(
+        self,
+        specs: Sequence[NodeSpec],
+        verdict: Verdict,
+        *,
+        namespace: str = '',
+        remappings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._specs = specs
+        self._verdict = verdict
+        self._namespace = namespace
+        self._remappings = list((remappings or {}).items())
         self._over = False
 
     def actions(self) -> list[LaunchDescriptionEntity]:
         """Return everything that a launch description needs."""
         actions: list[LaunchDescriptionEntity] = []
-        for spec in nodes_of_run(self._plan):
+        for spec in self._specs:
             node = self._node(spec)
-            actions += [self._exit_handler(spec, node), *_activation(node), node]
+            actions += [self._exit_handler(spec, node), _activation(node), node]
             actions.append(_transition(node, Transition.TRANSITION_CONFIGURE))
         return actions
 
@@ -53,9 +72,11 @@ class RunLaunch:
             package=PACKAGE,
             executable=spec.executable,
             name=spec.name,
-            namespace='',
+            namespace=self._namespace,
             parameters=[dict(spec.parameters)],
+            remappings=self._remappings,
             additional_env=dict(transport_environment()),
+            sigterm_timeout=STOP_S,
             output='screen',
         )
 
@@ -68,35 +89,27 @@ class RunLaunch:
                 raise ParticipantError(
                     f'node "{spec.name}" ended before the run with exit code {event.returncode}'
                 )
-            return self._finish(event.returncode)
+            return self._verdict(event.returncode)
 
         return RegisterEventHandler(OnProcessExit(target_action=node, on_exit=on_exit))
 
-    def _finish(self, exit_code: int) -> list[LaunchDescriptionEntity]:
-        if not self._plan.report_file.exists():
-            raise RunError(f'the evaluator ended with exit code {exit_code} and without a report')
-        report = RunReport.model_validate(read_json(self._plan.report_file))
-        root = self._plan.root
-        write_matrix_report(self._plan.config, [self._plan], [report], root)
-        if exit_code:
-            raise RunError(f'the evaluator ended with exit code {exit_code}; see {root}')
-        return [
-            LogInfo(msg=f'passed; {root / "report.html"}'),
-            EmitEvent(event=Shutdown(reason='the run is over')),
-        ]
+
+def ended(exit_code: int) -> list[LaunchDescriptionEntity]:
+    """End the launch with its last node; raise RunError if that failed."""
+    if exit_code:
+        raise RunError(f'the run ended with exit code {exit_code}; see the messages above')
+    return [EmitEvent(event=Shutdown(reason='the run is over'))]
 
 
-def _activation(node: LifecycleNode) -> list[LaunchDescriptionEntity]:
-    return [
-        RegisterEventHandler(
-            OnStateTransition(
-                target_lifecycle_node=node,
-                start_state='configuring',
-                goal_state='inactive',
-                entities=[_transition(node, Transition.TRANSITION_ACTIVATE)],
-            )
+def _activation(node: LifecycleNode) -> RegisterEventHandler:
+    return RegisterEventHandler(
+        OnStateTransition(
+            target_lifecycle_node=node,
+            start_state='configuring',
+            goal_state='inactive',
+            entities=[_transition(node, Transition.TRANSITION_ACTIVATE)],
         )
-    ]
+    )
 
 
 def _transition(node: LifecycleNode, transition: int) -> EmitEvent:

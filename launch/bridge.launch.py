@@ -1,0 +1,49 @@
+"""The simulator alone, so that any stack can subscribe: a scene under a condition, on topics."""
+
+from launch.actions import OpaqueFunction
+from launch.launch_description_entity import LaunchDescriptionEntity
+
+from launch import LaunchContext, LaunchDescription
+from osmabench_ros.bringup.bridge_alone import bridge_alone
+from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
+from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
+from osmabench_ros.simulation.conditions import list_conditions
+from osmabench_ros.simulation.registry import simulator_names
+from osmabench_ros.simulation.strategies import Strategy
+
+STRATEGIES = [item.value for item in Strategy]
+
+ARGUMENTS = (
+    Argument('scene', 'apartment', "'apartment', or a *.scene_dataset_config.json"),
+    Argument('scene_name', '', 'Scene of a data set with several'),
+    Argument('sequence', '', 'Recorded sequence or bag to publish instead of a scene'),
+    Argument('seed', '5', 'Seed of the scene and the path', int),
+    Argument('condition', 'baseline', 'Light and motion', choices=list_conditions()),
+    Argument('strategy', 'follow', 'How the path is chosen', choices=STRATEGIES),
+    Argument('goals', '5', 'Random goals of the path', int),
+    Argument('simulator', 'opengl', 'Simulator backend', choices=simulator_names()),
+    Argument(
+        'pacing', 'realtime', 'Wait for the participants or not', str, ('lockstep', 'realtime')
+    ),
+    Argument(
+        'participants', '', 'Nodes to wait for, by commas: NAME, or NAME:acks if it acknowledges'
+    ),
+    Argument('speed_factor', '1.0', 'Realtime: stamp seconds per wall second', float),
+    Argument('frame_rate_hz', '5.0', 'Frames per second of stamp time', float),
+    Argument('image_width', '640', 'Pixels', int),
+    Argument('image_height', '480', 'Pixels', int),
+    Argument('start_paused', 'false', 'Wait for the service start_run', bool),
+    Argument('namespace', '', 'Of the node and its topics'),
+)
+
+
+def start_bridge(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Start the bridge that the arguments describe; it stays until it is interrupted."""
+    given = values(context, ARGUMENTS)
+    namespace = given.pop('namespace')
+    return ManagedNodes([bridge_alone(given)], ended, namespace=namespace).actions()
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Describe the bridge."""
+    return LaunchDescription([*declarations(ARGUMENTS), OpaqueFunction(function=start_bridge)])

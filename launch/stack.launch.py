@@ -1,0 +1,48 @@
+"""A mapping stack from config/methods/live, subscribed to our topics."""
+
+from pathlib import Path
+
+from launch.actions import OpaqueFunction
+from launch.launch_description_entity import LaunchDescriptionEntity
+
+from launch import LaunchContext, LaunchDescription
+from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
+from osmabench_ros.bringup.launch_stack import stack_actions
+from osmabench_ros.bringup.stack_values import prepare_stack, stack_values
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers.live_method import live_method_names
+from osmabench_ros.sequences.ground_truth import read_ground_truth
+
+FORWARD = '0 0 0 -0.5 0.5 -0.5 0.5'
+"""A camera at base_link that looks along x."""
+
+ARGUMENTS = (
+    Argument(
+        'stack', None, f'One of {", ".join(live_method_names())}, or a YAML file like theirs'
+    ),
+    Argument('variables', '{}', 'What its file asks for, as a YAML mapping', dict),
+    Argument('work', 'stack', 'Folder for its files'),
+    Argument('ground_truth', '', 'Ground truth whose classes semantic images have, if any'),
+    Argument('base_to_camera', FORWARD, 'x y z qx qy qz qw: optical frame in base_link', Pose),
+    Argument('namespace', '', 'Of our topics'),
+)
+
+
+def start_stack(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Start the stack that the arguments name."""
+    given = values(context, ARGUMENTS)
+    work = Path(given['work'])
+    filled = stack_values(
+        work,
+        given['base_to_camera'],
+        namespace=given['namespace'],
+        variables=given['variables'],
+    )
+    truth = read_ground_truth(Path(given['ground_truth'])) if given['ground_truth'] else None
+    method = prepare_stack(given['stack'], work, filled, truth.label_set if truth else None)
+    return stack_actions(method)
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Describe the stack."""
+    return LaunchDescription([*declarations(ARGUMENTS), OpaqueFunction(function=start_stack)])

@@ -1,0 +1,103 @@
+"""Arguments of the launch files: declared with description and choices, read with their type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from launch.actions import DeclareLaunchArgument, SetEnvironmentVariable
+from launch.launch_description_entity import LaunchDescriptionEntity
+from launch.substitutions import EnvironmentVariable, LaunchConfiguration
+
+from launch import LaunchContext
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.pose import Pose
+
+DISCOVERY = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
+BOOLEANS = {'true': True, 'false': False}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a launch file.
+
+    Parameters
+    ----------
+    name, default, description : str
+        As `ros2 launch --show-args` prints them; None for a default makes it required.
+    kind : type
+        str, int, float, bool, Pose (x y z qx qy qz qw), or dict for a YAML mapping.
+    choices : sequence of str
+        What it may be; empty for anything.
+    """
+
+    name: str
+    default: str | None
+    description: str
+    kind: type = str
+    choices: Sequence[str] = ()
+
+    def declaration(self) -> DeclareLaunchArgument:
+        """Return the action that declares it."""
+        choices = list(self.choices or (BOOLEANS if self.kind is bool else ())) or None
+        return DeclareLaunchArgument(
+            self.name, default_value=self.default, description=self.description, choices=choices
+        )
+
+    def value(self, context: LaunchContext) -> Any:
+        """Return what it was set to.
+
+        Raises
+        ------
+        ConfigError
+            If that is no number where there must be one; names the argument.
+        """
+        text = LaunchConfiguration(self.name).perform(context)
+        if self.kind is bool:
+            return BOOLEANS[text]
+        try:
+            return _READERS.get(self.kind, self.kind)(text)
+        except (ValueError, yaml.YAMLError) as error:
+            raise ConfigError(
+                f'launch argument {self.name}:={text} is no {self.kind.__name__}: {error}'
+            ) from error
+
+
+def _pose(text: str) -> Pose:
+    numbers = [float(word) for word in text.split()]
+    if len(numbers) != POSE_NUMBERS:
+        raise ValueError(f'it must be x y z qx qy qz qw, {POSE_NUMBERS} numbers')
+    return Pose.from_quaternion(numbers[3:], numbers[:3])
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    data = yaml.safe_load(text) or {}
+    if not isinstance(data, dict):
+        raise ValueError('it must be a YAML mapping, such as {root: /opt/stack}')
+    return data
+
+
+POSE_NUMBERS = 7
+_READERS: dict[type, Callable[[str], Any]] = {Pose: _pose, dict: _mapping}
+
+
+def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]:
+    """Return the actions that declare arguments, and the one that all launch files have.
+
+    Nothing listens beyond this machine unless the user says so, by that argument or by the
+    environment.
+    """
+    discovery = DeclareLaunchArgument(
+        'discovery_range',
+        default_value=EnvironmentVariable(DISCOVERY, default_value='LOCALHOST'),
+        description='Who may be heard: LOCALHOST for this machine alone, SUBNET for a robot too',
+    )
+    setting = SetEnvironmentVariable(DISCOVERY, LaunchConfiguration('discovery_range'))
+    return [discovery, setting, *(item.declaration() for item in arguments)]
+
+
+def values(context: LaunchContext, arguments: Sequence[Argument]) -> dict[str, Any]:
+    """Return the values of arguments by name; raises as `Argument.value`."""
+    return {item.name: item.value(context) for item in arguments}

@@ -1,0 +1,41 @@
+"""A whole run under `ros2 launch`: its nodes, its end, its report."""
+
+from __future__ import annotations
+
+from launch.actions import LogInfo
+from launch.launch_description_entity import LaunchDescriptionEntity
+
+from osmabench_ros.bringup.definition import nodes_of_run
+from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
+from osmabench_ros.errors import RunError
+from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.runs.files import read_json
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.report_model import RunReport
+
+
+class RunLaunch:
+    """Starts the nodes of a run and ends with the evaluator's verdict.
+
+    Parameters
+    ----------
+    plan : RunPlan
+        A run whose shared folder is prepared.
+    """
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._plan = plan
+
+    def actions(self) -> list[LaunchDescriptionEntity]:
+        """Return everything that a launch description needs."""
+        return ManagedNodes(nodes_of_run(self._plan), self._finish).actions()
+
+    def _finish(self, exit_code: int) -> list[LaunchDescriptionEntity]:
+        if not self._plan.report_file.exists():
+            raise RunError(f'the evaluator ended with exit code {exit_code} and without a report')
+        report = RunReport.model_validate(read_json(self._plan.report_file))
+        root = self._plan.root
+        write_matrix_report(self._plan.config, [self._plan], [report], root)
+        if exit_code:
+            raise RunError(f'the evaluator ended with exit code {exit_code}; see {root}')
+        return [LogInfo(msg=f'passed; {root / "report.html"}'), *ended(exit_code)]

@@ -1,0 +1,90 @@
+"""What the files in config/methods/live may refer to: our topics, frames and a work folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers.hydra_labels import hydra_label_space
+from osmabench_ros.mappers.live_method import LiveMethod, load_live_method
+from osmabench_ros.ros import topics
+from osmabench_ros.semantics.labels import LabelSet
+
+TOPICS = {
+    'color': topics.COLOR,
+    'depth': topics.DEPTH,
+    'semantic': topics.SEMANTIC,
+    'instance': topics.INSTANCE,
+    'color_info': topics.COLOR_INFO,
+    'depth_info': topics.DEPTH_INFO,
+    'camera_pose': topics.CAMERA_POSE,
+    'odometry': topics.ODOMETRY,
+}
+LABEL_SPACE = 'label_space.yaml'
+
+
+def stack_values(
+    work: Path,
+    base_to_camera: Pose,
+    *,
+    namespace: str = '',
+    variables: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return the values of the ``${...}`` of a live method.
+
+    Parameters
+    ----------
+    work : Path
+        Folder for files of the stack.
+    base_to_camera : Pose
+        Optical frame in base_link.
+    namespace : str
+        Of our topics.
+    variables : mapping of str to str
+        What the user has set.
+    """
+    prefix = f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
+    return {
+        **{name: prefix + topic for name, topic in TOPICS.items()},
+        'world_frame': topics.WORLD_FRAME,
+        'base_frame': topics.BASE_FRAME,
+        'camera_frame': topics.CAMERA_FRAME,
+        'base_to_camera': yaml.safe_dump(
+            base_to_camera.matrix.tolist(), default_flow_style=True, width=10_000
+        ).strip(),
+        'work': str(work.absolute()),
+        **(variables or {}),
+    }
+
+
+def prepare_stack(
+    name: str, work: Path, values: Mapping[str, str], label_set: LabelSet | None
+) -> LiveMethod:
+    """Fill in a live method and write what the stack reads when it starts.
+
+    Parameters
+    ----------
+    name : str
+        Name in config/methods/live, or a YAML file.
+    work : Path
+        Folder for its files.
+    values : mapping of str to str
+        From `stack_values`.
+    label_set : LabelSet, optional
+        Classes of our semantic images; written in Hydra's words too.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such stack, or a value is missing.
+    """
+    method = load_live_method(name).filled(values)
+    work.mkdir(parents=True, exist_ok=True)
+    for file, text in method.files.items():
+        (work / file).write_text(text)
+    if label_set is not None:
+        (work / LABEL_SPACE).write_text(hydra_label_space(label_set))
+    return method
