@@ -21,6 +21,8 @@ from osmabench_ros.cli import (
     run,
     score,
     score_answers,
+    sweep,
+    view,
     vqa,
 )
 from osmabench_ros.cli import map as map_command
@@ -34,12 +36,14 @@ app = typer.Typer(
 )
 app.command('demo')(run.demo)
 app.command('run')(run.run)
+app.command('sweep')(sweep.sweep)
 app.command('learn-prototypes')(learn_prototypes.learn_prototypes)
 app.command('doctor')(doctor.doctor)
 app.command('evaluate')(evaluate.evaluate)
 app.command('generate')(generate.generate)
 app.command('ground-truth')(evaluate.ground_truth)
 app.command('import-scene')(import_scene.import_scene)
+app.command('view')(view.view)
 score.app.command('answers')(score_answers.answers)
 app.add_typer(map_command.app, name='map')
 app.add_typer(score.app, name='score')

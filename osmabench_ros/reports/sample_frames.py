@@ -62,7 +62,7 @@ def sample_frames(plan: RunPlan, truth: GroundTruth) -> list[SampleFrame]:
         for path in sorted((plan.directory / FRAMES_FOLDER).glob('*.png'))
         if path.stem.isdigit()
     }
-    poses = _camera_poses(plan) if files else ()
+    poses = camera_poses(plan) if files else ()
     return [
         SampleFrame(
             index,
@@ -81,7 +81,8 @@ def _spread(indices: Sequence[int], most: int) -> list[int]:
     return [indices[place] for place in places]
 
 
-def _camera_poses(plan: RunPlan) -> tuple[Pose, ...]:
+def camera_poses(plan: RunPlan) -> tuple[Pose, ...]:
+    """Return the pose of every frame of a run, none without its path."""
     file: Path = plan.shared_directory / PATH_FILE
     if not file.exists():
         return ()

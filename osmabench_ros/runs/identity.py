@@ -23,7 +23,7 @@ class SceneKey:
     seed: int
 
     def __str__(self) -> str:
-        return '.'.join((_slug(self.dataset), _slug(self.scene), str(self.seed)))
+        return '.'.join((slug(self.dataset), slug(self.scene), str(self.seed)))
 
 
 @dataclass(frozen=True, order=True)
@@ -51,9 +51,10 @@ class RunIdentity:
         """Unique name, also that of the run's folder."""
         key = self.scene_key
         parts = (key.dataset, key.scene, self.condition, self.mapper, self.simulator)
-        speed = () if self.speed_factor is None else (f'x{_slug(f"{self.speed_factor:g}")}',)
-        return '.'.join((*(_slug(part) for part in parts), str(key.seed), *speed))
+        speed = () if self.speed_factor is None else (f'x{slug(f"{self.speed_factor:g}")}',)
+        return '.'.join((*(slug(part) for part in parts), str(key.seed), *speed))
 
 
-def _slug(text: str) -> str:
+def slug(text: str) -> str:
+    """Return a word as the names of folders have it."""
     return re.sub(r'[^A-Za-z0-9_-]+', '-', text) or '-'

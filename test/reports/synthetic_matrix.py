@@ -81,6 +81,7 @@ def config() -> MatrixConfig:
 def write_matrix(root: Path) -> Matrix:
     """Make the matrix in a folder; takes a few seconds."""
     settings = config()
+    write_json(root / 'manifest.json', {'config': settings.model_dump(mode='json')})
     plans = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, root)
     frames = box_world.frames(count=12, size=(80, 60))
     truth = _ground_truth(frames)

@@ -1,0 +1,37 @@
+"""`osmabench view`: a run or map as a recording for the Rerun viewer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from osmabench_ros.cli.progress import shown_progress
+from osmabench_ros.reports.view_of_run import record_map, record_run
+from osmabench_ros.runs.run_on_disk import open_run
+
+
+def view(
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar='DIR', help='Folder of a run, or of a map (with map.json).'),
+    ],
+    rerun: Annotated[
+        Path, typer.Option(metavar='FILE.rrd', help='Recording to write; a new one replaces it.')
+    ],
+    ground_truth: Annotated[
+        Path | None,
+        typer.Option(help='For a map: ground truth of its scene, so that errors are shown.'),
+    ] = None,
+) -> None:
+    """Write frames, path, map, scene graph and errors as a recording for Rerun; needs no ROS.
+
+    Look at it with `rerun FILE.rrd`.
+    """
+    with shown_progress() as progress:
+        if (directory / 'map.json').exists():
+            record_map(directory, ground_truth, rerun, progress)
+        else:
+            record_run(open_run(directory), rerun, progress)
+    typer.echo(rerun)

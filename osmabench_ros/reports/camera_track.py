@@ -1,0 +1,104 @@
+"""What the camera of a run saw, and from where: out of its bag, else what pictures were kept."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.reports.sample_frames import FRAMES_FOLDER, camera_poses
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.sequences.recorded import open_sequence
+
+BAG_FOLDER = 'bag'
+MOST_FRAMES = 2000
+JPEG_QUALITY = 85
+DEPTH_PER_M = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class TrackedFrame:
+    """One frame as a viewer shows it.
+
+    Parameters
+    ----------
+    index : int
+        Number in the run.
+    time_s : float
+        Since the first frame.
+    pose : Pose
+        Optical frame in the world.
+    picture : bytes
+        Colour image as PNG or JPEG; empty if it was not kept.
+    depth : bytes
+        16-bit PNG in millimetres, 0 where unknown; empty if it was not kept.
+    """
+
+    index: int
+    time_s: float
+    pose: Pose
+    picture: bytes = b''
+    depth: bytes = b''
+
+
+def track_of_run(plan: RunPlan) -> Iterator[TrackedFrame]:
+    """Yield the frames of a run in order, at most MOST_FRAMES.
+
+    Parameters
+    ----------
+    plan : RunPlan
+        A run that lies on disk.
+
+    Raises
+    ------
+    OsmabenchError
+        If the bag or the path is malformed.
+    """
+    bag = plan.directory / BAG_FOLDER
+    frames = _recorded(bag) if bag.exists() else _kept(plan)
+    yield from islice(frames, MOST_FRAMES)
+
+
+def _kept(plan: RunPlan) -> Iterator[TrackedFrame]:
+    rate_hz = plan.config.trajectory.frame_rate_hz
+    for index, pose in enumerate(camera_poses(plan)):
+        file = plan.directory / FRAMES_FOLDER / f'{index:06d}.png'
+        picture = file.read_bytes() if file.exists() else b''
+        yield TrackedFrame(index, index / rate_hz, pose, picture)
+
+
+def _recorded(bag: Path) -> Iterator[TrackedFrame]:
+    first_ns: int | None = None
+    for frame in open_sequence(bag):
+        first_ns = frame.stamp_ns if first_ns is None else first_ns
+        yield tracked(frame, (frame.stamp_ns - first_ns) / 1e9)
+
+
+def tracked(frame: Frame, time_s: float) -> TrackedFrame:
+    """Return a frame with its images encoded."""
+    return TrackedFrame(
+        frame.index,
+        time_s,
+        frame.camera_pose,
+        _encoded(frame.color, 'JPEG', quality=JPEG_QUALITY),
+        _encoded(_millimetres(frame.depth_m), 'PNG', compress_level=1),
+    )
+
+
+def _millimetres(depth_m: NDArray[np.floating]) -> NDArray[np.uint16]:
+    finite = np.where(np.isfinite(depth_m), depth_m, 0.0) * DEPTH_PER_M
+    return np.where(finite < np.iinfo(np.uint16).max, finite, 0).round().astype(np.uint16)
+
+
+def _encoded(image: NDArray[np.integer], kind: str, **options: int) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, kind, **options)
+    return buffer.getvalue()

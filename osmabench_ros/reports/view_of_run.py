@@ -1,0 +1,119 @@
+"""Rerun recordings of what lies on disk: a run, or a map beside its ground truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.storage import read_map
+from osmabench_ros.reports.camera_track import track_of_run
+from osmabench_ros.reports.coloured_map import ERROR_TITLES
+from osmabench_ros.reports.headline import HEADLINES, headline_value
+from osmabench_ros.reports.outcomes import gate_of
+from osmabench_ros.reports.rerun_layout import require_rerun
+from osmabench_ros.reports.rerun_recording import write_rerun
+from osmabench_ros.reports.viewed import View
+from osmabench_ros.runs.files import read_json
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
+from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.sequences.ground_truth import read_ground_truth
+
+COLOR_NAMES = ('blue', 'orange', 'yellow', 'pink', 'dark red')
+"""Of ERROR_COLORS, for words."""
+
+Progress = Callable[[str, float], None]
+
+
+def record_run(plan: RunPlan, file: Path, progress: Progress | None = None) -> None:
+    """Write the Rerun recording of a run that lies on disk.
+
+    Parameters
+    ----------
+    plan : RunPlan
+        The run; its map must be recorded.
+    file : Path
+        Gets the recording.
+    progress : callable, optional
+        Gets what is going on and the fraction done.
+
+    Raises
+    ------
+    OsmabenchError
+        If rerun is missing, or the map, ground truth or bag is missing or malformed.
+    """
+    require_rerun()
+    semantic_map = read_map(plan.map_directory)
+    truth = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER)
+    about = [f'# {plan.identity.run_id}', *_provenance(semantic_map), *_legend()]
+    if plan.report_file.exists():
+        about += _figures(RunReport.model_validate(read_json(plan.report_file)))
+    view = View(
+        plan.identity.run_id,
+        '\n'.join(about),
+        semantic_map,
+        truth,
+        gate_of(plan.config.suites),
+        plan.config.camera.intrinsics,
+        track_of_run(plan),
+    )
+    write_rerun(view, file, progress)
+
+
+def record_map(
+    map_directory: Path,
+    ground_truth_directory: Path | None,
+    file: Path,
+    progress: Progress | None = None,
+) -> None:
+    """Write the Rerun recording of a map that no run recorded.
+
+    Parameters
+    ----------
+    map_directory : Path
+        Folder with map.json.
+    ground_truth_directory : Path, optional
+        Ground truth of the scene, for its errors.
+    file : Path
+        Gets the recording.
+    progress : callable, optional
+        Gets what is going on and the fraction done.
+    """
+    require_rerun()
+    semantic_map = read_map(map_directory)
+    truth = None if ground_truth_directory is None else read_ground_truth(ground_truth_directory)
+    about = [f'# {map_directory.name}', *_provenance(semantic_map)]
+    if truth is not None:
+        about += _legend()
+    name = semantic_map.header.provenance.method or map_directory.name
+    write_rerun(View(name, '\n'.join(about), semantic_map, truth), file, progress)
+
+
+def _provenance(semantic_map: SemanticMap) -> list[str]:
+    origin = semantic_map.header.provenance
+    points = 0 if semantic_map.dense is None else len(semantic_map.dense.points)
+    counts = {
+        'frames': origin.frames_used,
+        'points': points,
+        'nodes': len(semantic_map.graph.nodes),
+        'edges': len(semantic_map.graph.edges),
+    }
+    told = ', '.join(f'{count:,} {name}' for name, count in counts.items())
+    return ['', f'{origin.method or "unknown method"} {origin.method_version}: {told}.']
+
+
+def _legend() -> list[str]:
+    rows = [
+        f'| {title} | {color} |' for title, color in zip(ERROR_TITLES, COLOR_NAMES, strict=True)
+    ]
+    return ['', '## Errors', '', '| what | colour |', '|---|---|', *rows]
+
+
+def _figures(report: RunReport) -> list[str]:
+    rows = [
+        f'| {item.title} | {item.text(record)} |'
+        for item in HEADLINES
+        if (record := headline_value(report, item)) is not None
+    ]
+    return ['', '## Figures', '', '| figure | value |', '|---|---|', *rows]

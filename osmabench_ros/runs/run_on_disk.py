@@ -1,0 +1,74 @@
+"""The plan of a run out of its folder alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from osmabench_ros.errors import RunError
+from osmabench_ros.runs.config import parse_config
+from osmabench_ros.runs.files import read_json
+from osmabench_ros.runs.identity import RunIdentity, SceneKey, slug
+from osmabench_ros.runs.plan import RunPlan
+
+MANIFEST = 'manifest.json'
+_PARTS = 6
+
+_Item = TypeVar('_Item')
+
+
+def open_run(directory: Path) -> RunPlan:
+    """Return the plan of a run that lies on disk; no scene is loaded for it.
+
+    Parameters
+    ----------
+    directory : Path
+        Folder of the run, below that of its matrix.
+
+    Raises
+    ------
+    RunError
+        If the folder is none of a run, or is unknown to the manifest of its matrix.
+    """
+    directory = directory.resolve()
+    _check_is_run(directory)
+    manifest = directory.parent / MANIFEST
+    try:
+        config = parse_config(read_json(manifest)['config'], str(manifest))
+    except (KeyError, TypeError) as error:
+        raise RunError(f'{manifest} has no configuration: {error!r}') from error
+    dataset, scene, condition, mapper, simulator, seed, *speed = directory.name.split('.')
+    identity = RunIdentity(
+        SceneKey(dataset, scene, int(seed)),
+        _named(condition, ((item, item) for item in config.conditions), manifest),
+        mapper,
+        simulator,
+        float(speed[0].removeprefix('x').replace('-', '.')) if speed else None,
+    )
+    return RunPlan(
+        identity,
+        _named(seed, ((str(item.seed), item) for item in config.scenes), manifest),
+        _named(mapper, ((item.name, item) for item in config.mappers), manifest),
+        config,
+        directory.parent,
+    )
+
+
+def _check_is_run(directory: Path) -> None:
+    parts = directory.name.split('.')
+    if len(parts) in (_PARTS, _PARTS + 1) and parts[_PARTS - 1].isdigit():
+        return
+    runs = sorted(path.parent.name for path in directory.glob('*/map'))
+    hint = f'; name one of its runs: {", ".join(runs)}' if runs else ''
+    raise RunError(
+        f'{directory} is not the folder of a run (dataset.scene.condition.mapper.simulator.seed)'
+        f'{hint}'
+    )
+
+
+def _named(part: str, items: Iterable[tuple[str, _Item]], manifest: Path) -> _Item:
+    for name, item in items:
+        if slug(name) == part:
+            return item
+    raise RunError(f'{manifest} knows no "{part}"; the folder was renamed or belongs elsewhere')

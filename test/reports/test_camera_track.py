@@ -1,0 +1,42 @@
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from recorded_frames import FRAMES, INFO
+from reports.synthetic_matrix import Matrix
+
+from osmabench_ros.reports.camera_track import track_of_run, tracked
+from osmabench_ros.sequences.bags import BagWriter
+
+
+def test_without_a_bag_there_are_all_poses_and_the_kept_pictures(matrix: Matrix) -> None:
+    frames = list(track_of_run(matrix.plans[0]))
+    assert [frame.index for frame in frames] == list(range(len(frames)))
+    assert [frame.index for frame in frames if frame.picture] == [0, 3, 6]
+    assert frames[3].time_s == pytest.approx(3 / matrix.plans[0].config.trajectory.frame_rate_hz)
+
+
+def test_a_bag_gives_every_image_and_pose(matrix: Matrix, tmp_path: Path) -> None:
+    plan = replace(matrix.plans[0], root=tmp_path)
+    writer = BagWriter(plan.directory / 'bag', INFO)
+    for frame in FRAMES:
+        writer.write(frame)
+    writer.close()
+    found = list(track_of_run(plan))
+    assert len(found) == len(FRAMES)
+    for frame, original in zip(found, FRAMES, strict=True):
+        np.testing.assert_allclose(frame.pose.matrix, original.camera_pose.matrix, atol=1e-9)
+        assert frame.time_s == pytest.approx((original.stamp_ns - FRAMES[0].stamp_ns) / 1e9)
+        assert Image.open(io.BytesIO(frame.picture)).size == original.color.shape[1::-1]
+
+
+def test_depth_becomes_millimetres_and_zero_where_unknown() -> None:
+    depth_m = FRAMES[0].depth_m.copy()
+    depth_m[0, :4] = [1.2344, np.nan, np.inf, 70.0]
+    shown = np.asarray(
+        Image.open(io.BytesIO(tracked(replace(FRAMES[0], depth_m=depth_m), 0.0).depth))
+    )
+    assert shown[0, :4].tolist() == [1234, 0, 0, 0]

@@ -1,0 +1,108 @@
+from dataclasses import replace
+
+import numpy as np
+from box_world import LABELS
+from reports.test_outcomes import POINTS, SOFA, TABLE, context
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.reports.coloured_map import (
+    ERROR_COLORS,
+    ERROR_TITLES,
+    HALLUCINATED_CODE,
+    coloured_by_class,
+    coloured_by_error,
+)
+from osmabench_ros.reports.graph_colors import centers, node_colors
+from osmabench_ros.reports.graph_errors import graph_errors
+from osmabench_ros.reports.outcomes import OUTCOMES
+from osmabench_ros.reports.palette import HALLUCINATED, Outcome, class_colors, word_color
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
+
+FAR = [9, 9, 9]
+
+
+def test_points_get_the_colour_of_their_class_by_name():
+    other = LabelSet.from_names('other', ['a', 'b', 'sofa', 'z'])
+    dense = DenseMap(POINTS, labels=np.array([other.id_of('sofa'), other.id_of('z'), 65535, 1]))
+    semantic_map = SemanticMap(context(POINTS, None).semantic_map.header, dense=dense)
+    shown = coloured_by_class(replace(semantic_map, label_set=other), LABELS)
+    colors = class_colors(LABELS)
+    grey = colors[UNLABELLED]
+    assert [tuple(color) for color in shown.colors] == [colors[SOFA], grey, grey, grey]
+    assert shown.labels.tolist() == [SOFA, UNLABELLED, UNLABELLED, UNLABELLED]
+    assert coloured_by_class(semantic_map) is None, 'nobody knows what the labels mean'
+
+
+def test_every_kind_of_error_has_its_colour():
+    points = [[0, 0, 0.05], [1, 0, 0], [2, 0, 0], [3, 0, 0.2], FAR]
+    shown = coloured_by_error(context(points, [SOFA, TABLE, UNLABELLED, SOFA, SOFA]), 0.1)
+    kinds = [Outcome.CORRECT, Outcome.WRONG, Outcome.UNLABELLED, Outcome.MISSING]
+    # The fourth map point lies 0.2 m from any surface, so it stands for nothing.
+    expected = [*(item.color for item in kinds), HALLUCINATED, HALLUCINATED]
+    assert [tuple(color) for color in shown.colors] == expected
+    assert shown.points[-1].tolist() == FAR
+    assert shown.labels.tolist()[-1] == HALLUCINATED_CODE
+    assert len(ERROR_COLORS) == len(ERROR_TITLES) == len(OUTCOMES) + 1
+
+
+def test_a_map_without_labels_is_judged_by_geometry():
+    shown = coloured_by_error(context([[0, 0, 0], [1, 0, 0], FAR], None), 0.1)
+    mapped, missing = Outcome.UNLABELLED.color, Outcome.MISSING.color
+    assert [tuple(color) for color in shown.colors] == [
+        mapped, mapped, missing, missing, HALLUCINATED,
+    ]  # fmt: skip
+
+
+def test_a_map_without_points_has_nothing_to_show():
+    given = context(POINTS, None)
+    empty = replace(given, semantic_map=replace(given.semantic_map, dense=None))
+    assert coloured_by_error(empty, 0.1) is None
+    assert coloured_by_class(empty.semantic_map, LABELS) is None
+
+
+def node(node_id: int, name: str, x: float, kind: NodeKind = NodeKind.OBJECT) -> SceneNode:
+    labels = (ScoredLabel(name),) if name else ()
+    return SceneNode(node_id, kind, labels, box=AxisAlignedBox([x, 0, 0], [x + 1, 1, 1]))
+
+
+def test_words_outside_the_label_set_have_colours_of_their_own():
+    graph = SceneGraph((node(1, 'sofa', 0), node(2, 'sofa bed', 2), node(3, '', 4)))
+    colors = node_colors(graph, LABELS)
+    assert colors[1] == class_colors(LABELS)[SOFA]
+    assert colors[2] == word_color('sofa bed') != word_color('bed sofa')
+    assert colors[3] == class_colors(LABELS)[UNLABELLED]
+    assert node_colors(graph, None)[1] == word_color('sofa')
+
+
+def test_nodes_are_right_wrong_invented_or_missed():
+    true = SceneGraph(
+        (
+            node(1, 'sofa', 0),
+            node(2, 'table', 2),
+            node(3, 'cup', 4),
+            node(4, 'cup', 6),
+            node(5, 'shelf', 8),
+            node(6, 'floor', 10, NodeKind.BACKGROUND),
+        )
+    )
+    truth = replace(context(POINTS, None).ground_truth, graph=true, seen_instances=(1, 2, 3, 4, 6))
+    found = SceneGraph(
+        (
+            node(10, 'sofa', 0.1),
+            node(20, 'cup', 2),
+            node(30, '', 4),
+            node(40, 'sofa', 20),
+            node(50, 'kitchen', 0, NodeKind.ROOM),
+        )
+    )
+    errors = graph_errors(found, truth)
+    assert {item.id: errors.colors[item.id] for item in errors.graph.nodes} == {
+        10: Outcome.CORRECT.color,
+        20: Outcome.WRONG.color,
+        30: Outcome.UNLABELLED.color,
+        40: HALLUCINATED,
+        41: Outcome.MISSING.color,
+    }, 'the unseen shelf and the floor are not missed'
+    assert centers(errors.graph)[41].tolist() == [6.5, 0.5, 0.5]

@@ -1,0 +1,144 @@
+"""Recordings, read back by Rerun's own reader."""
+
+import sys
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from reports.synthetic_matrix import Matrix
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import MissingDependencyError
+from osmabench_ros.maps.storage import read_map
+from osmabench_ros.reports.palette import HALLUCINATED, Outcome
+from osmabench_ros.reports.rerun_recording import write_rerun
+from osmabench_ros.reports.viewed import View
+from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
+from osmabench_ros.runs.run_on_disk import open_run
+from osmabench_ros.sequences.ground_truth import read_ground_truth
+
+RECORDED = 1
+"""The flawed run of the matrix."""
+
+
+def read(path: Path) -> dict[str, dict[str, list[Any]]]:
+    """Return the rows of every column of every entity."""
+    chunk = pytest.importorskip('rerun.chunk', reason='this rerun has no chunk reader')
+    found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for part in chunk.RrdReader(path).store().stream():
+        batch = part.to_record_batch()
+        for name in batch.schema.names:
+            found[str(part.entity_path)][name] += batch.column(name).to_pylist()
+    return found
+
+
+def only(entity: dict[str, list[Any]], column: str) -> list[Any]:
+    [row] = entity[column]
+    return row
+
+
+def colors(entity: dict[str, list[Any]], kind: str) -> set[tuple[int, ...]]:
+    packed = np.array(only(entity, f'{kind}:colors'), np.uint32)
+    return {tuple(int(v >> shift & 255) for shift in (24, 16, 8)) for v in np.unique(packed)}
+
+
+@pytest.fixture(scope='module')
+def entities(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory):
+    pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
+    file = tmp_path_factory.mktemp('rerun') / 'new' / 'run.rrd'
+    arguments = ['view', str(matrix.plans[RECORDED].directory), '--rerun', str(file)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert [item.name for item in file.parent.iterdir()] == ['run.rrd']
+    return read(file)
+
+
+def test_the_whole_map_is_recorded(entities, matrix: Matrix):
+    semantic_map = read_map(matrix.plans[RECORDED].map_directory)
+    for name in ('color', 'class'):
+        parts = (entities[f'/world/map/{name}{part}'] for part in ('', '/ceiling'))
+        count = sum(len(row) for part in parts for row in part['Points3D:positions'])
+        assert count == len(semantic_map.dense.points)
+    boxes = sum(
+        len(only(entities[f'/world/graph/{part}'], 'Boxes3D:centers'))
+        for part in ('objects', 'structure')
+        if f'/world/graph/{part}' in entities
+    )
+    assert boxes == len(semantic_map.graph.nodes)
+    edges = {
+        path: item for path, item in entities.items() if path.startswith('/world/graph/edges')
+    }
+    drawn = sum(len(only(item, 'LineStrips3D:strips')) for item in edges.values())
+    assert drawn == len(semantic_map.graph.edges) > 0
+
+
+def test_errors_have_their_colours(entities, matrix: Matrix):
+    shown = colors(entities['/world/map/errors'], 'Points3D')
+    assert {Outcome.CORRECT.color, Outcome.WRONG.color} <= shown
+    assert shown <= {*(item.color for item in Outcome), HALLUCINATED}
+    nodes = colors(entities['/world/graph/errors'], 'Boxes3D')
+    assert nodes <= {*(item.color for item in Outcome), HALLUCINATED}
+    assert HALLUCINATED in nodes, 'a node without a label and without a true object'
+    truth = read_ground_truth(matrix.plans[0].shared_directory / GROUND_TRUTH_FOLDER)
+    surface = (entities[f'/world/ground_truth/surface{part}'] for part in ('', '/ceiling'))
+    count = sum(len(row) for part in surface for row in part['Points3D:positions'])
+    assert count == len(truth.surface)
+
+
+def test_every_frame_has_a_pose_and_kept_ones_a_picture(entities):
+    camera, image = entities['/world/camera'], entities['/world/camera/image']
+    frames = [row for row in camera['frame'] if row is not None]
+    assert frames == sorted(set(frames))
+    assert image['frame'] == [0, 3, 6]
+    assert all(row == ['image/png'] for row in image['EncodedImage:media_type'])
+    assert len(only(entities['/world/path'], 'LineStrips3D:strips')[0]) == len(frames)
+    assert len(camera['Pinhole:image_from_camera']) == 1
+    seconds = [row.total_seconds() for row in image['time']]
+    assert seconds == pytest.approx([0.0, 0.6, 1.2])
+
+
+def test_words_and_figures_come_along(entities, matrix: Matrix):
+    [text] = only(entities['/about'], 'TextDocument:text')
+    assert matrix.plans[RECORDED].identity.run_id in text
+    assert '| mAcc |' in text
+    assert '| wrong class | orange |' in text
+
+
+def test_a_map_alone_is_recorded_without_errors(matrix: Matrix, tmp_path: Path):
+    pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
+    file = tmp_path / 'map.rrd'
+    directory = matrix.plans[RECORDED].map_directory
+    result = CliRunner().invoke(app, ['view', str(directory), '--rerun', str(file)])
+    assert result.exit_code == 0, result.output
+    found = read(file)
+    assert '/world/map/class' in found
+    assert not [path for path in found if 'errors' in path or 'camera' in path]
+
+
+def test_a_failure_leaves_the_older_recording(matrix: Matrix, tmp_path: Path):
+    pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
+    file = tmp_path / 'old.rrd'
+    file.write_text('older')
+    plan = open_run(matrix.plans[RECORDED].directory)
+
+    def broken():
+        yield from ()
+        raise RuntimeError('cut')
+
+    view = View('x', '', read_map(plan.map_directory), frames=broken())
+    with pytest.raises(RuntimeError, match='cut'):
+        write_rerun(replace(view, intrinsics=plan.config.camera.intrinsics), file)
+    assert file.read_text() == 'older'
+    assert [item.name for item in tmp_path.iterdir()] == ['old.rrd']
+
+
+def test_without_rerun_the_extra_is_named(matrix: Matrix, tmp_path: Path, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'rerun', None)
+    view = View('x', '', read_map(matrix.plans[RECORDED].map_directory))
+    with pytest.raises(MissingDependencyError, match=r'osmabench_ros\[rerun\]'):
+        write_rerun(view, tmp_path / 'x.rrd')
+    assert not list(tmp_path.iterdir())
