@@ -1,9 +1,10 @@
-"""Publishes a simulated scene along a path under a condition, at the pace the run asks for."""
+"""Publishes a simulated scene or a recorded sequence, at the pace the run asks for."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from rclpy.duration import Duration
 from rclpy.timer import Timer
@@ -11,32 +12,39 @@ from rclpy.timer import Timer
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.msg import FrameAck, LabelInfo, RunInfo, RunState
 from osmabench_ros.ros import topics
-from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.checked_subscription import deserialize_checked
+from osmabench_ros.ros.diagnostics import Health
+from osmabench_ros.ros.frame_player import FramePlayer, Pacing
 from osmabench_ros.ros.frame_publisher import FramePublisher
-from osmabench_ros.ros.images import camera_info_message
+from osmabench_ros.ros.frame_source_parameters import (
+    FRAME_SOURCE_PARAMETERS,
+    BridgeSource,
+    open_source,
+)
 from osmabench_ros.ros.label_messages import label_set_to_message
 from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
 from osmabench_ros.ros.light_messages import lighting_to_message
-from osmabench_ros.ros.pacing import REPEAT_FIRST_AFTER_S, Acknowledgements, RealtimeClock
 from osmabench_ros.ros.parameters import ParameterSpec
+from osmabench_ros.ros.participant_statistics import Acknowledgement
 from osmabench_ros.ros.participants import Participant, missing_participants
-from osmabench_ros.ros.poses import transform_message
 from osmabench_ros.ros.qos import latched_profile, lossless_profile
-from osmabench_ros.ros.simulation_parameters import SIMULATION_PARAMETERS, open_frames
-from osmabench_ros.ros.stamps import (
-    stamp_from_message,
-    stamp_to_message,
-)
-from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrame
-from osmabench_ros.version import version
+from osmabench_ros.ros.run_control import RunControl, RunPhase
+from osmabench_ros.ros.run_messages import run_info_message, run_state_message
+from osmabench_ros.ros.run_services import RunServices
+from osmabench_ros.ros.simulation_services import SimulationServices
+from osmabench_ros.ros.stamps import duration_from_message, stamp_from_message
+from osmabench_ros.ros.transforms import TF_PARAMETERS, TfSettings
+from osmabench_ros.simulation.frame_source import SimulatedFrame
 
 PARAMETERS = (
-    *SIMULATION_PARAMETERS,
+    *FRAME_SOURCE_PARAMETERS,
+    *TF_PARAMETERS,
     ParameterSpec('run_id', 'unnamed', 'Identity of the run, repeated in run_info.'),
     ParameterSpec('mapper', '', 'Name of the mapping method, repeated in run_info.'),
     ParameterSpec('config_sha256', '', 'Digest of the configuration, repeated in run_info.'),
     ParameterSpec('pacing', 'lockstep', 'Pacing of the run.', choices=('lockstep', 'realtime')),
     ParameterSpec('speed_factor', 1.0, 'Realtime: stamp seconds per wall second.', 0.001, 1000.0),
+    ParameterSpec('start_paused', False, 'Publish nothing before start_run or step_run.'),
     ParameterSpec(
         'participants', [''], 'Nodes to wait for: NAME, or NAME:acks if it acknowledges frames.'
     ),
@@ -49,202 +57,230 @@ MATCH_PERIOD_S = 0.2
 
 
 class SimulatorBridgeNode(BenchmarkNode):
-    """Renders ahead by one frame and publishes it when the pacing allows."""
+    """Connects a FramePlayer to topics, and the control of the run to services."""
 
     def __init__(self) -> None:
         super().__init__('simulator_bridge', PARAMETERS)
-        self._frames: FrameSource | None = None
+        self._source: BridgeSource | None = None
+        self._player: FramePlayer | None = None
         self._participants = [
             Participant.parse(text) for text in self.parameter['participants'] if text
         ]
-        self._lockstep = self.parameter['pacing'] == 'lockstep'
-        self._acks = Acknowledgements(
-            [item.name for item in self._participants if item.acks],
-            self.parameter['ack_timeout_s'],
-        )
-        self._realtime = RealtimeClock(self.parameter['speed_factor'])
-        self._index = 0
-        self._next: SimulatedFrame | None = None
-        self._newest: SimulatedFrame | None = None
-        self._state = RunState.STATE_WAITING
-        self._timer: Timer | None = None
-        self._started_s = 0.0
+        self._control = RunControl()
 
     def configure(self) -> None:
         """Load the scene, start the simulator, and make everything known that is latched."""
-        frames = self._frames = open_frames(self.parameter)
+        value = self.parameter
+        self._control = RunControl(value['start_paused'])
+        self._timer: Timer | None = None
+        self._text = ''
+        source = self._source = open_source(value)
+        frames = source.frames
         self._publisher = FramePublisher(
-            self, lockstep=self._lockstep, base_to_camera=frames.base_to_camera
+            self,
+            lockstep=value['pacing'] == 'lockstep',
+            base_to_camera=frames.base_to_camera,
+            tf=TfSettings.from_parameters(value),
         )
+        self._create_endpoints()
+        pacing = Pacing(
+            value['pacing'] == 'lockstep', value['speed_factor'], value['ack_timeout_s']
+        )
+        acking = [item.name for item in self._participants if item.acks]
+        self._player = FramePlayer(
+            frames, self._control, acking, pacing, self._publish_frame, time.monotonic
+        )
+        stamp_ns = self._player.first_stamp_ns
+        self._label_info.publish(label_set_to_message(frames.label_set, stamp_ns))
+        self._run_info.publish(run_info_message(source, value, self._participants, stamp_ns))
+        self._say('waiting to be activated')
+        self.get_logger().info(f'{len(frames)} frames from {frames.description}')
+
+    def _create_endpoints(self) -> None:
         self._run_state = self.create_publisher(RunState, topics.RUN_STATE, latched_profile())
         self._run_info = self.create_publisher(RunInfo, topics.RUN_INFO, latched_profile())
         self._label_info = self.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
-        create_checked_subscription(
-            self, FrameAck, topics.FRAME_ACK, self._on_ack, lossless_profile()
+        on_ack = self.guarded(self._on_ack)
+        self.create_subscription(
+            FrameAck,
+            topics.FRAME_ACK,
+            # rclpy gives the time of arrival to a callback that takes two arguments.
+            lambda data, info: on_ack(data, info),
+            lossless_profile(),
+            raw=True,
         )
-        self._next = frames.frame(0)
-        stamp_ns = self._next.frame.stamp_ns
-        self._label_info.publish(label_set_to_message(frames.label_set, stamp_ns))
-        self._run_info.publish(self._describe_run(frames, stamp_ns))
-        self._publish_state('waiting for participants')
-        self.get_logger().info(f'{len(frames)} frames from {frames.description}')
+        RunServices(self, self)
+        self._simulation_services = SimulationServices(self, self)
 
     def activate(self) -> None:
         """Start to wait for the participants, or go on with the frames."""
-        if self._state == RunState.STATE_PAUSED:
-            self._go_on()
-        elif self._state == RunState.STATE_WAITING:
-            self._started_s = time.monotonic()
-            self._start_timer(MATCH_PERIOD_S, self._match)
+        self._control.active = True
+        self._follow_phase()
 
     def deactivate(self) -> None:
         """Publish no further frame until activated again."""
-        self._stop_timer()
-        if self._state == RunState.STATE_RUNNING:
-            self._state = RunState.STATE_PAUSED
-            self._publish_state('paused')
-
-    def _go_on(self) -> None:
-        self._state = RunState.STATE_RUNNING
-        if self._newest is not None:
-            # The time of a pause is nobody's fault.
-            self._acks.resume(time.monotonic())
-        self._start_timer(TICK_S, self._tick)
-
-    def _start_timer(self, period_s: float, callback: Callable[[], None]) -> None:
-        self._timer = self.create_timer(period_s, self.guarded(callback))
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self.destroy_timer(self._timer)
-            self._timer = None
+        self._control.active = False
+        self._follow_phase()
 
     def cleanup(self) -> None:
         """Close the simulator."""
-        if self._frames is not None:
-            self._frames.close()
-            self._frames = None
+        self._control.active = False
+        self._player = None
+        if self._source is not None:
+            self._source.frames.close()
+            self._source = None
 
     def fail(self, error: Exception) -> None:
         """Tell everybody before ending."""
-        if self.exit_code is None and hasattr(self, '_run_state'):
-            self._state = RunState.STATE_FAILED
-            self._publish_state(str(error))
+        if self.exit_code is None and self._player is not None:
+            self._control.fail()
+            self._say(str(error))
             self._run_state.wait_for_all_acked(Duration(seconds=1))
         super().fail(error)
+
+    @property
+    def phase(self) -> RunPhase:
+        """Where the run is."""
+        return self._control.phase
+
+    @property
+    def frames_published(self) -> int:
+        """Frames since the start or the last reset."""
+        return self._playing.published
+
+    def start_run(self) -> None:
+        """Go on, or start to wait for the participants."""
+        self._control.start()
+        self._follow_phase()
+
+    def pause_run(self) -> None:
+        """Publish no further frame."""
+        self._control.pause()
+        self._follow_phase()
+
+    def step_run(self, frames: int) -> None:
+        """Publish some frames, then pause again."""
+        self._control.step(frames)
+        self._follow_phase()
+
+    def reset_run(self) -> None:
+        """Start over from frame 0, with the stamps of the first time."""
+        self._control.reset()
+        self.done = False
+        self._playing.restart()
+        self._follow_phase()
+
+    def quit_run(self) -> None:
+        """End the process."""
+        self.finish(0)
+
+    def state_message(self) -> RunState:
+        """Return what run_state would say now."""
+        assert self._source is not None
+        return run_state_message(
+            self.parameter['run_id'],
+            self.phase,
+            self._playing,
+            len(self._source.frames),
+            self._text,
+        )
+
+    def health(self) -> Health:
+        """Tell rate, drops and how far the run is."""
+        if self._player is None:
+            return super().health()
+        player = self._player
+        return Health(
+            message=self.phase.name.lower(),
+            values={
+                'rate_hz': player.rate_hz,
+                'real_time_factor': player.real_time_factor,
+                'frames_published': player.published,
+                'frames_dropped': sum(item.dropped for item in player.summaries()),
+            },
+        )
+
+    @property
+    def _playing(self) -> FramePlayer:
+        assert self._player is not None, 'services exist between configure and cleanup only'
+        return self._player
+
+    def _follow_phase(self) -> None:
+        """Run the timer that the phase needs, and say what the phase is."""
+        if self._timer is not None:
+            self.destroy_timer(self._timer)
+            self._timer = None
+        if self.phase is RunPhase.WAITING and self._control.active:
+            self._waiting_since_s = time.monotonic()
+            self._timer = self._every(MATCH_PERIOD_S, self._match)
+        elif self.phase is RunPhase.RUNNING:
+            self._playing.resume()
+            self._timer = self._every(TICK_S, self._tick)
+        self._say(self._reason())
+
+    def _every(self, period_s: float, callback: Callable[[], None]) -> Timer:
+        return self.create_timer(period_s, self.guarded(callback))
+
+    def _reason(self) -> str:
+        if self.phase not in (RunPhase.WAITING, RunPhase.PAUSED):
+            return ''
+        if not self._control.active:
+            return 'waiting to be activated'
+        if self.phase is RunPhase.WAITING:
+            return 'waiting for participants'
+        return 'paused; start_run or step_run goes on'
 
     def _match(self) -> None:
         missing = missing_participants(self, self._participants)
         if not missing:
-            self._stop_timer()
-            self._started_s = time.monotonic()
-            self._go_on()
-        elif time.monotonic() - self._started_s > self.parameter['match_timeout_s']:
+            self._control.match()
+            self._follow_phase()
+        elif time.monotonic() - self._waiting_since_s > self.parameter['match_timeout_s']:
             raise ParticipantError(
                 f'after {self.parameter["match_timeout_s"]:g} s: {"; ".join(missing)}. Start it, '
                 'or take it out of the declared participants'
             )
 
     def _tick(self) -> None:
-        now_s = time.monotonic()
-        if self._newest is not None:
-            self._acks.check(now_s, self._index - 1)
-        if self._newest is not None and self._lockstep and not self._acks.complete:
-            self._repeat_first_frame(self._newest, now_s)
-        elif self._next is None:
-            self._finish_run()
-        elif self._lockstep or self._realtime.due(self._next.frame.stamp_ns, now_s):
-            self._publish_next(self._next)
+        self._playing.tick(self._after_change)
 
-    def _publish_next(self, frame: SimulatedFrame) -> None:
-        self._publish_frame(frame)
-        self._acks.expect(frame.frame.stamp_ns, time.monotonic())
-        self._newest = frame
-        self._index += 1
-        self._publish_state('')
-        # Rendering ahead overlaps with the work of the participants.
-        assert self._frames is not None
-        self._next = self._frames.frame(self._index) if self._index < len(self._frames) else None
+    def _after_change(self) -> None:
+        if self.phase is RunPhase.RUNNING:
+            self._say('')
+            return
+        if self.phase is RunPhase.FINISHED:
+            self.done = True
+            self.get_logger().info(f'published {self._playing.published} frames')
+        self._follow_phase()
 
     def _publish_frame(self, frame: SimulatedFrame) -> None:
-        self._publisher.publish(
-            frame.frame,
-            lighting_to_message(frame.lighting, self.parameter['condition'], frame.segment),
-        )
+        assert self._source is not None
+        lighting = None
+        if self._source.lighting_known:
+            lighting = lighting_to_message(frame.lighting, self._source.condition, frame.segment)
+        self._publisher.publish(frame.frame, lighting)
 
-    def _repeat_first_frame(self, frame: SimulatedFrame, now_s: float) -> None:
-        # A reader may discover this writer later than the writer the reader, and miss a frame.
-        if self._index == 1 and now_s - self._repeated_s(now_s) > REPEAT_FIRST_AFTER_S:
-            self._last_repeat_s = now_s
-            self._publish_frame(frame)
-
-    def _repeated_s(self, now_s: float) -> float:
-        return getattr(self, '_last_repeat_s', now_s - self._acks.waited_s(now_s))
-
-    def _on_ack(self, message: FrameAck) -> None:
-        self._acks.receive(
+    def _on_ack(self, data: bytes, info: Any) -> None:
+        message = deserialize_checked(data, FrameAck, topics.FRAME_ACK)
+        word = Acknowledgement(
             message.participant,
             stamp_from_message(message.header.stamp),
-            time.monotonic(),
+            duration_from_message(message.processing_time),
+            message.mapped,
         )
-        if self._lockstep and self._state == RunState.STATE_RUNNING:
+        # It may have waited while the next frame was rendered.
+        waited_s = max(time.time_ns() - info['received_timestamp'], 0) / 1e9
+        new = self._playing.acknowledge(word, waited_s)
+        if self.phase is RunPhase.RUNNING:
             self._tick()
+        elif new:
+            # No further frame tells the news.
+            self._say(self._text)
 
-    def _finish_run(self) -> None:
-        self._stop_timer()
-        self._state = RunState.STATE_FINISHED
-        self.done = True
-        counts = ', '.join(f'{name} {count}' for name, count in self._acks.counts.items())
-        self._publish_state(f'acknowledged: {counts}' if counts else '')
-        self.get_logger().info(f'published {self._index} frames')
-
-    def _publish_state(self, text: str) -> None:
-        seconds = time.monotonic() - self._started_s
-        running = self._state != RunState.STATE_WAITING
-        state = RunState(
-            state=self._state,
-            run_id=self.parameter['run_id'],
-            frames_published=self._index,
-            frames_total=0 if self._frames is None else len(self._frames),
-            frames_dropped=sum(self._index - count for count in self._acks.counts.values())
-            if self._state == RunState.STATE_FINISHED
-            else 0,
-            rate=self._index / seconds if running and seconds > 0 else 0.0,
-            message=text,
-        )
-        if self._newest is not None:
-            state.header.stamp = stamp_to_message(self._newest.frame.stamp_ns)
-        self._run_state.publish(state)
-
-    def _describe_run(self, frames: FrameSource, stamp_ns: int) -> RunInfo:
-        value = self.parameter
-        info = RunInfo(
-            run_id=value['run_id'],
-            dataset=frames.dataset,
-            scene=frames.scene,
-            condition=value['condition'],
-            mapper=value['mapper'],
-            simulator=value['simulator'],
-            seed=value['seed'],
-            pacing=RunInfo.PACING_LOCKSTEP if self._lockstep else RunInfo.PACING_REALTIME,
-            frame_rate=frames.frame_rate_hz,
-            speed_factor=value['speed_factor'],
-            frame_count=len(frames),
-            participants=[item.name for item in self._participants],
-            acking_participants=[item.name for item in self._participants if item.acks],
-            world_frame=topics.WORLD_FRAME,
-            base_frame=topics.BASE_FRAME,
-            camera_frame=topics.CAMERA_FRAME,
-            base_to_camera=transform_message(frames.base_to_camera),
-            camera_info=camera_info_message(
-                frames.intrinsics, stamp_to_message(stamp_ns), topics.CAMERA_FRAME
-            ),
-            config_sha256=value['config_sha256'],
-            software_version=version(),
-        )
-        info.header.stamp = stamp_to_message(stamp_ns)
-        info.header.frame_id = topics.WORLD_FRAME
-        return info
+    def _say(self, text: str) -> None:
+        self._text = text
+        self._run_state.publish(self.state_message())
+        self._simulation_services.notify()
 
 
 def main() -> int:

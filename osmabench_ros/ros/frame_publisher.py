@@ -16,7 +16,7 @@ from osmabench_ros.ros.images import camera_info_message, image_to_message
 from osmabench_ros.ros.poses import pose_message
 from osmabench_ros.ros.qos import clock_profile, frame_profile, latched_profile
 from osmabench_ros.ros.stamps import stamp_to_message
-from osmabench_ros.ros.transforms import GroundTruthTransforms
+from osmabench_ros.ros.transforms import GroundTruthTransforms, TfSettings
 
 
 class FramePublisher:
@@ -30,9 +30,18 @@ class FramePublisher:
         Keep all messages until they are delivered.
     base_to_camera : Pose
         Optical frame in base_link.
+    tf : TfSettings, optional
+        What to broadcast on TF.
     """
 
-    def __init__(self, node: Node, *, lockstep: bool, base_to_camera: Pose) -> None:
+    def __init__(
+        self,
+        node: Node,
+        *,
+        lockstep: bool,
+        base_to_camera: Pose,
+        tf: TfSettings | None = None,
+    ) -> None:
         profile = frame_profile(lockstep=lockstep)
         self._images = {
             topic: node.create_publisher(Image, topic, profile)
@@ -46,7 +55,7 @@ class FramePublisher:
         self._odometry = node.create_publisher(Odometry, topics.ODOMETRY, profile)
         self._lighting = node.create_publisher(LightingState, topics.LIGHTING, latched_profile())
         self._clock = node.create_publisher(Clock, topics.CLOCK, clock_profile())
-        self._transforms = GroundTruthTransforms(node, base_to_camera)
+        self._transforms = GroundTruthTransforms(node, base_to_camera, tf)
 
     def publish(self, frame: Frame, lighting: LightingState | None = None) -> None:
         """Publish one frame; the clock first, the images last."""
@@ -65,7 +74,8 @@ class FramePublisher:
             (topics.SEMANTIC, frame.semantic, '16UC1'),
             (topics.INSTANCE, frame.instance, '32SC1'),
         ):
-            if image is not None:
+            # Serialising takes milliseconds; for late joiners these topics keep nothing anyway.
+            if image is not None and self._images[topic].get_subscription_count():
                 self._images[topic].publish(
                     image_to_message(image, encoding, stamp, topics.CAMERA_FRAME)
                 )

@@ -28,13 +28,10 @@ class Acknowledgements:
     _owing: set[str] = field(default_factory=set, init=False)
     _stamp_ns: int = field(default=-1, init=False)
     _since_s: float = field(default=0.0, init=False)
-    counts: dict[str, int] = field(default_factory=dict, init=False)
+    _heard_s: dict[str, float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.participants = tuple(self.participants)
-        self.counts = dict.fromkeys(self.participants, 0)
-        self._seen: dict[str, int] = dict.fromkeys(self.participants, -1)
-        self._heard_s: dict[str, float] = {}
 
     def expect(self, stamp_ns: int, now_s: float) -> None:
         """Start to wait for a frame that was just published."""
@@ -45,12 +42,8 @@ class Acknowledgements:
         self._since_s = now_s
 
     def receive(self, participant: str, stamp_ns: int, now_s: float) -> None:
-        """Take an acknowledgement; repeated ones and those of strangers change nothing."""
-        if participant not in self._seen or stamp_ns <= self._seen[participant]:
-            return
-        self._seen[participant] = stamp_ns
+        """Take an acknowledgement that says something new."""
         self._heard_s[participant] = now_s
-        self.counts[participant] += 1
         if stamp_ns == self._stamp_ns:
             self._owing.discard(participant)
 
@@ -95,6 +88,10 @@ class RealtimeClock:
     speed_factor: float
     _start_s: float | None = field(default=None, init=False)
     _start_stamp_ns: int = field(default=0, init=False)
+
+    def resume(self) -> None:
+        """Start anew with the next frame, so that a pause is not caught up with."""
+        self._start_s = None
 
     def due(self, stamp_ns: int, now_s: float) -> bool:
         """Tell whether the frame of a stamp may be published; the first one starts the clock."""

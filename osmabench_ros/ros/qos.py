@@ -45,6 +45,13 @@ def diagnostics_profile() -> QoSProfile:
     return _reliable(depth=10)
 
 
+def tf_profile(*, static: bool) -> QoSProfile:
+    """Return the profile of /tf and /tf_static, as listeners of tf2 have it."""
+    if static:
+        return _reliable(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    return _reliable(depth=100)
+
+
 def _reliable(
     *, depth: int | None, durability: DurabilityPolicy = DurabilityPolicy.VOLATILE
 ) -> QoSProfile:

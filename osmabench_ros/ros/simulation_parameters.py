@@ -16,7 +16,8 @@ from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.registry import make_simulator
-from osmabench_ros.simulation.robot_path import RobotPath, plan_path
+from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 
 SIMULATION_PARAMETERS = (
@@ -35,7 +36,13 @@ SIMULATION_PARAMETERS = (
     ParameterSpec('far_m', 50.0, 'Farthest depth, metres.', 1.0, 10000.0),
     ParameterSpec('robot_radius_m', 0.2, 'For planning without path_file, metres.', 0.01, 1.0),
     ParameterSpec('robot_height_m', 1.5, 'For planning without path_file, metres.', 0.01, 3.0),
-    ParameterSpec('goals', 5, 'Random goals without path_file.', 1, 100),
+    ParameterSpec('goals', 5, 'Goals without path_file.', 1, 100),
+    ParameterSpec(
+        'strategy',
+        Strategy.FOLLOW.value,
+        'How goals are chosen without path_file.',
+        choices=[item.value for item in Strategy],
+    ),
     ParameterSpec('frame_rate_hz', 5.0, 'Frames per second of stamp time.', 0.01, 1000.0),
     ParameterSpec('path_file', '', 'Prepared path, path.json; planned from the seed if empty.'),
 )
@@ -74,12 +81,25 @@ def open_frames(values: dict[str, Any]) -> SimulatedFrames:
 
 
 def _path(values: dict[str, Any], scene: Any) -> RobotPath:
+    strategy = Strategy(values['strategy'])
     if values['path_file']:
+        if strategy is not Strategy.FOLLOW:
+            raise ConfigError(
+                f'parameters "path_file" and "strategy" ({strategy.value}) both say where to '
+                'drive; leave one of them out'
+            )
         return RobotPath.read(Path(values['path_file']))
     navigation = NavigationMap.of_scene(
         scene, radius_m=values['robot_radius_m'], height_m=values['robot_height_m']
     )
-    return plan_path(navigation, goals=values['goals'], seed=values['seed'])
+    return plan_with_strategy(
+        strategy,
+        scene,
+        navigation,
+        goals=values['goals'],
+        seed=values['seed'],
+        camera_height_m=values['camera_height_m'],
+    )
 
 
 def _options(text: str) -> dict[str, Any]:

@@ -12,6 +12,8 @@ CAMERA_POSE = 'ground_truth/camera_pose'
 ODOMETRY = 'ground_truth/odometry'
 LIGHTING = 'lighting'
 CLOCK = '/clock'
+TF = '/tf'
+TF_STATIC = '/tf_static'
 
 RUN_INFO = 'run_info'
 RUN_STATE = 'run_state'

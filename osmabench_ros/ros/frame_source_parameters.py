@@ -1,0 +1,104 @@
+"""Parameters that say what a bridge publishes: a simulation, or a recorded sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.ros.parameters import ParameterSpec
+from osmabench_ros.ros.simulation_parameters import SIMULATION_PARAMETERS, open_frames
+from osmabench_ros.sequences.recorded import RecordedFrames, open_sequence
+from osmabench_ros.simulation.frame_source import FrameSource
+
+FRAME_SOURCE_PARAMETERS = (
+    *SIMULATION_PARAMETERS,
+    ParameterSpec(
+        'sequence',
+        '',
+        'Recorded sequence to play instead of a simulation: a folder, a bag, an .mcap file.',
+    ),
+)
+
+RECORDED = 'recorded'
+"""What stands for the simulator in the identity of a run that plays a sequence."""
+
+ALSO_FOR_SEQUENCES = ('seed', 'condition')
+
+
+@dataclass(frozen=True)
+class BridgeSource:
+    """Frames with the part of a run's identity that comes from where they do.
+
+    Parameters
+    ----------
+    frames : FrameSource
+        What is published.
+    dataset, scene, condition, simulator : str
+        Identity.
+    lighting_known : bool
+        Whether it is known what shone.
+    """
+
+    frames: FrameSource
+    dataset: str
+    scene: str
+    condition: str
+    simulator: str
+    lighting_known: bool = True
+
+
+def open_source(values: Mapping[str, Any]) -> BridgeSource:
+    """Open what the parameters name.
+
+    Parameters
+    ----------
+    values : mapping
+        Values of `FRAME_SOURCE_PARAMETERS` by name.
+
+    Raises
+    ------
+    ConfigError
+        If parameters contradict each other; names them.
+    OsmabenchError
+        If the scene or the sequence is at fault.
+    """
+    if values['sequence']:
+        return _open_sequence(values)
+    frames = open_frames(dict(values))
+    return BridgeSource(
+        frames, frames.dataset, frames.scene, values['condition'], values['simulator']
+    )
+
+
+def _open_sequence(values: Mapping[str, Any]) -> BridgeSource:
+    path = Path(values['sequence'])
+    _refuse_settings_of_simulations(values)
+    sequence = open_sequence(path)
+    frames, info = RecordedFrames(sequence), sequence.info
+    condition = values['condition']
+    default = next(spec.default for spec in SIMULATION_PARAMETERS if spec.name == 'condition')
+    if info.condition and condition not in (default, info.condition):
+        raise ConfigError(
+            f'parameter "condition" is "{condition}", but {path} was recorded under '
+            f'"{info.condition}"; leave the parameter out'
+        )
+    return BridgeSource(
+        frames,
+        info.dataset or 'sequences',
+        info.scene or path.resolve().stem,
+        info.condition or condition,
+        RECORDED,
+        lighting_known=False,
+    )
+
+
+def _refuse_settings_of_simulations(values: Mapping[str, Any]) -> None:
+    for spec in SIMULATION_PARAMETERS:
+        if spec.name not in ALSO_FOR_SEQUENCES and values[spec.name] != spec.default:
+            raise ConfigError(
+                f'parameter "{spec.name}" describes a simulation, but "sequence" plays a '
+                'recorded one; leave one of them out'
+            )

@@ -1,0 +1,90 @@
+"""The services that start, pause, step and reset a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from rclpy.node import Node
+
+from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.msg import RunState
+from osmabench_ros.ros import services
+from osmabench_ros.ros.run_control import RunPhase, WrongStateError
+from osmabench_ros.srv import ControlRun, StepRun
+
+
+class ControllableRun(Protocol):
+    """What can be done with a run; WrongStateError says that it cannot be done now."""
+
+    @property
+    def phase(self) -> RunPhase:
+        """Where the run is."""
+        ...
+
+    @property
+    def frames_published(self) -> int:
+        """Frames since the start or the last reset."""
+        ...
+
+    def state_message(self) -> RunState:
+        """Return what run_state would say now."""
+        ...
+
+    def start_run(self) -> None:
+        """Go on, or start to wait for the participants."""
+        ...
+
+    def pause_run(self) -> None:
+        """Publish no further frame."""
+        ...
+
+    def step_run(self, frames: int) -> None:
+        """Publish some frames, then pause again."""
+        ...
+
+    def reset_run(self) -> None:
+        """Start over from frame 0."""
+        ...
+
+    def quit_run(self) -> None:
+        """End the process."""
+        ...
+
+
+class RunServices:
+    """Serves `start_run`, `pause_run`, `step_run` and `reset_run`.
+
+    Parameters
+    ----------
+    node : Node
+        Owner of the services.
+    run : ControllableRun
+        What they act on.
+    """
+
+    def __init__(self, node: Node, run: ControllableRun) -> None:
+        self._run = run
+        for name, command in (
+            (services.START_RUN, run.start_run),
+            (services.PAUSE_RUN, run.pause_run),
+            (services.RESET_RUN, run.reset_run),
+        ):
+            node.create_service(ControlRun, name, self._server(command))
+        node.create_service(StepRun, services.STEP_RUN, self._step)
+
+    def _server(self, command: Callable[[], None]) -> Callable[[Any, Any], Any]:
+        return lambda _request, response: self._answer(response, command)
+
+    def _step(self, request: Any, response: Any) -> Any:
+        return self._answer(response, lambda: self._run.step_run(request.frames))
+
+    def _answer(self, response: Any, command: Callable[[], None]) -> Any:
+        try:
+            command()
+        except WrongStateError as error:
+            response.error_code, response.error_msg = response.ERROR_WRONG_STATE, str(error)
+        except OsmabenchError as error:
+            response.error_code, response.error_msg = response.ERROR_FAILED, str(error)
+        response.state = self._run.state_message()
+        return response
