@@ -23,6 +23,7 @@ from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT
 from osmabench_ros.vqa.judging.agreement import JudgeCheck, check_judge
 from osmabench_ros.vqa.published import read_saved_answers
 from osmabench_ros.vqa.run_folder import RunFolder
+from osmabench_ros.vqa.written.expectation import expected_requests
 from osmabench_ros.vqa.written.pipeline import QuestionWriter
 
 app = typer.Typer(help='Generate, answer and judge questions about a run.', no_args_is_help=True)
@@ -123,8 +124,8 @@ def generate(
         raise ConfigError('written questions need --model, e.g. gemini:gemini-2.5-flash')
     frames = stages.chosen_frames(place, every=every, novelty=novelty, most=max_frames)
     if dry_run:
-        _print_estimate(client.estimate(QuestionWriter(client).description_requests(frames)))
-        typer.echo('descriptions only: each frame then takes one request to write, some to check')
+        _print_estimate(client.estimate(expected_requests(QuestionWriter(client), frames)))
+        typer.echo(f'for {len(frames)} frames, if every question reaches the check')
         return
     with shown_progress() as progress:
         questions = stages.generate_written(place, client, frames, progress)

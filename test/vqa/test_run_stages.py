@@ -21,6 +21,7 @@ from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth
 from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import Question, Verdict
+from osmabench_ros.vqa.written.categories import CATEGORY_REQUESTS
 
 GRAPH = living_room()
 KEY = 'sk-secret-0123456789'
@@ -167,7 +168,9 @@ def test_a_dry_run_asks_nobody_and_tells_the_cost(run_directory, tmp_path, monke
             'vqa', 'generate', run_directory, '--kind', 'written', '--model', 'openai:m',
             *model, '--dry-run',
         )  # fmt: skip
-        assert '2 requests' in result.output
+        # Two frames: describe and write each, and check all questions, five at a time.
+        most = sum(item.most for item in CATEGORY_REQUESTS)
+        assert f'{2 * (2 + -(-most // 5))} requests' in result.output
         assert not server.received
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from osmabench_ros.language.client import ModelClient, raise_if_stopped
 from osmabench_ros.language.model import ImagePart, ModelRequest
 from osmabench_ros.language.prompts import load_prompt
-from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.vqa.judging.reading import as_number, as_yes_no
 from osmabench_ros.vqa.questions import (
     AnswerType,
@@ -113,12 +112,31 @@ class QuestionWriter:
         self._check = load_prompt('check_questions')
 
     def description_requests(self, frames: Sequence[FrameImage]) -> list[ModelRequest]:
-        """Return the first requests; each frame brings one more to write and some to check."""
+        """Return the requests for descriptions, one a frame."""
         prompt = self._describe.render()
         system = self._describe.system
         return [
             ModelRequest(prompt, system, (frame.image,), schema(Description)) for frame in frames
         ]
+
+    def writing_request(self, description: Description) -> ModelRequest:
+        """Return the request for the questions about a frame."""
+        prompt = self._write.render(
+            statements=description.statements,
+            objects=[item.model_dump() for item in description.objects],
+            categories=CATEGORY_REQUESTS,
+        )
+        return ModelRequest(prompt, self._write.system, schema=schema(WrittenQuestions))
+
+    def check_request(
+        self, group: Sequence[Candidate], description: Description, image: ImagePart
+    ) -> ModelRequest:
+        """Return the request to look again at some questions about one frame."""
+        questions = [
+            {'id': item.id, 'question': item.text, 'answer': item.answer} for item in group
+        ]
+        prompt = self._check.render(statements=description.statements, questions=questions)
+        return ModelRequest(prompt, self._check.system, (image,), schema(Checks))
 
     def write(
         self, frames: Sequence[FrameImage], *, scene: str, progress: Progress | None = None
@@ -178,18 +196,7 @@ class QuestionWriter:
     def _written(
         self, descriptions: Mapping[int, Description], failed: dict[int, str], progress: Progress
     ) -> list[Candidate]:
-        requests = [
-            ModelRequest(
-                self._write.render(
-                    statements=description.statements,
-                    objects=[item.model_dump() for item in description.objects],
-                    categories=CATEGORY_REQUESTS,
-                ),
-                self._write.system,
-                schema=schema(WrittenQuestions),
-            )
-            for description in descriptions.values()
-        ]
+        requests = [self.writing_request(description) for description in descriptions.values()]
         outcomes = self._client.ask_all(
             requests, partial(parse, WrittenQuestions), progress=progress, what='questions'
         )
@@ -224,7 +231,10 @@ class QuestionWriter:
         for index in descriptions:
             own = [candidate for candidate in candidates if candidate.frame == index]
             groups += [own[i : i + CHECK_BATCH] for i in range(0, len(own), CHECK_BATCH)]
-        requests = [self._check_request(group, descriptions, images) for group in groups]
+        requests = [
+            self.check_request(group, descriptions[group[0].frame], images[group[0].frame])
+            for group in groups
+        ]
         outcomes = self._client.ask_all(
             requests, partial(parse, Checks), progress=progress, what='checks'
         )
@@ -243,19 +253,6 @@ class QuestionWriter:
                 removals.append(removed(candidate, 'model check', reason))
         return kept, removals
 
-    def _check_request(
-        self,
-        group: Sequence[Candidate],
-        descriptions: Mapping[int, Description],
-        images: Mapping[int, ImagePart],
-    ) -> ModelRequest:
-        frame = group[0].frame
-        questions = [
-            {'id': item.id, 'question': item.text, 'answer': item.answer} for item in group
-        ]
-        prompt = self._check.render(statements=descriptions[frame].statements, questions=questions)
-        return ModelRequest(prompt, self._check.system, (images[frame],), schema(Checks))
-
     def _question(self, candidate: Candidate, scene: str, prompts: Sequence[str]) -> Question:
         return Question(
             question_id(SUITE, scene, candidate.text),
@@ -268,10 +265,6 @@ class QuestionWriter:
             evidence=Evidence(frames=(candidate.frame,)),
             provenance={'model': self._client.name, 'prompts': ' '.join(prompts)},
         )
-
-
-def _counts(description: Description) -> dict[str, int]:
-    return {normalised_name(item.name): item.count for item in description.objects}
 
 
 def _value(candidate: Candidate) -> AnswerValue:
