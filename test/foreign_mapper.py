@@ -22,6 +22,7 @@ from osmabench_ros.semantics.labels import LabelSet
 
 MISCHIEF = sys.argv[1]
 MISCHIEF_FRAME = 2
+SLOW_S = 0.25
 
 
 class ForeignMapper(Node):
@@ -31,7 +32,11 @@ class ForeignMapper(Node):
         self.maps = MapPublisher(self, 'mapper')
         self.points: list[np.ndarray] = []
         self.receiver = FrameReceiver(
-            self, self.on_frame, lockstep=True, ground_truth=False, on_repeat=self.acks.acknowledge
+            self,
+            self.on_frame,
+            lockstep=MISCHIEF != 'slow',
+            ground_truth=False,
+            on_repeat=self.acks.acknowledge,
         )
         self.create_subscription(RunState, topics.RUN_STATE, self.on_state, latched_profile())
         if MISCHIEF == 'wrong_qos':
@@ -45,11 +50,13 @@ class ForeignMapper(Node):
         if frame.index == MISCHIEF_FRAME:
             if MISCHIEF == 'die':
                 os.abort()
-            if MISCHIEF == 'hang':
+            if MISCHIEF == 'hang' or (MISCHIEF == 'hang_if_told' and 'TEST_HANG' in os.environ):
                 print('hanging', flush=True)
                 time.sleep(1000)
             if MISCHIEF == 'never_acknowledge':
                 return
+        if MISCHIEF == 'slow':
+            time.sleep(SLOW_S)
         self.points.append(frame.world_points()[::20])
         self.acks.acknowledge(frame.stamp_ns)
 

@@ -25,3 +25,14 @@ def foreign(mischief: str, **options: Any) -> dict[str, Any]:
     """Return a mapper entry that starts the misbehaving node."""
     command = [sys.executable, str(FOREIGN_MAPPER), mischief]
     return {'name': f'foreign_{mischief}', 'command': command, **options}
+
+
+def repeatable(root: Path) -> dict[str, bytes]:
+    """Return the files of a matrix that a seed must repeat byte by byte."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob('*'))
+        if path.is_file()
+        and path.name not in ('timings.json', 'report.html')
+        and 'logs' not in path.parts
+    }

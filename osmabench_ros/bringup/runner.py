@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,21 +12,25 @@ from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.files import read_json, write_json
-from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
+from osmabench_ros.runs.inputs import input_digests
+from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.preparation import (
     GROUND_TRUTH_FOLDER,
     QUESTIONS_FILE,
     check_mappers,
     check_names,
     prepare_scene,
+    scene_digest_of,
+    scene_digests,
     scene_keys,
 )
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
+from osmabench_ros.runs.results_folder import claim, held
+from osmabench_ros.runs.run_manifest import write_run_manifest
 from osmabench_ros.runs.timings import TIMINGS, timings_of
 
 Progress = Callable[[str, float], None]
 
-MANIFEST = 'manifest.json'
 STALL_MARGIN_S = 120.0
 """For a participant that never comes, the bridge itself gives up first."""
 
@@ -59,13 +62,20 @@ def run_matrix(
     ConfigError
         If a name in the configuration is unknown; before any minute is spent.
     RunError
-        If the folder holds results of another configuration or cannot be written to.
+        If the folder is in use, holds results of another configuration or of inputs that
+        changed since, or cannot be written to.
     """
     check_names(config)
     check_mappers(config)
     root = out / config.name
-    _claim(root, config, fresh=fresh)
-    plans = plan_runs(config, scene_keys(config), root)
+    with held(root):
+        claim(root, config, input_digests(config, scene_digests(config)), fresh=fresh)
+        return _run_all(config, plan_runs(config, scene_keys(config), root), root, progress)
+
+
+def _run_all(
+    config: MatrixConfig, plans: list[RunPlan], root: Path, progress: Progress
+) -> MatrixReport:
     reports = []
     for number, plan in enumerate(plans):
         label = f'[{number + 1}/{len(plans)}] {plan.identity.run_id}'
@@ -73,34 +83,13 @@ def run_matrix(
         def told(text: str, fraction: float, label: str = label, number: int = number) -> None:
             progress(f'{label}: {text}', (number + fraction) / len(plans))
 
-        reports.append(_run_or_report_failure(plan, told))
+        reports.append(run_one(plan, told))
     progress('writing the report', 1.0)
     return write_matrix_report(config, plans, reports, root)
 
 
-def _claim(root: Path, config: MatrixConfig, *, fresh: bool) -> None:
-    """Make sure that a folder holds results of this configuration only."""
-    digest = config_digest(config)
-    if fresh and root.exists():
-        if not (root / MANIFEST).exists():
-            raise RunError(f'{root} has no {MANIFEST}; it is not ours to delete, choose --out')
-        try:
-            shutil.rmtree(root)
-        except OSError as error:
-            raise RunError(f'cannot delete {error.filename}: {error.strerror}') from error
-    if (root / MANIFEST).exists():
-        if read_json(root / MANIFEST).get('config_sha256') != digest:
-            raise RunError(
-                f'{root} holds results of another configuration of that name; '
-                'start over with --fresh, or choose another --out'
-            )
-        return
-    write_json(
-        root / MANIFEST, {'config_sha256': digest, 'config': config.model_dump(mode='json')}
-    )
-
-
-def _run_or_report_failure(plan: RunPlan, progress: Progress) -> RunReport:
+def run_one(plan: RunPlan, progress: Progress) -> RunReport:
+    """Run what is not done yet of a run; one that fails is a report with its error."""
     try:
         return _run(plan, progress)
     except (OsmabenchError, OSError) as error:
@@ -113,6 +102,7 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
     if plan.report_file.exists():
         return RunReport.model_validate(read_json(plan.report_file))
     prepare_scene(plan, progress)
+    write_run_manifest(plan, scene_digest_of(plan))
     (plan.directory / 'failure.json').unlink(missing_ok=True)
     if plan.map_directory.exists():
         # A map is complete or not there: the run was cut off while it was evaluated.

@@ -8,9 +8,18 @@ from typing import Any
 
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import load_config, parse_config
-from osmabench_ros.runs.files import write_json
-from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
-from osmabench_ros.runs.preparation import check_mappers, check_names, prepare_scene, scene_keys
+from osmabench_ros.runs.inputs import input_digests
+from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.preparation import (
+    check_mappers,
+    check_names,
+    prepare_scene,
+    scene_digest_of,
+    scene_digests,
+    scene_keys,
+)
+from osmabench_ros.runs.results_folder import write_manifest
+from osmabench_ros.runs.run_manifest import write_run_manifest
 
 BASE = 'single_run'
 
@@ -52,9 +61,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
     plan = RunPlan(plan.identity, plan.scene, plan.mapper, config, out / plan.identity.run_id)
     if plan.root.exists():
         raise RunError(f'{plan.root} exists already; remove it or choose another out:=')
-    write_json(
-        plan.root / 'manifest.json',
-        {'config_sha256': config_digest(config), 'config': config.model_dump(mode='json')},
-    )
+    write_manifest(plan.root, config, input_digests(config, scene_digests(config)))
     prepare_scene(plan, lambda _text, _fraction: None)
+    write_run_manifest(plan, scene_digest_of(plan))
     return plan

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -42,14 +44,21 @@ def demo(
     _run(with_scene(load_config('demo'), scene, seed), out, fresh)
 
 
-def _run(config: MatrixConfig, out: Path, fresh: bool) -> None:
+@contextmanager
+def needs_ros() -> Iterator[None]:
+    """Say what to do if an import inside fails for lack of ROS."""
     try:
-        from osmabench_ros.bringup.runner import run_matrix
+        yield
     except ImportError as error:
         raise MissingDependencyError(
             f'a run needs ROS 2 and the messages of this package ({error}); '
             'source your ROS workspace, or make env; osmabench doctor tells what is missing'
         ) from error
+
+
+def _run(config: MatrixConfig, out: Path, fresh: bool) -> None:
+    with needs_ros():
+        from osmabench_ros.bringup.runner import run_matrix
     with shown_progress() as progress:
         report = run_matrix(config, out, fresh=fresh, progress=progress)
     print_report(report, out / config.name)

@@ -55,7 +55,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
     content = gather(runs)
     script = '\n'.join((TEMPLATES / name).read_text(encoding='utf-8') for name in _SCRIPTS)
     text = (
-        _environment()
+        page_environment()
         .get_template('report.html')
         .render(
             report=report,
@@ -73,8 +73,8 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             configuration=_configuration(plans),
             outcomes=OUTCOMES,
             hex_color=hex_color,
-            style=_trusted((TEMPLATES / 'page.css').read_text(encoding='utf-8')),
-            script=_trusted(script),
+            style=trusted((TEMPLATES / 'page.css').read_text(encoding='utf-8')),
+            script=trusted(script),
             script_hash=_csp_hash(script),
         )
     )
@@ -82,7 +82,8 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
     return root / PAGE
 
 
-def _environment() -> Environment:
+def page_environment() -> Environment:
+    """Return the templates of pages, with what is not HTML escaped."""
     return Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -100,14 +101,14 @@ def _plots(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> dict[str, 
 
     scored = [run for run in runs if not run.failed]
     return {
-        'conditions': _trusted(condition_plot(scored)),
-        'changes': _trusted(change_plot(scored, interval)),
-        'classes': _trusted(class_plot(scored)),
-        'questions': _trusted(question_plot(scored)),
+        'conditions': trusted(condition_plot(scored)),
+        'changes': trusted(change_plot(scored, interval)),
+        'classes': trusted(class_plot(scored)),
+        'questions': trusted(question_plot(scored)),
     }
 
 
-def _trusted(text: str) -> Markup:
+def trusted(text: str) -> Markup:
     """Mark as HTML what this package wrote itself; texts inside plots are escaped there."""
     return Markup(text)  # noqa: S704
 

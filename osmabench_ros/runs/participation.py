@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from osmabench_ros.metrics.record import MetricRecord
@@ -56,6 +56,11 @@ class Participation:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-serialisable form with the derived figures."""
         return {**asdict(self), 'dropped': self.dropped, 'loss': self.loss}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Participation:
+        """Rebuild from `to_json`."""
+        return cls(**{item.name: data[item.name] for item in fields(cls)})
 
     def records(self) -> Iterator[MetricRecord]:
         """Yield the figures as records with the node as class name."""

@@ -15,6 +15,7 @@ from osmabench_ros.mappers.registry import make_mapper, mapper_class
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.files import replaced_directory, write_json
 from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.lights import Lighting
@@ -85,11 +86,28 @@ def check_mappers(config: MatrixConfig) -> None:
 
 def scene_keys(config: MatrixConfig) -> dict[SceneConfig, SceneKey]:
     """Return the identity of every scene; loads each once."""
-    keys = {}
-    for item in config.scenes:
-        scene = _scene(item)
-        keys[item] = SceneKey(scene.dataset, scene.name, item.seed)
-    return keys
+    return {item: _key(item) for item in config.scenes}
+
+
+def scene_digests(config: MatrixConfig) -> dict[SceneKey, str]:
+    """Return the digest of every scene as it was loaded, whatever files it came from."""
+    return {_key(item): _digest(item) for item in config.scenes}
+
+
+def scene_digest_of(plan: RunPlan) -> str:
+    """Return the digest of the scene of a run."""
+    return _digest(plan.scene)
+
+
+@lru_cache(maxsize=1024)
+def _digest(item: SceneConfig) -> str:
+    return scene_digest(_scene(item))
+
+
+@lru_cache(maxsize=1024)
+def _key(item: SceneConfig) -> SceneKey:
+    scene = _scene(item)
+    return SceneKey(scene.dataset, scene.name, item.seed)
 
 
 @lru_cache(maxsize=2)

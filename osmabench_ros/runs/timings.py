@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from osmabench_ros.errors import RunError
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.staleness import Staleness
+from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.participation import SUITE, Participation
 from osmabench_ros.runs.report_model import Record
@@ -90,6 +93,33 @@ def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
             Record.of(identity, record).model_dump(mode='json') for record in _records(measured)
         ],
     }
+
+
+def read_measurements(file: Path, mapper: str) -> Measurements | None:
+    """Read what timings.json of a run says of frames and latencies; None if it is not there.
+
+    Raises
+    ------
+    RunError
+        If it is not such a file.
+    """
+    if not file.exists():
+        return None
+    data = read_json(file)
+    try:
+        stale = data['staleness']
+        return Measurements(
+            data['pacing'],
+            data['frames'],
+            mapper,
+            data['mapping_s'],
+            tuple(Participation.from_json(item) for item in data['participants']),
+            data['peak_memory_bytes'],
+            None if stale is None else Staleness(**stale),
+            data['speed_factor'],
+        )
+    except (KeyError, TypeError) as error:
+        raise RunError(f'{file} is malformed ({error!r}); start over with --fresh') from error
 
 
 def _rate(measured: Measurements) -> float | None:

@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_config import foreign, small_config
+from small_config import foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
-NOT_REPEATABLE = ('timings.json', 'report.html')
 CONFIG = small_config(
     conditions=['baseline', 'velocity'],
     camera={'width': 160, 'height': 120},
@@ -33,15 +32,6 @@ def run(out: Path, config: dict = CONFIG) -> object:
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
     out = tmp_path_factory.mktemp('first')
     return out / 'small', run(out)
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    """Return the files that a seed must repeat byte by byte."""
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for path in sorted(root.rglob('*'))
-        if path.is_file() and path.name not in NOT_REPEATABLE and 'logs' not in path.parts
-    }
 
 
 def test_a_matrix_ends_in_a_passed_report(first: tuple[Path, object]) -> None:
@@ -70,8 +60,8 @@ def test_twice_the_speed_sees_the_same_path_in_half_the_frames(
 def test_the_same_seed_gives_the_same_bytes(first: tuple[Path, object], tmp_path: Path) -> None:
     root, _ = first
     run(tmp_path)
-    again = contents(tmp_path / 'small')
-    expected = contents(root)
+    again = repeatable(tmp_path / 'small')
+    expected = repeatable(root)
     assert again.keys() == expected.keys()
     assert [name for name in expected if expected[name] != again[name]] == []
     assert any(name.endswith('map/map.json') for name in expected)

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 import yaml
-from small_config import foreign, small_config
+from small_config import foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
@@ -120,19 +120,82 @@ def test_a_mapper_that_never_comes_is_told(tmp_path: Path) -> None:
     assert 'node "mapper" is not running' in ' '.join(failure(tmp_path, config).split())
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_everything_and_leaves_nothing_half_written(
-    tmp_path: Path, number: signal.Signals
-) -> None:
-    config = small_config(mappers=[foreign('hang')], pacing={'ack_timeout_s': 300.0})
+@pytest.fixture(scope='module')
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What a run leaves that goes through at once."""
+    folder = tmp_path_factory.mktemp('uninterrupted')
+    text = success(folder, interruptible())
+    assert 'passed' in text
+    return repeatable(folder / 'runs' / 'small')
+
+
+def interruptible() -> dict[str, Any]:
+    return small_config(mappers=[foreign('hang_if_told')], pacing={'ack_timeout_s': 300.0})
+
+
+def success(tmp_path: Path, config: dict[str, Any]) -> str:
     process = start(tmp_path, config)
-    log = mapper_log(tmp_path)
+    text, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, text
+    return text
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_nothing_half_written_and_the_run_goes_on_afterwards(
+    tmp_path: Path,
+    number: signal.Signals,
+    uninterrupted: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv('TEST_HANG', '1')
+    process = start(tmp_path, interruptible())
+    log = mapper_log(tmp_path, 'hang_if_told')
     wait_for(lambda: log.exists() and 'hanging' in log.read_text())
     os.kill(process.pid, number)
     text, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + number, text
     wait_for(lambda: orphans(tmp_path) == [])
     assert half_written(tmp_path) == []
+    monkeypatch.delenv('TEST_HANG')
+    success(tmp_path, interruptible())
+    assert repeatable(tmp_path / 'runs' / 'small') == uninterrupted
+
+
+def test_a_preparation_that_was_killed_is_done_again(
+    tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
+    process = start(tmp_path, interruptible())
+    assert process.stdout is not None
+    for line in process.stdout:
+        if 'the path sees' in line:
+            break
+    process.kill()
+    process.communicate(timeout=60)
+    root = tmp_path / 'runs' / 'small'
+    assert (root / 'manifest.json').exists()
+    assert not (root / 'shared' / 'apartment.seed_3.3').exists()
+    # As a process leaves it that is killed while it writes.
+    (root / 'shared' / '.apartment.seed_3.3.x').mkdir(parents=True, exist_ok=True)
+    success(tmp_path, interruptible())
+    assert repeatable(root) == uninterrupted
+    assert half_written(tmp_path) == []
+
+
+def test_a_second_runner_on_the_same_folder_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('TEST_HANG', '1')
+    first = start(tmp_path, interruptible())
+    log = mapper_log(tmp_path, 'hang_if_told')
+    wait_for(lambda: log.exists() and 'hanging' in log.read_text())
+    second = start(tmp_path, interruptible())
+    text, _ = second.communicate(timeout=60)
+    assert second.returncode == 1
+    assert f'{tmp_path}/runs/small is in use by another osmabench' in text.replace('\n', '')
+    assert first.poll() is None
+    os.kill(first.pid, signal.SIGINT)
+    first.communicate(timeout=60)
+    wait_for(lambda: orphans(tmp_path) == [])
 
 
 def test_a_killed_runner_leaves_no_orphan(tmp_path: Path) -> None:
@@ -144,8 +207,8 @@ def test_a_killed_runner_leaves_no_orphan(tmp_path: Path) -> None:
     wait_for(lambda: orphans(tmp_path) == [])
 
 
-def mapper_log(tmp_path: Path) -> Path:
-    run = 'apartment.seed_3.baseline.foreign_hang.opengl.3'
+def mapper_log(tmp_path: Path, mischief: str = 'hang') -> Path:
+    run = f'apartment.seed_3.baseline.foreign_{mischief}.opengl.3'
     return tmp_path / 'runs' / 'small' / run / 'logs' / 'mapper.log'
 
 

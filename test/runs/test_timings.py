@@ -1,13 +1,15 @@
 import json
+from pathlib import Path
 
 import pytest
 
+from osmabench_ros.errors import RunError
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.staleness import Staleness
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.participation import Participation
 from osmabench_ros.runs.report_model import Record
-from osmabench_ros.runs.timings import Measurements, timings_of
+from osmabench_ros.runs.timings import Measurements, read_measurements, timings_of
 
 IDENTITY = RunIdentity(SceneKey('d', 's', 3), 'camera', 'oracle', 'opengl')
 
@@ -15,7 +17,7 @@ IDENTITY = RunIdentity(SceneKey('d', 's', 3), 'camera', 'oracle', 'opengl')
 MAPPER = Participation('mapper', 33, 31, 30, 0.01, 0.02, 0.03, 0.04, 0.005)
 
 
-def timings(**changes: object) -> dict:
+def measurements(**changes: object) -> Measurements:
     given = {
         'frames': 33,
         'pacing': 'realtime',
@@ -26,7 +28,11 @@ def timings(**changes: object) -> dict:
         'staleness': Staleness(1.5, 4.0, 0.25, 3),
         'speed_factor': 1.99,
     }
-    return timings_of(IDENTITY, Measurements(**{**given, **changes}))
+    return Measurements(**{**given, **changes})
+
+
+def timings(**changes: object) -> dict:
+    return timings_of(IDENTITY, measurements(**changes))
 
 
 def by_name(found: dict) -> dict[tuple[str, str], Record]:
@@ -107,3 +113,14 @@ def test_a_mapper_that_says_nothing_lost_an_unknown_number_of_frames() -> None:
     found = timings(participants=())
     assert (found['frames_mapped'], found['frames_dropped']) == (None, None)
     assert MetricRecord.from_json({**found['records'][0], 'mode': ''}).value is None
+
+
+@pytest.mark.parametrize('changes', [{}, {'staleness': None, 'participants': ()}])
+def test_measurements_come_back_from_the_file(tmp_path: Path, changes: dict) -> None:
+    file = tmp_path / 'timings.json'
+    assert read_measurements(file, 'mapper') is None
+    file.write_text(json.dumps(timings(**changes)))
+    assert read_measurements(file, 'mapper') == measurements(**changes)
+    file.write_text('{"frames": 3}')
+    with pytest.raises(RunError, match=r'timings\.json is malformed.*KeyError'):
+        read_measurements(file, 'mapper')

@@ -1,0 +1,167 @@
+"""Runs mappers in realtime at several speeds, and finds the fastest that each one follows."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from osmabench_ros.bringup.node_spec import MAPPER
+from osmabench_ros.bringup.runner import run_one
+from osmabench_ros.reports.sweep import write_sweep_report
+from osmabench_ros.runs.config import MatrixConfig, PacingMode, SceneConfig, SweepConfig
+from osmabench_ros.runs.evaluation import versions
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.inputs import input_digests
+from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
+from osmabench_ros.runs.preparation import (
+    check_mappers,
+    check_names,
+    scene_digests,
+    scene_keys,
+)
+from osmabench_ros.runs.results_folder import claim, held
+from osmabench_ros.runs.sweep import (
+    SweepPoint,
+    SweepReport,
+    SweepSeries,
+    point_of,
+    search,
+    tries_of,
+)
+from osmabench_ros.runs.timings import TIMINGS, read_measurements
+
+Progress = Callable[[str, float], None]
+
+
+def run_sweep(
+    config: MatrixConfig,
+    out: Path,
+    sweep: SweepConfig | None = None,
+    *,
+    fresh: bool = False,
+    progress: Progress,
+) -> SweepReport:
+    """Run every scene, condition and mapper in realtime at several speeds.
+
+    Runs that are done stay done, also if other speeds are asked for later. Requirements of the
+    configuration are left aside: they are for its own pacing.
+
+    Parameters
+    ----------
+    config : MatrixConfig
+        What to run.
+    out : Path
+        Parent of the folder of results, which is called ``<name>_sweep``.
+    sweep : SweepConfig, optional
+        Which speeds; that of the configuration by default.
+    fresh : bool
+        Delete what is there.
+    progress : callable
+        Gets what is going on and the fraction done.
+
+    Returns
+    -------
+    SweepReport
+        Also in report.json and report.html of the folder.
+
+    Raises
+    ------
+    ConfigError
+        If a name in the configuration is unknown; before any minute is spent.
+    RunError
+        If the folder is in use, holds other results, or cannot be written to.
+    """
+    sweep = sweep or config.sweep
+    check_names(config)
+    check_mappers(config)
+    root = sweep_folder(config, out)
+    paceless = at_speed(config, 1.0)
+    keys = scene_keys(config)
+    with held(root):
+        claim(root, paceless, input_digests(paceless, scene_digests(config)), fresh=fresh)
+        count = len(plan_runs(paceless, keys, root))
+        series = [
+            _Series(config, sweep, keys, root, number, count, progress).run()
+            for number in range(count)
+        ]
+        report = SweepReport(
+            name=config.name,
+            max_loss=sweep.max_loss,
+            series=tuple(series),
+            verdicts=tuple(f'{item.title}: {item.verdict}' for item in series),
+            versions=versions(),
+            hashes={'config': config_digest(paceless)},
+        )
+        progress('writing the report', 1.0)
+        write_sweep_report(report, root)
+    return report
+
+
+def sweep_folder(config: MatrixConfig, out: Path) -> Path:
+    """Return the folder of results of a sweep."""
+    return out / f'{config.name}_sweep'
+
+
+def at_speed(config: MatrixConfig, speed_factor: float) -> MatrixConfig:
+    """Return a configuration in realtime at a speed."""
+    pacing = config.pacing.model_copy(
+        update={'mode': PacingMode.REALTIME, 'speed_factor': speed_factor}
+    )
+    return config.model_copy(update={'pacing': pacing, 'requirements': ()})
+
+
+class _Series:
+    """One mapper on one scene under one condition."""
+
+    def __init__(
+        self,
+        config: MatrixConfig,
+        sweep: SweepConfig,
+        keys: dict[SceneConfig, SceneKey],
+        root: Path,
+        number: int,
+        count: int,
+        progress: Progress,
+    ) -> None:
+        self._config, self._sweep, self._keys, self._root = config, sweep, keys, root
+        self._number, self._count, self._progress = number, count, progress
+        self._points: dict[float, SweepPoint] = {}
+        self._tries = len(sweep.speeds) or tries_of(sweep.grid)
+
+    def run(self) -> SweepSeries:
+        speeds: Sequence[float] = self._sweep.speeds
+        for speed in speeds:
+            self._follows(speed)
+        if not speeds:
+            search(self._sweep.grid, self._follows)
+        identity = self._plan(1.0).identity
+        key: SceneKey = identity.scene_key
+        return SweepSeries(
+            dataset=key.dataset,
+            scene=key.scene,
+            seed=key.seed,
+            condition=identity.condition,
+            mapper=identity.mapper,
+            max_loss=self._sweep.max_loss,
+            points=tuple(self._points[speed] for speed in sorted(self._points)),
+        )
+
+    def _plan(self, speed: float) -> RunPlan:
+        return plan_runs(at_speed(self._config, speed), self._keys, self._root)[self._number]
+
+    def _follows(self, speed: float) -> bool:
+        plan, tried = self._plan(speed), len(self._points)
+        label = f'[{self._number + 1}/{self._count}] {plan.identity.mapper} at {speed:g}'
+
+        def told(text: str, fraction: float) -> None:
+            done = min(1.0, (tried + fraction) / self._tries)
+            self._progress(f'{label}: {text}', (self._number + done) / self._count)
+
+        timings = plan.directory / TIMINGS
+        if not timings.exists():
+            # It was cut off before it was timed, and a run that was not timed tells nothing.
+            shutil.rmtree(plan.directory, ignore_errors=True)
+        point = point_of(speed, run_one(plan, told), read_measurements(timings, MAPPER))
+        self._points[speed] = point
+        return point.follows(self._sweep.max_loss)

@@ -1,0 +1,154 @@
+"""Digests of everything outside a configuration that its results depend on."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from osmabench_ros.runs.config import MapperConfig, MatrixConfig
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.conditions import load_condition
+from osmabench_ros.version import version
+
+SOFTWARE = 'version of osmabench_ros'
+_BLOCK = 2**20
+_PATHS = frozenset({'source'})
+"""Fields of a scene that say where it was found, not what it is."""
+
+
+class _Hash(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+
+def input_digests(config: MatrixConfig, scenes: Mapping[SceneKey, str]) -> dict[str, str]:
+    """Return a digest for every input of a configuration, by a name for people.
+
+    Parameters
+    ----------
+    config : MatrixConfig
+        What is run.
+    scenes : mapping of SceneKey to str
+        Digests of its scenes as they were loaded, so that every file that went in counts.
+    """
+    found = {SOFTWARE: version()}
+    found |= {condition_name(name): condition_digest(name) for name in config.conditions}
+    found |= {scene_name(key): digest for key, digest in scenes.items()}
+    for mapper in config.mappers:
+        found |= mapper_files(mapper)
+    for name, value in _strings(config.simulator.options):
+        found |= _file(f'simulator option {name}', value)
+    for name, file in config.text_features.items():
+        found |= _file(f'text features of {name}', str(file))
+    return dict(sorted(found.items()))
+
+
+def scene_name(key: SceneKey) -> str:
+    """Return how a scene is called among the inputs."""
+    return f'scene {key}'
+
+
+def condition_name(name: str) -> str:
+    """Return how a condition is called among the inputs."""
+    return f'condition {for_people(name)}'
+
+
+def condition_digest(name_or_path: str) -> str:
+    """Return the digest of what a condition says, with all that it extends."""
+    text = load_condition(name_or_path).model_dump_json()
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def mapper_files(mapper: MapperConfig) -> dict[str, str]:
+    """Return the digests of the files that command and options of a mapper name."""
+    found: dict[str, str] = {}
+    for word in mapper.command:
+        found |= _file(f'mapper {mapper.name}', word)
+    for _, value in _strings(mapper.options):
+        found |= _file(f'mapper {mapper.name}', value)
+    return found
+
+
+def scene_digest(scene: Scene) -> str:
+    """Return the digest of a loaded scene: its meshes, textures, classes, rooms and lights."""
+    digest = hashlib.sha256()
+    _update(digest, scene)
+    return digest.hexdigest()
+
+
+def for_people(path: str | Path) -> str:
+    """Return a path as it was written, the user's home shortened to ``~``."""
+    text, home = str(path), str(Path.home())
+    return f'~{text[len(home) :]}' if text.startswith(f'{home}/') else text
+
+
+def without_home(value: Any) -> Any:
+    """Return plain data with the user's home in paths shortened to ``~``."""
+    if isinstance(value, str):
+        return for_people(value)
+    if isinstance(value, Mapping):
+        return {key: without_home(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_home(item) for item in value]
+    return value
+
+
+def _strings(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _strings(value)
+        elif isinstance(value, str):
+            yield name, value
+
+
+def _file(kind: str, word: str) -> dict[str, str]:
+    """Return the digest of a file if the word is the path of one."""
+    path = Path(word).expanduser()
+    try:
+        if not path.is_file():
+            return {}
+        status = path.stat()
+    except OSError:
+        return {}
+    digest = _file_digest(path, status.st_size, status.st_mtime_ns)
+    return {f'{kind}: {for_people(word)}': digest}
+
+
+@lru_cache(maxsize=256)
+def _file_digest(path: Path, size: int, mtime_ns: int) -> str:
+    del size, mtime_ns  # part of the key: a file that changed is read again
+    digest = hashlib.sha256()
+    with path.open('rb') as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _update(digest: _Hash, value: Any) -> None:
+    """Feed a tree of frozen dataclasses, arrays and plain values, each with its kind and size."""
+    if isinstance(value, np.ndarray):
+        digest.update(f'array {value.dtype.str} {value.shape} '.encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        digest.update(f'{type(value).__name__} '.encode())
+        for item in dataclasses.fields(value):
+            if item.name not in _PATHS:
+                _update(digest, getattr(value, item.name))
+    elif isinstance(value, Mapping):
+        digest.update(f'mapping {len(value)} '.encode())
+        for key in sorted(value, key=str):
+            _update(digest, (str(key), value[key]))
+    elif isinstance(value, (tuple, list)):
+        digest.update(f'sequence {len(value)} '.encode())
+        for entry in value:
+            _update(digest, entry)
+    else:
+        text = value.value if isinstance(value, Enum) else value
+        digest.update(f'{type(text).__name__} {text!r} '.encode())

@@ -1,0 +1,186 @@
+"""The fastest speed that a mapper follows: which speeds to try, and what they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from osmabench_ros.runs.report_model import Record, RunReport, Status
+from osmabench_ros.runs.timings import Measurements
+
+SCHEMA = 'osmabench.sweep/1'
+REACHED_SHARE = 0.9
+"""A run at less than this share of the speed asked for says nothing about that speed."""
+
+QUEUE_FRAMES = 10
+"""Frames that wait in the queues of a realtime subscriber before any is lost."""
+
+
+class SweepPoint(BaseModel):
+    """A run at one speed; null is what nobody knows."""
+
+    model_config = ConfigDict(extra='forbid', frozen=True)
+
+    run_id: str
+    speed_factor: float
+    reached_speed_factor: float | None = None
+    frames: int = 0
+    received: int | None = None
+    mapped: int | None = None
+    dropped: int | None = None
+    loss: float | None = None
+    latency_p50_s: float | None = None
+    latency_p95_s: float | None = None
+    staleness_mean_s: float | None = None
+    error: str = ''
+    metrics: tuple[Record, ...] = ()
+
+    @property
+    def reached(self) -> bool:
+        """Whether the frames really came that fast."""
+        speed = self.reached_speed_factor
+        return speed is None or speed >= REACHED_SHARE * self.speed_factor
+
+    def follows(self, max_loss: float) -> bool:
+        """Tell whether the mapper is known to keep up at this speed."""
+        return not self.error and self.reached and self.loss is not None and self.loss <= max_loss
+
+
+class SweepSeries(BaseModel):
+    """One mapper on one scene under one condition, at several speeds."""
+
+    model_config = ConfigDict(extra='forbid', frozen=True)
+
+    dataset: str
+    scene: str
+    seed: int
+    condition: str
+    mapper: str
+    max_loss: float
+    points: tuple[SweepPoint, ...]
+
+    @property
+    def title(self) -> str:
+        """Mapper, condition and scene."""
+        return f'{self.mapper} · {self.condition} · {self.dataset} {self.scene}'
+
+    @property
+    def fastest(self) -> SweepPoint | None:
+        """The fastest speed that is followed, as are all slower ones that were tried."""
+        found = None
+        for point in self.points:
+            if not point.follows(self.max_loss):
+                break
+            found = point
+        return found
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        loss, best = f'{100 * self.max_loss:g} % loss', self.fastest
+        if best is None:
+            first = self.points[0] if self.points else None
+            told = f'; at {first.speed_factor:g}: {_outcome(first)}' if first else ''
+            return f'no speed with at most {loss} found{told}'
+        rest = [point for point in self.points if point.speed_factor > best.speed_factor]
+        text = f'fastest speed with at most {loss}: {best.speed_factor:g}'
+        if not rest:
+            return f'{text}, the fastest that was tried'
+        return f'{text} ({rest[0].speed_factor:g}: {_outcome(rest[0])})'
+
+    @property
+    def remark(self) -> str:
+        """Why the verdict is doubtful; '' if it is not."""
+        frames = max((point.frames for point in self.points), default=0)
+        if frames and frames * self.max_loss < QUEUE_FRAMES:
+            needed = round(QUEUE_FRAMES / self.max_loss) if self.max_loss else 0
+            more = f'; {needed} frames or more would tell' if needed else ''
+            return (
+                f'with {frames} frames the queues of {QUEUE_FRAMES} frames can hide that a mapper '
+                f'falls behind{more}'
+            )
+        return ''
+
+
+class SweepReport(BaseModel):
+    """What `osmabench sweep` found."""
+
+    model_config = ConfigDict(extra='forbid', frozen=True)
+
+    schema_name: str = SCHEMA
+    name: str
+    max_loss: float
+    series: tuple[SweepSeries, ...]
+    verdicts: tuple[str, ...] = ()
+    versions: dict[str, str] = {}
+    hashes: dict[str, str] = {}
+
+
+def _outcome(point: SweepPoint) -> str:
+    if point.error:
+        return f'failed: {point.error}'
+    if not point.reached:
+        return f'the simulator reached no more than {point.reached_speed_factor:.3g}'
+    if point.loss is None:
+        return 'unknown loss; the mapper neither acknowledges frames nor counts them in its map'
+    return f'{100 * point.loss:.1f} % loss'
+
+
+def point_of(speed_factor: float, report: RunReport, measured: Measurements | None) -> SweepPoint:
+    """Join the report of a run with what was measured meanwhile."""
+    if report.status is Status.FAILED or measured is None:
+        error = report.error or 'it was not timed; start over with --fresh'
+        return SweepPoint(run_id=report.run_id, speed_factor=speed_factor, error=error)
+    mapping = measured.mapping
+    stale = measured.staleness
+    return SweepPoint(
+        run_id=report.run_id,
+        speed_factor=speed_factor,
+        reached_speed_factor=measured.speed_factor,
+        frames=measured.frames,
+        received=mapping.received,
+        mapped=mapping.mapped,
+        dropped=mapping.dropped,
+        loss=mapping.loss,
+        latency_p50_s=mapping.latency_p50_s,
+        latency_p95_s=mapping.latency_p95_s,
+        staleness_mean_s=None if stale is None else stale.mean_s,
+        metrics=tuple(record for record in report.metrics if not record.class_name),
+    )
+
+
+def search(speeds: Sequence[float], follows: Callable[[float], bool]) -> float | None:
+    """Find the fastest speed on an ascending grid by bisection.
+
+    Both ends are tried first, so that a mapper that always or never keeps up costs two runs.
+
+    Parameters
+    ----------
+    speeds : sequence of float
+        Ascending.
+    follows : callable
+        Tries a speed; assumed true up to some speed and false from there on.
+
+    Returns
+    -------
+    float, optional
+        The fastest speed that is followed; None if not even the slowest is.
+    """
+    if not speeds or not follows(speeds[0]):
+        return None
+    if len(speeds) == 1 or follows(speeds[-1]):
+        return speeds[-1]
+    low, high = 0, len(speeds) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if follows(speeds[middle]):
+            low = middle
+        else:
+            high = middle
+    return speeds[low]
+
+
+def tries_of(speeds: Sequence[float]) -> int:
+    """Return how many speeds a search tries at most."""
+    return min(len(speeds), 2 + max(0, len(speeds) - 2).bit_length())

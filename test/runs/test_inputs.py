@@ -1,0 +1,101 @@
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_scenes import box_object, room_scene
+
+from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.inputs import (
+    condition_digest,
+    for_people,
+    input_digests,
+    mapper_files,
+    scene_digest,
+)
+
+KEY = SceneKey('set', 'home', 3)
+
+
+def config(**parts: object) -> MatrixConfig:
+    data = {
+        'name': 'own',
+        'mappers': [{'name': 'oracle'}],
+        'suites': [{'name': 'map_geometry'}],
+        **parts,
+    }
+    return parse_config(data, 'test')
+
+
+def test_a_scene_is_its_content_and_not_its_place() -> None:
+    scene = room_scene()
+    digest = scene_digest(scene)
+    assert scene_digest(room_scene()) == digest
+    assert scene_digest(replace(scene, source='/elsewhere')) == digest
+    moved = box_object(99, 'box', (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
+    assert scene_digest(room_scene(extra=(moved,))) != digest
+    first = scene.objects[0]
+    mesh = first.meshes[0]
+    painted = replace(mesh, material=replace(mesh.material, texture=np.zeros((2, 2, 3), np.uint8)))
+    darker = replace(mesh.material, texture=np.ones((2, 2, 3), np.uint8))
+    versions = [
+        replace(
+            scene, objects=(replace(first, meshes=(item, *first.meshes[1:])), *scene.objects[1:])
+        )
+        for item in (painted, replace(mesh, material=darker), replace(mesh, uv=mesh.uv + 1))
+    ]
+    assert len({digest, *map(scene_digest, versions)}) == 4
+
+
+def test_a_condition_is_what_it_says_with_all_that_it_extends(tmp_path: Path) -> None:
+    file = tmp_path / 'mine.yaml'
+    file.write_text('extends: camera\n')
+    before = condition_digest(str(file))
+    file.write_text('# a remark\nextends: camera\n')
+    assert condition_digest(str(file)) == before
+    file.write_text('extends: camera\nmotion: {linear_m_s: 0.5}\n')
+    assert condition_digest(str(file)) != before
+    assert condition_digest('camera') != condition_digest('baseline')
+
+
+def test_files_that_a_mapper_names_count_by_their_content(tmp_path: Path) -> None:
+    script, settings = tmp_path / 'mapper.py', tmp_path / 'settings.yaml'
+    script.write_text('1')
+    settings.write_text('a')
+    made = config(
+        mappers=[
+            {'name': 'mine', 'command': ['python3', str(script), '--fast']},
+            {'name': 'other', 'options': {'deep': {'file': str(settings)}, 'voxel_m': 0.1}},
+        ]
+    )
+    [(name, digest)] = mapper_files(made.mappers[0]).items()
+    assert name == f'mapper mine: {for_people(script)}'
+    assert digest == hashlib.sha256(b'1').hexdigest()
+    assert list(mapper_files(made.mappers[1])) == [f'mapper other: {for_people(settings)}']
+    script.write_text('2')
+    assert mapper_files(made.mappers[0])[name] == hashlib.sha256(b'2').hexdigest()
+
+
+def test_everything_has_a_name_that_people_know(tmp_path: Path) -> None:
+    features = tmp_path / 'text.npy'
+    features.write_bytes(b'x')
+    found = input_digests(
+        config(conditions=['camera'], text_features={'clip': str(features)}), {KEY: 'abc'}
+    )
+    assert list(found) == [
+        'condition camera',
+        'scene set.home.3',
+        f'text features of clip: {for_people(features)}',
+        'version of osmabench_ros',
+    ]
+
+
+@pytest.mark.parametrize(
+    ('path', 'shown'),
+    [('/home/me/a/b', '~/a/b'), ('/home/mean/a', '/home/mean/a'), ('a/b', 'a/b')],
+)
+def test_paths_do_not_say_who_ran(path: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('HOME', '/home/me')
+    assert for_people(path) == shown

@@ -1,0 +1,119 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from osmabench_ros.errors import RunError
+from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.files import read_json, write_json
+from osmabench_ros.runs.results_folder import MANIFEST, claim, held
+
+INPUTS = {'condition camera': 'a', 'scene set.home.3': 'b', 'version of osmabench_ros': '1'}
+HOLD = """
+import sys, pathlib
+from osmabench_ros.runs.results_folder import held
+with held(pathlib.Path(sys.argv[1])):
+    print('held', flush=True)
+    sys.stdin.read()
+"""
+
+
+def config(**parts: object) -> MatrixConfig:
+    data = {
+        'name': 'own',
+        'mappers': [{'name': 'oracle'}],
+        'suites': [{'name': 'map_geometry'}],
+        **parts,
+    }
+    return parse_config(data, 'test')
+
+
+def test_a_folder_is_held_by_one_process_until_it_ends_even_by_a_kill(tmp_path: Path) -> None:
+    root = tmp_path / 'new' / 'own'
+    holder = subprocess.Popen(
+        [sys.executable, '-c', HOLD, str(root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == 'held\n'
+    with pytest.raises(RunError, match=r'new/own is in use by another osmabench'), held(root):
+        pass
+    holder.kill()
+    holder.communicate()
+    with held(root):
+        pass
+
+
+def test_the_same_again_goes_on(tmp_path: Path) -> None:
+    claim(tmp_path, config(), INPUTS)
+    (tmp_path / 'run').mkdir()
+    (tmp_path / 'run' / 'report.json').write_text('{}')
+    claim(tmp_path, config(sweep={'speeds': [1]}), INPUTS)
+    assert (tmp_path / 'run' / 'report.json').exists()
+    assert read_json(tmp_path / MANIFEST)['inputs'] == INPUTS
+
+
+@pytest.mark.parametrize(
+    ('inputs', 'named'),
+    [
+        ({**INPUTS, 'condition camera': 'z'}, 'changed since: condition camera. Start over'),
+        (
+            {**INPUTS, 'version of osmabench_ros': '2', 'scene set.home.3': 'y'},
+            'changed since: scene set.home.3; version of osmabench_ros. Start',
+        ),
+        ({**INPUTS, 'mapper mine: m.py': 'c'}, 'changed since: mapper mine: m.py. Start'),
+        (
+            {str(i): '' for i in range(3)},
+            'changed since: 0; 1; 2 and 3 more. Start',
+        ),
+    ],
+)
+def test_inputs_that_changed_are_named(tmp_path: Path, inputs: dict[str, str], named: str) -> None:
+    claim(tmp_path, config(), INPUTS)
+    with pytest.raises(RunError) as caught:
+        claim(tmp_path, config(), inputs)
+    assert named in str(caught.value)
+    assert '--fresh' in str(caught.value)
+
+
+def test_results_that_do_not_say_what_they_come_from_are_not_gone_on_with(
+    tmp_path: Path,
+) -> None:
+    claim(tmp_path, config(), INPUTS)
+    data = read_json(tmp_path / MANIFEST)
+    del data['inputs']
+    write_json(tmp_path / MANIFEST, data)
+    with pytest.raises(RunError, match='earlier version.*--fresh'):
+        claim(tmp_path, config(), INPUTS)
+
+
+def test_another_configuration_is_refused_and_fresh_starts_over(tmp_path: Path) -> None:
+    claim(tmp_path, config(), INPUTS)
+    (tmp_path / 'run').mkdir()
+    other = config(camera={'width': 320})
+    with pytest.raises(RunError, match='another configuration'):
+        claim(tmp_path, other, INPUTS)
+    claim(tmp_path, other, INPUTS, fresh=True)
+    assert [item.name for item in tmp_path.iterdir()] == [MANIFEST]
+
+
+def test_fresh_deletes_nothing_that_is_not_ours(tmp_path: Path) -> None:
+    (tmp_path / 'diary').write_text('')
+    with pytest.raises(RunError, match='not ours to delete'):
+        claim(tmp_path, config(), INPUTS, fresh=True)
+    assert (tmp_path / 'diary').exists()
+
+
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
+    claim(tmp_path, config(), INPUTS)
+    (tmp_path / 'shared' / '.set.home.3.abc').mkdir(parents=True)
+    (tmp_path / 'shared' / '.set.home.3.abc' / 'path.json').write_text('')
+    (tmp_path / 'shared' / 'whole').mkdir()
+    (tmp_path / 'run').mkdir()
+    (tmp_path / 'run' / '.report.json.xyz').write_text('')
+    claim(tmp_path, config(), INPUTS)
+    found = sorted(str(item.relative_to(tmp_path)) for item in tmp_path.rglob('*'))
+    assert found == [MANIFEST, 'run', 'shared', 'shared/whole']

@@ -1,0 +1,93 @@
+import json
+import platform
+import re
+from pathlib import Path
+
+import pytest
+
+from osmabench_ros.runs import run_manifest as module
+from osmabench_ros.runs.config import parse_config
+from osmabench_ros.runs.files import read_json, sha256_of
+from osmabench_ros.runs.host import host_facts
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.run_manifest import run_manifest, write_run_manifest
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home, and no renderer, which another test looks at."""
+    monkeypatch.setenv('HOME', str(tmp_path))
+    monkeypatch.setattr(module, 'renderer', lambda name: f'renderer of {name}')
+    return tmp_path
+
+
+@pytest.fixture
+def plan(home: Path) -> RunPlan:
+    script = home / 'my_mapper.py'
+    script.write_text('import rclpy')
+    data = {
+        'name': 'own',
+        'conditions': ['camera', 'baseline'],
+        'mappers': [{'name': 'mine', 'command': ['python3', str(script)]}],
+        'suites': [{'name': 'map_geometry'}],
+        'requirements': [
+            {'suite': 'map_geometry', 'metric': 'coverage', 'condition': name, 'at_least': 0.5}
+            for name in ('camera', 'baseline')
+        ],
+    }
+    config = parse_config(data, 'test')
+    plan = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 7)}, home / 'runs')[0]
+    for name in ('path.json', 'ground_truth/points.npy', 'questions.jsonl'):
+        file = plan.shared_directory / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+    return plan
+
+
+def test_it_tells_what_a_run_was_made_from(plan: RunPlan, home: Path) -> None:
+    write_run_manifest(plan, 'scene digest')
+    found = read_json(plan.directory / 'manifest.json')
+    assert found['run_id'] == plan.identity.run_id
+    assert found['config']['condition']['name'] == 'camera'
+    assert [item['condition'] for item in found['config']['requirements']] == ['camera']
+    assert found['inputs'].keys() == {
+        'scene a.b.7',
+        'condition camera',
+        'mapper mine: ~/my_mapper.py',
+        'shared ground_truth',
+        'shared path.json',
+        'shared questions.jsonl',
+    }
+    assert found['inputs']['scene a.b.7'] == 'scene digest'
+    path = plan.shared_directory / 'path.json'
+    assert found['inputs']['shared path.json'] == sha256_of(path)
+    assert found['versions']['python'] == platform.python_version()
+    assert re.match(r'\d+\.\d+', found['versions']['numpy'])
+    assert found['renderer'] == 'renderer of opengl'
+    assert str(home) not in json.dumps(found)
+    assert found['config']['mapper']['command'][1] == '~/my_mapper.py'
+
+
+def test_it_changes_with_its_inputs_and_with_nothing_else(plan: RunPlan) -> None:
+    before = run_manifest(plan, 'x')
+    assert run_manifest(plan, 'x') == before
+    (plan.shared_directory / 'questions.jsonl').write_text('other')
+    after = run_manifest(plan, 'x')
+    assert {key for key in before if before[key] != after[key]} == {'inputs'}
+
+
+def test_it_knows_the_machine() -> None:
+    found = host_facts()
+    assert found['memory_bytes'] > 2**28
+    assert found['threads'] >= found['cores'] >= 1
+    assert found['cpu']
+    assert found['os']
+
+
+@pytest.mark.gl
+def test_it_names_the_renderer() -> None:
+    from osmabench_ros.runs.host import renderer
+
+    assert re.search(r'OpenGL \d\.\d', renderer('opengl'))
+    assert 'holodeck' in renderer('holodeck')
