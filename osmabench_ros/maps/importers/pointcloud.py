@@ -21,10 +21,14 @@ from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, nor
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 
 METHOD = Method('pointcloud', World.Z_UP)
-_LABELS = ('label', 'labels', 'class', 'class_id', 'semantic', 'semantic_id', 'scalar_label',
-           'scalar_Label', 'scalar_class')  # fmt: skip
-_INSTANCES = ('instance', 'instances', 'instance_id', 'object_id', 'objectId', 'scalar_instance',
-              'scalar_Instance')  # fmt: skip
+LABEL_COLUMNS = (
+    'label', 'labels', 'class', 'class_id', 'semantic', 'semantic_id', 'scalar_label',
+    'scalar_Label', 'scalar_class',
+)  # fmt: skip
+INSTANCE_COLUMNS = (
+    'instance', 'instances', 'instance_id', 'object_id', 'objectId', 'scalar_instance',
+    'scalar_Instance',
+)  # fmt: skip
 _CLASS_FILES = ('classes.json', 'embed_semseg_classes.json')
 
 
@@ -57,7 +61,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     points, colors = points_and_colors(columns)
     keep = np.isfinite(points).all(axis=1)
     label_set, class_file = _label_set(file, options)
-    raw_labels = _column(columns, _LABELS)
+    raw_labels = _column(columns, LABEL_COLUMNS)
     if raw_labels is not None and label_set is None:
         raise MapError(
             f'{file} has labels, but their meaning is unknown; give a label set, or put '
@@ -66,7 +70,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     labels = None
     if raw_labels is not None and label_set is not None:
         labels = _labels(raw_labels[keep], label_set, file)
-    instances = _instances(_column(columns, _INSTANCES), file)
+    instances = _instances(_column(columns, INSTANCE_COLUMNS), file)
     placed = Placement(METHOD, options).points(points[keep]).astype(np.float32)
     kept = None if instances is None else instances[keep]
     dense = DenseMap(placed, None if colors is None else colors[keep], labels, kept)
@@ -74,7 +78,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     extras = {} if keep.all() else {'points_dropped_because_not_finite': int((~keep).sum())}
     return SemanticMap(
         header(METHOD, options, {}, digest_of(files, file.parent)),
-        SceneGraph(_nodes(dense, label_set), (), options.frame_id),
+        SceneGraph(nodes_of_instances(dense, label_set), (), options.frame_id),
         dense,
         label_set,
         extras=extras,
@@ -144,7 +148,8 @@ def _instances(values: NDArray[Any] | None, file: Path) -> NDArray[np.int32] | N
     return np.maximum(instances, 0).astype(np.int32)
 
 
-def _nodes(dense: DenseMap, label_set: LabelSet | None) -> tuple[SceneNode, ...]:
+def nodes_of_instances(dense: DenseMap, label_set: LabelSet | None) -> tuple[SceneNode, ...]:
+    """Return one node an instance, its box around its points, named by their majority."""
     if dense.instances is None:
         return ()
     order = np.argsort(dense.instances, kind='stable')

@@ -47,12 +47,18 @@ class MapAssembler:
     def announce(self, message: Any) -> tuple[Any, bytes] | None:
         """Take an announcement; return it with the payload if that is complete.
 
+        A map that is a scene graph and nothing else is announced with payload_size and
+        chunk_count 0, and is complete at once with an empty payload.
+
         Raises
         ------
         ContractError
             If the announcement is malformed or its payload too large.
         """
         where = f'topic "{MAP_TOPIC}" from {message.participant}'
+        if not message.payload_size and not message.chunk_count and not message.digest:
+            self._announcement = None
+            return message, b''
         if message.payload_format != FORMAT_ARCHIVE:
             raise ContractError(f'{where}: payload_format "{message.payload_format}" is unknown')
         if not 0 < message.payload_size <= self._max_bytes:
@@ -70,6 +76,14 @@ class MapAssembler:
         self._announcement = message
         self._keep_only(message.digest)
         return self._complete()
+
+    @property
+    def missing_chunks(self) -> int:
+        """How many chunks of the newest announcement have not come yet."""
+        if self._announcement is None:
+            return 0
+        held = self._chunks.get(self._announcement.digest, {})
+        return max(int(self._announcement.chunk_count) - len(held), 0)
 
     def _keep_only(self, digest: str) -> None:
         parts = self._chunks.get(digest)

@@ -1,0 +1,99 @@
+"""Which message types hold maps, and how a bag's map topic is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from osmabench_ros.errors import ConfigError, ContractError, suggestion
+from osmabench_ros.maps.marker_graph import graph_of_markers
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.topics.detection_array import map_of_detections
+from osmabench_ros.maps.topics.hydra import map_of_dsg_update
+from osmabench_ros.maps.topics.options import TopicOptions
+from osmabench_ros.maps.topics.point_cloud import map_of_point_cloud
+
+SEMANTIC_MAP = 'osmabench_ros/msg/SemanticMap'
+CHUNK = 'osmabench_ros/msg/SemanticMapChunk'
+DSG_UPDATE = 'hydra_msgs/msg/DsgUpdate'
+POINT_CLOUD = 'sensor_msgs/msg/PointCloud2'
+DETECTIONS = 'vision_msgs/msg/Detection3DArray'
+MARKERS = 'visualization_msgs/msg/MarkerArray'
+
+MapReader = Callable[[Any, str, TopicOptions], SemanticMap]
+
+
+def _map_of_markers(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
+    graph = graph_of_markers(message.markers, topic, options.label_set)
+    if not message.markers:
+        raise ContractError(f'topic "{topic}": the message has no markers')
+    header = options.header(message.markers[-1].header)
+    return SemanticMap(header, graph, label_set=options.label_set)
+
+
+READERS: Mapping[str, MapReader] = {
+    DSG_UPDATE: map_of_dsg_update,
+    POINT_CLOUD: map_of_point_cloud,
+    DETECTIONS: map_of_detections,
+    MARKERS: _map_of_markers,
+}
+"""Types whose messages each hold a whole map; a SemanticMap has its points in chunks."""
+
+MAP_TYPES = (SEMANTIC_MAP, *READERS)
+
+_VIEWS = ('_points', '_markers', '_detections')
+"""Ends of the names of topics that show a SemanticMap to viewers, beside the map itself."""
+
+
+def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
+    """Return the topic with the map.
+
+    Parameters
+    ----------
+    types : mapping of str to str
+        Message types by topic; topics without messages left out.
+    wanted : str
+        What the user named, with or without the first slash; '' to find it.
+
+    Raises
+    ------
+    ConfigError
+        If the topic is not there or holds no map; if several topics may be meant, names them.
+    """
+    if wanted:
+        return _named(types, wanted)
+    maps = {topic: kind for topic, kind in types.items() if kind in MAP_TYPES}
+    found = {topic for topic in maps if not _is_view(topic, maps)}
+    # Markers are mostly there to look at; they count if there is nothing better.
+    found = {topic for topic in found if maps[topic] != MARKERS} or found
+    if len(found) == 1:
+        return found.pop()
+    if not found:
+        raise ConfigError(
+            f'the bag has no topic of a type that holds maps ({", ".join(MAP_TYPES)}); '
+            f'it has {_listed(types)}'
+        )
+    candidates = _listed({topic: maps[topic] for topic in found})
+    raise ConfigError(f'several topics may be the map: {candidates}; choose one with --map-topic')
+
+
+def _named(types: Mapping[str, str], wanted: str) -> str:
+    topic = f'/{wanted.lstrip("/")}'
+    if topic not in types:
+        raise ConfigError(f'the bag has no messages on "{topic}". {suggestion(topic, types)}')
+    if types[topic] not in MAP_TYPES:
+        raise ConfigError(
+            f'topic "{topic}" holds {types[topic]}, which is no map; '
+            f'maps are read from {", ".join(MAP_TYPES)}'
+        )
+    return topic
+
+
+def _is_view(topic: str, maps: Mapping[str, str]) -> bool:
+    return any(
+        topic.endswith(end) and maps.get(topic.removesuffix(end)) == SEMANTIC_MAP for end in _VIEWS
+    )
+
+
+def _listed(types: Mapping[str, str]) -> str:
+    return ', '.join(f'{topic} ({kind})' for topic, kind in sorted(types.items())) or 'no topics'

@@ -1,0 +1,36 @@
+"""What readers of map messages are told beside the message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from osmabench_ros.maps.semantic_map import MapHeader, Provenance
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.sequences.pose_topics import stamp_ns_of
+
+
+@dataclass(frozen=True)
+class TopicOptions:
+    """What a message does not say itself.
+
+    Parameters
+    ----------
+    method : str
+        Name of the mapping method for the provenance.
+    label_set : LabelSet, optional
+        Meaning of class ids; None if it is unknown.
+    scene, condition : str
+        For the provenance; empty if unknown.
+    """
+
+    method: str
+    label_set: LabelSet | None = None
+    scene: str = ''
+    condition: str = ''
+
+    def header(self, message_header: object) -> MapHeader:
+        """Return the header of the map of a std_msgs/Header."""
+        provenance = Provenance(self.method, scene=self.scene, condition=self.condition)
+        frame_id = str(message_header.frame_id).lstrip('/')  # type: ignore[attr-defined]
+        stamp_ns = stamp_ns_of(message_header.stamp)  # type: ignore[attr-defined]
+        return MapHeader(provenance, frame_id or 'world', max(stamp_ns, 0))

@@ -1,0 +1,162 @@
+"""The newest map of a bag."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from osmabench_ros.errors import ContractError, SequenceError
+from osmabench_ros.maps.archive import unpack_map
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.topics.assembler import MAX_PAYLOAD_BYTES, MapAssembler
+from osmabench_ros.maps.topics.kinds import (
+    CHUNK,
+    DSG_UPDATE,
+    READERS,
+    SEMANTIC_MAP,
+)
+from osmabench_ros.maps.topics.options import TopicOptions
+from osmabench_ros.maps.topics.scene_graph import graph_from_message
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph, ScoredLabel
+from osmabench_ros.sequences.bag import Bag, BagMessage
+
+CHUNK_SUFFIX = '_chunk'
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedMap:
+    """A map and the message it came in.
+
+    Parameters
+    ----------
+    semantic_map : SemanticMap
+        In the frame of the message.
+    topic, message_type : str
+        Where it was.
+    log_ns : int
+        When the recorder received it.
+    remarks : tuple of str
+        What is unusual about it.
+    """
+
+    semantic_map: SemanticMap
+    topic: str
+    message_type: str
+    log_ns: int
+    remarks: tuple[str, ...] = ()
+
+
+def read_recorded_map(
+    bag: Bag, topic: str, options: TopicOptions, *, until_ns: int | None = None
+) -> RecordedMap:
+    """Return the last map of a topic.
+
+    Of osmabench_ros/SemanticMap it is the last one of which all chunks are there, or the scene
+    graph of the announcement if there is no such; of hydra_msgs/DsgUpdate the last full update.
+
+    Parameters
+    ----------
+    bag : Bag
+        Open.
+    topic : str
+        With maps; `choose_map_topic` finds it.
+    options : TopicOptions
+        What messages do not say; of a SemanticMap its own words count.
+    until_ns : int, optional
+        Only messages that were recorded up to this log time.
+
+    Raises
+    ------
+    SequenceError
+        If there is no map up to that time, or its type is unknown.
+    ContractError
+        If the map is malformed.
+    """
+    stop_ns = None if until_ns is None else until_ns + 1
+    message_type = bag.connections_by_topic[topic].message_type
+    if message_type == SEMANTIC_MAP:
+        return _assembled(bag, topic, options, stop_ns)
+    last, remarks = _last(bag.messages((topic,), stop_ns=stop_ns), topic)
+    semantic_map = READERS[message_type](last.deserialise(), topic, options)
+    return RecordedMap(semantic_map, topic, message_type, last.log_ns, remarks)
+
+
+def _last(messages: Iterator[BagMessage], topic: str) -> tuple[BagMessage, tuple[str, ...]]:
+    last, partial = None, 0
+    for message in messages:
+        if message.message_type == DSG_UPDATE and not message.deserialise().full_update:
+            partial += 1
+            continue
+        last, partial = message, 0
+    if last is None:
+        kind = f'; {partial} partial updates cannot be read alone' if partial else ''
+        raise SequenceError(f'topic "{topic}": there is no map up to that time{kind}')
+    remark = f'{partial} partial updates after the last full one are left out'
+    return last, (remark,) if partial else ()
+
+
+def _assembled(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None) -> RecordedMap:
+    """Return the last whole map of the announcements and their chunks."""
+    assembler = MapAssembler()
+    chunks = topic + CHUNK_SUFFIX
+    announced, whole = None, None
+    for message in bag.messages((topic, chunks), stop_ns=stop_ns):
+        if message.message_type == CHUNK:
+            complete = assembler.add(message.deserialise())
+        elif message.message_type == SEMANTIC_MAP:
+            announced = message
+            complete = assembler.announce(message.deserialise())
+        if complete is not None and announced is not None:
+            whole = announced, complete[1]
+    if announced is None:
+        raise SequenceError(f'topic "{topic}": there is no map up to that time')
+    if whole is None:
+        return _graph_alone(announced, options, chunks)
+    message, payload = whole
+    semantic_map = unpack_map(payload, max_bytes=MAX_PAYLOAD_BYTES)
+    newer = announced.deserialise().digest != message.deserialise().digest
+    remark = 'the chunks of a newer map are not complete; this is the one before'
+    return RecordedMap(
+        semantic_map, topic, SEMANTIC_MAP, message.log_ns, (remark,) if newer else ()
+    )
+
+
+def _graph_alone(announced: BagMessage, options: TopicOptions, chunks: str) -> RecordedMap:
+    message = announced.deserialise()
+    header = options.header(message.header)
+    provenance = dataclasses.replace(
+        header.provenance,
+        method=message.method or options.method,
+        frames_used=int(message.frames_used),
+    )
+    graph = graph_from_message(message.graph, announced.topic)
+    if graph.frame_id != header.frame_id:
+        raise ContractError(
+            f'topic "{announced.topic}": the graph is in frame "{graph.frame_id}", '
+            f'the map in "{header.frame_id}"'
+        )
+    semantic_map = SemanticMap(
+        dataclasses.replace(header, provenance=provenance, complete=bool(message.is_final)),
+        _with_class_ids(graph, options.label_set),
+        label_set=options.label_set,
+    )
+    remark = f'the bag lacks chunks on "{chunks}", so the map is its scene graph without points'
+    return RecordedMap(semantic_map, announced.topic, SEMANTIC_MAP, announced.log_ns, (remark,))
+
+
+def _with_class_ids(graph: SceneGraph, label_set: LabelSet | None) -> SceneGraph:
+    """Return the graph with the class ids that a label set gives to its names.
+
+    Those of the sender mean nothing without its label set, which is in the payload.
+    """
+
+    def label_of(label: ScoredLabel) -> ScoredLabel:
+        found = UNLABELLED if label_set is None else label_set.id_of(label.name)
+        return dataclasses.replace(label, class_id=found)
+
+    nodes = (
+        dataclasses.replace(node, labels=tuple(map(label_of, node.labels))) for node in graph.nodes
+    )
+    return dataclasses.replace(graph, nodes=tuple(nodes))

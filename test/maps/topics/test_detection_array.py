@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+from recorded_messages import header, make, pose_message, xyz
+
+from osmabench_ros.errors import ContractError
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.detections import detection_of_node, nodes_of_detections
+from osmabench_ros.maps.topics.detection_array import map_of_detections
+from osmabench_ros.maps.topics.options import TopicOptions
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+
+LABELS = LabelSet.from_names('room', ['chair', 'coffee table'])
+
+
+def detection(name: str, hypotheses, yaw_rad: float = 0.0, frame_id: str = '', size=(2, 1, 0.5)):
+    results = [
+        make(
+            'vision_msgs/ObjectHypothesisWithPose',
+            hypothesis=make('vision_msgs/ObjectHypothesis', class_id=given, score=score),
+        )
+        for given, score in hypotheses
+    ]
+    box = make(
+        'vision_msgs/BoundingBox3D',
+        center=pose_message(Pose.from_yaw(yaw_rad, (1, 2, 3))),
+        size=xyz('Vector3', size),
+    )
+    return make(
+        'vision_msgs/Detection3D',
+        header=header(0, frame_id), results=results, bbox=box, id=name,
+    )  # fmt: skip
+
+
+def read(*detections, label_set: LabelSet | None = LABELS):
+    message = make(
+        'vision_msgs/Detection3DArray', header=header(5, 'map'), detections=list(detections)
+    )
+    return map_of_detections(message, '/boxes', TopicOptions('detector', label_set))
+
+
+def test_boxes_become_nodes_with_their_best_class_first() -> None:
+    made = read(
+        detection('4', [('Chair', 0.2), ('coffee_table', 0.7), ('sofa', 0.1)], np.pi / 2, 'map'),
+        detection('8', [('1', 0.5), ('77', 0.4)]),
+        detection('9', []),
+    )
+    assert (made.header.frame_id, made.graph.frame_id, made.dense) == ('map', 'map', None)
+    first, second, third = made.graph.nodes
+    names = [(item.name, item.score, item.class_id) for item in first.labels]
+    assert names == [('coffee table', 0.7, 2), ('chair', 0.2, 1), ('sofa', 0.1, UNLABELLED)]
+    assert [(item.name, item.class_id) for item in second.labels] == [
+        ('chair', 1),
+        ('class 77', UNLABELLED),
+    ]
+    assert third.labels == ()
+    assert [node.id for node in made.graph.nodes] == [4, 8, 9]
+    np.testing.assert_allclose(first.box.size, [1, 2, 0.5])
+    np.testing.assert_allclose(first.box.center, [1, 2, 3])
+
+
+def test_a_node_survives_the_detection() -> None:
+    node = read(detection('4', [('chair', 0.2)], 0.3)).graph.nodes[0]
+    again = nodes_of_detections([detection_of_node(node)], LABELS)[0]
+    assert (again.id, again.labels) == (node.id, node.labels)
+    np.testing.assert_allclose(again.oriented_box.corners(), node.oriented_box.corners())
+
+
+def test_names_that_are_no_node_ids_are_kept_beside_new_ids() -> None:
+    made = read(detection('mug-7', [('mug', 1.0)]), detection('2', []), label_set=None)
+    assert [(node.id, node.source_id) for node in made.graph.nodes] == [(1, 'mug-7'), (2, '2')]
+    assert made.graph.nodes[0].label == 'mug'
+
+
+def test_detections_at_fault_are_named() -> None:
+    with pytest.raises(
+        ContractError, match='detection 1 is in frame "odom", the message in "map"'
+    ):
+        read(detection('1', []), detection('2', [], frame_id='odom'))
+    with pytest.raises(ContractError, match='"/boxes": detection 3: .*lengths >= 0'):
+        read(detection('3', [], size=(1, -1, 1)))
+    broken = detection('3', [])
+    broken.bbox.center.orientation.w = np.nan
+    with pytest.raises(ContractError, match='/boxes.*detection "0".*quaternion'):
+        read(broken)
