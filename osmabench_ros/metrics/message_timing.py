@@ -1,0 +1,115 @@
+"""When the messages of a topic came: rate, gaps, latency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+GAP_FACTOR = 3.0
+"""A gap is longer than so many median intervals."""
+
+MAX_LATENCY_S = 600.0
+"""Longer latencies say that stamps and log times are of different clocks."""
+
+
+@dataclass(frozen=True)
+class MessageTiming:
+    """Timing of one topic; None for what its messages do not tell.
+
+    Parameters
+    ----------
+    count : int
+        Messages.
+    duration_s : float
+        From the first to the last, by log time.
+    rate_hz : float, optional
+        Intervals over their sum.
+    median_interval_s, longest_interval_s : float, optional
+        Between consecutive messages.
+    gaps : int, optional
+        Intervals of more than `GAP_FACTOR` medians.
+    latency_p50_s, latency_p95_s, latency_max_s : float, optional
+        From header stamp to log time, both of one clock.
+    """
+
+    count: int
+    duration_s: float = 0.0
+    rate_hz: float | None = None
+    median_interval_s: float | None = None
+    longest_interval_s: float | None = None
+    gaps: int | None = None
+    latency_p50_s: float | None = None
+    latency_p95_s: float | None = None
+    latency_max_s: float | None = None
+
+
+def message_timing(
+    log_ns: NDArray[np.int64],
+    stamps_ns: NDArray[np.int64] | None,
+    clock: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+) -> MessageTiming:
+    """Return the timing of the messages of one topic.
+
+    Parameters
+    ----------
+    log_ns : ndarray of int64, shape (N,)
+        Log times, in any order.
+    stamps_ns : ndarray of int64, shape (N,), optional
+        Header stamps of the same messages; None if the type has no header.
+    clock : (ndarray, ndarray), optional
+        Log times and values of /clock, for stamps of simulated time: latency is then in
+        simulated seconds.
+
+    Notes
+    -----
+    Latencies that are negative or longer than `MAX_LATENCY_S` in the median are none: stamps are
+    of another clock than the recorder's.
+    """
+    if not len(log_ns):
+        return MessageTiming(0)
+    ordered = np.sort(log_ns)
+    steps = np.diff(ordered) / 1e9
+    duration_s = float(ordered[-1] - ordered[0]) / 1e9
+    latency = _latency(log_ns, stamps_ns, clock)
+    if not len(steps):
+        return MessageTiming(1, 0.0, None, None, None, None, *latency)
+    median_s = float(np.median(steps))
+    return MessageTiming(
+        len(ordered),
+        duration_s,
+        len(steps) / duration_s if duration_s > 0 else None,
+        median_s,
+        float(steps.max()),
+        int(np.count_nonzero(steps > GAP_FACTOR * median_s)) if median_s > 0 else None,
+        *latency,
+    )
+
+
+def _latency(
+    log_ns: NDArray[np.int64],
+    stamps_ns: NDArray[np.int64] | None,
+    clock: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+) -> tuple[float | None, float | None, float | None]:
+    if stamps_ns is None:
+        return None, None, None
+    received = log_ns
+    if clock is not None and len(clock[0]):
+        received = _on_clock(log_ns, *clock)
+    # A stamp of 0 means that nobody stamped the message.
+    stamped = stamps_ns != 0
+    latency_s = (received - stamps_ns)[stamped] / 1e9
+    if not len(latency_s) or not 0 <= np.median(latency_s) <= MAX_LATENCY_S:
+        return None, None, None
+    p50, p95 = np.percentile(latency_s, [50, 95])
+    return float(p50), float(p95), float(latency_s.max())
+
+
+def _on_clock(
+    log_ns: NDArray[np.int64], clock_log_ns: NDArray[np.int64], clock_ns: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the value that /clock had last at some log times; the first before it began."""
+    order = np.argsort(clock_log_ns, kind='stable')
+    rows = np.searchsorted(clock_log_ns[order], log_ns, side='right') - 1
+    return np.asarray(clock_ns[order][rows.clip(min=0)])

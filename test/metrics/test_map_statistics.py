@@ -1,0 +1,76 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.metrics.map_statistics import box_ious, map_statistics
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.scene_graph import (
+    NodeKind,
+    SceneEdge,
+    SceneGraph,
+    SceneNode,
+    ScoredLabel,
+)
+
+
+def node(node_id: int, name: str, low: float, **more: object) -> SceneNode:
+    labels = (ScoredLabel(name),) if name else ()
+    box = AxisAlignedBox(np.array([low, 0, 0]), np.array([low + 1, 1, 1]))
+    return SceneNode(node_id, labels=labels, box=box, **more)
+
+
+NODES = (
+    node(1, 'chair', 0.0),
+    node(2, 'Chair', 0.4),  # shares 0.6 of 1.4 with 1: a duplicate
+    node(3, 'table', 0.1),  # overlaps both under another name
+    node(4, '', 8.0),
+    dataclasses.replace(node(5, 'kitchen', 0.0), kind=NodeKind.ROOM),
+)
+POINTS = np.array([[0, 0, 0], [2, 1, 0.5], [2.01, 1, 0.5], [4, 0, 0]], np.float32)
+
+
+def figures(made: SemanticMap) -> dict[tuple[str, str], float | None]:
+    return {(item.metric, item.class_name): item.value for item in map_statistics(made)}
+
+
+def test_a_map_is_counted() -> None:
+    dense = DenseMap(POINTS, labels=np.array([1, 1, UNLABELLED, 1], np.int32))
+    edges = (SceneEdge(1, 3, 'next to'),)
+    made = SemanticMap(
+        MapHeader(Provenance('x')),
+        SceneGraph(NODES, edges),
+        dense,
+        LabelSet.from_names('room', ['chair']),
+    )
+    found = figures(made)
+    assert found['nodes', ''] == 5
+    assert found['nodes', 'kind room'] == 1
+    assert found['objects', 'chair'] == 2
+    assert found['objects', 'unlabelled'] == 1
+    assert found['edges', 'next to'] == 1
+    assert found['labelled_nodes', ''] == pytest.approx(4 / 5)
+    assert found['connected_nodes', ''] == pytest.approx(2 / 5)
+    assert found['points', ''] == 4
+    assert found['labelled_points', ''] == pytest.approx(3 / 4)
+    assert found['points_in_nodes', ''] is None
+    assert [found[f'extent_{axis}_m', ''] for axis in 'xyz'] == [4, 1, 0.5]
+    assert found['occupied_volume_m3', ''] == pytest.approx(3 * 0.001)
+    assert found['overlapping_objects', ''] == 3
+    assert found['duplicate_objects', ''] == 2
+
+
+def test_an_empty_map_is_said_to_be_empty() -> None:
+    found = figures(SemanticMap(MapHeader(Provenance('x'))))
+    assert found['nodes', ''] == 0
+    assert found['points', ''] is None
+    assert found['labelled_nodes', ''] is None
+    assert found['duplicate_objects', ''] is None
+
+
+def test_ious_are_those_of_the_boxes() -> None:
+    ious = box_ious(NODES)
+    expected = [[one.box.iou(two.box) for two in NODES] for one in NODES]
+    np.testing.assert_allclose(ious, expected)
