@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 from geometry_msgs.msg import PoseStamped
+from rclpy.duration import Duration
 from sensor_msgs.msg import Image
 
-from osmabench_ros.errors import ConfigError, ContractError
-from osmabench_ros.maps.archive import unpack_map
+from osmabench_ros.errors import ConfigError, ContractError, MapError, RunError
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.snapshots import SnapshotFolder
 from osmabench_ros.maps.storage import write_map
+from osmabench_ros.maps.topics.announced_map import announced_map
+from osmabench_ros.maps.topics.assembler import MAX_PAYLOAD_BYTES, MapAssembler
 from osmabench_ros.msg import (
     LabelInfo,
     RecordedMap,
@@ -21,10 +26,10 @@ from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.acknowledger import Acknowledger
 from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.diagnostics import Health, Level
 from osmabench_ros.ros.frame_sampler import FrameSampler
 from osmabench_ros.ros.label_messages import label_set_from_message
 from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
-from osmabench_ros.ros.map_messages import MAX_PAYLOAD_BYTES, MapAssembler
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import frame_profile, latched_profile, lossless_profile
 from osmabench_ros.ros.stamps import stamp_from_message
@@ -39,7 +44,20 @@ PARAMETERS = (
     ParameterSpec(
         'max_map_bytes', MAX_PAYLOAD_BYTES, 'Largest map that is accepted, bytes.', 1, 2**40
     ),
+    ParameterSpec(
+        'keep_intermediate_maps',
+        False,
+        'Also keep maps that are not final, in a folder beside the final map.',
+    ),
+    ParameterSpec('max_snapshots', 100, 'Most intermediate maps that are kept.', 2, 100_000),
+    ParameterSpec('exit_when_done', False, 'End with exit code 0 once the final map is written.'),
 )
+
+SNAPSHOTS_SUFFIX = '_snapshots'
+"""The intermediate maps of the map in 'map' lie in 'map_snapshots'."""
+
+CHUNKS_LATE_AFTER_S = 5.0
+ACK_TIMEOUT = Duration(seconds=2)
 
 
 class MapRecorderNode(BenchmarkNode):
@@ -47,46 +65,91 @@ class MapRecorderNode(BenchmarkNode):
 
     def __init__(self) -> None:
         super().__init__('map_recorder', PARAMETERS)
+        self._written: list[Path] = []
+        self._forget()
+
+    def _forget(self) -> None:
         self._assembler = MapAssembler(self.parameter['max_map_bytes'])
         self._label_set: LabelSet | None = None
         self._run_id = ''
+        self._world_frame = ''
         self._samples: FrameSampler | None = None
+        self._snapshots: SnapshotFolder | None = None
+        self._final: SemanticMapMessage | None = None
+        self._announced_s = time.monotonic()
+        self._frames = 0
+        self._map_bytes = 0
 
     def configure(self) -> None:
         """Subscribe, and refuse a folder that is taken."""
-        if not self.parameter['map_directory']:
-            raise ConfigError(
-                'node map_recorder: parameter "map_directory" is empty; name a folder'
-            )
-        self._directory = Path(self.parameter['map_directory']).absolute()
-        if self._directory.exists():
-            raise ConfigError(
-                f'map folder {self._directory} exists; remove it or record to another'
-            )
+        self._forget()
+        self._directory = self._free_directory()
+        if self.parameter['keep_intermediate_maps']:
+            folder = self._directory.with_name(self._directory.name + SNAPSHOTS_SUFFIX)
+            _refuse_taken(folder)
+            self._snapshots = SnapshotFolder(folder, self.parameter['max_snapshots'])
         self._acks = Acknowledger(self, self.get_name())
         self._recorded = self.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
-        lockstep = self.parameter['pacing'] == 'lockstep'
         if self.parameter['frames_directory']:
             self._samples = FrameSampler(
                 Path(self.parameter['frames_directory']), self.parameter['sample_frames']
             )
-            create_checked_subscription(
-                self, Image, topics.COLOR, self._samples.take, frame_profile(lockstep=lockstep)
-            )
-        for message_type, topic, callback, profile in (
-            (PoseStamped, topics.CAMERA_POSE, self._on_pose, frame_profile(lockstep=lockstep)),
+        self._subscribe(self.parameter['pacing'] == 'lockstep')
+
+    def _subscribe(self, lockstep: bool) -> None:
+        frames = frame_profile(lockstep=lockstep)
+        subscriptions: list[tuple[type[Any], str, Any, Any]] = [
+            (PoseStamped, topics.CAMERA_POSE, self._on_pose, frames),
             (RunInfo, topics.RUN_INFO, self._on_run_info, latched_profile()),
             (LabelInfo, topics.LABEL_INFO, self._on_labels, latched_profile()),
             (SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map, latched_profile()),
             (SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, lossless_profile()),
-        ):
+        ]
+        if self._samples is not None:
+            subscriptions.append((Image, topics.COLOR, self._samples.take, frames))
+        for message_type, topic, callback, profile in subscriptions:
             create_checked_subscription(self, message_type, topic, callback, profile)
 
+    def _free_directory(self) -> Path:
+        """Return the folder of the map, numbered if this process filled it in an earlier round."""
+        if not self.parameter['map_directory']:
+            raise ConfigError(
+                'node map_recorder: parameter "map_directory" is empty; name a folder'
+            )
+        first = Path(self.parameter['map_directory']).absolute()
+        directory = first
+        while directory in self._written:
+            number = self._written.index(directory) + 2
+            directory = first.with_name(f'{first.name}_{number}')
+        _refuse_taken(directory)
+        return directory
+
+    def health(self) -> Health:
+        """Tell what was recorded, and which chunks are late."""
+        missing = self._assembler.missing_chunks
+        waited_s = time.monotonic() - self._announced_s
+        level, message = Level.OK, 'waiting for a final map'
+        if missing and waited_s > CHUNKS_LATE_AFTER_S:
+            level = Level.WARN
+            message = f'{missing} chunks of the announced map missing for {waited_s:.0f} s'
+        elif self.done:
+            message = f'wrote {self._directory}'
+        values = {
+            'maps': len(self._written),
+            'intermediate_maps': len(self._snapshots or ()),
+            'map_bytes': self._map_bytes,
+            'missing_chunks': missing,
+            'frames_acknowledged': self._frames,
+        }
+        return Health(level, message, values)
+
     def _on_pose(self, message: PoseStamped) -> None:
+        self._frames += 1
         self._acks.acknowledge(stamp_from_message(message.header.stamp))
 
     def _on_run_info(self, message: RunInfo) -> None:
         self._run_id = message.run_id
+        self._world_frame = message.world_frame
         if self._samples is not None:
             self._samples.start(message)
 
@@ -94,33 +157,67 @@ class MapRecorderNode(BenchmarkNode):
         self._label_set = label_set_from_message(message, topics.LABEL_INFO)
 
     def _on_map(self, message: SemanticMapMessage) -> None:
-        if self.parameter['participant'] in ('', message.participant):
-            self._record(self._assembler.announce(message))
+        if self.parameter['participant'] not in ('', message.participant):
+            return
+        if self._final is not None:
+            self._check_repeated(self._final, message)
+            return
+        self._announced_s = time.monotonic()
+        self._take(self._assembler.announce(message))
+
+    @staticmethod
+    def _check_repeated(final: SemanticMapMessage, message: SemanticMapMessage) -> None:
+        """Refuse a map after the final one, but not its repetition."""
+        if message != final:
+            raise ContractError(
+                f'topic "{topics.SEMANTIC_MAP}" from {message.participant}: a map came after the '
+                f'final one of {final.participant}; is_final may be true once, for the last map'
+            )
 
     def _on_chunk(self, message: SemanticMapChunk) -> None:
-        self._record(self._assembler.add(message))
+        if self._final is None:
+            self._take(self._assembler.add(message))
 
-    def _record(self, complete: tuple[SemanticMapMessage, bytes] | None) -> None:
-        if complete is None or not complete[0].is_final:
+    def _take(self, complete: tuple[SemanticMapMessage, bytes] | None) -> None:
+        if complete is None:
             return
         announcement, payload = complete
-        semantic_map = unpack_map(payload, max_bytes=self.parameter['max_map_bytes'])
-        self._check_labels(semantic_map, announcement.participant)
+        if not announcement.is_final and self._snapshots is None:
+            return
+        semantic_map = announced_map(
+            announcement,
+            payload,
+            max_bytes=self.parameter['max_map_bytes'],
+            label_set=self._label_set,
+            world_frame=self._world_frame,
+        )
+        self._map_bytes += len(payload)
+        try:
+            self._write(announcement, semantic_map)
+        except MapError as error:
+            raise ContractError(
+                f'topic "{topics.SEMANTIC_MAP}" from {announcement.participant}: {error}'
+            ) from error
+        except OSError as error:
+            raise RunError(
+                f'cannot write {self._directory}: {error.strerror}; free some disk, or choose '
+                'another map_directory'
+            ) from error
+
+    def _write(self, announcement: SemanticMapMessage, semantic_map: SemanticMap) -> None:
+        if not announcement.is_final:
+            assert self._snapshots is not None
+            self._snapshots.keep(semantic_map)
+            return
         write_map(semantic_map, self._directory)
+        self._written.append(self._directory)
+        self._final = announcement
         self._recorded.publish(self._record_message(announcement, semantic_map))
         self.done = True
         self.get_logger().info(f'wrote {self._directory}')
-
-    def _check_labels(self, semantic_map: SemanticMap, participant: str) -> None:
-        dense = semantic_map.dense
-        if self._label_set is None or dense is None or dense.labels is None:
-            return
-        try:
-            self._label_set.check(
-                dense.labels, f'topic "{topics.SEMANTIC_MAP}" from {participant}'
-            )
-        except ConfigError as error:
-            raise ContractError(str(error)) from error
+        if self.parameter['exit_when_done']:
+            self._recorded.wait_for_all_acked(ACK_TIMEOUT)
+            self.finish(0)
 
     def _record_message(
         self, announcement: SemanticMapMessage, semantic_map: SemanticMap
@@ -136,6 +233,11 @@ class MapRecorderNode(BenchmarkNode):
             point_count=0 if dense is None else len(dense.points),
             node_count=len(semantic_map.graph.nodes),
         )
+
+
+def _refuse_taken(directory: Path) -> None:
+    if directory.exists():
+        raise ConfigError(f'map folder {directory} exists; remove it or record to another')
 
 
 def main() -> int:

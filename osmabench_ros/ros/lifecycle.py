@@ -17,7 +17,7 @@ from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
 from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.ros.diagnostics import DiagnosticsPublisher, Health
+from osmabench_ros.ros.diagnostics import DiagnosticsPublisher, Health, Level
 from osmabench_ros.ros.parameters import ParameterSpec, declare
 
 ERROR_PREFIX = 'osmabench: error: '
@@ -74,7 +74,8 @@ class BenchmarkNode(LifecycleNode):
     def __init__(self, name: str, specs: Sequence[ParameterSpec]) -> None:
         super().__init__(name)
         self._while_active = WhileActive()
-        self._diagnostics = DiagnosticsPublisher(self, self.health)
+        self._failure = ''
+        self._diagnostics = DiagnosticsPublisher(self, self._health_or_failure)
         self._lasting = self._entities()
         self.exit_code: int | None = None
         self.done = False
@@ -105,6 +106,14 @@ class BenchmarkNode(LifecycleNode):
         """Return how the node is, for /diagnostics; asked in every state of the lifecycle."""
         return Health(message='active' if self.active else 'not active')
 
+    def tell_health(self) -> None:
+        """Publish the health now instead of within a second."""
+        if self.context.ok():
+            self._diagnostics.publish()
+
+    def _health_or_failure(self) -> Health:
+        return Health(Level.ERROR, self._failure) if self._failure else self.health()
+
     def keep_entities(self) -> None:
         """Let what the node has on the graph now, in its constructor, outlive `cleanup`."""
         self._lasting = self._entities()
@@ -131,6 +140,8 @@ class BenchmarkNode(LifecycleNode):
         code = error.exit_code if isinstance(error, OsmabenchError) else 1
         print(f'{ERROR_PREFIX}{error}', file=sys.stderr, flush=True)  # noqa: T201
         self.get_logger().fatal(str(error))
+        self._failure = str(error)
+        self.tell_health()
         self.finish(code)
 
     def guarded(self, callback: Callable[..., None]) -> Callable[..., None]:

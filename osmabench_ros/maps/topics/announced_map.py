@@ -68,6 +68,12 @@ def _graph_alone(message: Any, label_set: LabelSet | None) -> SemanticMap:
             f'the graph is in frame "{graph.frame_id}", the map in "{frame_id}"; '
             'fill both headers alike'
         )
+    labels = (label for node in graph.nodes for label in node.labels)
+    if label_set is None and any(label.class_id != UNLABELLED for label in labels):
+        raise ContractError(
+            'objects have class ids, but nobody published label_info; publish it, or leave '
+            f'class_id at {UNLABELLED}'
+        )
     stamp = message.header.stamp
     header = MapHeader(
         Provenance(

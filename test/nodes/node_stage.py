@@ -1,0 +1,84 @@
+"""A node of this package and somebody who talks to it over DDS, in one process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import rclpy
+import yaml
+from lifecycle_msgs.msg import Transition
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+
+from osmabench_ros.ros.lifecycle import BenchmarkNode
+
+
+class Stage:
+    """The node under test, brought up, beside a peer."""
+
+    def __init__(self, factory: Callable[[], BenchmarkNode]) -> None:
+        self.node = factory()
+        self.peer = Node('peer')
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.node)
+        self.executor.add_node(self.peer)
+
+    def bring_up(self) -> None:
+        self.node.trigger_configure()
+        if self.node.exit_code is None:
+            self.node.trigger_activate()
+
+    def change(self, transition: int) -> None:
+        {
+            Transition.TRANSITION_CONFIGURE: self.node.trigger_configure,
+            Transition.TRANSITION_ACTIVATE: self.node.trigger_activate,
+            Transition.TRANSITION_DEACTIVATE: self.node.trigger_deactivate,
+            Transition.TRANSITION_CLEANUP: self.node.trigger_cleanup,
+        }[transition]()
+
+    def listen(self, kind: type[Any], topic: str, profile: Any) -> list[Any]:
+        """Return a list that grows with what is published."""
+        heard: list[Any] = []
+        self.peer.create_subscription(kind, topic, heard.append, profile)
+        return heard
+
+    def speak(self, kind: type[Any], topic: str, profile: Any) -> Any:
+        """Return a publisher that the node under test hears."""
+        publisher = self.peer.create_publisher(kind, topic, profile)
+        self.spin_until(lambda: publisher.get_subscription_count() > 0)
+        return publisher
+
+    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            assert time.monotonic() < deadline, 'timed out'
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def spin_for(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self.executor.spin_once(timeout_sec=0.02)
+
+
+@contextmanager
+def on_stage(
+    factory: Callable[[], BenchmarkNode], folder: Path, domain: int, **parameters: Any
+) -> Iterator[Stage]:
+    """Bring a node up with parameters."""
+    file = folder / 'parameters.yaml'
+    file.write_text(yaml.safe_dump({'/**': {'ros__parameters': parameters}}))
+    rclpy.init(args=['--ros-args', '--params-file', str(file)], domain_id=domain)
+    stage = Stage(factory)
+    try:
+        stage.bring_up()
+        yield stage
+    finally:
+        stage.executor.shutdown()
+        stage.node.cleanup()
+        stage.node.destroy_node()
+        stage.peer.destroy_node()
+        rclpy.shutdown()

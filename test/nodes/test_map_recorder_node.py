@@ -1,0 +1,384 @@
+"""The recorder over DDS: what it writes, and what it refuses with a reason."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from geometry_msgs.msg import PoseStamped  # noqa: E402
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from nodes.node_stage import Stage, on_stage  # noqa: E402
+from osmabench_ros.msg import (  # noqa: E402
+    FrameAck,
+    LabelInfo,
+    RecordedMap,
+    RunInfo,
+    SemanticMapChunk,
+)
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
+from runs.plain_room import LABELS, labelled_map  # noqa: E402
+
+from osmabench_ros.maps.snapshots import snapshots_in  # noqa: E402
+from osmabench_ros.maps.storage import read_map  # noqa: E402
+from osmabench_ros.nodes import map_recorder_node  # noqa: E402
+from osmabench_ros.nodes.map_recorder_node import MapRecorderNode  # noqa: E402
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.diagnostics import Level  # noqa: E402
+from osmabench_ros.ros.graph_messages import graph_to_message  # noqa: E402
+from osmabench_ros.ros.label_messages import label_set_to_message  # noqa: E402
+from osmabench_ros.ros.map_messages import map_to_messages  # noqa: E402
+from osmabench_ros.ros.qos import frame_profile, latched_profile, lossless_profile  # noqa: E402
+from osmabench_ros.ros.stamps import stamp_to_message  # noqa: E402
+from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph  # noqa: E402
+
+Opening = Callable[..., 'Recording']
+
+
+class Recording:
+    """A recorder, and a mapping method that talks to it."""
+
+    def __init__(self, stage: Stage, folder: Path) -> None:
+        self.stage = stage
+        self.folder = folder
+        self.maps = stage.speak(SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile())
+        self.chunks = stage.speak(SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile())
+        self.recorded = stage.listen(RecordedMap, topics.RECORDED_MAP, latched_profile())
+        stage.spin_until(lambda: stage.node.count_subscribers(topics.RECORDED_MAP) > 0)
+
+    def announce_run(self) -> None:
+        """Tell the run and its labels."""
+        info = RunInfo(run_id='r', world_frame='world', frame_count=1, frame_rate=1.0)
+        self.stage.speak(RunInfo, topics.RUN_INFO, latched_profile()).publish(info)
+        labels = self.stage.speak(LabelInfo, topics.LABEL_INFO, latched_profile())
+        labels.publish(label_set_to_message(LABELS, 0))
+        node = self.stage.node
+        self.stage.spin_until(lambda: node._label_set is not None and node._run_id == 'r')
+
+    def send(self, announcement: SemanticMapMessage, chunks: Any = ()) -> None:
+        self.maps.publish(announcement)
+        for chunk in chunks:
+            self.chunks.publish(chunk)
+
+    def failure(self, capsys: pytest.CaptureFixture[str]) -> str:
+        """Wait for the node to fail; return why. Nothing of a map may be left."""
+        self.stage.spin_until(lambda: self.stage.node.exit_code is not None)
+        assert self.stage.node.exit_code == 1
+        left = [path for path in self.folder.rglob('*') if path.name != 'parameters.yaml']
+        assert left == []
+        return capsys.readouterr().err
+
+
+@pytest.fixture
+def record(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
+    open_stages = []
+
+    def opening(**parameters: Any) -> Recording:
+        values = {'map_directory': str(tmp_path / 'map'), **parameters}
+        context = on_stage(MapRecorderNode, tmp_path, ros_domain, **values)
+        open_stages.append(context)
+        return Recording(context.__enter__(), tmp_path)
+
+    yield opening
+    for context in open_stages:
+        context.__exit__(None, None, None)
+
+
+def graph_alone(**changes: Any) -> SemanticMapMessage:
+    """Return the announcement of a map that is a scene graph and nothing else."""
+    graph = SceneGraph(labelled_map().graph.nodes, (SceneEdge(1, 3, 'next to'),))
+    message = SemanticMapMessage(
+        method='drawn', participant='mapper', frames_used=7, is_final=True,
+        graph=graph_to_message(graph), **changes,
+    )  # fmt: skip
+    message.header.frame_id = 'world'
+    message.header.stamp = stamp_to_message(5_000_000_000)
+    return message
+
+
+def at(stamp_ns: int) -> Any:
+    """Return the faultless map at a time."""
+    source = labelled_map()
+    return replace(source, header=replace(source.header, stamp_ns=stamp_ns))
+
+
+def test_a_scene_graph_alone_is_a_map(record: Opening) -> None:
+    recording = record()
+    recording.announce_run()
+    recording.send(graph_alone())
+    recording.stage.spin_until(lambda: bool(recording.recorded))
+    [told] = recording.recorded
+    assert (told.point_count, told.node_count, told.is_final, told.run_id) == (0, 3, True, 'r')
+    written = read_map(recording.folder / 'map')
+    assert written.dense is None
+    assert written.label_set.sha256 == LABELS.sha256
+    assert [node.label for node in written.graph.nodes] == ['chair', 'floor', 'table']
+    assert [(edge.source, edge.type, edge.target) for edge in written.graph.edges] == [
+        (1, 'next to', 3)
+    ]
+    header = written.header
+    assert (header.provenance.method, header.provenance.frames_used) == ('drawn', 7)
+    assert (header.frame_id, header.stamp_ns) == ('world', 5_000_000_000)
+
+
+def test_chunks_come_in_any_order_and_twice(
+    record: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announcement, chunks = map_to_messages(labelled_map(), 'mapper', is_final=True)
+    [whole] = chunks
+    pieces = [whole.data[start : start + 2000] for start in range(0, len(whole.data), 2000)]
+    announcement.chunk_count = len(pieces)
+    parts = [
+        SemanticMapChunk(digest=whole.digest, index=index, count=len(pieces), data=piece)
+        for index, piece in enumerate(pieces)
+    ]
+    recording = record()
+    for chunk in [*parts[::-1][:-1], parts[2]]:
+        recording.chunks.publish(chunk)
+    recording.maps.publish(announcement)
+    monkeypatch.setattr(map_recorder_node, 'CHUNKS_LATE_AFTER_S', 0.0)
+    node = recording.stage.node
+    late = '1 chunks of the announced map missing'
+    recording.stage.spin_until(lambda: late in node.health().message)
+    assert node.health().level is Level.WARN
+    recording.chunks.publish(parts[0])
+    recording.stage.spin_until(lambda: bool(recording.recorded))
+    written = read_map(recording.folder / 'map')
+    np.testing.assert_array_equal(written.dense.points, labelled_map().dense.points)
+    assert node.health().level is Level.OK
+    assert node.health().values['map_bytes'] == announcement.payload_size
+
+
+def wrong_frame() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
+    source = labelled_map()
+    elsewhere = replace(
+        source,
+        header=replace(source.header, frame_id='odom'),
+        graph=replace(source.graph, frame_id='odom'),
+    )
+    return map_to_messages(elsewhere, 'mapper', is_final=True)
+
+
+def two_frames() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
+    message = graph_alone()
+    message.graph.header.frame_id = 'odom'
+    return message, []
+
+
+def without_frame() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
+    message = graph_alone()
+    message.header.frame_id = message.graph.header.frame_id = ''
+    return message, []
+
+
+def nan_box() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
+    message = graph_alone()
+    message.graph.objects[1].box_min.x = float('nan')
+    return message, []
+
+
+def unknown_label() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
+    message = graph_alone()
+    message.graph.objects[0].labels[0].class_id = 999
+    return message, []
+
+
+def edge_to_nowhere() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
+    message = graph_alone()
+    message.graph.relations[0].target = 77
+    return message, []
+
+
+def huge() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
+    message, _ = map_to_messages(labelled_map(), 'mapper', is_final=True)
+    message.payload_size = 2**50
+    return message, []
+
+
+def damaged() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
+    message, chunks = map_to_messages(labelled_map(), 'mapper', is_final=True)
+    chunks[0].data[100] ^= 1
+    return message, chunks
+
+
+def noise() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
+    from hashlib import sha256
+
+    message, chunks = map_to_messages(labelled_map(), 'mapper', is_final=True)
+    rubbish = bytes(range(256)) * 4
+    message.digest = chunks[0].digest = sha256(rubbish).hexdigest()
+    message.payload_size, chunks[0].data = len(rubbish), rubbish
+    return message, chunks
+
+
+def beyond_count() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
+    message, chunks = map_to_messages(labelled_map(), 'mapper', is_final=True)
+    chunks[0].index = 5
+    return message, chunks
+
+
+def unknown_format() -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
+    message, chunks = map_to_messages(labelled_map(), 'mapper', is_final=True)
+    message.payload_format = 'pickle'
+    return message, chunks
+
+
+@pytest.mark.parametrize(
+    ('garbage', 'words'),
+    [
+        (wrong_frame, 'from mapper: the map is in frame "odom", the run in "world"'),
+        (two_frames, 'the graph is in frame "odom", the map in "world"'),
+        (without_frame, 'names no frame_id'),
+        (nan_box, 'from mapper: topic "semantic_map": object 2: box corners are not finite'),
+        (unknown_label, 'from mapper: objects: label ids [999] are not in label set "room"'),
+        (edge_to_nowhere, 'names node 77, which does not exist'),
+        (huge, 'from mapper: a payload of 1125899906842624 bytes'),
+        (damaged, 'the payload of mapper does not match its sha256'),
+        (noise, 'from mapper: the packed map is no readable zip archive'),
+        (beyond_count, 'chunk 5 of 1'),
+        (unknown_format, 'payload_format "pickle" is unknown'),
+    ],
+)
+def test_garbage_ends_the_recorder_with_the_reason(
+    garbage: Callable[[], Any],
+    words: str,
+    record: Opening,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    recording = record()
+    recording.announce_run()
+    recording.send(*garbage())
+    told = recording.failure(capsys)
+    assert 'topic "semantic_map' in told
+    assert words in told
+    assert recording.recorded == []
+
+
+def test_class_ids_need_a_label_set(record: Opening, capsys: pytest.CaptureFixture[str]) -> None:
+    recording = record()
+    recording.send(graph_alone())
+    assert 'objects have class ids, but nobody published label_info' in recording.failure(capsys)
+
+
+def test_a_final_map_may_be_said_twice_but_not_changed(
+    record: Opening, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = record()
+    for _ in range(2):
+        recording.send(*map_to_messages(labelled_map(), 'mapper', is_final=True))
+    recording.stage.spin_until(lambda: bool(recording.recorded))
+    recording.stage.spin_for(0.3)
+    assert recording.stage.node.exit_code is None
+    recording.send(graph_alone())
+    recording.stage.spin_until(lambda: recording.stage.node.exit_code == 1)
+    assert 'a map came after the final one of mapper' in capsys.readouterr().err
+    read_map(recording.folder / 'map')
+
+
+def test_only_maps_of_the_named_participant_count(record: Opening) -> None:
+    recording = record(participant='mapper')
+    stranger = graph_alone_open_vocabulary()
+    stranger.participant = 'stranger'
+    recording.send(stranger)
+    recording.stage.spin_for(0.3)
+    assert not (recording.folder / 'map').exists()
+    recording.send(graph_alone_open_vocabulary())
+    recording.stage.spin_until(lambda: bool(recording.recorded))
+
+
+def test_intermediate_maps_are_kept_evenly_and_bounded(record: Opening) -> None:
+    recording = record(keep_intermediate_maps=True, max_snapshots=3)
+    for second in range(8):
+        recording.send(*map_to_messages(at(second * 10**9), 'mapper', is_final=False))
+        values = recording.stage.node.health().values
+        recording.stage.spin_until(
+            lambda values=values: (
+                recording.stage.node.health().values['map_bytes'] > values['map_bytes']
+            )
+        )
+    recording.send(*map_to_messages(at(8 * 10**9), 'mapper', is_final=True))
+    recording.stage.spin_until(lambda: bool(recording.recorded))
+    kept = snapshots_in(recording.folder / 'map_snapshots')
+    assert [int(path.name) for path in kept] == [0, 4 * 10**9]
+    assert [read_map(path).header.stamp_ns for path in kept] == [0, 4 * 10**9]
+    assert read_map(recording.folder / 'map').header.stamp_ns == 8 * 10**9
+
+
+def test_intermediate_maps_are_left_out_unless_asked_for(record: Opening) -> None:
+    recording = record()
+    recording.send(*map_to_messages(at(1), 'mapper', is_final=False))
+    recording.send(*map_to_messages(at(2), 'mapper', is_final=True))
+    recording.stage.spin_until(lambda: bool(recording.recorded))
+    assert {path.name for path in recording.folder.iterdir()} == {'map', 'parameters.yaml'}
+
+
+def test_it_ends_by_itself_if_asked_and_needs_no_run(record: Opening) -> None:
+    recording = record(exit_when_done=True)
+    recording.send(graph_alone_open_vocabulary())
+    recording.stage.spin_until(lambda: recording.stage.node.exit_code == 0)
+    recording.stage.spin_until(lambda: bool(recording.recorded))
+    assert read_map(recording.folder / 'map').label_set is None
+
+
+def graph_alone_open_vocabulary() -> SemanticMapMessage:
+    """Return a map of a method that knows nothing of the run's label set."""
+    message = graph_alone()
+    for item in message.graph.objects:
+        item.labels[0].class_id = LabelInfo.UNLABELLED
+    return message
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(
+    record: Opening, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    recording = record(map_directory=str(tmp_path / 'gone' / 'map'))
+    (tmp_path / 'gone').write_text('a file where a folder should be')
+    recording.send(graph_alone_open_vocabulary())
+    recording.stage.spin_until(lambda: recording.stage.node.exit_code == 1)
+    assert f'cannot write {tmp_path}/gone/map' in capsys.readouterr().err
+
+
+def test_a_taken_folder_is_refused(
+    ros_domain: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / 'map').mkdir()
+    values = {'map_directory': str(tmp_path / 'map')}
+    with on_stage(MapRecorderNode, tmp_path, ros_domain, **values) as stage:
+        assert stage.node.exit_code == 2
+    assert 'exists; remove it' in capsys.readouterr().err
+
+
+def test_a_second_round_records_beside_the_first(record: Opening) -> None:
+    recording = record()
+    recording.send(graph_alone_open_vocabulary())
+    recording.stage.spin_until(lambda: len(recording.recorded) == 1)
+    for transition in (
+        Transition.TRANSITION_DEACTIVATE,
+        Transition.TRANSITION_CLEANUP,
+        Transition.TRANSITION_CONFIGURE,
+        Transition.TRANSITION_ACTIVATE,
+    ):
+        recording.stage.change(transition)
+    # The publisher of the first round is still there, so its latched map comes again.
+    recording.stage.spin_until(lambda: len(recording.recorded) == 2)
+    assert recording.recorded[1].uri == (recording.folder / 'map_2').as_uri()
+    read_map(recording.folder / 'map_2')
+
+
+def test_frames_are_acknowledged_by_their_pose(record: Opening) -> None:
+    recording = record()
+    acks = recording.stage.listen(FrameAck, topics.FRAME_ACK, lossless_profile())
+    recording.stage.spin_until(
+        lambda: recording.stage.node.count_subscribers(topics.FRAME_ACK) > 0
+    )
+    poses = recording.stage.speak(PoseStamped, topics.CAMERA_POSE, frame_profile(lockstep=True))
+    message = PoseStamped()
+    message.header.stamp = stamp_to_message(42)
+    poses.publish(message)
+    recording.stage.spin_until(lambda: bool(acks))
+    assert (acks[0].participant, acks[0].header.stamp.nanosec) == ('map_recorder', 42)
