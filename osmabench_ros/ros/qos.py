@@ -35,6 +35,20 @@ def lossless_profile() -> QoSProfile:
     return _reliable(depth=None)
 
 
+def observer_profile() -> QoSProfile:
+    """Return the profile of whoever only looks on: it gets any publisher's, and slows none down.
+
+    A reliable publisher that keeps everything, as in lockstep, would wait for a slow reliable
+    subscriber.
+    """
+    return QoSProfile(
+        reliability=ReliabilityPolicy.BEST_EFFORT,
+        durability=DurabilityPolicy.VOLATILE,
+        history=HistoryPolicy.KEEP_LAST,
+        depth=10,
+    )
+
+
 def clock_profile() -> QoSProfile:
     """Return the profile of /clock."""
     return _reliable(depth=1)

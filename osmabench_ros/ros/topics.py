@@ -31,6 +31,7 @@ DIAGNOSTICS = '/diagnostics'
 
 VIEW_CLASSES = 'view/classes'
 VIEW_ERRORS = 'view/errors'
+VIEW_GRAPH = 'view/graph'
 VIEW_GRAPH_ERRORS = 'view/graph_errors'
 VIEW_GROUND_TRUTH = 'view/ground_truth'
 VIEW_PATH = 'view/path'

@@ -1,0 +1,173 @@
+"""Publishes maps in colour for RViz and Foxglove: classes, errors, scene graph, path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path as PathMessage
+from rclpy.publisher import Publisher
+from sensor_msgs.msg import PointCloud2
+from std_msgs.msg import Header
+from visualization_msgs.msg import MarkerArray
+
+from osmabench_ros.errors import MapError
+from osmabench_ros.maps.archive import unpack_map
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.maps.storage import read_map
+from osmabench_ros.msg import RecordedMap, SemanticMapChunk
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage
+from osmabench_ros.reports.coloured_map import coloured_by_class, coloured_by_error
+from osmabench_ros.reports.graph_colors import node_colors
+from osmabench_ros.reports.graph_errors import graph_errors
+from osmabench_ros.reports.palette import class_colors, colors_of_labels
+from osmabench_ros.ros import topics
+from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+from osmabench_ros.ros.map_messages import MAX_PAYLOAD_BYTES, MapAssembler
+from osmabench_ros.ros.markers import markers_of_graph
+from osmabench_ros.ros.parameters import ParameterSpec
+from osmabench_ros.ros.path_trace import PathTrace, path_message
+from osmabench_ros.ros.point_clouds import point_cloud_message
+from osmabench_ros.ros.qos import latched_profile, lossless_profile, observer_profile
+from osmabench_ros.ros.stamps import stamp_to_message
+from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.suites.suite import SuiteContext
+
+PARAMETERS = (
+    ParameterSpec('map_directory', '', 'Map on disk to show at once; empty to wait for topics.'),
+    ParameterSpec('ground_truth_directory', '', 'Ground truth of the scene; empty for no errors.'),
+    ParameterSpec('gate_m', 0.1, 'Largest distance of a match, metres.', 0.001, 10.0),
+    ParameterSpec('max_points', 200_000, 'Points of a cloud; 0 for all.', 0, 100_000_000),
+    ParameterSpec('max_map_bytes', MAX_PAYLOAD_BYTES, 'Largest map, bytes.', 1, 2**40),
+)
+
+PATH_PERIOD_S = 1.0
+_KINDS = {
+    topics.VIEW_CLASSES: PointCloud2,
+    topics.VIEW_ERRORS: PointCloud2,
+    topics.VIEW_GROUND_TRUTH: PointCloud2,
+    topics.VIEW_GRAPH: MarkerArray,
+    topics.VIEW_GRAPH_ERRORS: MarkerArray,
+    topics.VIEW_PATH: PathMessage,
+}
+
+
+class MapViewerNode(BenchmarkNode):
+    """Shows every whole map that comes over topics or lies on disk; no part of any run."""
+
+    def __init__(self) -> None:
+        super().__init__('map_viewer', PARAMETERS)
+
+    def configure(self) -> None:
+        """Read the ground truth, and subscribe to maps and poses."""
+        self._assembler = MapAssembler(self.parameter['max_map_bytes'])
+        self._trace = PathTrace()
+        self._traced = False
+        self._shown = ''
+        folder = self.parameter['ground_truth_directory']
+        self._truth = read_ground_truth(Path(folder)) if folder else None
+        self._publishers: dict[str, Publisher] = {
+            topic: self.create_publisher(kind, topic, latched_profile())
+            for topic, kind in _KINDS.items()
+        }
+        for message_type, topic, callback, profile in (
+            (SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map, latched_profile()),
+            (SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, lossless_profile()),
+            (RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()),
+            (PoseStamped, topics.CAMERA_POSE, self._on_pose, observer_profile()),
+        ):
+            create_checked_subscription(self, message_type, topic, callback, profile)
+        self.create_timer(PATH_PERIOD_S, self.guarded(self._publish_path))
+
+    def activate(self) -> None:
+        """Show what is known from the start."""
+        if self._truth is not None:
+            self._show_truth(self._truth)
+        folder = self.parameter['map_directory']
+        if folder:
+            self._show(read_map(Path(folder)))
+
+    def _on_map(self, message: SemanticMapMessage) -> None:
+        self._show_payload(self._assembler.announce(message))
+
+    def _on_chunk(self, chunk: SemanticMapChunk) -> None:
+        self._show_payload(self._assembler.add(chunk))
+
+    def _show_payload(self, complete: tuple[SemanticMapMessage, bytes] | None) -> None:
+        if complete is None or complete[0].digest == self._shown:
+            return
+        message, payload = complete
+        self._show(unpack_map(payload, max_bytes=self.parameter['max_map_bytes']))
+        self._shown = message.digest
+
+    def _on_recorded(self, message: RecordedMap) -> None:
+        if message.digest == self._shown:
+            return
+        directory = Path(unquote(urlparse(message.uri).path))
+        try:
+            self._show(read_map(directory))
+        except MapError as error:
+            # The recorder may be on another machine; the topics bring the map then.
+            self.get_logger().warning(f'cannot show the recorded map: {error}')
+            return
+        self._shown = message.digest
+
+    def _show(self, semantic_map: SemanticMap) -> None:
+        header = Header(
+            frame_id=semantic_map.header.frame_id,
+            stamp=stamp_to_message(semantic_map.header.stamp_ns),
+        )
+        label_set = self._truth.label_set if self._truth else semantic_map.label_set
+        graph = semantic_map.graph
+        self._publishers[topics.VIEW_GRAPH].publish(
+            markers_of_graph(graph, header, node_colors(graph, label_set))
+        )
+        self._publish_cloud(
+            topics.VIEW_CLASSES,
+            coloured_by_class(semantic_map, label_set) or semantic_map.dense,
+            header,
+        )
+        if self._truth is not None:
+            self._show_errors(semantic_map, self._truth, header)
+        self.get_logger().info(f'shows a map of {len(graph.nodes)} nodes')
+
+    def _show_errors(self, semantic_map: SemanticMap, truth: GroundTruth, header: Header) -> None:
+        context = SuiteContext(truth.scene, semantic_map, truth, device='cpu')
+        errors = coloured_by_error(context, self.parameter['gate_m'])
+        self._publish_cloud(topics.VIEW_ERRORS, errors, header)
+        nodes = graph_errors(semantic_map.graph, truth)
+        self._publishers[topics.VIEW_GRAPH_ERRORS].publish(
+            markers_of_graph(nodes.graph, header, nodes.colors)
+        )
+
+    def _show_truth(self, truth: GroundTruth) -> None:
+        header = Header(frame_id=truth.graph.frame_id)
+        surface = truth.surface
+        colors = colors_of_labels(surface.labels, class_colors(truth.label_set))
+        cloud = DenseMap(surface.points, colors, surface.labels, surface.instances)
+        self._publish_cloud(topics.VIEW_GROUND_TRUTH, cloud, header)
+        self._publishers[topics.VIEW_PATH].publish(path_message(truth.camera_poses, header))
+
+    def _publish_cloud(self, topic: str, dense: DenseMap | None, header: Header) -> None:
+        if dense is not None:
+            limit = self.parameter['max_points']
+            self._publishers[topic].publish(point_cloud_message(dense, header, max_points=limit))
+
+    def _on_pose(self, message: PoseStamped) -> None:
+        self._traced |= self._trace.add(message)
+
+    def _publish_path(self) -> None:
+        if self._traced:
+            self._traced = False
+            self._publishers[topics.VIEW_PATH].publish(self._trace.message())
+
+
+def main() -> int:
+    """Run the node."""
+    return run_node(MapViewerNode)
+
+
+if __name__ == '__main__':
+    raise SystemExit(main())

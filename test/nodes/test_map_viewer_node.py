@@ -1,0 +1,183 @@
+"""The viewer over DDS: everything in colour, from disk and from topics."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from geometry_msgs.msg import PoseStamped  # noqa: E402
+from nav_msgs.msg import Path as PathMessage  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from reports.test_outcomes import POINTS, SOFA, TABLE, context  # noqa: E402
+from sensor_msgs.msg import PointCloud2  # noqa: E402
+from visualization_msgs.msg import MarkerArray  # noqa: E402
+
+from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
+from osmabench_ros.geometry.boxes import AxisAlignedBox  # noqa: E402
+from osmabench_ros.maps.marker_graph import graph_of_markers  # noqa: E402
+from osmabench_ros.maps.point_cloud_layout import (  # noqa: E402
+    PointFieldLayout,
+    dense_of_records,
+    records_of_buffer,
+)
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap  # noqa: E402
+from osmabench_ros.maps.storage import write_map  # noqa: E402
+from osmabench_ros.reports.palette import HALLUCINATED, Outcome, class_colors  # noqa: E402
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.map_messages import MapPublisher  # noqa: E402
+from osmabench_ros.ros.qos import frame_profile, latched_profile  # noqa: E402
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel  # noqa: E402
+from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth  # noqa: E402
+
+LISTENED = {
+    topics.VIEW_CLASSES: PointCloud2,
+    topics.VIEW_ERRORS: PointCloud2,
+    topics.VIEW_GROUND_TRUTH: PointCloud2,
+    topics.VIEW_GRAPH: MarkerArray,
+    topics.VIEW_GRAPH_ERRORS: MarkerArray,
+    topics.VIEW_PATH: PathMessage,
+    topics.SEMANTIC_MAP_MARKERS: MarkerArray,
+}
+
+
+def node(node_id: int, name: str, x: float) -> SceneNode:
+    return SceneNode(
+        node_id, labels=(ScoredLabel(name),), box=AxisAlignedBox([x, 0, 0], [x + 1, 1, 1])
+    )
+
+
+def truth() -> GroundTruth:
+    graph = SceneGraph((node(1, 'sofa', 0), node(2, 'sofa', 5)))
+    return replace(context(POINTS, None).ground_truth, graph=graph, seen_instances=(1, 2))
+
+
+def semantic_map() -> SemanticMap:
+    points = [[0, 0, 0], [1, 0, 0], [9, 9, 9]]
+    made = context(points, [SOFA, TABLE, SOFA]).semantic_map
+    return replace(made, graph=SceneGraph((node(1, 'sofa', 0), node(2, 'sofa', 20))))
+
+
+class Listener:
+    def __init__(self, ros_context: Any) -> None:
+        self.node = Node('listener', context=ros_context)
+        self.executor = SingleThreadedExecutor(context=ros_context)
+        self.executor.add_node(self.node)
+        self.heard: dict[str, Any] = {}
+        for topic, kind in LISTENED.items():
+            self.node.create_subscription(
+                kind,
+                topic,
+                lambda message, topic=topic: self.heard.__setitem__(topic, message),
+                latched_profile(),
+            )
+
+    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 40.0) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            assert time.monotonic() < deadline, f'timed out; heard {sorted(self.heard)}'
+            self.executor.spin_once(timeout_sec=0.05)
+
+
+@pytest.fixture
+def viewer(ros_domain: int) -> Iterator[Callable[..., None]]:
+    started = []
+
+    def start(**parameters: object) -> None:
+        words = [f'{name}:={value}' for name, value in parameters.items()]
+        given = [part for word in ['autostart:=true', *words] for part in ('-p', word)]
+        command = [sys.executable, '-m', 'osmabench_ros.nodes.map_viewer_node', '--ros-args']
+        environment = dict(isolated_environment(ros_domain))
+        started.append(subprocess.Popen([*command, *given], env=environment))
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def cloud(message: PointCloud2) -> DenseMap:
+    fields = [PointFieldLayout(f.name, f.offset, f.datatype, f.count) for f in message.fields]
+    sizes = {name: getattr(message, name) for name in ('width', 'height')}
+    steps = {name: getattr(message, name) for name in ('point_step', 'row_step')}
+    return dense_of_records(records_of_buffer(message.data, fields, **sizes, **steps))[0]
+
+
+def node_colors(message: MarkerArray) -> dict[int, tuple[int, ...]]:
+    return {
+        item.id: tuple(round(255 * v) for v in (item.color.r, item.color.g, item.color.b))
+        for item in message.markers
+        if item.ns == 'nodes'
+    }
+
+
+def test_a_map_on_disk_is_shown_with_its_errors(
+    viewer: Callable[..., None], ros_context: Any, tmp_path: Path
+) -> None:
+    write_map(semantic_map(), tmp_path / 'map')
+    write_ground_truth(truth(), tmp_path / 'truth')
+    listener = Listener(ros_context)
+    viewer(map_directory=tmp_path / 'map', ground_truth_directory=tmp_path / 'truth')
+    wanted = {*LISTENED} - {topics.SEMANTIC_MAP_MARKERS}
+    listener.spin_until(lambda: set(listener.heard) == wanted)
+    heard = listener.heard
+
+    colors = class_colors(truth().label_set)
+    classes = cloud(heard[topics.VIEW_CLASSES])
+    assert [tuple(v) for v in classes.colors] == [colors[SOFA], colors[TABLE], colors[SOFA]]
+    errors = cloud(heard[topics.VIEW_ERRORS])
+    kinds = [Outcome.CORRECT, Outcome.WRONG, Outcome.MISSING, Outcome.MISSING]
+    assert [tuple(v) for v in errors.colors] == [*(item.color for item in kinds), HALLUCINATED]
+    np.testing.assert_array_equal(cloud(heard[topics.VIEW_GROUND_TRUTH]).points, POINTS)
+    assert graph_of_markers(heard[topics.VIEW_GRAPH].markers, 't').nodes[1].label == 'sofa'
+    assert node_colors(heard[topics.VIEW_GRAPH_ERRORS]) == {
+        1: Outcome.CORRECT.color, 2: HALLUCINATED, 3: Outcome.MISSING.color,
+    }  # fmt: skip
+    assert len(heard[topics.VIEW_PATH].poses) == len(truth().camera_poses)
+    assert heard[topics.VIEW_ERRORS].header.frame_id == 'world'
+
+
+def test_maps_and_poses_of_a_running_stack_are_shown(
+    viewer: Callable[..., None], ros_context: Any
+) -> None:
+    listener = Listener(ros_context)
+    publisher = MapPublisher(listener.node, 'mapper')
+    poses = listener.node.create_publisher(
+        PoseStamped, topics.CAMERA_POSE, frame_profile(lockstep=True)
+    )
+    viewer()
+    listener.spin_until(
+        lambda: (
+            listener.node.count_subscribers(topics.SEMANTIC_MAP_CHUNK) > 0
+            and poses.get_subscription_count() > 0
+        )
+    )
+    publisher.publish(semantic_map(), is_final=False)
+    listener.spin_until(lambda: topics.VIEW_CLASSES in listener.heard)
+    assert len(cloud(listener.heard[topics.VIEW_CLASSES]).points) == 3
+    assert listener.heard[topics.VIEW_GRAPH].markers == (
+        listener.heard[topics.SEMANTIC_MAP_MARKERS].markers
+    )
+    assert topics.VIEW_ERRORS not in listener.heard, 'nothing is known to be wrong'
+
+    def drive() -> bool:
+        for x in (0.0, 0.001, 0.5, 1.0, float('nan')):
+            pose = PoseStamped()
+            pose.header.frame_id = 'world'
+            pose.pose.position.x = x
+            poses.publish(pose)
+        path = listener.heard.get(topics.VIEW_PATH)
+        return path is not None and len(path.poses) >= 3
+
+    listener.spin_until(drive)
+    places = [item.pose.position.x for item in listener.heard[topics.VIEW_PATH].poses]
+    assert places[:3] == [0.0, 0.5, 1.0]
