@@ -22,7 +22,7 @@ from osmabench_ros.semantics.labels import LabelSet
 
 MISCHIEF = sys.argv[1]
 MISCHIEF_FRAME = 2
-SLOW_S = 0.25
+SLOW_S = 0.1
 
 
 class ForeignMapper(Node):
@@ -31,6 +31,7 @@ class ForeignMapper(Node):
         self.acks = Acknowledger(self, 'mapper')
         self.maps = MapPublisher(self, 'mapper')
         self.points: list[np.ndarray] = []
+        self.finished = False
         self.receiver = FrameReceiver(
             self,
             self.on_frame,
@@ -61,8 +62,9 @@ class ForeignMapper(Node):
         self.acks.acknowledge(frame.stamp_ns)
 
     def on_state(self, state: RunState) -> None:
-        if state.state != RunState.STATE_FINISHED:
+        if state.state != RunState.STATE_FINISHED or self.finished:
             return
+        self.finished = True
         points = np.concatenate(self.points)
         label_set, labels = None, None
         if MISCHIEF == 'wrong_labels':
