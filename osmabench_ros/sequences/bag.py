@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from osmabench_ros.sequences.bag_storage import BagTopic, IndexedStorage, Storag
 from osmabench_ros.sequences.bag_types import BagTypes
 
 SUFFIXES = ('.mcap', '.db3')
+MAX_REPEATED = 200
+"""Messages of one topic that a recorder may write again at a split."""
 INNER_FOLDER = 'bag'
 """A folder that holds a bag beside other files keeps it in here."""
 
@@ -137,21 +140,17 @@ class Bag:
             If a compressed message is damaged.
         """
         latched = {item.topic for item in self.connections if item.latched}
-        last: dict[str, bytes] = {}
-        for number, storage in enumerate(self._storages):
-            repeatable = set(latched) if number else set()
+        repeats = {topic: _Repeats() for topic in latched}
+        for storage in self._storages:
             for stored in storage.messages(topics, start_ns, stop_ns):
                 data = unpacked(stored.data, stored.topic)
-                if stored.topic in latched:
-                    digest = hashlib.sha256(data).digest()
-                    again = stored.topic in repeatable and last.get(stored.topic) == digest
-                    repeatable.discard(stored.topic)
-                    last[stored.topic] = digest
-                    if again:
-                        continue
+                if stored.topic in repeats and repeats[stored.topic].is_repeat(data):
+                    continue
                 yield BagMessage(
                     stored.topic, stored.message_type, stored.log_ns, data, self.types
                 )
+            for item in repeats.values():
+                item.begin_file()
 
     def close(self) -> None:
         """Close all files."""
@@ -167,6 +166,27 @@ class Bag:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class _Repeats:
+    """Tells the messages of a latched topic that were written again at a split from others."""
+
+    def __init__(self) -> None:
+        self._last: deque[bytes] = deque(maxlen=MAX_REPEATED)
+        self._at_start = False
+
+    def begin_file(self) -> None:
+        """Expect repeated messages next."""
+        self._at_start = True
+
+    def is_repeat(self, data: bytes) -> bool:
+        """Take the next message; the first one that is new ends the repeated ones."""
+        digest = hashlib.sha256(data).digest()
+        if self._at_start and digest in self._last:
+            return True
+        self._at_start = False
+        self._last.append(digest)
+        return False
 
 
 def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
+
+if TYPE_CHECKING:
+    from osmabench_ros.sequences.mcap_recording import RecordedTopic
 
 METADATA_FILE = 'metadata.yaml'
 ROOT = 'rosbag2_bagfile_information'
@@ -61,3 +65,89 @@ def _distribution(content: Mapping[str, Any]) -> str:
         return named
     version = content.get('version')
     return 'humble' if isinstance(version, int) and version <= 5 else 'iron'
+
+
+@dataclass
+class FileSummary:
+    """One file of a recording, as far as it is written.
+
+    Parameters
+    ----------
+    name : str
+        Inside the folder.
+    start_ns, end_ns : int
+        Log times of its first and last message.
+    counts : Counter
+        Messages by topic.
+    size_bytes : int
+        On disk, once it is finished.
+    """
+
+    name: str
+    start_ns: int
+    end_ns: int
+    counts: Counter[str] = field(default_factory=Counter)
+    size_bytes: int = 0
+
+    def count(self, topic: str, log_ns: int) -> None:
+        """Count a message."""
+        self.counts[topic] += 1
+        self.start_ns = min(self.start_ns, log_ns)
+        self.end_ns = max(self.end_ns, log_ns)
+
+    def to_metadata(self) -> dict[str, Any]:
+        """Return the entry under `files`."""
+        return {
+            'path': self.name,
+            'starting_time': {'nanoseconds_since_epoch': self.start_ns},
+            'duration': {'nanoseconds': self.end_ns - self.start_ns},
+            'message_count': self.counts.total(),
+        }
+
+
+def metadata_document(
+    files: Sequence[FileSummary], topics: Iterable[RecordedTopic], distribution: str
+) -> dict[str, Any]:
+    """Return metadata.yaml of version 9 for files of MCAP.
+
+    Parameters
+    ----------
+    files : sequence of FileSummary
+        In the order of recording, at least one.
+    topics : iterable of RecordedTopic
+        Those without messages included.
+    distribution : str
+        Of ROS.
+    """
+    start_ns = min(item.start_ns for item in files)
+    end_ns = max(item.end_ns for item in files)
+    counts = sum((item.counts for item in files), Counter[str]())
+    return {
+        ROOT: {
+            'version': 9,
+            'storage_identifier': 'mcap',
+            'duration': {'nanoseconds': end_ns - start_ns},
+            'starting_time': {'nanoseconds_since_epoch': start_ns},
+            'message_count': sum(counts.values()),
+            'topics_with_message_count': [_topic_entry(item, counts) for item in topics],
+            'compression_format': '',
+            'compression_mode': '',
+            'relative_file_paths': [item.name for item in files],
+            'files': [item.to_metadata() for item in files],
+            'custom_data': None,
+            'ros_distro': distribution,
+        }
+    }
+
+
+def _topic_entry(topic: RecordedTopic, counts: Counter[str]) -> dict[str, Any]:
+    return {
+        'topic_metadata': {
+            'name': topic.topic,
+            'type': topic.message_type,
+            'serialization_format': 'cdr',
+            'offered_qos_profiles': [item.to_metadata() for item in topic.qos],
+            'type_description_hash': topic.type_hash,
+        },
+        'message_count': counts[topic.topic],
+    }

@@ -1,0 +1,221 @@
+"""Records topics to a bag while they are published."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from rclpy.serialization import deserialize_message
+
+from osmabench_ros.errors import ConfigError, OsmabenchError
+from osmabench_ros.msg import RunState
+from osmabench_ros.ros import topics
+from osmabench_ros.ros.acknowledger import Acknowledger
+from osmabench_ros.ros.contract import CONTRACT, Delivery
+from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+from osmabench_ros.ros.message_definitions import type_name
+from osmabench_ros.ros.parameters import ParameterSpec
+from osmabench_ros.ros.qos import (
+    clock_profile,
+    frame_profile,
+    latched_profile,
+    lossless_profile,
+)
+from osmabench_ros.ros.stamps import stamp_from_message
+from osmabench_ros.ros.topic_recorder import TopicChoice, TopicRecorder
+from osmabench_ros.sequences.background_writer import BackgroundWriter
+from osmabench_ros.sequences.frame_ledger import FrameLedger
+from osmabench_ros.sequences.mcap_recording import Compression, McapRecording, RecordingOptions
+from osmabench_ros.sequences.recording_report import RecordingReport, TopicCount, write_report
+
+PARAMETERS = (
+    ParameterSpec('bag_directory', '', 'Folder to record to; must not exist yet.'),
+    ParameterSpec('topics', [''], 'Topics to record; empty for those of the topic contract.'),
+    ParameterSpec('all_topics', False, 'Record every topic, save hidden ones.'),
+    ParameterSpec('exclude', '', 'Regular expression of topics to leave out.'),
+    ParameterSpec(
+        'compression', 'zstd', 'Of the bag.', choices=tuple(item.value for item in Compression)
+    ),
+    ParameterSpec('max_file_bytes', 0, 'Begin a new file at this size; 0 never.', 0, 2**50),
+    ParameterSpec('max_file_s', 0.0, 'Begin a new file after these seconds; 0 never.', 0.0, 1e7),
+    ParameterSpec('queue_bytes', 2**29, 'What may wait to be written, bytes.', 2**20, 2**40),
+    ParameterSpec('acks', False, 'Take part in lockstep: acknowledge each recorded frame.'),
+    ParameterSpec('discovery_period_s', 0.1, 'How often to look for new topics.', 0.01, 60.0),
+)
+
+PROFILES = {
+    Delivery.FRAME: frame_profile(lockstep=True),
+    Delivery.LATCHED: latched_profile(),
+    Delivery.LOSSLESS: lossless_profile(),
+    Delivery.CLOCK: clock_profile(),
+}
+TRANSFORMS = ('/tf', '/tf_static')
+REPORT_PERIOD_S = 1.0
+WATCH_PERIOD_S = 0.1
+
+
+class BagRecorderNode(BenchmarkNode):
+    """Subscribes without deserialising, writes in a thread, and counts what it missed."""
+
+    def __init__(self) -> None:
+        super().__init__('bag_recorder', PARAMETERS)
+        self._writer: BackgroundWriter | None = None
+        self._active = False
+        self.closing_error: OsmabenchError | None = None
+
+    def configure(self) -> None:
+        """Create the bag and subscribe."""
+        value = self.parameter
+        if not value['bag_directory']:
+            raise ConfigError(
+                'node bag_recorder: parameter "bag_directory" is empty; name a folder'
+            )
+        choice = self._choice()
+        self._directory = Path(value['bag_directory']).absolute()
+        self._recording = McapRecording(
+            self._directory,
+            RecordingOptions(
+                Compression(value['compression']),
+                value['max_file_bytes'],
+                value['max_file_s'],
+                os.environ.get('ROS_DISTRO', ''),
+            ),
+        )
+        self._writer = BackgroundWriter(
+            self._recording, value['queue_bytes'], wait_when_full=value['acks']
+        )
+        self._prepare_frames()
+        self._recorder = TopicRecorder(self, choice, self._writer.add_topic, self._on_message)
+        if value['acks']:
+            self._acks = Acknowledger(self, self.get_name())
+            # In lockstep nobody waits for a subscription that comes later.
+            for item in CONTRACT:
+                self._recorder.subscribe(
+                    str(self.resolve_topic_name(item.name)),
+                    type_name(item.message_type),
+                    PROFILES[item.delivery],
+                    latched=item.delivery is Delivery.LATCHED,
+                )
+        self._started_s = time.monotonic()
+        self.create_timer(value['discovery_period_s'], self.guarded(self._recorder.discover))
+        self.create_timer(WATCH_PERIOD_S, self.guarded(self._watch))
+        self.create_timer(REPORT_PERIOD_S, self.guarded(self._report_progress))
+
+    def activate(self) -> None:
+        """Record from now on; ending it is no failure."""
+        self._active = self.done = True
+
+    def deactivate(self) -> None:
+        """Ignore messages until activated again."""
+        self._active = False
+
+    def cleanup(self) -> None:
+        """Finish the bag and say what is in it."""
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        self._active = False
+        try:
+            writer.close()
+        except OsmabenchError as error:
+            self.closing_error = error
+            if self.exit_code in (None, 0):
+                self.fail(error)
+        report = self._report(writer, finished=True)
+        try:
+            write_report(report, self._directory)
+        except OSError as error:
+            self.get_logger().error(f'{self._directory}: no report: {error.strerror}')
+        self.get_logger().info(report.summary())
+
+    def _choice(self) -> TopicChoice:
+        value = self.parameter
+        names = [name for name in value['topics'] if name]
+        if not names and not value['all_topics']:
+            names = [item.name for item in CONTRACT] + list(TRANSFORMS)
+        resolved = tuple(str(self.resolve_topic_name(name)) for name in names)
+        return TopicChoice(resolved, value['all_topics'], value['exclude'])
+
+    def _prepare_frames(self) -> None:
+        self._frame_topics = {str(self.resolve_topic_name(name)) for name in topics.FRAME_TOPICS}
+        self._run_state = self.resolve_topic_name(topics.RUN_STATE)
+        self._ledger = FrameLedger(str(self.resolve_topic_name(topics.CAMERA_POSE)))
+
+    def _on_message(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> None:
+        if not self._active or self._writer is None:
+            return
+        taken = self._writer.put(topic, log_ns, publish_ns, data)
+        if topic in self._frame_topics and taken:
+            if self._ledger.receive(topic, publish_ns, time.monotonic()):
+                self._acknowledge(publish_ns)
+        elif topic == self._run_state:
+            self._take_run_state(data)
+
+    def _take_run_state(self, data: bytes) -> None:
+        state = deserialize_message(data, RunState)
+        self._ledger.run_state(state.frames_published, stamp_from_message(state.header.stamp))
+
+    def _acknowledge(self, stamp_ns: int) -> None:
+        if self.parameter['acks']:
+            self._acks.acknowledge(stamp_ns, mapped=False)
+
+    def _watch(self) -> None:
+        """End when writing has failed; help a frame whose topics do not all exist."""
+        assert self._writer is not None
+        if self._writer.error is not None:
+            raise self._writer.error
+        self._ledger.expect([name for name in self._frame_topics if self.count_publishers(name)])
+        for stamp_ns in self._ledger.settle(time.monotonic()):
+            self._acknowledge(stamp_ns)
+
+    def _report_progress(self) -> None:
+        assert self._writer is not None
+        write_report(self._report(self._writer, finished=False), self._directory)
+
+    def _report(self, writer: BackgroundWriter, *, finished: bool) -> RecordingReport:
+        recorder, counts = self._recorder, self._recording.counts
+        losses = self._ledger.losses()
+        error = writer.error or self.closing_error
+        return RecordingReport(
+            complete=finished and error is None,
+            error=str(error or ''),
+            duration_s=time.monotonic() - self._started_s,
+            bytes_written=self._recording.bytes_written,
+            files=len(self._recording.files) + (0 if finished else 1),
+            topics=tuple(
+                TopicCount(
+                    name,
+                    item.message_type,
+                    received=recorder.received[name],
+                    written=counts.get(name, 0),
+                    dropped=writer.dropped[name],
+                    lost_by_middleware=recorder.lost[name],
+                    frames_missed=losses.missed.get(name),
+                )
+                for name, item in sorted(recorder.topics.items())
+            ),
+            frames_expected=losses.expected,
+            frames_counted_by=losses.source,
+            skipped=dict(recorder.skipped),
+            queue_peak_bytes=writer.peak_bytes,
+            queue_waits=writer.waits,
+            queue_waited_s=writer.waited_s,
+        )
+
+
+def main() -> int:
+    """Run the node; a bag that could not be finished is a failure however the node ended."""
+    nodes: list[BagRecorderNode] = []
+
+    def factory() -> BagRecorderNode:
+        nodes.append(BagRecorderNode())
+        return nodes[0]
+
+    code = run_node(factory)
+    failed = nodes and nodes[0].closing_error is not None
+    return code or (1 if failed else 0)
+
+
+if __name__ == '__main__':
+    raise SystemExit(main())

@@ -1,0 +1,121 @@
+"""Full text and hash of a message type, as bags embed them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import ContractError
+
+SEPARATOR = '=' * 80
+_NESTED = re.compile(r'(\w+)/(?:msg/)?(\w+)')
+
+
+def message_class(name: str) -> type[Any]:
+    """Return the Python class of a message type.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``sensor_msgs/msg/Image``.
+
+    Raises
+    ------
+    ContractError
+        If its package is not installed or has no such type.
+    """
+    package, _, kind = name.partition('/msg/')
+    try:
+        return getattr(importlib.import_module(f'{package}.msg'), kind)  # type: ignore[no-any-return]
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ContractError(
+            f'message type {name} is not installed; install or build package {package}'
+        ) from error
+
+
+def type_name(message_type: type[Any]) -> str:
+    """Return the name of a message class, such as ``sensor_msgs/msg/Image``."""
+    package, kind = message_type.__module__.split('.')[:2]
+    return f'{package}/{kind}/{message_type.__name__}'
+
+
+def definition_of(name: str) -> str:
+    """Return the definition of a type followed by those of all types that it nests.
+
+    The text is what the package installs; where it installs none, it is made from the fields,
+    which gives the same serialisation without constants and comments.
+
+    Raises
+    ------
+    ContractError
+        If the type is not installed.
+    """
+    order, texts = [name], {name: ''}
+    for kind in order:
+        fields = message_class(kind).get_fields_and_field_types()
+        texts[kind] = _installed(kind, '.msg') or _from_fields(fields)
+        for field_type in fields.values():
+            for package, nested in _NESTED.findall(field_type):
+                full = f'{package}/msg/{nested}'
+                if full not in texts:
+                    texts[full] = ''
+                    order.append(full)
+    parts = [texts[name].rstrip('\n') + '\n']
+    for kind in order[1:]:
+        package, nested = kind.split('/msg/')
+        parts.append(f'{SEPARATOR}\nMSG: {package}/{nested}\n{texts[kind].rstrip()}\n')
+    return ''.join(parts)
+
+
+def hash_of(name: str) -> str:
+    """Return the hash of a type, ``RIHS01_…``; empty before Iron, which has none."""
+    text = _installed(name, '.json')
+    if not text:
+        return ''
+    try:
+        entries = json.loads(text)['type_hashes']
+        return str(next(item['hash_string'] for item in entries if item['type_name'] == name))
+    except (json.JSONDecodeError, KeyError, TypeError, StopIteration):
+        return ''
+
+
+def has_header(name: str) -> bool:
+    """Tell whether messages of a type begin with a header."""
+    fields = message_class(name).get_fields_and_field_types()
+    return next(iter(fields.values()), '') == 'std_msgs/Header'
+
+
+def _installed(name: str, suffix: str) -> str:
+    """Return a file of the package's share folder, empty if there is none."""
+    package, kind = name.split('/msg/')
+    module = sys.modules.get(f'{package}.msg') or importlib.import_module(f'{package}.msg')
+    if module.__file__ is None:
+        return ''
+    for folder in Path(module.__file__).resolve().parents:
+        file = folder / 'share' / package / 'msg' / f'{kind}{suffix}'
+        if file.is_file():
+            return file.read_text()
+    return ''
+
+
+_PLAIN = {'boolean': 'bool', 'octet': 'byte', 'float': 'float32', 'double': 'float64'}
+
+
+def _from_fields(fields: dict[str, str]) -> str:
+    return ''.join(f'{_msg_type(kind)} {name}\n' for name, kind in fields.items())
+
+
+def _msg_type(kind: str) -> str:
+    """Return the .msg spelling of a type as rclpy spells it, e.g. sequence<double, 3>."""
+    if match := re.fullmatch(r'sequence<(.+?)(?:, (\d+))?>', kind):
+        bound = f'<={match[2]}' if match[2] else ''
+        return f'{_msg_type(match[1])}[{bound}]'
+    if match := re.fullmatch(r'(.+)\[(\d+)\]', kind):
+        return f'{_msg_type(match[1])}[{match[2]}]'
+    if match := re.fullmatch(r'(w?string)<(\d+)>', kind):
+        return f'{match[1]}<={match[2]}'
+    return _PLAIN.get(kind, kind)

@@ -1,0 +1,73 @@
+"""QoS between the graph, rclpy and bags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+
+from osmabench_ros.sequences.bag_qos import Durability, History, OfferedQos, Reliability
+
+DEPTH = 200
+"""Messages that a recorder's subscription keeps while it is busy."""
+MAX_REPEATED = 100
+
+
+def offered_from_profile(profile: QoSProfile) -> OfferedQos:
+    """Return what a bag says about a publisher."""
+    return OfferedQos(
+        Reliability[profile.reliability.name],
+        Durability[profile.durability.name],
+        History[profile.history.name],
+        profile.depth,
+    )
+
+
+def profile_for_recording(publishers: Sequence[QoSProfile]) -> QoSProfile:
+    """Return the strongest profile that hears all publishers of a topic.
+
+    Parameters
+    ----------
+    publishers : sequence of QoSProfile
+        At least one.
+    """
+    reliable = all(item.reliability == ReliabilityPolicy.RELIABLE for item in publishers)
+    latched = all(item.durability == DurabilityPolicy.TRANSIENT_LOCAL for item in publishers)
+    return _profile(reliable=reliable, latched=latched, depth=DEPTH)
+
+
+def profile_for_playing(topic: str, offered: Sequence[OfferedQos]) -> QoSProfile:
+    """Return the profile to publish a recorded topic with.
+
+    Parameters
+    ----------
+    topic : str
+        /tf_static is latched whatever the bag says, as nobody can use it otherwise.
+    offered : sequence of OfferedQos
+        Recorded ones; without any, reliable and volatile.
+    """
+    reliable = all(item.reliability is not Reliability.BEST_EFFORT for item in offered)
+    latched = topic.rsplit('/', 1)[-1] == 'tf_static' or (
+        bool(offered) and all(item.latched for item in offered)
+    )
+    depth = max((item.depth for item in offered), default=0)
+    unknown = 1 if latched else 10
+    return _profile(reliable=reliable, latched=latched, depth=min(depth or unknown, 1000))
+
+
+def repeated_messages(offered: Sequence[OfferedQos]) -> int:
+    """Return how many last messages of a topic a late joiner would get, 0 if it is not latched.
+
+    The graph does not tell the depth of a publisher; those of the topic contract keep one.
+    """
+    latched = [item for item in offered if item.latched]
+    return min(sum(max(1, item.depth) for item in latched), MAX_REPEATED)
+
+
+def _profile(*, reliable: bool, latched: bool, depth: int) -> QoSProfile:
+    return QoSProfile(
+        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+        durability=(DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE),
+        history=HistoryPolicy.KEEP_LAST,
+        depth=depth,
+    )

@@ -1,0 +1,116 @@
+"""recording.json: what a recorder heard, wrote and missed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from osmabench_ros.errors import SequenceError
+
+REPORT_FILE = 'recording.json'
+
+
+@dataclass(frozen=True)
+class TopicCount:
+    """Messages of one topic.
+
+    Parameters
+    ----------
+    topic, message_type : str
+        What it is.
+    received : int
+        By the recorder.
+    written : int
+        To the bag; those repeated at a split not included.
+    dropped : int
+        Received, but not written, since the disk was too slow or full.
+    lost_by_middleware : int
+        As the middleware reports it.
+    frames_missed : int, optional
+        Frames of the run that are not there; None for a topic that does not carry frames.
+    """
+
+    topic: str
+    message_type: str
+    received: int
+    written: int
+    dropped: int
+    lost_by_middleware: int
+    frames_missed: int | None = None
+
+
+@dataclass(frozen=True)
+class RecordingReport:
+    """Of one recording; while it goes on `complete` is false."""
+
+    complete: bool
+    error: str
+    duration_s: float
+    bytes_written: int
+    files: int
+    topics: tuple[TopicCount, ...]
+    frames_expected: int
+    frames_counted_by: str
+    skipped: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    queue_peak_bytes: int = 0
+    queue_waits: int = 0
+    queue_waited_s: float = 0.0
+
+    @property
+    def messages(self) -> int:
+        """Written ones of all topics."""
+        return sum(item.written for item in self.topics)
+
+    @property
+    def lost(self) -> int:
+        """Messages that are known to be missing, each counted once."""
+        return sum(
+            max(item.dropped + item.lost_by_middleware, item.frames_missed or 0)
+            for item in self.topics
+        )
+
+    def summary(self) -> str:
+        """Return one line for a log."""
+        heard = sum(1 for item in self.topics if item.written)
+        return (
+            f'recorded {self.messages} messages of {heard} topics, '
+            f'{self.bytes_written / 2**20:.1f} MiB in {self.files} files; lost {self.lost}, '
+            f'{self.frames_expected} frames expected (by {self.frames_counted_by})'
+        )
+
+
+def write_report(report: RecordingReport, directory: Path) -> None:
+    """Write recording.json, all of it or nothing."""
+    path = directory / REPORT_FILE
+    temporary = path.with_suffix('.json.tmp')
+    document: dict[str, Any] = {**asdict(_plain(report)), 'lost': report.lost}
+    temporary.write_text(json.dumps(document, indent=1) + '\n')
+    os.replace(temporary, path)
+
+
+def read_report(directory: Path) -> RecordingReport:
+    """Read recording.json.
+
+    Raises
+    ------
+    SequenceError
+        If there is none, or it is malformed.
+    """
+    path = directory / REPORT_FILE
+    try:
+        document = json.loads(path.read_text())
+        document.pop('lost')
+        counts = tuple(TopicCount(**item) for item in document.pop('topics'))
+        return RecordingReport(topics=counts, **document)
+    except (OSError, json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
+        raise SequenceError(f'{path} is no report of a recording: {error}') from error
+
+
+def _plain(report: RecordingReport) -> RecordingReport:
+    """Return it with what asdict can copy."""
+    return RecordingReport(**{**report.__dict__, 'skipped': dict(report.skipped)})

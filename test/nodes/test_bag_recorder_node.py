@@ -1,0 +1,159 @@
+"""The bag recorder over DDS, with publishers in other processes."""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+pytestmark = pytest.mark.ros
+
+from frame_talker import FIRST_NS, STEP_NS, talker_frame  # noqa: E402
+from osmabench_ros.msg import FrameAck, RunInfo, RunState  # noqa: E402
+from rclpy.serialization import deserialize_message  # noqa: E402
+from ros_processes import TEST_FOLDER, interrupt, node_arguments, process  # noqa: E402
+from rosbags.highlevel import AnyReader  # noqa: E402
+
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.stamps import stamp_from_message  # noqa: E402
+from osmabench_ros.sequences.bag import open_bag  # noqa: E402
+from osmabench_ros.sequences.bag_reader import BagSequence  # noqa: E402
+
+TALKER = str(TEST_FOLDER / 'frame_talker.py')
+LATCHED = (topics.RUN_INFO, topics.LABEL_INFO, topics.RUN_STATE, topics.LIGHTING)
+
+
+def record(
+    domain: int,
+    folder: Path,
+    frames: int,
+    rate_hz: int,
+    size: tuple[int, int],
+    **parameters: object,
+) -> str:
+    """Record what a talker says; return the recorder's output."""
+    arguments = node_arguments('bag_recorder_node', {'bag_directory': str(folder), **parameters})
+    width, height = size
+    numbers = [str(item) for item in (frames, rate_hz, width, height, 1)]
+    with process(domain, *arguments) as recorder, process(domain, TALKER, *numbers) as talker:
+        assert talker.stdout is not None
+        assert talker.stdout.readline().startswith('done'), recorder.communicate(timeout=5)
+        time.sleep(0.5)
+        code, output = interrupt(recorder)
+        assert code == 0, output
+    return output
+
+
+def test_everything_of_a_run_is_in_the_bag(ros_domain: int, tmp_path: Path) -> None:
+    folder = tmp_path / 'bag'
+    record(ros_domain, folder, 20, 20, (64, 48))
+
+    report = json.loads((folder / 'recording.json').read_text())
+    assert (report['complete'], report['error'], report['lost']) == (True, '', 0)
+    assert (report['frames_expected'], report['frames_counted_by']) == (20, 'run_state')
+    counts = {item['topic']: item for item in report['topics']}
+    for name in topics.FRAME_TOPICS:
+        assert (counts[f'/{name}']['written'], counts[f'/{name}']['frames_missed']) == (20, 0)
+    assert not (folder / '.reserve').exists()
+
+    # Somebody else's reader agrees, with the types that are embedded; it checks their hashes too.
+    with AnyReader([folder]) as reader:
+        assert reader.topics[f'/{topics.COLOR}'].msgcount == 20
+        infos = [
+            reader.deserialize(data, connection.msgtype)
+            for connection, _, data in reader.messages()
+            if connection.topic == f'/{topics.RUN_INFO}'
+        ]
+    assert [info.run_id for info in infos] == ['talk']
+    metadata = yaml.safe_load((folder / 'metadata.yaml').read_text())
+    entries = metadata['rosbag2_bagfile_information']['topics_with_message_count']
+    qos = {item['topic_metadata']['name']: item['topic_metadata'] for item in entries}
+    for name in LATCHED:
+        offered = qos[f'/{name}']['offered_qos_profiles']
+        assert [item['durability'] for item in offered] == ['transient_local']
+        assert qos[f'/{name}']['type_description_hash'].startswith('RIHS01_')
+
+    sequence = BagSequence(folder)
+    assert len(sequence) == 20
+    for index, frame in enumerate(sequence):
+        expected = talker_frame(index % 10, 64, 48)
+        assert frame.stamp_ns == FIRST_NS + index * STEP_NS
+        np.testing.assert_array_equal(frame.color, expected.color)
+        np.testing.assert_array_equal(frame.instance, expected.instance)
+
+
+def test_latched_topics_are_written_again_at_each_split(ros_domain: int, tmp_path: Path) -> None:
+    folder = tmp_path / 'bag'
+    record(ros_domain, folder, 30, 20, (320, 240), max_file_bytes=4_000_000, compression='none')
+    files = sorted(folder.glob('*.mcap'))
+    assert len(files) >= 4
+    for file in files:
+        with open_bag(file) as bag:
+            present = {item.topic for item in bag.connections}
+            assert {f'/{name}' for name in LATCHED} <= present, file
+            assert bag.cut_off == ''
+    with open_bag(folder) as bag:
+        heard = list(bag.messages())
+        assert sum(item.topic == f'/{topics.RUN_INFO}' for item in heard) == 1
+        assert sum(item.topic == f'/{topics.DEPTH}' for item in heard) == 30
+        stamps = [item.header_stamp_ns for item in heard if item.topic == f'/{topics.DEPTH}']
+        states = [item.data for item in heard if item.topic == f'/{topics.RUN_STATE}']
+    assert stamps == [FIRST_NS + index * STEP_NS for index in range(30)]
+    assert deserialize_message(states[-1], RunState).state == RunState.STATE_FINISHED
+    with AnyReader([folder]) as reader:
+        assert reader.topics[f'/{topics.COLOR}'].msgcount == 30
+
+
+def test_chosen_topics_and_a_killed_recorder(ros_domain: int, tmp_path: Path) -> None:
+    folder = tmp_path / 'bag'
+    arguments = node_arguments(
+        'bag_recorder_node',
+        {'bag_directory': str(folder), 'all_topics': True, 'exclude': 'image|rosout'},
+    )
+    with process(ros_domain, *arguments) as recorder:
+        with process(ros_domain, TALKER, '10', '20', '64', '48', '0') as talker:
+            assert talker.stdout is not None
+            talker.stdout.readline()
+            time.sleep(2.5)  # what waits for more is written out after a second
+        recorder.kill()
+        recorder.wait(timeout=30)
+    with open_bag(folder) as bag:
+        assert 'metadata.yaml is missing' in bag.cut_off
+        names = {item.topic for item in bag.connections}
+        (info,) = bag.messages([f'/{topics.RUN_INFO}'])
+    assert {f'/{topics.RUN_INFO}', f'/{topics.LABEL_INFO}'} <= names
+    assert not any('image' in name or 'rosout' in name for name in names)
+    assert deserialize_message(info.data, RunInfo).scene == 'room'
+
+
+def test_in_lockstep_every_recorded_frame_is_acknowledged(ros_domain: int, tmp_path: Path) -> None:
+    folder = tmp_path / 'bag'
+    record(ros_domain, folder, 8, 10, (64, 48), acks=True)
+    with open_bag(folder) as bag:
+        acks = [
+            deserialize_message(item.data, FrameAck)
+            for item in bag.messages([f'/{topics.FRAME_ACK}'])
+        ]
+        frames = {item.header_stamp_ns for item in bag.messages([f'/{topics.INSTANCE}'])}
+    stamps = [stamp_from_message(item.header.stamp) for item in acks]
+    assert stamps == [FIRST_NS + index * STEP_NS for index in range(8)]
+    assert frames == set(stamps)
+    assert {item.participant for item in acks} == {'bag_recorder'}
+
+
+def test_bad_settings_end_the_recorder(ros_domain: int, tmp_path: Path) -> None:
+    (tmp_path / 'taken').mkdir()
+    for parameters, reason in (
+        ({'bag_directory': str(tmp_path / 'taken')}, 'taken exists; record to another folder'),
+        ({'bag_directory': ''}, 'parameter "bag_directory" is empty'),
+        ({'bag_directory': str(tmp_path / 'x'), 'exclude': '('}, 'is no regular expression'),
+        ({'bag_directory': str(tmp_path / 'y'), 'compression': 'zip'}, 'is "zip"'),
+    ):
+        with process(ros_domain, *node_arguments('bag_recorder_node', parameters)) as recorder:
+            _, errors = recorder.communicate(timeout=60)
+        assert recorder.returncode != 0
+        assert reason in errors
+    assert not (tmp_path / 'x').exists()

@@ -1,0 +1,56 @@
+"""Processes of tests in a private domain; every one of them ends with the test."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.bringup.isolation import isolated_environment
+
+TEST_FOLDER = Path(__file__).parent
+
+
+@contextmanager
+def process(domain: int, *command: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """Yield a Python process, told to end and if need be made to when the block is left."""
+    environment = {**isolated_environment(domain), 'PYTHONPATH': str(TEST_FOLDER)}
+    if extra := os.environ.get('PYTHONPATH'):
+        environment['PYTHONPATH'] += os.pathsep + extra
+    pipes = dict.fromkeys(('stdin', 'stdout', 'stderr'), subprocess.PIPE)
+    running = subprocess.Popen(
+        [sys.executable, *command], env=environment, text=True, **{**pipes, **options}
+    )
+    try:
+        yield running
+    finally:
+        if running.poll() is None:
+            running.kill()
+        running.communicate()
+
+
+def node_arguments(name: str, parameters: Mapping[str, Any]) -> list[str]:
+    """Return what runs a node of this package, active at once."""
+    settings = {**parameters, 'autostart': True}
+    pairs = [item for key, value in settings.items() for item in ('-p', f'{key}:={_text(value)}')]
+    return ['-m', f'osmabench_ros.nodes.{name}', '--ros-args', *pairs]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return '[' + ', '.join(f'"{item}"' for item in value) + ']'
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def interrupt(running: subprocess.Popen[str], timeout_s: float = 60.0) -> tuple[int, str]:
+    """Send Ctrl-C; return the exit code and all output."""
+    running.send_signal(signal.SIGINT)
+    output, errors = running.communicate(timeout=timeout_s)
+    return running.returncode, (output or '') + (errors or '')
