@@ -1,4 +1,4 @@
-"""What a look at the machine found."""
+"""What a look at the machine, or at a stack that runs on it, found."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ class Level(str, Enum):
 
     OK = 'ok'
     ABSENT = 'absent'
+    WARN = 'warn'
     FAILED = 'failed'
 
 
@@ -23,7 +24,8 @@ class Finding:
     part : str
         What was looked at.
     level : Level
-        ABSENT if only an optional part is missing, FAILED if no run is possible.
+        ABSENT if only an optional part is missing, WARN if figures may suffer, FAILED if no run
+        is possible.
     detail : str
         What was found.
     remedy : str

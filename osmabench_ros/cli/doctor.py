@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,18 +11,111 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from osmabench_ros.bringup.finding import Level
+from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.bringup.preflight import examine
-from osmabench_ros.errors import MissingDependencyError
+from osmabench_ros.cli.progress import shown_progress
+from osmabench_ros.errors import ConfigError, ContractError, MissingDependencyError
+from osmabench_ros.runs.config import MatrixConfig, load_config
 
-STYLE = {Level.OK: 'green', Level.ABSENT: 'yellow', Level.FAILED: 'red'}
+STYLE = {Level.OK: 'green', Level.ABSENT: 'yellow', Level.WARN: 'yellow', Level.FAILED: 'red'}
 
 
 def doctor(
     out: Annotated[Path, typer.Option(help='Where results would go.')] = Path('runs'),
+    stack: Annotated[
+        bool, typer.Option('--stack', help='Look at the ROS 2 stack that is running instead.')
+    ] = False,
+    seconds: Annotated[
+        float, typer.Option(min=0.5, max=3600, help='How long to listen to the stack.')
+    ] = 5.0,
+    config: Annotated[
+        str, typer.Option(help='Configuration that is planned: YAML file, or a name in config/.')
+    ] = '',
+    namespace: Annotated[str, typer.Option(help="Namespace of the stack's topics.")] = '',
+    remap: Annotated[
+        list[str] | None,
+        typer.Option(help='FROM:=TO, from a topic of the contract to that of the stack.'),
+    ] = None,
+    robot: Annotated[
+        Path | None,
+        typer.Option(help='YAML file with the topics of the stack, as config/methods/live has.'),
+    ] = None,
+    as_json: Annotated[bool, typer.Option('--json', help='Print JSON for programs.')] = False,
 ) -> None:
-    """Say what is installed and what is missing, with the remedy."""
+    """Say what is installed and what is missing, or what is wrong with a running stack.
+
+    With --stack, every topic of the contract is looked at in the ROS_DOMAIN_ID and discovery
+    range of this shell: types, quality of service, rates, stamps, images, intrinsics, transforms,
+    clock, labels and maps. Exits with 0 unless something failed.
+    """
+    planned = load_config(config) if config else None
+    if stack:
+        findings = _stack(seconds, planned, namespace, remap or [], robot, quiet=as_json)
+    else:
+        findings = _machine(out, planned)
+    _show(findings, as_json=as_json)
+    broken = list(dict.fromkeys(item.part for item in findings if item.level is Level.FAILED))
+    if broken and stack:
+        raise ContractError(f'no run would be right with: {", ".join(broken)}')
+    if broken:
+        raise MissingDependencyError(f'no run is possible without: {", ".join(broken)}')
+
+
+def _machine(out: Path, planned: MatrixConfig | None) -> list[Finding]:
     findings = examine(out)
+    if planned is not None:
+        from osmabench_ros.bringup.run_preflight import examine_run
+
+        findings += examine_run(planned, out)
+    return findings
+
+
+def _stack(
+    seconds: float,
+    planned: MatrixConfig | None,
+    namespace: str,
+    remap: list[str],
+    robot: Path | None,
+    *,
+    quiet: bool,
+) -> list[Finding]:
+    try:
+        from osmabench_ros.bringup.stack import (
+            StackNames,
+            check_names_of_topics,
+            examine_stack,
+            names_of_robot,
+        )
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'a stack can be looked at with ROS 2 and the messages of this package ({error}); '
+            'source your ROS workspace, or make env'
+        ) from error
+    named = names_of_robot(robot) if robot else StackNames()
+    own = dict(_pair(text) for text in remap)
+    check_names_of_topics(own, '--remap')
+    names = StackNames(namespace, {**named.remappings, **own}, named.extra_topics)
+    if quiet:
+        return examine_stack(names, seconds=seconds, config=planned)
+    with shown_progress() as progress:
+        return examine_stack(names, seconds=seconds, config=planned, progress=progress)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    before, found, after = text.partition(':=')
+    if not (before and found and after):
+        raise ConfigError(f'--remap "{text}" is not of the form FROM:=TO')
+    return before, after
+
+
+def _show(findings: list[Finding], *, as_json: bool) -> None:
+    if as_json:
+        document = [
+            {'part': f.part, 'level': f.level.value, 'detail': f.detail, 'remedy': f.remedy}
+            for f in findings
+        ]
+        typer.echo(json.dumps(document, indent=2))
+        return
     table = Table('part', 'state', 'detail', 'remedy', box=None)
     for item in findings:
         style = STYLE[item.level]
@@ -29,6 +123,3 @@ def doctor(
         detail, remedy = escape(item.detail), escape(item.remedy)
         table.add_row(item.part, f'[{style}]{item.level.value}[/]', detail, remedy)
     Console().print(table)
-    broken = [item.part for item in findings if item.level is Level.FAILED]
-    if broken:
-        raise MissingDependencyError(f'no run is possible without: {", ".join(broken)}')

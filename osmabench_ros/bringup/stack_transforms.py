@@ -1,0 +1,126 @@
+"""Whether the transforms of a running stack make one tree with one authority an edge."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from osmabench_ros.bringup.finding import Finding, Level
+from osmabench_ros.ros import topics
+from osmabench_ros.ros.stamps import stamp_from_message
+
+PART = '/tf'
+
+
+@dataclass(frozen=True)
+class EdgeSample:
+    """One transform as it was heard.
+
+    Parameters
+    ----------
+    parent, child : str
+        Frames.
+    stamp_ns : int
+        Of the transform.
+    is_static : bool
+        Whether it came on /tf_static.
+    """
+
+    parent: str
+    child: str
+    stamp_ns: int
+    is_static: bool
+
+
+def edge_samples(messages: Iterable[Any], *, is_static: bool) -> list[EdgeSample]:
+    """Return the edges of tf2_msgs/TFMessage messages, in order."""
+    return [
+        EdgeSample(
+            item.header.frame_id.lstrip('/'),
+            item.child_frame_id.lstrip('/'),
+            stamp_from_message(item.header.stamp),
+            is_static,
+        )
+        for message in messages
+        for item in message.transforms
+    ]
+
+
+def check_transforms(samples: list[EdgeSample], camera_frame: str) -> list[Finding]:
+    """Check the tree that the edges make.
+
+    Parameters
+    ----------
+    samples : list of EdgeSample
+        In the order they came.
+    camera_frame : str
+        Optical frame of the images.
+    """
+    faults = _authority(samples) + _loops(samples)
+    parents = {item.child: item.parent for item in samples}
+    root = camera_frame
+    way = [root]
+    while root in parents and parents[root] not in way:
+        root = parents[root]
+        way.append(root)
+    path = ' → '.join(reversed(way))
+    if topics.WORLD_FRAME not in way:
+        detail = f'{camera_frame} hangs on {path}, not on {topics.WORLD_FRAME}'
+        if camera_frame not in parents:
+            detail = f'no transform leads to {camera_frame}'
+        remedy = (
+            f'publish {topics.WORLD_FRAME}→map (static, where it is known), and the static edges '
+            f'from {topics.BASE_FRAME} to {camera_frame} (robot_state_publisher)'
+        )
+        # Poses come on a topic too, so that a tree without the world is no end.
+        faults.append(Finding(PART, Level.WARN, detail, remedy))
+    return faults or [Finding(PART, Level.OK, path)]
+
+
+def _authority(samples: list[EdgeSample]) -> list[Finding]:
+    parents: dict[str, set[str]] = defaultdict(set)
+    kinds: dict[str, set[bool]] = defaultdict(set)
+    stamps: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for item in samples:
+        parents[item.child].add(item.parent)
+        kinds[item.child].add(item.is_static)
+        if not item.is_static:
+            stamps[item.parent, item.child].append(item.stamp_ns)
+    faults = []
+    for child in sorted(parents):
+        if len(parents[child]) > 1:
+            detail = (
+                f'{child} has {len(parents[child])} parents: {", ".join(sorted(parents[child]))}'
+            )
+            remedy = 'two nodes own the edge; turn publish_tf off in one of them'
+            faults.append(Finding(PART, Level.FAILED, detail, remedy))
+        elif len(kinds[child]) > 1:
+            detail = f'{child} comes on /tf and on /tf_static'
+            remedy = 'two nodes own the edge; keep the static one if it does not move'
+            faults.append(Finding(PART, Level.FAILED, detail, remedy))
+    for (parent, child), times in sorted(stamps.items()):
+        back = sum(later < earlier for earlier, later in pairwise(times))
+        if back:
+            detail = f'stamps of {parent}→{child} go backwards {back} times'
+            remedy = 'two nodes publish the edge, or a bag loops'
+            faults.append(Finding(PART, Level.WARN, detail, remedy))
+    return faults
+
+
+def _loops(samples: list[EdgeSample]) -> list[Finding]:
+    parents = {item.child: item.parent for item in samples}
+    for start in sorted(parents):
+        seen, frame = [start], start
+        while frame in parents:
+            frame = parents[frame]
+            if frame == start:
+                detail = f'the edges go in a circle: {" → ".join([*seen, frame])}'
+                remedy = 'one node has parent and child the wrong way round'
+                return [Finding(PART, Level.FAILED, detail, remedy)]
+            if frame in seen:
+                break
+            seen.append(frame)
+    return []

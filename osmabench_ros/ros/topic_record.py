@@ -1,0 +1,147 @@
+"""What was heard on a topic for a while: every message's times, a few whole messages."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from rclpy.node import Node
+
+from osmabench_ros.errors import ContractError
+from osmabench_ros.ros.checked_subscription import deserialize_checked
+from osmabench_ros.ros.endpoints import Endpoint, listening_profile
+from osmabench_ros.ros.stamps import SECOND_NS
+
+KEPT_BYTES = 64 * 2**20
+"""Whole messages of a topic that are kept, the newest of them."""
+
+DEPTH = 50
+
+
+@dataclass
+class TopicRecord:
+    """What came on a topic.
+
+    Parameters
+    ----------
+    name : str
+        As the contract names it.
+    message_type : type
+        Of the messages.
+    has_header : bool
+        Whether a message starts with a std_msgs/Header.
+    received_ns : list of int
+        Steady time of every message.
+    stamps_ns : list of int
+        Header stamp of every message; empty without headers.
+    wall_ns : list of int
+        System time of every message.
+    lost : int
+        Messages that were published meanwhile and did not come here, by their numbers.
+    messages : list
+        The newest messages, deserialised.
+    errors : list of str
+        Why messages could not be read.
+    """
+
+    name: str
+    message_type: type[Any]
+    has_header: bool = True
+    received_ns: list[int] = field(default_factory=list)
+    stamps_ns: list[int] = field(default_factory=list)
+    wall_ns: list[int] = field(default_factory=list)
+    lost: int = 0
+    messages: list[Any] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def rate_hz(self) -> float:
+        """Messages a second, 0 if fewer than three came."""
+        if len(self.received_ns) < 3:
+            return 0.0
+        span_ns = self.received_ns[-1] - self.received_ns[0]
+        return (len(self.received_ns) - 1) * SECOND_NS / span_ns if span_ns else 0.0
+
+
+def header_stamp_ns(data: bytes) -> int:
+    """Return the stamp that a serialised message starts with; the rest is not read.
+
+    Raises
+    ------
+    ContractError
+        If there are not even the bytes for it.
+    """
+    if len(data) < 12:
+        raise ContractError(f'{len(data)} bytes are no message with a header')
+    seconds, nanoseconds = struct.unpack_from('<iI' if data[1] & 1 else '>iI', data, 4)
+    return int(seconds) * SECOND_NS + int(nanoseconds)
+
+
+class TopicListener:
+    """Fills a record from a raw subscription; nothing is deserialised before `finish`.
+
+    Parameters
+    ----------
+    node : Node
+        Owner of the subscription.
+    topic : str
+        As the contract names it.
+    message_type : type
+        Expected type.
+    publishers : tuple of Endpoint
+        Whom it must be able to hear.
+    kept : int
+        Most whole messages that are kept.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        topic: str,
+        message_type: type[Any],
+        publishers: tuple[Endpoint, ...],
+        kept: int,
+    ) -> None:
+        fields = list(message_type.get_fields_and_field_types().values())
+        self.record = TopicRecord(topic, message_type, fields[:1] == ['std_msgs/Header'])
+        self._newest: deque[bytes] = deque(maxlen=kept)
+        self._last_number: int | None = None
+        # With one publisher alone the numbers of its messages tell what is missing.
+        self._counts = len(publishers) == 1
+        self.subscription = node.create_subscription(
+            message_type, topic, self._take, listening_profile(publishers, DEPTH), raw=True
+        )
+
+    def _take(self, data: bytes, info: dict[str, Any]) -> None:
+        record = self.record
+        record.received_ns.append(time.monotonic_ns())
+        record.wall_ns.append(time.time_ns())
+        number = info.get('publication_sequence_number')
+        if self._counts and number is not None:
+            if self._last_number is not None:
+                record.lost += max(number - self._last_number - 1, 0)
+            self._last_number = number
+        try:
+            if record.has_header:
+                record.stamps_ns.append(header_stamp_ns(data))
+        except ContractError as error:
+            record.errors.append(str(error))
+            return
+        self._newest.append(data)
+        while len(self._newest) > 1 and sum(map(len, self._newest)) > KEPT_BYTES:
+            self._newest.popleft()
+
+    def finish(self) -> TopicRecord:
+        """Read the messages that were kept."""
+        for data in self._newest:
+            try:
+                self.record.messages.append(
+                    deserialize_checked(data, self.record.message_type, self.record.name)
+                )
+            except ContractError as error:
+                self.record.errors.append(str(error))
+        self._newest.clear()
+        return self.record

@@ -1,0 +1,228 @@
+"""`osmabench doctor --stack` against stacks that really run."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytest.importorskip('rclpy')
+
+import rclpy  # noqa: E402
+from builtin_interfaces.msg import Time  # noqa: E402
+from geometry_msgs.msg import PoseStamped  # noqa: E402
+from osmabench_ros.msg import LabelInfo  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
+from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
+
+from osmabench_ros.bringup.finding import Level  # noqa: E402
+from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
+from osmabench_ros.bringup.stack import (  # noqa: E402
+    StackNames,
+    examine_stack,
+    names_of_robot,
+)
+from osmabench_ros.cli.main import app  # noqa: E402
+from osmabench_ros.errors import ConfigError  # noqa: E402
+from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.images import camera_info_message, image_to_message  # noqa: E402
+from osmabench_ros.ros.qos import frame_profile  # noqa: E402
+
+PINHOLE = Intrinsics(64, 48, 32.0, 32.0, 32.0, 24.0)
+PERIOD_S = 0.05
+
+
+class Robot(Node):
+    """A camera driver of somebody else, with names, stamps and faults of its own."""
+
+    def __init__(self, context: Any, *, faulty: bool) -> None:
+        super().__init__('driver', context=context, namespace='/robot')
+        self.faulty = faulty
+        profile = frame_profile(lockstep=False)
+        weak = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        self.color = self.create_publisher(Image, 'rgb', weak if faulty else profile)
+        self.depth = self.create_publisher(Image, 'camera/depth/image_rect', profile)
+        self.info = self.create_publisher(CameraInfo, 'camera/color/camera_info', profile)
+        # A pose of the wrong type, and labels that late joiners miss.
+        self.pose = self.create_publisher(
+            CameraInfo if faulty else PoseStamped, topics.CAMERA_POSE, profile
+        )
+        if faulty:
+            self.create_publisher(LabelInfo, topics.LABEL_INFO, profile)
+            self.create_subscription(Image, 'rgb', lambda _message: None, profile)
+
+    def publish(self) -> None:
+        now_ns = time.time_ns()
+        stamp = Time(sec=now_ns // 10**9, nanosec=now_ns % 10**9)
+        late = Time(sec=stamp.sec, nanosec=(stamp.nanosec + 3_000_000) % 10**9)
+        scale = 1000.0 if self.faulty else 1.0
+        depth = np.full((48, 64), 2.0 * scale, np.float32)
+        self.color.publish(image_to_message(np.zeros((48, 64, 3), np.uint8), 'rgb8', stamp, 'o'))
+        self.depth.publish(image_to_message(depth, '32FC1', late if self.faulty else stamp, 'o'))
+        info = camera_info_message(PINHOLE, stamp, 'o')
+        if self.faulty:
+            info.k = [0.0] * 9
+        self.info.publish(info)
+        if not self.faulty:
+            pose = PoseStamped()
+            pose.header.stamp, pose.header.frame_id = stamp, 'world'
+            self.pose.publish(pose)
+
+
+@contextmanager
+def running(domain: int, *, faulty: bool) -> Iterator[None]:
+    """Publish 20 frames a second until the block ends."""
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain, args=[])
+    robot, over = Robot(context, faulty=faulty), threading.Event()
+
+    def work() -> None:
+        while not over.wait(PERIOD_S):
+            robot.publish()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        robot.destroy_node()
+        context.try_shutdown()
+
+
+ROBOT_NAMES = StackNames('robot', {topics.COLOR: 'rgb'})
+
+
+def test_a_good_stack_of_somebody_else_passes(ros_domain: int) -> None:
+    with running(ros_domain, faulty=False):
+        findings = examine_stack(ROBOT_NAMES, seconds=1.5, domain=ros_domain)
+    assert [item for item in findings if item.level in (Level.FAILED, Level.WARN)] == []
+    color = [item.detail for item in findings if item.part == topics.COLOR]
+    assert any('from /robot/driver' in text for text in color)
+    assert any(text.endswith('messages') and 'Hz' in text for text in color)
+    assert any('rgb8, 64 x 48' in text for text in color)
+
+
+def test_everything_that_is_wrong_is_named_at_once(ros_domain: int) -> None:
+    with running(ros_domain, faulty=True):
+        findings = examine_stack(ROBOT_NAMES, seconds=1.5, domain=ros_domain)
+    failed = {(item.part, item.detail) for item in findings if item.level is Level.FAILED}
+    for part, words in (
+        (topics.COLOR, 'QoS: /robot/driver publishes best effort'),
+        (topics.DEPTH, 'millimetres in 32FC1'),
+        (topics.DEPTH, 'the nearest is'),
+        (topics.COLOR_INFO, 'not calibrated'),
+        (topics.CAMERA_POSE, 'publishes sensor_msgs/msg/CameraInfo'),
+    ):
+        assert any(part == p and words in detail for p, detail in failed), (part, words, failed)
+    assert any(i.part == topics.LABEL_INFO and i.level is Level.WARN for i in findings)
+    assert all(item.remedy for item in findings if item.level is Level.FAILED)
+
+
+def test_the_command_fails_in_json_where_nothing_runs(
+    ros_domain: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('ROS_DOMAIN_ID', str(ros_domain))
+    result = CliRunner().invoke(app, ['doctor', '--stack', '--seconds', '0.5', '--json'])
+    assert result.exit_code != 0
+    [only] = json.loads(result.stdout)
+    assert (only['part'], only['level']) == ('stack', 'failed')
+    assert 'ROS_DOMAIN_ID' in only['remedy']
+
+
+@pytest.mark.gl
+def test_the_bridge_itself_keeps_the_contract(ros_domain: int, tmp_path: Path) -> None:
+    environment = dict(isolated_environment(ros_domain))
+    values = {
+        'autostart': 'true', 'image_width': '160', 'image_height': '120', 'goals': '3',
+        'frame_rate_hz': '10.0', 'pacing': 'realtime', 'speed_factor': '0.5', 'seed': '3',
+    }  # fmt: skip
+    options = [text for name, value in values.items() for text in ('-p', f'{name}:={value}')]
+    module = 'osmabench_ros.nodes.simulator_bridge_node'
+    bridge = subprocess.Popen(
+        [sys.executable, '-m', module, '--ros-args', *options],
+        env=environment,
+        stderr=(tmp_path / 'log').open('w'),
+    )
+    try:
+        wait_for_frames(tmp_path / 'log')
+        findings = examine_stack(StackNames(), seconds=2.0, domain=ros_domain)
+    finally:
+        bridge.terminate()
+        bridge.wait(timeout=30)
+    bad = [item for item in findings if item.level in (Level.FAILED, Level.WARN)]
+    # A busy machine may be slower than declared; nothing else may be said.
+    assert [item for item in bad if 'Hz' not in item.detail] == []
+    text = ' '.join(item.detail for item in findings)
+    for words in ('declared 5 Hz', 'goes forward', 'all named', 'realtime', '100% of the stamps'):
+        assert words in text, text
+
+
+def wait_for_frames(log: Path, timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while 'frames from' not in log.read_text():
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.2)
+
+
+def test_a_robot_file_names_topics_and_the_map(tmp_path: Path, ros_domain: int) -> None:
+    file = tmp_path / 'robot.yaml'
+    file.write_text(
+        f'name: mine\ntopics: {{{topics.COLOR}: rgb}}\n'
+        'map: {topic: /cloud_map, type: sensor_msgs/msg/PointCloud2}\n'
+    )
+    names = names_of_robot(file)
+    assert names.remappings == {topics.COLOR: 'rgb'}
+    with running(ros_domain, faulty=False):
+        context = rclpy.Context()
+        rclpy.init(context=context, domain_id=ros_domain, args=[])
+        node = Node('rtabmap', context=context)
+        node.create_publisher(PointCloud2, '/cloud_map', 1)
+        findings = examine_stack(
+            StackNames('robot', names.remappings, names.extra_topics),
+            seconds=0.5,
+            domain=ros_domain,
+        )
+        context.try_shutdown()
+    assert any(i.part == '/cloud_map' and 'no map came yet' in i.detail for i in findings)
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        ('topics: {camera/rgb: x}', 'no topic of the contract'),
+        ('- 1', 'must be a mapping'),
+        ('topics: [', 'cannot be read'),
+    ],
+)
+def test_a_robot_file_that_is_wrong_is_refused(text: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / 'robot.yaml'
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        names_of_robot(file)
+
+
+@pytest.mark.parametrize('name', ['rtabmap', 'hydra', 'nvblox'])
+def test_the_bundled_robot_files_can_be_read(name: str) -> None:
+    from osmabench_ros.configuration import config_path
+
+    names = names_of_robot(config_path('methods', 'live', f'{name}.yaml'))
+    assert all(text.count('/') == 2 for text in names.extra_topics.values())
+
+
+@pytest.mark.parametrize('remap', ['camera/color/image_raw', 'nonsense:=/x'])
+def test_a_remap_that_is_wrong_is_refused(remap: str) -> None:
+    result = CliRunner().invoke(app, ['doctor', '--stack', '--remap', remap])
+    assert isinstance(result.exception, ConfigError)
