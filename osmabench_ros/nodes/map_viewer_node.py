@@ -13,9 +13,9 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.errors import MapError
-from osmabench_ros.maps.archive import unpack_map
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.storage import read_map
+from osmabench_ros.maps.topics.announced_map import announced_map
 from osmabench_ros.msg import RecordedMap, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.reports.coloured_map import coloured_by_class, coloured_by_error
@@ -68,7 +68,7 @@ class MapViewerNode(BenchmarkNode):
         self._shown = ''
         folder = self.parameter['ground_truth_directory']
         self._truth = read_ground_truth(Path(folder)) if folder else None
-        self._publishers: dict[str, Publisher] = {
+        self._views: dict[str, Publisher] = {
             topic: self.create_publisher(kind, topic, latched_profile())
             for topic, kind in _KINDS.items()
         }
@@ -96,10 +96,12 @@ class MapViewerNode(BenchmarkNode):
         self._show_payload(self._assembler.add(chunk))
 
     def _show_payload(self, complete: tuple[SemanticMapMessage, bytes] | None) -> None:
-        if complete is None or complete[0].digest == self._shown:
+        if complete is None or (complete[1] and complete[0].digest == self._shown):
             return
         message, payload = complete
-        self._show(unpack_map(payload, max_bytes=self.parameter['max_map_bytes']))
+        labels = None if self._truth is None or payload else self._truth.label_set
+        max_bytes = self.parameter['max_map_bytes']
+        self._show(announced_map(message, payload, max_bytes=max_bytes, label_set=labels))
         self._shown = message.digest
 
     def _on_recorded(self, message: RecordedMap) -> None:
@@ -121,7 +123,7 @@ class MapViewerNode(BenchmarkNode):
         )
         label_set = self._truth.label_set if self._truth else semantic_map.label_set
         graph = semantic_map.graph
-        self._publishers[topics.VIEW_GRAPH].publish(
+        self._views[topics.VIEW_GRAPH].publish(
             markers_of_graph(graph, header, node_colors(graph, label_set))
         )
         self._publish_cloud(
@@ -138,7 +140,7 @@ class MapViewerNode(BenchmarkNode):
         errors = coloured_by_error(context, self.parameter['gate_m'])
         self._publish_cloud(topics.VIEW_ERRORS, errors, header)
         nodes = graph_errors(semantic_map.graph, truth)
-        self._publishers[topics.VIEW_GRAPH_ERRORS].publish(
+        self._views[topics.VIEW_GRAPH_ERRORS].publish(
             markers_of_graph(nodes.graph, header, nodes.colors)
         )
 
@@ -148,12 +150,12 @@ class MapViewerNode(BenchmarkNode):
         colors = colors_of_labels(surface.labels, class_colors(truth.label_set))
         cloud = DenseMap(surface.points, colors, surface.labels, surface.instances)
         self._publish_cloud(topics.VIEW_GROUND_TRUTH, cloud, header)
-        self._publishers[topics.VIEW_PATH].publish(path_message(truth.camera_poses, header))
+        self._views[topics.VIEW_PATH].publish(path_message(truth.camera_poses, header))
 
     def _publish_cloud(self, topic: str, dense: DenseMap | None, header: Header) -> None:
         if dense is not None:
             limit = self.parameter['max_points']
-            self._publishers[topic].publish(point_cloud_message(dense, header, max_points=limit))
+            self._views[topic].publish(point_cloud_message(dense, header, max_points=limit))
 
     def _on_pose(self, message: PoseStamped) -> None:
         self._traced |= self._trace.add(message)
@@ -161,7 +163,7 @@ class MapViewerNode(BenchmarkNode):
     def _publish_path(self) -> None:
         if self._traced:
             self._traced = False
-            self._publishers[topics.VIEW_PATH].publish(self._trace.message())
+            self._views[topics.VIEW_PATH].publish(self._trace.message())
 
 
 def main() -> int:

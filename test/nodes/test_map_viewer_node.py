@@ -162,7 +162,8 @@ def test_maps_and_poses_of_a_running_stack_are_shown(
         )
     )
     publisher.publish(semantic_map(), is_final=False)
-    listener.spin_until(lambda: topics.VIEW_CLASSES in listener.heard)
+    wanted = {topics.VIEW_CLASSES, topics.VIEW_GRAPH, topics.SEMANTIC_MAP_MARKERS}
+    listener.spin_until(lambda: wanted <= listener.heard.keys())
     assert len(cloud(listener.heard[topics.VIEW_CLASSES]).points) == 3
     assert listener.heard[topics.VIEW_GRAPH].markers == (
         listener.heard[topics.SEMANTIC_MAP_MARKERS].markers

@@ -6,6 +6,8 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
+
 from osmabench_ros.errors import ContractError  # noqa: E402
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox  # noqa: E402
 from osmabench_ros.geometry.pose import Pose  # noqa: E402
@@ -154,3 +156,23 @@ def test_many_small_chunks_of_nobody_are_refused() -> None:
     chunk.digest = 'f' * 64
     with pytest.raises(ContractError, match='in 32768 chunks wait for their announcement'):
         assembler.add(chunk)
+
+
+def test_a_scene_graph_alone_is_complete_at_once() -> None:
+    announcement, chunks = map_to_messages(small_map(), 'mapper', is_final=False)
+    assembler = MapAssembler()
+    assert assembler.announce(announcement) is None
+    assert assembler.missing_chunks == len(chunks)
+    alone, _ = map_to_messages(small_map(), 'mapper', is_final=True)
+    alone.payload_size, alone.chunk_count, alone.digest, alone.payload_format = 0, 0, '', ''
+    assert assembler.announce(alone) == (alone, b'')
+    assert assembler.missing_chunks == 0
+
+
+@pytest.mark.parametrize('field', ['payload_size', 'chunk_count', 'digest'])
+def test_half_an_announcement_is_none(field: str) -> None:
+    whole, _ = map_to_messages(small_map(), 'mapper', is_final=True)
+    half = SemanticMapMessage(participant='mapper', payload_format=whole.payload_format)
+    setattr(half, field, getattr(whole, field))
+    with pytest.raises(ContractError, match='from mapper'):
+        MapAssembler().announce(half)

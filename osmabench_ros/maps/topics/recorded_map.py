@@ -113,8 +113,11 @@ def _assembled(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None)
     if announced is None:
         raise SequenceError(f'topic "{topic}": there is no map up to that time')
     if whole is None:
-        return _graph_alone(announced, options, chunks)
+        lack = f'the bag lacks chunks on "{chunks}", so the map is its scene graph without points'
+        return _graph_alone(announced, options, (lack,))
     message, payload = whole
+    if not payload:
+        return _graph_alone(message, options)
     semantic_map = unpack_map(payload, max_bytes=MAX_PAYLOAD_BYTES)
     newer = announced.deserialise().digest != message.deserialise().digest
     remark = 'the chunks of a newer map are not complete; this is the one before'
@@ -123,7 +126,9 @@ def _assembled(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None)
     )
 
 
-def _graph_alone(announced: BagMessage, options: TopicOptions, chunks: str) -> RecordedMap:
+def _graph_alone(
+    announced: BagMessage, options: TopicOptions, remarks: tuple[str, ...] = ()
+) -> RecordedMap:
     message = announced.deserialise()
     header = options.header(message.header)
     provenance = dataclasses.replace(
@@ -142,8 +147,7 @@ def _graph_alone(announced: BagMessage, options: TopicOptions, chunks: str) -> R
         _with_class_ids(graph, options.label_set),
         label_set=options.label_set,
     )
-    remark = f'the bag lacks chunks on "{chunks}", so the map is its scene graph without points'
-    return RecordedMap(semantic_map, announced.topic, SEMANTIC_MAP, announced.log_ns, (remark,))
+    return RecordedMap(semantic_map, announced.topic, SEMANTIC_MAP, announced.log_ns, remarks)
 
 
 def _with_class_ids(graph: SceneGraph, label_set: LabelSet | None) -> SceneGraph:

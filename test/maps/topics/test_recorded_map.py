@@ -95,6 +95,16 @@ def test_an_announcement_alone_is_a_scene_graph(tmp_path: Path) -> None:
     assert 'without points' in found.remarks[0]
 
 
+def test_a_map_that_is_meant_to_be_a_scene_graph_is_one(tmp_path: Path) -> None:
+    announcement, _ = map_messages(semantic_map(20))
+    announcement.payload_size, announcement.chunk_count, announcement.digest = 0, 0, ''
+    messages = [*sent(semantic_map(10), S), ('/robot/semantic_map', 2 * S, announcement)]
+    found = read(write_messages(tmp_path / 'bag', messages), '/robot/semantic_map')
+    assert found.semantic_map.dense is None
+    assert found.semantic_map.header.stamp_ns == 20 * S
+    assert found.remarks == ()
+
+
 def test_a_damaged_chunk_is_an_error_not_a_map(tmp_path: Path) -> None:
     messages = list(sent(semantic_map(20), S))
     messages[1][2].data = messages[1][2].data ^ 1
