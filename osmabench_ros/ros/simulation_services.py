@@ -75,6 +75,8 @@ class SimulationServices:
 
     def notify(self) -> None:
         """Tell that the state of the run may have changed."""
+        if not self._held_at_start():
+            self._paused_at_start = False
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             future.set_result(None)
@@ -102,10 +104,12 @@ class SimulationServices:
         phase = self._run.phase
         if phase in (RunPhase.RUNNING, RunPhase.WAITING):
             return int(SimulationState.STATE_PLAYING)
-        at_start = phase is RunPhase.PAUSED and self._run.frames_published == 0
-        if at_start and not self._paused_at_start:
+        if self._held_at_start() and not self._paused_at_start:
             return int(SimulationState.STATE_STOPPED)
         return int(SimulationState.STATE_PAUSED)
+
+    def _held_at_start(self) -> bool:
+        return self._run.phase is RunPhase.PAUSED and self._run.frames_published == 0
 
     def _get_state(self, _request: Any, response: Any) -> Any:
         response.state.state = self._state()

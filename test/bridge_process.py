@@ -1,0 +1,150 @@
+"""A bridge in a process of its own that plays a small recorded sequence, and who listens to it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.msg import LightingState, RunInfo, RunState
+from osmabench_ros.srv import ControlRun, StepRun
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from recorded_frames import FRAMES, INFO
+from rosgraph_msgs.msg import Clock
+
+from osmabench_ros.bringup.isolation import isolated_environment
+from osmabench_ros.bringup.lifecycle_client import LifecycleClient
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.ros import services, topics
+from osmabench_ros.ros.acknowledger import Acknowledger
+from osmabench_ros.ros.frame_receiver import FrameReceiver
+from osmabench_ros.ros.qos import clock_profile, latched_profile
+from osmabench_ros.ros.stamps import stamp_from_message
+from osmabench_ros.sequences.layout import OSMA
+from osmabench_ros.sequences.writer import open_writer
+
+BRIDGE = 'simulator_bridge'
+
+
+def write_sequence(directory: Path) -> Path:
+    """Write the small recorded sequence."""
+    writer = open_writer(directory, OSMA, INFO)
+    for frame in FRAMES:
+        writer.write(frame)
+    writer.close()
+    return directory
+
+
+@contextmanager
+def bridge_process(domain: int, **parameters: Any) -> Iterator[subprocess.Popen[str]]:
+    """Start a bridge; it waits to be configured."""
+    command = [sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args']
+    for name, value in parameters.items():
+        command += ['-p', f'{name}:={value}']
+    process = subprocess.Popen(
+        command, env=dict(isolated_environment(domain)), stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+class Audience:
+    """Receives frames, clock and state of a bridge; acknowledges frames if it takes part.
+
+    Parameters
+    ----------
+    context : rclpy context
+        In the domain of the bridge.
+    acknowledges : callable, optional
+        Whether to acknowledge the n-th frame it receives; by default it never does.
+    """
+
+    def __init__(
+        self,
+        context: Any,
+        *,
+        lockstep: bool = False,
+        acknowledges: Callable[[int], bool] = lambda _number: False,
+    ) -> None:
+        self.node = Node('audience', context=context)
+        self.executor = SingleThreadedExecutor(context=context)
+        self.executor.add_node(self.node)
+        self.manager = LifecycleClient(self.node, self.executor, timeout_s=60.0)
+        self.frames: list[Frame] = []
+        self.clocks_ns: list[int] = []
+        self.states: list[RunState] = []
+        self.infos: list[RunInfo] = []
+        self.lights: list[LightingState] = []
+        self._acknowledges = acknowledges
+        self._acks = Acknowledger(self.node, 'audience')
+        FrameReceiver(self.node, self._on_frame, lockstep=lockstep, ground_truth=True)
+        for kind, topic, heard in (
+            (RunState, topics.RUN_STATE, self.states),
+            (RunInfo, topics.RUN_INFO, self.infos),
+            (LightingState, topics.LIGHTING, self.lights),
+        ):
+            self.node.create_subscription(kind, topic, heard.append, latched_profile())
+        self.node.create_subscription(
+            Clock,
+            topics.CLOCK,
+            lambda message: self.clocks_ns.append(stamp_from_message(message.clock)),
+            clock_profile(),
+        )
+
+    def _on_frame(self, frame: Frame) -> None:
+        self.frames.append(frame)
+        if self._acknowledges(len(self.frames) - 1):
+            self._acks.acknowledge(frame.stamp_ns, processing_time_s=0.02)
+
+    @property
+    def stamps_ns(self) -> list[int]:
+        """Stamps of the frames so far."""
+        return [frame.stamp_ns for frame in self.frames]
+
+    @property
+    def state(self) -> RunState:
+        """What run_state said last."""
+        return self.states[-1] if self.states else RunState(state=255)
+
+    def change(self, *transitions: int) -> None:
+        """Take the bridge through transitions."""
+        for transition in transitions:
+            self.manager.change(BRIDGE, transition, lambda: None)
+
+    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 40.0) -> None:
+        """Spin; fail after the timeout."""
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            assert time.monotonic() < deadline, f'timed out; {self.state}'
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def spin_for(self, seconds: float) -> None:
+        """Spin for a while."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def call(self, kind: type[Any], name: str, **request: Any) -> Any:
+        """Call a service of the bridge."""
+        client = self.node.create_client(kind, name)
+        self.spin_until(client.service_is_ready)
+        future = client.call_async(kind.Request(**request))
+        self.spin_until(future.done)
+        self.node.destroy_client(client)
+        return future.result()
+
+    def control(self, name: str) -> Any:
+        """Start, pause or reset the run."""
+        return self.call(ControlRun, name)
+
+    def step(self, frames: int) -> Any:
+        """Step the run."""
+        return self.call(StepRun, services.STEP_RUN, frames=frames)

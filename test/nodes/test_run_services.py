@@ -1,0 +1,162 @@
+"""A bridge that plays a recorded sequence, controlled by its services, over DDS."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytest.importorskip('rclpy')
+
+import numpy as np  # noqa: E402
+from bridge_process import Audience, bridge_process, write_sequence  # noqa: E402
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from osmabench_ros.msg import RunState  # noqa: E402
+from osmabench_ros.srv import ControlRun  # noqa: E402
+from recorded_frames import FRAMES, LABELS  # noqa: E402
+
+from osmabench_ros.ros import services  # noqa: E402
+
+STAMPS_NS = [frame.stamp_ns for frame in FRAMES]
+UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
+DOWN = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
+NONE = ControlRun.Response.ERROR_NONE
+PARTICIPANTS = '["audience:acks"]'
+WRONG_STATE = ControlRun.Response.ERROR_WRONG_STATE
+
+
+@pytest.fixture
+def sequence(tmp_path: Path) -> Path:
+    return write_sequence(tmp_path / 'room')
+
+
+@pytest.fixture
+def audience(ros_context: Any) -> Iterator[Audience]:
+    audience = Audience(ros_context)
+    yield audience
+    audience.executor.shutdown()
+    audience.node.destroy_node()
+
+
+def test_a_sequence_is_stepped_started_and_reset(
+    ros_domain: int, audience: Audience, sequence: Path
+) -> None:
+    with bridge_process(
+        ros_domain, sequence=sequence, pacing='realtime', start_paused=True, speed_factor=0.2
+    ):
+        audience.change(UP[0])
+        response = audience.control(services.START_RUN)
+        assert response.error_code == WRONG_STATE
+        assert 'not active' in response.error_msg
+        audience.change(UP[1])
+        audience.spin_until(lambda: audience.state.state == RunState.STATE_PAUSED)
+        audience.spin_for(0.5)
+        assert audience.frames == []
+
+        response = audience.step(2)
+        assert (response.error_code, response.error_msg) == (NONE, '')
+        audience.spin_until(lambda: audience.stamps_ns == STAMPS_NS[:2])
+        audience.spin_until(lambda: audience.state.state == RunState.STATE_PAUSED)
+        audience.spin_for(0.5)
+        assert audience.stamps_ns == STAMPS_NS[:2]
+        assert audience.control(services.PAUSE_RUN).error_code == WRONG_STATE
+
+        response = audience.control(services.START_RUN)
+        assert response.error_code == NONE
+        assert response.state.state == RunState.STATE_RUNNING
+        assert response.state.frames_published == 2
+        audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)
+        audience.spin_until(lambda: audience.stamps_ns == STAMPS_NS)
+        response = audience.control(services.START_RUN)
+        assert response.error_code == WRONG_STATE
+        assert 'reset' in response.error_msg
+
+        response = audience.control(services.RESET_RUN)
+        assert response.error_code == NONE
+        assert response.state.state == RunState.STATE_PAUSED
+        assert response.state.frames_published == 0
+        audience.step(1)
+        audience.spin_until(lambda: audience.clocks_ns[-1] == STAMPS_NS[0])
+        audience.spin_until(lambda: audience.state.state == RunState.STATE_PAUSED)
+        assert audience.control(services.RESET_RUN).state.frames_published == 0
+
+        second = Audience(audience.node.context)
+        second.spin_until(lambda: second.state.frames_published == 0)
+        second.spin_until(lambda: second.node.count_publishers('camera/color/image_raw') == 1)
+        second.spin_for(1.0)
+        assert second.control(services.START_RUN).error_code == NONE
+        second.spin_until(lambda: second.state.state == RunState.STATE_FINISHED)
+        second.spin_until(lambda: second.stamps_ns == STAMPS_NS)
+        for first, again in zip(audience.frames, second.frames, strict=True):
+            np.testing.assert_array_equal(first.color, again.color)
+            np.testing.assert_array_equal(first.depth_m, again.depth_m)
+
+        info = audience.infos[-1]
+        assert (info.dataset, info.scene, info.condition) == ('small', 'room', 'camera')
+        assert (info.simulator, info.frame_count) == ('recorded', len(FRAMES))
+        assert info.frame_rate == pytest.approx(25.0)
+        assert audience.lights == []
+        assert set(np.unique(audience.frames[0].semantic)) <= {*LABELS.ids, 65535}
+
+
+def test_a_run_waits_counts_and_goes_through_its_lifecycle_twice(
+    ros_domain: int, ros_context: Any, sequence: Path
+) -> None:
+    with bridge_process(ros_domain, sequence=sequence, participants=PARTICIPANTS):
+        for _ in range(2):
+            audience = Audience(ros_context, lockstep=True, acknowledges=lambda _number: True)
+            audience.change(*UP)
+            audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)  # noqa: B023
+            assert audience.stamps_ns == STAMPS_NS
+            state = audience.state
+            assert state.frames_published == state.frames_total == len(FRAMES)
+            (figures,) = state.participants
+            assert figures.participant == 'audience'
+            assert figures.frames_acknowledged == figures.frames_mapped == len(FRAMES)
+            assert figures.frames_dropped == state.frames_dropped == 0
+            assert 0 < figures.latency_p50 <= figures.latency_p99 <= figures.latency_max < 10
+            assert figures.processing_time_mean == pytest.approx(0.02)
+            audience.change(*DOWN)
+            audience.spin_until(lambda: audience.node.count_publishers('run_state') == 0)  # noqa: B023
+            assert audience.node.count_publishers('/clock') == 0
+            audience.executor.shutdown()
+            audience.node.destroy_node()
+
+
+def test_drops_are_counted_while_the_run_goes_on(
+    ros_domain: int, ros_context: Any, sequence: Path
+) -> None:
+    audience = Audience(ros_context, acknowledges=lambda number: number != 0)
+    with bridge_process(
+        ros_domain, sequence=sequence, participants=PARTICIPANTS, pacing='realtime',
+        speed_factor=0.1,
+    ):  # fmt: skip
+        audience.change(*UP)
+        audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)
+        audience.spin_until(
+            lambda: [item.frames_acknowledged for item in audience.state.participants] == [3]
+        )
+    assert audience.state.frames_dropped == 1
+    assert any(
+        state.frames_dropped == 1 and state.state == RunState.STATE_RUNNING
+        for state in audience.states
+    )
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'told'),
+    [
+        ({'scene': 'apartment2'}, 'parameter "scene" describes a simulation'),
+        ({'condition': 'dynamic'}, 'was recorded under "camera"'),
+        ({'sequence': '/nowhere'}, '/nowhere does not exist'),
+    ],
+)
+def test_a_contradiction_ends_the_bridge(
+    ros_domain: int, sequence: Path, parameters: dict[str, str], told: str
+) -> None:
+    values = {'sequence': sequence, 'autostart': True, **parameters}
+    with bridge_process(ros_domain, **values) as process:
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode != 0
+        assert told in errors
