@@ -14,3 +14,6 @@ STEP_SIMULATION = 'step_simulation'
 RESET_SIMULATION = 'reset_simulation'
 SIMULATE_STEPS = 'simulate_steps'
 """The names that simulators use which speak simulation_interfaces."""
+
+FINISH_MAP = 'finish_map'
+"""Tells the map adapter that no further frame will follow, where no bridge says so."""

@@ -1,0 +1,194 @@
+"""Takes the map of a stack that knows nothing of this package, and publishes it as ours."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from osmabench_ros.errors import ConfigError, MissingDependencyError, ParticipantError
+from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.maps.importer import ImportOptions
+from osmabench_ros.maps.registry import import_map
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.topics.kinds import READERS
+from osmabench_ros.maps.topics.options import TopicOptions
+from osmabench_ros.maps.transformation import transformed_map
+from osmabench_ros.msg import LabelInfo, RunInfo, RunState
+from osmabench_ros.ros import services, topics
+from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.finish_call import FinishCall
+from osmabench_ros.ros.interfaces import interface_class
+from osmabench_ros.ros.label_messages import label_set_from_message
+from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+from osmabench_ros.ros.map_messages import MAX_PAYLOAD_BYTES, MapPublisher
+from osmabench_ros.ros.matched_subscription import MatchedSubscription
+from osmabench_ros.ros.parameters import ParameterSpec
+from osmabench_ros.ros.qos import latched_profile
+from osmabench_ros.ros.transform_history import TransformHistory
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.srv import ControlRun
+
+PARAMETERS = (
+    ParameterSpec('method', 'unknown', 'Name of the mapping method, for the report.'),
+    ParameterSpec('map_topic', '', "The stack's topic with the map."),
+    ParameterSpec('map_type', 'sensor_msgs/msg/PointCloud2', 'Its type.', choices=tuple(READERS)),
+    ParameterSpec('map_file', '', 'A file that the stack writes, instead of a topic.'),
+    ParameterSpec('importer', '', 'Who reads that file; see osmabench map import --help.'),
+    ParameterSpec('finish_service', '', 'Called after the last frame; empty for none.'),
+    ParameterSpec('finish_type', 'std_srvs/srv/Empty', 'Type of that service.'),
+    ParameterSpec('finish_request', '{}', 'Its request, a YAML mapping.'),
+    ParameterSpec('settle_s', 3.0, 'Seconds without a newer map that end a run.', 0.0, 3600.0),
+    ParameterSpec('map_timeout_s', 120.0, 'Longest wait for a map, seconds.', 0.1, 86400.0),
+    ParameterSpec(
+        'map_frame_is_world', False, 'Take the map frame for the world where TF says nothing.'
+    ),
+    ParameterSpec(
+        'max_map_bytes', MAX_PAYLOAD_BYTES, 'Largest map message that is accepted.', 1, 2**40
+    ),
+)
+
+PERIOD_S = 0.2
+
+
+class MapAdapterNode(BenchmarkNode):
+    """Keeps the newest map of the stack; once the run is over, publishes it in the world frame.
+
+    The run is over when the bridge has published its last frame, or, where there is no bridge,
+    when the service `finish_map` is called.
+    """
+
+    def __init__(self) -> None:
+        super().__init__('mapper', PARAMETERS)
+
+    def configure(self) -> None:
+        """Subscribe to the run; to the stack as soon as it publishes."""
+        self._scene = self._condition = ''
+        self._labels: LabelSet | None = None
+        self._newest: Any = None
+        self._newest_s = 0.0
+        self._over_s: float | None = None
+        self._finish: FinishCall | None = None
+        self._transforms = TransformHistory(self)
+        self._maps = MapPublisher(self, self.get_name())
+        self._subscription = self._subscribe_to_stack()
+        for message_type, topic, callback in (
+            (RunInfo, topics.RUN_INFO, self._on_run_info),
+            (LabelInfo, topics.LABEL_INFO, self._on_labels),
+            (RunState, topics.RUN_STATE, self._on_run_state),
+        ):
+            create_checked_subscription(self, message_type, topic, callback, latched_profile())
+        self.create_service(ControlRun, services.FINISH_MAP, self._on_finish_map)
+        self.create_timer(PERIOD_S, self.guarded(self._tick))
+
+    def _subscribe_to_stack(self) -> MatchedSubscription | None:
+        value = self.parameter
+        if bool(value['map_topic']) == bool(value['map_file']):
+            raise ConfigError('node mapper: set one of the parameters "map_topic" and "map_file"')
+        if value['map_file']:
+            return None
+        kind = interface_class(value['map_type'])
+        if kind is None:
+            raise MissingDependencyError(
+                f'messages of type {value["map_type"]} are not installed; build or source the '
+                'package that holds them'
+            )
+        return MatchedSubscription(
+            self, kind, value['map_type'], value['map_topic'], self._on_map, value['max_map_bytes']
+        )
+
+    def _on_run_info(self, message: RunInfo) -> None:
+        self._scene, self._condition = message.scene, message.condition
+
+    def _on_labels(self, message: LabelInfo) -> None:
+        self._labels = label_set_from_message(message, topics.LABEL_INFO)
+
+    def _on_map(self, message: Any) -> None:
+        # Converting every update would slow the stack's own machine for nothing.
+        self._newest, self._newest_s = message, time.monotonic()
+
+    def _on_run_state(self, message: RunState) -> None:
+        if message.state == RunState.STATE_FINISHED and self._over_s is None:
+            self._end()
+
+    def _on_finish_map(
+        self, _request: ControlRun.Request, response: ControlRun.Response
+    ) -> ControlRun.Response:
+        if not self.active or self._over_s is not None:
+            response.error_code = ControlRun.Response.ERROR_WRONG_STATE
+            response.error_msg = 'the node is not active' if not self.active else 'already called'
+            return response
+        self._end()
+        return response
+
+    def _end(self) -> None:
+        value = self.parameter
+        self._over_s = time.monotonic()
+        if value['finish_service']:
+            self._finish = FinishCall(
+                self,
+                value['finish_service'],
+                value['finish_type'],
+                yaml.safe_load(value['finish_request']) or {},
+                value['map_timeout_s'],
+            )
+
+    def _tick(self) -> None:
+        if self._subscription is not None:
+            self._subscription.look()
+        if self._over_s is None or self.done:
+            return
+        if self._finish is not None and not self._finish.done():
+            return
+        since_s = time.monotonic() - max(self._over_s, self._newest_s)
+        if self._subscription is None:
+            self._publish(self._from_file())
+        elif self._newest is not None and since_s > self.parameter['settle_s']:
+            self._publish(self._from_message())
+        elif self._newest is None and since_s > self.parameter['map_timeout_s']:
+            raise ParticipantError(self._silence())
+
+    def _silence(self) -> str:
+        topic = self.parameter['map_topic']
+        heard = self._subscription is not None and self._subscription.matched
+        why = 'it is published, but no message came' if heard else 'nobody publishes it'
+        return f'no map on topic "{topic}": {why}. Look at the log of the stack'
+
+    def _from_file(self) -> SemanticMap:
+        options = ImportOptions(
+            label_set=self._labels, scene=self._scene, condition=self._condition
+        )
+        return import_map(self.parameter['importer'], Path(self.parameter['map_file']), options)
+
+    def _from_message(self) -> SemanticMap:
+        value = self.parameter
+        options = TopicOptions(value['method'], self._labels, self._scene, self._condition)
+        made = READERS[value['map_type']](self._newest, value['map_topic'], options)
+        frame = made.header.frame_id
+        if frame == topics.WORLD_FRAME:
+            return made
+        pose = self._transforms.lookup(topics.WORLD_FRAME, frame, made.header.stamp_ns)
+        if pose is None and not value['map_frame_is_world']:
+            raise ParticipantError(
+                f'topic "{value["map_topic"]}" is in frame "{frame}", and TF does not say where '
+                f'that is in "{topics.WORLD_FRAME}"; publish that transform, or set the '
+                'parameter map_frame_is_world'
+            )
+        by = Similarity.identity() if pose is None else Similarity(pose)
+        return transformed_map(made, by, topics.WORLD_FRAME)
+
+    def _publish(self, semantic_map: SemanticMap) -> None:
+        self._maps.publish(semantic_map, is_final=True)
+        self.done = True
+        self.get_logger().info(f'published the map of {self.parameter["method"]}')
+
+
+def main() -> int:
+    """Run the node."""
+    return run_node(MapAdapterNode)
+
+
+if __name__ == '__main__':
+    raise SystemExit(main())

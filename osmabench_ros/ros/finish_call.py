@@ -1,0 +1,82 @@
+"""Asks a stack to complete its map, through whatever service it has for that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rclpy.node import Node
+
+from osmabench_ros.errors import ConfigError, MissingDependencyError, ParticipantError
+from osmabench_ros.ros.interfaces import interface_class
+
+
+class FinishCall:
+    """One call of a service, without waiting in a callback.
+
+    Parameters
+    ----------
+    node : Node
+        Client.
+    service, type_name : str
+        Name and type of the service.
+    request : mapping
+        Fields of the request.
+    timeout_s : float
+        For the service to appear and to answer.
+
+    Raises
+    ------
+    MissingDependencyError
+        If the type is not installed.
+    ConfigError
+        If the request has no such field.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        service: str,
+        type_name: str,
+        request: Mapping[str, Any],
+        timeout_s: float,
+    ) -> None:
+        kind = interface_class(type_name)
+        if kind is None:
+            raise MissingDependencyError(
+                f'service "{service}" has type {type_name}, which is not installed; build or '
+                'source the package that holds it'
+            )
+        try:
+            self._request = kind.Request(**request)
+        except (AssertionError, TypeError, AttributeError) as error:
+            raise ConfigError(f'service "{service}": the request is wrong: {error}') from error
+        self._service, self._timeout_s = service, timeout_s
+        self._client = node.create_client(kind, service)
+        self._answer: Any = None
+        self._started_s = time.monotonic()
+
+    def done(self) -> bool:
+        """Go on with the call, and tell whether it was answered.
+
+        Raises
+        ------
+        ParticipantError
+            If nobody serves it or answers in time, or the answer is that it failed.
+        """
+        if self._answer is None and self._client.service_is_ready():
+            self._answer = self._client.call_async(self._request)
+        if self._answer is not None and self._answer.done():
+            response = self._answer.result()
+            if getattr(response, 'success', True) is False:
+                reason = getattr(response, 'message', '') or 'no reason given'
+                raise ParticipantError(f'service "{self._service}" failed: {reason}')
+            return True
+        if time.monotonic() - self._started_s > self._timeout_s:
+            what = 'is not there' if self._answer is None else 'gave no answer'
+            raise ParticipantError(
+                f'service "{self._service}" {what} within {self._timeout_s:g} s; see the log of '
+                'the stack'
+            )
+        return False

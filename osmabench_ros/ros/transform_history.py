@@ -1,0 +1,62 @@
+"""What /tf and /tf_static said so far, without tf2."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from rclpy.node import Node
+
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.interfaces import interface_class
+from osmabench_ros.ros.qos import tf_profile
+from osmabench_ros.sequences.pose_topics import transform_tree_of
+
+TF_TYPE = 'tf2_msgs/msg/TFMessage'
+TF, TF_STATIC = '/tf', '/tf_static'
+KEPT = 20_000
+"""Messages; a quarter of an hour at 20 Hz, so that a map as old as that finds its transform."""
+
+
+class TransformHistory:
+    """Keeps the transforms of a run; empty where tf2_msgs is not installed.
+
+    Parameters
+    ----------
+    node : Node
+        Subscriber.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._messages: deque[tuple[str, Any]] = deque(maxlen=KEPT)
+        self._static: list[tuple[str, Any]] = []
+        message_type = interface_class(TF_TYPE)
+        self.available = message_type is not None
+        if message_type is None:
+            return
+        create_checked_subscription(
+            node,
+            message_type,
+            TF,
+            lambda message: self._messages.append((TF, message)),
+            tf_profile(static=False),
+        )
+        create_checked_subscription(
+            node,
+            message_type,
+            TF_STATIC,
+            lambda message: self._static.append((TF_STATIC, message)),
+            tf_profile(static=True),
+        )
+
+    def lookup(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
+        """Return the pose of a frame in another at a time, None if nobody said it.
+
+        Raises
+        ------
+        ContractError
+            If two nodes say where one frame lies.
+        """
+        tree = transform_tree_of([*self._static, *self._messages])
+        return tree.lookup(parent, child, stamp_ns)

@@ -1,0 +1,240 @@
+"""The adapter over DDS: a stack's cloud, a stack's file, and stacks that say nothing."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from nodes.node_stage import Stage, on_stage  # noqa: E402
+from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMapChunk  # noqa: E402
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
+from osmabench_ros.srv import ControlRun  # noqa: E402
+from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
+from runs.plain_room import LABELS, labelled_map  # noqa: E402
+from sensor_msgs.msg import PointCloud2  # noqa: E402
+from std_msgs.msg import Header  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+
+from osmabench_ros.geometry.ply import write_ply  # noqa: E402
+from osmabench_ros.maps.archive import unpack_map  # noqa: E402
+from osmabench_ros.maps.semantic_map import SemanticMap  # noqa: E402
+from osmabench_ros.nodes.map_adapter_node import MapAdapterNode  # noqa: E402
+from osmabench_ros.ros import services, topics  # noqa: E402
+from osmabench_ros.ros.interfaces import interface_class  # noqa: E402
+from osmabench_ros.ros.label_messages import label_set_to_message  # noqa: E402
+from osmabench_ros.ros.map_messages import MAX_PAYLOAD_BYTES, MapAssembler  # noqa: E402
+from osmabench_ros.ros.point_clouds import point_cloud_message  # noqa: E402
+from osmabench_ros.ros.qos import latched_profile, lossless_profile, tf_profile  # noqa: E402
+from osmabench_ros.ros.transform_history import TF_STATIC, TF_TYPE  # noqa: E402
+
+TOPIC = '/stack/cloud_map'
+BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+Opening = Callable[..., 'Adapting']
+
+
+class Adapting:
+    """An adapter, and the run and the stack around it."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.announced = stage.listen(SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile())
+        self.chunks = stage.listen(SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile())
+        stage.speak(RunInfo, topics.RUN_INFO, latched_profile()).publish(
+            RunInfo(scene='room', condition='camera')
+        )
+        stage.speak(LabelInfo, topics.LABEL_INFO, latched_profile()).publish(
+            label_set_to_message(LABELS, 0)
+        )
+        self.states = stage.speak(RunState, topics.RUN_STATE, latched_profile())
+        stage.spin_until(lambda: stage.node._labels is not None and bool(stage.node._scene))
+
+    def publish_cloud(
+        self, frame: str, shift_m: float = 0.0, *, profile: Any = BEST_EFFORT
+    ) -> Any:
+        """Publish the room as a stack does; the adapter comes to the publisher by itself."""
+        publisher = self.stage.peer.create_publisher(PointCloud2, TOPIC, BEST_EFFORT)
+        dense = labelled_map().dense
+        moved = type(dense)(dense.points + np.float32(shift_m), labels=dense.labels)
+        self.stage.spin_until(lambda: publisher.get_subscription_count() > 0)
+        publisher.publish(point_cloud_message(moved, Header(frame_id=frame)))
+        self.stage.spin_until(lambda: self.stage.node._newest is not None)
+        return publisher
+
+    def finish(self) -> None:
+        self.states.publish(RunState(state=RunState.STATE_FINISHED))
+
+    def result(self) -> SemanticMap:
+        """Return the map that the adapter published, from its chunks."""
+        assembler = MapAssembler()
+
+        def complete() -> bool:
+            return bool(self.announced) and len(self.chunks) >= self.announced[0].chunk_count
+
+        self.stage.spin_until(complete)
+        assert self.announced[0].is_final
+        assembler.announce(self.announced[0])
+        [whole] = [made for made in map(assembler.add, self.chunks) if made is not None]
+        return unpack_map(whole[1], max_bytes=MAX_PAYLOAD_BYTES)
+
+    def failure(self, capsys: pytest.CaptureFixture[str]) -> str:
+        self.stage.spin_until(lambda: self.stage.node.exit_code is not None)
+        assert self.stage.node.exit_code == 1
+        return capsys.readouterr().err
+
+
+@pytest.fixture
+def adapt(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
+    open_stages = []
+
+    def opening(**parameters: Any) -> Adapting:
+        values = {'method': 'stack', 'settle_s': 0.2, 'map_topic': TOPIC, **parameters}
+        context = on_stage(MapAdapterNode, tmp_path, ros_domain, **values)
+        open_stages.append(context)
+        return Adapting(context.__enter__())
+
+    yield opening
+    for context in open_stages:
+        context.__exit__(None, None, None)
+
+
+def test_the_newest_labelled_cloud_is_the_map(adapt: Opening) -> None:
+    adapting = adapt()
+    publisher = adapting.publish_cloud('world', 5.0)
+    first = adapting.stage.node._newest
+    dense = labelled_map().dense
+    publisher.publish(point_cloud_message(dense, Header(frame_id='world')))
+    adapting.stage.spin_until(lambda: adapting.stage.node._newest is not first)
+    adapting.finish()
+    made = adapting.result()
+    np.testing.assert_allclose(made.dense.points, dense.points, atol=1e-6)
+    np.testing.assert_array_equal(made.dense.labels, dense.labels)
+    assert made.label_set.sha256 == LABELS.sha256
+    provenance = made.header.provenance
+    assert (provenance.method, provenance.scene, provenance.condition) == (
+        'stack', 'room', 'camera'
+    )  # fmt: skip
+
+
+def test_nothing_is_published_before_the_run_is_over(adapt: Opening) -> None:
+    adapting = adapt()
+    adapting.publish_cloud('world')
+    adapting.stage.spin_for(0.8)
+    assert adapting.announced == []
+
+
+def test_without_a_bridge_a_service_ends_the_mapping(adapt: Opening) -> None:
+    adapting = adapt()
+    adapting.publish_cloud('world')
+    client = adapting.stage.peer.create_client(ControlRun, services.FINISH_MAP)
+    adapting.stage.spin_until(client.service_is_ready)
+    answer = client.call_async(ControlRun.Request())
+    adapting.stage.spin_until(answer.done)
+    assert answer.result().error_code == ControlRun.Response.ERROR_NONE
+    assert adapting.result().dense is not None
+    again = client.call_async(ControlRun.Request())
+    adapting.stage.spin_until(again.done)
+    assert again.result().error_code == ControlRun.Response.ERROR_WRONG_STATE
+
+
+def test_a_map_in_the_frame_of_the_stack_is_moved_as_tf_says(adapt: Opening) -> None:
+    message_type = interface_class(TF_TYPE)
+    if message_type is None:
+        pytest.skip('tf2_msgs is not installed; source a ROS 2 installation')
+    from geometry_msgs.msg import TransformStamped
+
+    adapting = adapt()
+    moved = TransformStamped(child_frame_id='map')
+    moved.header.frame_id = 'world'
+    moved.transform.translation.x = 2.0
+    transforms = adapting.stage.speak(message_type, TF_STATIC, tf_profile(static=True))
+    transforms.publish(message_type(transforms=[moved]))
+    adapting.publish_cloud('map')
+    adapting.finish()
+    made = adapting.result()
+    assert made.header.frame_id == 'world'
+    expected = labelled_map().dense.points + np.float32([2, 0, 0])
+    np.testing.assert_allclose(made.dense.points, expected, atol=1e-5)
+
+
+def test_an_unknown_frame_is_an_error_unless_it_is_said_to_be_the_world(
+    adapt: Opening, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adapting = adapt()
+    adapting.publish_cloud('odom')
+    adapting.finish()
+    reason = adapting.failure(capsys)
+    assert 'is in frame "odom"' in reason
+    assert 'map_frame_is_world' in reason
+
+
+def test_a_frame_may_be_said_to_be_the_world(adapt: Opening) -> None:
+    adapting = adapt(map_frame_is_world=True)
+    adapting.publish_cloud('odom')
+    adapting.finish()
+    assert adapting.result().header.frame_id == 'world'
+
+
+def test_a_silent_stack_is_an_error_that_names_the_topic(
+    adapt: Opening, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adapting = adapt(map_timeout_s=0.3)
+    adapting.finish()
+    assert f'no map on topic "{TOPIC}": nobody publishes it' in adapting.failure(capsys)
+
+
+def test_another_type_on_the_topic_is_named(
+    adapt: Opening, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adapting = adapt()
+    adapting.stage.peer.create_publisher(RunState, TOPIC, 1)
+    reason = adapting.failure(capsys)
+    assert 'publishes osmabench_ros/msg/RunState, not sensor_msgs/msg/PointCloud2' in reason
+
+
+def test_a_stack_is_asked_for_its_file(adapt: Opening, tmp_path: Path) -> None:
+    file = tmp_path / 'mesh.ply'
+    adapting = adapt(
+        map_topic='', map_file=str(file), importer='pointcloud',
+        finish_service='/stack/save', finish_type='std_srvs/srv/Trigger',
+    )  # fmt: skip
+
+    def save(_request: Any, response: Any) -> Any:
+        points = labelled_map().dense.points
+        with file.open('wb') as stream:
+            write_ply(stream, dict(zip('xyz', points.T.astype(np.float32), strict=True)))
+        response.success = True
+        return response
+
+    adapting.stage.peer.create_service(Trigger, '/stack/save', save)
+    adapting.finish()
+    assert len(adapting.result().dense.points) == len(labelled_map().dense.points)
+
+
+def test_a_stack_that_cannot_finish_is_quoted(
+    adapt: Opening, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adapting = adapt(finish_service='/stack/save', finish_type='std_srvs/srv/Trigger')
+
+    def refuse(_request: Any, response: Any) -> Any:
+        response.success, response.message = False, 'disk full'
+        return response
+
+    adapting.stage.peer.create_service(Trigger, '/stack/save', refuse)
+    adapting.finish()
+    assert 'service "/stack/save" failed: disk full' in adapting.failure(capsys)
+
+
+def test_a_topic_and_a_file_are_one_too_many(
+    ros_domain: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with on_stage(
+        MapAdapterNode, tmp_path, ros_domain, map_topic=TOPIC, map_file='/x', importer='pointcloud'
+    ) as stage:
+        assert stage.node.exit_code == 2
+    assert 'set one of the parameters "map_topic" and "map_file"' in capsys.readouterr().err
