@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from osmabench_ros.bringup.node_spec import MAPPER
 from osmabench_ros.bringup.runner import run_one
 from osmabench_ros.reports.sweep import write_sweep_report
 from osmabench_ros.runs.config import MatrixConfig, PacingMode, SceneConfig, SweepConfig
@@ -162,6 +161,6 @@ class _Series:
         if not timings.exists():
             # It was cut off before it was timed, and a run that was not timed tells nothing.
             shutil.rmtree(plan.directory, ignore_errors=True)
-        point = point_of(speed, run_one(plan, told), read_measurements(timings, MAPPER))
+        point = point_of(speed, run_one(plan, told), read_measurements(timings))
         self._points[speed] = point
         return point.follows(self._sweep.max_loss)

@@ -18,7 +18,9 @@ from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.costs import cost_rows
 from osmabench_ros.reports.figure_tables import CLASS_FIGURES, class_table, figure_table
 from osmabench_ros.reports.headline_table import headline_table, summary_table
+from osmabench_ros.reports.latency_plot import latency_plot
 from osmabench_ros.reports.outcomes import OUTCOMES
+from osmabench_ros.reports.pacing import PacingView, pacing_view
 from osmabench_ros.reports.palette import hex_color
 from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.question_plot import question_plot
@@ -53,6 +55,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
     """
     runs = joined(plans, report.runs)
     content = gather(runs)
+    pacing = pacing_view(runs)
     script = '\n'.join((TEMPLATES / name).read_text(encoding='utf-8') for name in _SCRIPTS)
     text = (
         page_environment()
@@ -64,7 +67,8 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             requirements=requirement_rows(report, plans[0].config.requirements if plans else ()),
             headline=headline_table(runs),
             summary=summary_table(runs),
-            plots=_plots(runs, content.dialogues),
+            plots=_plots(runs, content.dialogues, pacing),
+            pacing=pacing,
             baseline=baseline_condition(runs),
             classes=class_table(runs),
             class_figures=CLASS_FIGURES,
@@ -93,7 +97,9 @@ def page_environment() -> Environment:
     )
 
 
-def _plots(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> dict[str, Markup]:
+def _plots(
+    runs: Sequence[Run], dialogues: Mapping[str, Dialogue], pacing: PacingView
+) -> dict[str, Markup]:
     """Return the plots by name as SVG; '' where there is nothing to plot."""
 
     def interval(before: Run, after: Run) -> tuple[float, float] | None:
@@ -105,6 +111,7 @@ def _plots(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> dict[str, 
         'changes': trusted(change_plot(scored, interval)),
         'classes': trusted(class_plot(scored)),
         'questions': trusted(question_plot(scored)),
+        'latency': trusted(latency_plot(pacing.realtime)),
     }
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from osmabench_ros.reports.headline import HEADLINES, headline_value
+from osmabench_ros.reports.terminal_pacing import print_pacing
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
 
 
@@ -27,6 +28,7 @@ def print_report(report: MatrixReport, directory: Path, console: Console | None 
     """
     console = console or Console(width=None if sys.stdout.isatty() else 110)
     console.print(_table(report.runs))
+    print_pacing(report.runs, directory, console)
     verdict = '[green]passed[/]' if report.passed else '[red]failed[/]'
     console.print(f'{report.name}: {verdict}')
     console.print(f'[dim]{directory / "report.html"}[/]', highlight=False, soft_wrap=True)
@@ -42,7 +44,14 @@ def _table(runs: Sequence[RunReport]) -> Table:
         if run.status is Status.FAILED:
             table.add_row(run.run_id, '', '', *['[red]failed[/]'] * len(HEADLINES))
             continue
-        first = run.metrics[0]
         cells = [headline.text(headline_value(run, headline)) for headline in HEADLINES]
-        table.add_row(first.scene, first.condition, first.mapper, *cells)
+        table.add_row(*_names(run), *cells)
     return table
+
+
+def _names(run: RunReport) -> tuple[str, str, str]:
+    """Return scene, condition and mapper; a run without records has only its name."""
+    if not run.metrics:
+        return run.run_id, '', ''
+    first = run.metrics[0]
+    return first.scene, first.condition, first.mapper

@@ -79,6 +79,7 @@ def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
     return {
         'run_id': identity.run_id,
         'frames': measured.frames,
+        'mapper': measured.mapper,
         'frames_mapped': mapping.mapped,
         'frames_dropped': mapping.dropped,
         'pacing': measured.pacing,
@@ -95,7 +96,7 @@ def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
     }
 
 
-def read_measurements(file: Path, mapper: str) -> Measurements | None:
+def read_measurements(file: Path) -> Measurements | None:
     """Read what timings.json of a run says of frames and latencies; None if it is not there.
 
     Raises
@@ -111,7 +112,7 @@ def read_measurements(file: Path, mapper: str) -> Measurements | None:
         return Measurements(
             data['pacing'],
             data['frames'],
-            mapper,
+            data['mapper'],
             data['mapping_s'],
             tuple(Participation.from_json(item) for item in data['participants']),
             data['peak_memory_bytes'],

@@ -14,13 +14,16 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.registry import make_mapper
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import write_map
+from osmabench_ros.metrics.staleness import Staleness
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run, versions
 from osmabench_ros.runs.files import write_json
 from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.participation import Participation
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, unmet
+from osmabench_ros.runs.timings import TIMINGS, Measurements, timings_of
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.sequences.ground_truth import GroundTruth, seen_instances, write_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath
@@ -171,7 +174,7 @@ def _run(plan: RunPlan, frames, truth: GroundTruth) -> RunReport:
     for index in (0, 3, 6):
         picture = Image.fromarray(frames[index].color)
         picture.save(plan.directory / 'frames' / f'{index:06d}.png')
-    write_json(plan.directory / 'timings.json', {'frames': 12, 'mapping_s': 2.0})
+    write_json(plan.directory / TIMINGS, timings_of(plan.identity, measurements(plan)))
     inputs = EvaluationInputs(
         plan.identity,
         plan.map_directory,
@@ -183,6 +186,25 @@ def _run(plan: RunPlan, frames, truth: GroundTruth) -> RunReport:
     report = evaluate_run(inputs, list(plan.config.suites), plan.config.requirements)
     _make_answers_hostile(plan.directory / 'vqa' / 'answers.jsonl')
     return report
+
+
+def measurements(plan: RunPlan) -> Measurements:
+    """Return lockstep for the baseline, and realtime with losses for the other condition."""
+    if plan.identity.condition == 'baseline':
+        nodes = (Participation('mapper', 12, 12, 12), Participation('map_recorder', 12, 12, 12))
+        return Measurements('lockstep', 12, 'mapper', 2.0, nodes)
+    return Measurements(
+        'realtime',
+        12,
+        'mapper',
+        2.0,
+        (
+            Participation('mapper', 12, 9, 8, 0.0123, 0.0456, 0.0789, 0.25, 0.01),
+            Participation('map_recorder', 12, 12, 12, 0.001, 0.002, 0.003, 0.004),
+        ),
+        staleness=Staleness(4.25, 11.0, 0.5, 3),
+        speed_factor=1.99,
+    )
 
 
 def _with_hostile_node(semantic_map: SemanticMap) -> SemanticMap:

@@ -118,9 +118,9 @@ def test_a_mapper_that_says_nothing_lost_an_unknown_number_of_frames() -> None:
 @pytest.mark.parametrize('changes', [{}, {'staleness': None, 'participants': ()}])
 def test_measurements_come_back_from_the_file(tmp_path: Path, changes: dict) -> None:
     file = tmp_path / 'timings.json'
-    assert read_measurements(file, 'mapper') is None
+    assert read_measurements(file) is None
     file.write_text(json.dumps(timings(**changes)))
-    assert read_measurements(file, 'mapper') == measurements(**changes)
+    assert read_measurements(file) == measurements(**changes)
     file.write_text('{"frames": 3}')
     with pytest.raises(RunError, match=r'timings\.json is malformed.*KeyError'):
-        read_measurements(file, 'mapper')
+        read_measurements(file)

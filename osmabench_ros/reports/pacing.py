@@ -1,0 +1,129 @@
+"""Frames, latencies and map staleness of the runs, from the file that differs between repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from osmabench_ros.reports.cells import ABSENT, Cell
+from osmabench_ros.reports.run_view import Run
+from osmabench_ros.runs.config import PacingMode
+from osmabench_ros.runs.participation import Participation
+from osmabench_ros.runs.timings import TIMINGS, Measurements, read_measurements
+
+
+@dataclass(frozen=True)
+class TimedRun:
+    """A run with what was measured while it went on."""
+
+    run: Run
+    measured: Measurements
+
+    @property
+    def title(self) -> str:
+        """Run and speed."""
+        speed = self.run.plan.identity.speed_factor
+        fast = '' if speed is None else f' · at {speed:g} x'
+        return f'{self.run.title}{fast} · {self.run.scene}'
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """A node of a realtime run: frames and latencies."""
+
+    title: str
+    node: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class StalenessRow:
+    """How far the map of a realtime run lagged behind."""
+
+    title: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class PacingView:
+    """What the page tells of time and loss.
+
+    Parameters
+    ----------
+    nodes, staleness : tuple
+        Rows of the realtime runs.
+    realtime : tuple of TimedRun
+        Those runs.
+    lockstep_runs, lockstep_frames : int
+        Runs in lockstep, and the frames they published.
+    lockstep_lost : int
+        Frames of theirs that a node did not acknowledge; anything but 0 is a fault.
+    """
+
+    nodes: tuple[NodeRow, ...]
+    staleness: tuple[StalenessRow, ...]
+    realtime: tuple[TimedRun, ...]
+    lockstep_runs: int
+    lockstep_frames: int
+    lockstep_lost: int
+
+
+def timed_runs(runs: Sequence[Run]) -> list[TimedRun]:
+    """Return the runs that have a timings.json."""
+    found = [(run, read_measurements(run.plan.directory / TIMINGS)) for run in runs]
+    return [TimedRun(run, measured) for run, measured in found if measured is not None]
+
+
+def pacing_view(runs: Sequence[Run]) -> PacingView:
+    """Return frames, latencies and staleness of the runs.
+
+    Raises
+    ------
+    RunError
+        If a timings.json is malformed.
+    """
+    timed = timed_runs(runs)
+    realtime = [item for item in timed if item.measured.pacing == PacingMode.REALTIME.value]
+    lockstep = [item.measured for item in timed if item not in realtime]
+    return PacingView(
+        tuple(
+            NodeRow(item.title, node.name, _node_cells(node))
+            for item in realtime
+            for node in item.measured.participants
+        ),
+        tuple(StalenessRow(item.title, _staleness_cells(item.measured)) for item in realtime),
+        tuple(realtime),
+        len(lockstep),
+        sum(item.frames for item in lockstep),
+        sum(node.dropped or 0 for item in lockstep for node in item.participants),
+    )
+
+
+def _node_cells(node: Participation) -> tuple[Cell, ...]:
+    frames = (node.published, node.received, node.mapped, node.dropped)
+    latencies = (
+        node.latency_p50_s,
+        node.latency_p95_s,
+        node.latency_p99_s,
+        node.latency_max_s,
+        node.processing_mean_s,
+    )
+    return (
+        *(_cell(value, 1.0, 0) for value in frames),
+        _cell(node.loss, 100.0, 1),
+        *(_cell(value, 1000.0, 1) for value in latencies),
+    )
+
+
+def _staleness_cells(measured: Measurements) -> tuple[Cell, ...]:
+    stale = measured.staleness
+    values = (None,) * 3 if stale is None else (stale.mean_s, stale.max_s, stale.final_s)
+    return (
+        _cell(measured.speed_factor, 1.0, 2),
+        _cell(None if stale is None else stale.maps, 1.0, 0),
+        *(_cell(value, 1.0, 2) for value in values),
+    )
+
+
+def _cell(value: float | None, factor: float, digits: int) -> Cell:
+    return ABSENT if value is None else Cell(f'{factor * value:.{digits}f}', repr(value))

@@ -1,0 +1,64 @@
+"""Time and loss, on the page and on the terminal."""
+
+import re
+from pathlib import Path
+
+import pytest
+from reports.synthetic_matrix import Matrix
+from rich.console import Console
+
+from osmabench_ros.errors import RunError
+from osmabench_ros.reports.pacing import pacing_view
+from osmabench_ros.reports.run_view import joined
+from osmabench_ros.reports.terminal import print_report
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
+
+
+def section(html: str) -> str:
+    return html[html.index('<section id="time"') :].split('</section>')[0]
+
+
+def test_realtime_runs_tell_every_node_and_lockstep_runs_that_nothing_is_lost(html: str) -> None:
+    text = re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', section(html).split('<figure')[0]))
+    assert 'No frame is lost in lockstep: 24 frames in 2 runs' in text
+    assert 'mapper 12 9 8 3 25.0 12.3 45.6 78.9 250.0 10.0' in text
+    assert 'map_recorder 12 12 12 0 0.0 1.0 2.0 3.0 4.0 \N{EN DASH}' in text
+    text = re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', section(html)))
+    assert '1.99 3 4.25 11.00 0.50' in text
+    assert 'id="latency-' in section(html)
+    assert '<a href="#time">' in html
+
+
+def test_a_frame_that_lockstep_lost_is_not_passed_over(matrix: Matrix) -> None:
+    runs = joined(matrix.plans, matrix.report.runs)
+    view = pacing_view(runs)
+    assert (view.lockstep_runs, view.lockstep_frames, view.lockstep_lost) == (2, 24, 0)
+    assert len(view.nodes) == 4
+    assert len(view.staleness) == 2
+
+
+def printed(report: MatrixReport, root: Path) -> str:
+    console = Console(width=140, record=True, file=open('/dev/null', 'w'))  # noqa: SIM115
+    print_report(report, root, console)
+    return re.sub(r' +', ' ', console.export_text())
+
+
+def test_the_terminal_tells_the_same(matrix: Matrix) -> None:
+    text = printed(matrix.report, matrix.root)
+    assert ' mapper 12 9 8 3 25.0 % 12 ms 46 ms 79 ms 250 ms' in text
+    assert 'map staleness 4.2 s' in text
+    assert 'no frame is lost in lockstep: 24 frames in 2 runs' in text
+
+
+def test_a_run_without_records_has_a_row(tmp_path: Path) -> None:
+    run = RunReport(run_id='a.b.c', status=Status.COMPLETE)
+    text = printed(MatrixReport(name='n', passed=True, runs=(run,)), tmp_path)
+    assert 'a.b.c' in text
+
+
+def test_a_broken_file_is_named(matrix: Matrix, tmp_path: Path) -> None:
+    run = RunReport(run_id='r', status=Status.COMPLETE)
+    (tmp_path / 'r').mkdir()
+    (tmp_path / 'r' / 'timings.json').write_text('[]')
+    with pytest.raises(RunError, match=r'r/timings\.json is malformed'):
+        printed(MatrixReport(name='n', passed=True, runs=(run,)), tmp_path)

@@ -1,0 +1,109 @@
+"""The report of a sweep: page, plot, table, file of comma-separated values."""
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.reports.sweep import print_sweep, write_sweep_report
+from osmabench_ros.runs.files import read_json
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.report_model import Record
+from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
+
+HOSTILE = '<b id="injected">'
+
+
+def point(speed: float, loss: float | None, quality: float = 0.5, **parts: object) -> SweepPoint:
+    identity = RunIdentity(SceneKey('d', 's', 0), 'c', 'm', 'opengl', speed)
+    record = MetricRecord('osma_segmentation', 'strict', 'fmiou', '', quality, 0.3, 0.75, 9)
+    given = {
+        'frames': 100,
+        'dropped': None if loss is None else round(100 * loss),
+        'reached_speed_factor': speed,
+        'latency_p95_s': 0.25,
+        'metrics': (Record.of(identity, record),),
+        **parts,
+    }
+    return SweepPoint(run_id=identity.run_id, speed_factor=speed, loss=loss, **given)
+
+
+@pytest.fixture(scope='module')
+def report() -> SweepReport:
+    points = (
+        point(1, 0.0, 0.625),
+        point(2, 0.25),
+        point(4, None, error=f'died {HOSTILE}', metrics=()),
+        point(8, 0.0, reached_speed_factor=5.0),
+    )
+    lost = (point(1, 0.5),)
+    series = [
+        SweepSeries(
+            dataset='d', scene='s', seed=0, condition='c', mapper=name, max_loss=0.05, points=found
+        )
+        for name, found in (('m', points), ('n', lost))
+    ]
+    return SweepReport(name='demo', max_loss=0.05, series=tuple(series))
+
+
+@pytest.fixture(scope='module')
+def root(report: SweepReport, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp('sweep')
+    write_sweep_report(report, folder)
+    return folder
+
+
+def test_the_page_has_verdict_plot_and_every_run(root: Path) -> None:
+    html = (root / 'report.html').read_text()
+    text = re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', html))
+    assert 'fastest speed with at most 5 % loss: 1 (2: 25.0 % loss)' in text
+    assert 'no speed with at most 5 % loss found; at 1: 50.0 % loss' in text
+    assert '200 frames or more would tell' in text
+    assert '62.5 [30.0, 75.0]' in text
+    assert 'not reached' in text
+    assert 'id="injected"' not in html
+    assert html.count('<svg class="plot"') == 1
+    assert '"http' not in re.sub(r'xmlns(:\w+)?="[^"]*"', '', html)
+
+
+def test_the_same_is_in_the_files(root: Path, report: SweepReport) -> None:
+    assert SweepReport.model_validate(read_json(root / 'report.json')) == report
+    rows = list(csv.DictReader(io.StringIO((root / 'report.csv').read_text())))
+    assert [(row['mapper'], row['speed_factor'], row['loss']) for row in rows] == [
+        ('m', '1.0', '0.0'),
+        ('m', '2.0', '0.25'),
+        ('m', '4.0', ''),
+        ('m', '8.0', '0.0'),
+        ('n', '1.0', '0.5'),
+    ]
+    assert rows[0]['osma_segmentation.strict.fmiou'] == '0.625'
+
+
+def test_the_terminal_shows_the_edge(report: SweepReport, tmp_path: Path) -> None:
+    console = Console(width=120, record=True, file=io.StringIO())
+    print_sweep(report, tmp_path, console)
+    lines = [re.sub(r' +', ' ', line).strip() for line in console.export_text().splitlines()]
+    assert '1 100 0 0.0 250 62.5 fastest' in lines
+    assert '2 100 25 25.0 250 50.0' in lines
+    assert '8 100 0 0.0 250 50.0 not reached' in lines
+    assert any(line.startswith('fastest speed with at most 5 % loss: 1') for line in lines)
+
+
+def test_nothing_is_plotted_where_every_run_failed(tmp_path: Path) -> None:
+    series = SweepSeries(
+        dataset='d',
+        scene='s',
+        seed=0,
+        condition='c',
+        mapper='m',
+        max_loss=0.05,
+        points=(point(1, None, error='why', metrics=()),),
+    )
+    write_sweep_report(SweepReport(name='n', max_loss=0.05, series=(series,)), tmp_path)
+    html = (tmp_path / 'report.html').read_text()
+    assert '<svg' not in html
+    assert 'failed: why' in html
