@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import BinaryIO
 
 from osmabench_ros.bringup.finding import Finding, Level
 
@@ -102,3 +107,83 @@ def find_data_set(data_set: DataSet, folders: Sequence[Path]) -> Finding:
 def _is_pointer(file: Path) -> bool:
     with file.open('rb') as opened:
         return opened.read(len(LFS_POINTER)) == LFS_POINTER
+
+
+SUMS = 'SHA256SUMS'
+"""A list of digests beside a data set, as sha256sum writes it."""
+
+LOOK_S = 0.4
+"""How long files may be looked at; a data set of a hundred scenes is not looked at in whole."""
+
+MAGIC = {'.glb': b'glTF', '.png': b'\x89PNG', '.jpg': b'\xff\xd8'}
+
+
+def examine_scene_files(reference: Path) -> Finding:
+    """Look at the files of a scene that a configuration names.
+
+    Parameters
+    ----------
+    reference : Path
+        A `*.scene_dataset_config.json`, a `scene.json`, or a folder with one.
+    """
+    path = reference.expanduser()
+    config = path if path.is_file() else path / 'scene.json'
+    part, remedy = f'scene {reference.name}', 'get the data set again; see docs/habitat.md'
+    if not config.is_file():
+        detail = f'{reference} is not there'
+        return Finding(part, Level.FAILED, detail, 'correct the reference; see docs/scenes.md')
+    try:
+        json.loads(config.read_bytes())
+    except ValueError as error:
+        return Finding(part, Level.FAILED, f'{config} is not JSON: {error}', remedy)
+    faults, looked_at = [], 0
+    end = time.monotonic() + LOOK_S
+    for fault in chain(_changed(config.parent), _broken(config.parent)):
+        looked_at += 1
+        if fault:
+            faults.append(fault)
+        if time.monotonic() > end:
+            break
+    if faults:
+        more = f' and {len(faults) - 1} more' if len(faults) > 1 else ''
+        return Finding(part, Level.FAILED, f'{faults[0]}{more}', remedy)
+    return Finding(part, Level.OK, f'{config}, {looked_at} files looked at')
+
+
+def _broken(folder: Path) -> Iterator[str]:
+    """Tell for every model and picture why it cannot be read, '' if it begins as it should."""
+    for file in sorted(folder.rglob('*')):
+        magic = MAGIC.get(file.suffix.lower())
+        if magic is None:
+            continue
+        try:
+            with file.open('rb') as opened:
+                start = opened.read(len(LFS_POINTER))
+        except OSError as error:
+            yield f'{file} cannot be read: {error.strerror}'
+            continue
+        if start == LFS_POINTER:
+            yield f'{file} is a pointer of git-lfs, not the file (git lfs pull)'
+        else:
+            yield '' if start.startswith(magic) else f'{file} is damaged, it is no {file.suffix}'
+
+
+def _changed(folder: Path) -> Iterator[str]:
+    """Compare files with the digests beside them, where there are any."""
+    sums = folder / SUMS
+    for line in sums.read_text(errors='replace').splitlines() if sums.is_file() else ():
+        digest, _, name = line.partition(' ')
+        file = folder / name.strip().lstrip('*')
+        if not file.is_file():
+            yield f'{file} is in {SUMS}, but not there'
+            continue
+        with file.open('rb') as opened:
+            found = _sha256(opened)
+        yield '' if found == digest else f'{file} does not match its sha256'
+
+
+def _sha256(opened: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while block := opened.read(2**20):
+        digest.update(block)
+    return digest.hexdigest()

@@ -121,8 +121,13 @@ def _discovery() -> Finding:
     )
 
 
+def nearest_folder(path: Path) -> Path:
+    """Return what exists of a path: the path itself, or the nearest of its parents."""
+    return next(item for item in (path.absolute(), *path.absolute().parents) if item.exists())
+
+
 def _disk(path: Path) -> Finding:
-    existing = next(item for item in (path.absolute(), *path.absolute().parents) if item.exists())
+    existing = nearest_folder(path)
     free_gib = shutil.disk_usage(existing).free / 2**30
     if not os.access(existing, os.W_OK):
         return Finding('disk', Level.FAILED, f'{existing} is not writable', 'choose another --out')

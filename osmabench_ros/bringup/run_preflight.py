@@ -1,0 +1,220 @@
+"""Whether a run of a configuration can work here, before any minute is spent on it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import resource
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from osmabench_ros.bringup.datasets import examine_scene_files
+from osmabench_ros.bringup.finding import Finding, Level
+from osmabench_ros.bringup.isolation import isolated_environment, private_domain
+from osmabench_ros.bringup.preflight import MODULES, nearest_folder
+from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchError
+from osmabench_ros.language.gemini import KEY_VARIABLES as GEMINI_KEYS
+from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
+from osmabench_ros.runs.config import MapperConfig, MatrixConfig
+from osmabench_ros.scenes.loading import PROCEDURAL
+
+MIB = 2**20
+SCENE_BYTES, RUN_BYTES = 100 * MIB, 50 * MIB
+"""What ground truth and a run take; four times of what the demo takes."""
+
+SHARED_MEMORY_BYTES = 256 * MIB
+"""Segments of config/fastdds.xml for six processes, and some images on the way."""
+
+OPEN_FILES = 256
+MODEL_KEYS = {'gemini': GEMINI_KEYS, 'openai': (OPENAI_KEY,)}
+
+
+def check_run(config: MatrixConfig, out: Path) -> list[Finding]:
+    """Refuse a configuration that cannot run here.
+
+    Parameters
+    ----------
+    config : MatrixConfig
+        What is to be run; its names are known to be right.
+    out : Path
+        Parent of the folder of results.
+
+    Returns
+    -------
+    list of Finding
+        What is no obstacle, but should be known.
+
+    Raises
+    ------
+    MissingDependencyError
+        If only installed parts are missing; names all of them.
+    ConfigError
+        If something that the configuration names, or the machine, is at fault; names all.
+    """
+    findings = examine_run(config, out)
+    failed = [item for item in findings if item.level is Level.FAILED]
+    if failed:
+        reasons = '; '.join(f'{item.part}: {item.detail} ({item.remedy})' for item in failed)
+        text = f'configuration "{config.name}" cannot run here: {reasons}'
+        installed = {module.name for module in MODULES}
+        missing = all(item.part in installed for item in failed)
+        raise MissingDependencyError(text) if missing else ConfigError(text)
+    return [item for item in findings if item.level is Level.WARN]
+
+
+def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:
+    """Look at everything that a run of a configuration needs; takes less than a second."""
+    looks: list[Callable[[], list[Finding]]] = [
+        _modules,
+        lambda: _simulator(config),
+        lambda: [item for mapper in config.mappers for item in _command(mapper)],
+        lambda: _scenes(config),
+        lambda: _files(config),
+        lambda: _model_keys(config),
+        lambda: _disk(config, out),
+        _domain,
+        _shared_memory,
+        _open_files,
+    ]
+    return [finding for look in looks for finding in look()]
+
+
+def _modules() -> list[Finding]:
+    findings = []
+    for module in MODULES:
+        if module.required and not _is_there(module.name):
+            detail = f'needed for {module.purpose}, not installed'
+            findings.append(Finding(module.name, Level.FAILED, detail, module.remedy))
+    return findings
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ImportError:
+        return False
+
+
+def _simulator(config: MatrixConfig) -> list[Finding]:
+    if config.simulator.name == 'opengl':
+        return _egl()
+    if config.simulator.name == 'habitat':
+        return _habitat(str(config.simulator.options.get('habitat_python', '')))
+    return []
+
+
+def _egl() -> list[Finding]:
+    from osmabench_ros.simulation.opengl.context import create_context
+
+    try:
+        create_context().release()
+    except OsmabenchError as error:
+        remedy = 'apt install libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri'
+        return [Finding('OpenGL', Level.FAILED, str(error), remedy)]
+    return [Finding('OpenGL', Level.OK, 'a context can be made')]
+
+
+def _habitat(option: str) -> list[Finding]:
+    from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
+
+    named = option or os.environ.get(PYTHON_VARIABLE, '')
+    remedy = f'set {PYTHON_VARIABLE} or the option habitat_python; see docs/habitat.md'
+    if not named:
+        detail = 'no interpreter with Habitat-Sim is named'
+    elif not os.access(Path(named).expanduser(), os.X_OK):
+        detail = f'{named} is no program that can be run'
+    else:
+        return [Finding('habitat_sim', Level.OK, f'interpreter {named}')]
+    return [Finding('habitat_sim', Level.FAILED, detail, remedy)]
+
+
+def _command(mapper: MapperConfig) -> list[Finding]:
+    """Look for the program of a mapper, and for the script that it is given."""
+    if not mapper.command:
+        return []
+    part, (program, *rest) = f'mapper {mapper.name}', mapper.command
+    if shutil.which(program, path=isolated_environment(0)['PATH']) is None:
+        detail = f'"{program}" is no program that can be run'
+        remedy = 'install it, source its workspace, or correct command'
+        return [Finding(part, Level.FAILED, detail, remedy)]
+    script = rest[0] if rest and rest[0].endswith(('.py', '.sh')) else ''
+    if script and not Path(script).is_file():
+        remedy = f'paths in command count from where osmabench is started ({Path.cwd()})'
+        return [Finding(part, Level.FAILED, f'{script} is not there', remedy)]
+    return [Finding(part, Level.OK, ' '.join(mapper.command))]
+
+
+def _scenes(config: MatrixConfig) -> list[Finding]:
+    references = dict.fromkeys(scene.reference for scene in config.scenes)
+    return [examine_scene_files(Path(item)) for item in references if item != PROCEDURAL]
+
+
+def _files(config: MatrixConfig) -> list[Finding]:
+    findings = []
+    for name, file in config.text_features.items():
+        for path in (file, file.with_suffix('.json')):
+            if not path.is_file() or not path.stat().st_size:
+                detail = f'{path} of "{name}" is not there, or empty'
+                remedy = 'correct text_features; a .npy needs its texts in a .json beside it'
+                findings.append(Finding('text features', Level.FAILED, detail, remedy))
+    return findings
+
+
+def _model_keys(config: MatrixConfig) -> list[Finding]:
+    """Look for the keys of language models that suites are told to ask; never at their value."""
+    options = [value for suite in config.suites for value in suite.options.values()]
+    kinds = {value.partition(':')[0] for value in options if isinstance(value, str)}
+    findings = []
+    for kind in sorted(kinds & MODEL_KEYS.keys()):
+        variables = MODEL_KEYS[kind]
+        if not any(os.environ.get(name) for name in variables):
+            detail = f'{kind} needs a key, {" or ".join(variables)} is not set'
+            remedy = 'export it in the shell, or take a model without'
+            findings.append(Finding('language model', Level.FAILED, detail, remedy))
+    return findings
+
+
+def _disk(config: MatrixConfig, out: Path) -> list[Finding]:
+    scenes = len(config.scenes)
+    runs = scenes * len(config.conditions) * len(config.mappers)
+    needed = scenes * SCENE_BYTES + runs * RUN_BYTES
+    folder = nearest_folder(out / config.name)
+    free = shutil.disk_usage(folder).free
+    detail = f'{free // MIB} MiB free at {folder}, {runs} runs take about {needed // MIB} MiB'
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        detail = f'{folder} is no folder that can be written to'
+        return [Finding('disk', Level.FAILED, detail, 'choose another --out')]
+    if free < needed:
+        return [Finding('disk', Level.FAILED, detail, 'free some, or choose another --out')]
+    return [Finding('disk', Level.OK, detail)]
+
+
+def _domain() -> list[Finding]:
+    try:
+        with private_domain() as domain:
+            return [Finding('ROS domain', Level.OK, f'{domain} is free')]
+    except OsmabenchError as error:
+        return [Finding('ROS domain', Level.FAILED, str(error), 'end one of them')]
+
+
+def _shared_memory() -> list[Finding]:
+    folder = Path('/dev/shm')  # noqa: S108 - where Linux keeps POSIX shared memory
+    if sys.platform != 'linux' or not folder.is_dir():
+        return []
+    free = shutil.disk_usage(folder).free
+    detail = f'{free // MIB} MiB free in {folder}'
+    if free < SHARED_MEMORY_BYTES or not os.access(folder, os.W_OK):
+        detail += f', Fast DDS wants {SHARED_MEMORY_BYTES // MIB}: images will be slow'
+        remedy = 'docker run --shm-size=512m; remove left-over /dev/shm/fastrtps_* files'
+        return [Finding('shared memory', Level.WARN, detail, remedy)]
+    return [Finding('shared memory', Level.OK, detail)]
+
+
+def _open_files() -> list[Finding]:
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < OPEN_FILES:
+        detail = f'a process may open {soft} files, DDS and the metrics need {OPEN_FILES}'
+        return [Finding('open files', Level.FAILED, detail, 'ulimit -n 1024')]
+    return [Finding('open files', Level.OK, 'unlimited' if soft < 0 else f'{soft} a process')]

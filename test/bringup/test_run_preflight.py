@@ -1,0 +1,196 @@
+"""What a run refuses before any minute is spent, all of it at once."""
+
+import hashlib
+import importlib.util
+import resource
+import shutil
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_config import small_config
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from osmabench_ros.bringup import isolation, run_preflight  # noqa: E402
+from osmabench_ros.bringup.datasets import examine_scene_files  # noqa: E402
+from osmabench_ros.bringup.finding import Finding, Level  # noqa: E402
+from osmabench_ros.bringup.run_preflight import check_run, examine_run  # noqa: E402
+from osmabench_ros.errors import ConfigError, MissingDependencyError, RunError  # noqa: E402
+from osmabench_ros.runs.config import MatrixConfig, parse_config  # noqa: E402
+
+Usage = namedtuple('Usage', 'total used free')
+
+
+@pytest.fixture(autouse=True)
+def fine_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_preflight, '_egl', lambda: [Finding('OpenGL', Level.OK, 'fine')])
+
+
+def config(**changes: Any) -> MatrixConfig:
+    return parse_config(small_config(**changes), 'test')
+
+
+def found(part: str, tmp_path: Path, **changes: Any) -> Finding:
+    [only] = [item for item in examine_run(config(**changes), tmp_path) if item.part == part]
+    return only
+
+
+def test_a_run_that_can_work_is_let_through_at_once(tmp_path: Path) -> None:
+    check_run(config(), tmp_path)
+    start = time.monotonic()
+    check_run(config(), tmp_path / 'a' / 'b')
+    assert time.monotonic() - start < 1.0
+    assert not (tmp_path / 'a').exists()
+
+
+@pytest.mark.gl
+def test_the_renderer_is_really_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert found('OpenGL', tmp_path).level is Level.OK
+
+
+def test_everything_that_is_wrong_is_named_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv('OSMABENCH_HABITAT_PYTHON', raising=False)
+    for name in ('GEMINI_API_KEY', 'GOOGLE_API_KEY'):
+        monkeypatch.delenv(name, raising=False)
+    wrong = config(
+        scenes=[{'reference': str(tmp_path / 'none.scene_dataset_config.json')}],
+        mappers=[
+            {'name': 'lost', 'command': ['no_such_program_anywhere']},
+            {'name': 'script', 'command': ['python3', 'no_such_mapper.py']},
+        ],
+        simulator={'name': 'habitat'},
+        suites=[{'name': 'map_geometry', 'options': {'model': 'gemini:some-model'}}],
+        text_features={'clip': str(tmp_path / 'clip.npy')},
+    )
+    with pytest.raises(ConfigError) as told:
+        check_run(wrong, tmp_path)
+    for words in (
+        'none.scene_dataset_config.json is not there',
+        'mapper lost: "no_such_program_anywhere" is no program',
+        'mapper script: no_such_mapper.py is not there',
+        'no interpreter with Habitat-Sim',
+        'GEMINI_API_KEY or GOOGLE_API_KEY is not set',
+        'clip.npy of "clip"',
+        'clip.json of "clip"',
+    ):
+        assert words in str(told.value)
+
+
+def test_a_missing_library_alone_is_a_missing_dependency(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, 'find_spec', lambda name: None if name == 'open3d' else real(name)
+    )
+    with pytest.raises(MissingDependencyError, match=r'osmabench_ros\[geometry\]'):
+        check_run(config(), tmp_path)
+
+
+def test_a_mapper_finds_the_python_of_the_run(tmp_path: Path) -> None:
+    mappers = [{'name': 'mine', 'command': ['python3', '-m', 'my_mapper']}]
+    assert found('mapper mine', tmp_path, mappers=mappers).level is Level.OK
+    program = tmp_path / 'mapper'
+    program.write_text('')
+    mappers[0]['command'] = [str(program)]
+    assert found('mapper mine', tmp_path, mappers=mappers).level is Level.FAILED
+    program.chmod(0o755)
+    assert found('mapper mine', tmp_path, mappers=mappers).level is Level.OK
+
+
+def test_a_full_disk_is_told_with_what_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, 'disk_usage', lambda _path: Usage(10**9, 0, 120 * 2**20))
+    disk = found('disk', tmp_path)
+    assert disk.level is Level.FAILED
+    assert '1 runs take about 150 MiB' in disk.detail
+    blocker = tmp_path / 'file'
+    blocker.write_text('')
+    assert 'no folder' in found('disk', blocker).detail
+
+
+def test_little_shared_memory_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if sys.platform != 'linux':
+        pytest.skip('/dev/shm is Linux')
+    real = shutil.disk_usage
+    monkeypatch.setattr(
+        shutil,
+        'disk_usage',
+        lambda path: Usage(2**26, 0, 2**26) if str(path) == '/dev/shm' else real(path),
+    )
+    [warning] = check_run(config(), tmp_path)
+    assert (warning.part, warning.level) == ('shared memory', Level.WARN)
+    assert '--shm-size' in warning.remedy
+
+
+def test_a_low_limit_of_open_files_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, 'getrlimit', lambda _what: (64, 4096))
+    assert found('open files', tmp_path).level is Level.FAILED
+
+
+def test_no_free_domain_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, 'LAST_DOMAIN', isolation.FIRST_DOMAIN - 1)
+    with pytest.raises((ConfigError, RunError), match='ROS domain'):
+        check_run(config(), tmp_path)
+
+
+def data_set(folder: Path) -> Path:
+    reference = folder / 'house.scene_dataset_config.json'
+    reference.write_text('{}')
+    (folder / 'objects').mkdir()
+    (folder / 'objects' / 'chair.glb').write_bytes(b'glTF' + bytes(100))
+    return reference
+
+
+def test_whole_scene_files_pass(tmp_path: Path) -> None:
+    finding = examine_scene_files(data_set(tmp_path))
+    assert finding.level is Level.OK
+    assert '1 files looked at' in finding.detail
+
+
+@pytest.mark.parametrize(
+    ('content', 'words'),
+    [
+        (b'version https://git-lfs.github.com/spec/v1\n', 'git lfs pull'),
+        (b'', 'damaged'),
+        (b'<html>', 'damaged'),
+    ],
+)
+def test_models_that_are_none_are_told(tmp_path: Path, content: bytes, words: str) -> None:
+    reference = data_set(tmp_path)
+    (tmp_path / 'objects' / 'table.glb').write_bytes(content)
+    finding = examine_scene_files(reference)
+    assert finding.level is Level.FAILED
+    assert 'table.glb' in finding.detail
+    assert words in finding.detail
+
+
+def test_digests_beside_a_data_set_are_compared(tmp_path: Path) -> None:
+    reference = data_set(tmp_path)
+    file = tmp_path / 'objects' / 'chair.glb'
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    (tmp_path / 'SHA256SUMS').write_text(f'{digest}  objects/chair.glb\n')
+    assert examine_scene_files(reference).level is Level.OK
+    file.write_bytes(b'glTF' + bytes(99) + b'x')
+    assert 'does not match its sha256' in examine_scene_files(reference).detail
+    file.unlink()
+    assert 'not there' in examine_scene_files(reference).detail
+
+
+def test_a_reference_that_is_no_json_is_told(tmp_path: Path) -> None:
+    reference = data_set(tmp_path)
+    reference.write_text('{')
+    assert 'is not JSON' in examine_scene_files(reference).detail
