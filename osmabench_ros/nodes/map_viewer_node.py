@@ -1,14 +1,15 @@
-"""Publishes maps in colour for RViz and Foxglove: classes, errors, scene graph, path."""
+"""Publishes maps in colour for RViz and Foxglove: classes, errors, scene graph, path, images."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path as PathMessage
 from rclpy.publisher import Publisher
-from sensor_msgs.msg import PointCloud2
+from sensor_msgs.msg import Image, PointCloud2
 from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
@@ -16,14 +17,16 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.maps.topics.announced_map import announced_map
-from osmabench_ros.msg import RecordedMap, SemanticMapChunk
+from osmabench_ros.msg import LabelInfo, RecordedMap, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.reports.coloured_map import coloured_by_class, coloured_by_error
 from osmabench_ros.reports.graph_colors import node_colors
 from osmabench_ros.reports.graph_errors import graph_errors
-from osmabench_ros.reports.palette import class_colors, colors_of_labels
+from osmabench_ros.reports.palette import Rgb, class_colors, colors_of_labels
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.images import image_from_message, image_to_message
+from osmabench_ros.ros.label_messages import label_set_from_message
 from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
 from osmabench_ros.ros.map_messages import MAX_PAYLOAD_BYTES, MapAssembler
 from osmabench_ros.ros.markers import markers_of_graph
@@ -68,6 +71,9 @@ class MapViewerNode(BenchmarkNode):
         self._shown = ''
         folder = self.parameter['ground_truth_directory']
         self._truth = read_ground_truth(Path(folder)) if folder else None
+        self._palette: Mapping[int, Rgb] | None = None
+        # Images are many and large, and nobody needs the old ones.
+        self._semantic = self.create_publisher(Image, topics.VIEW_SEMANTIC, observer_profile())
         self._views: dict[str, Publisher] = {
             topic: self.create_publisher(kind, topic, latched_profile())
             for topic, kind in _KINDS.items()
@@ -76,6 +82,8 @@ class MapViewerNode(BenchmarkNode):
             (SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map, latched_profile()),
             (SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, lossless_profile()),
             (RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()),
+            (LabelInfo, topics.LABEL_INFO, self._on_labels, latched_profile()),
+            (Image, topics.SEMANTIC, self._on_semantic, observer_profile()),
             (PoseStamped, topics.CAMERA_POSE, self._on_pose, observer_profile()),
         ):
             create_checked_subscription(self, message_type, topic, callback, profile)
@@ -156,6 +164,17 @@ class MapViewerNode(BenchmarkNode):
         if dense is not None:
             limit = self.parameter['max_points']
             self._views[topic].publish(point_cloud_message(dense, header, max_points=limit))
+
+    def _on_labels(self, message: LabelInfo) -> None:
+        self._palette = class_colors(label_set_from_message(message, topics.LABEL_INFO))
+
+    def _on_semantic(self, message: Image) -> None:
+        if self._palette is None or not self._semantic.get_subscription_count():
+            return
+        labels = image_from_message(message, topics.SEMANTIC)
+        picture = colors_of_labels(labels.ravel(), self._palette).reshape(*labels.shape, 3)
+        header = message.header
+        self._semantic.publish(image_to_message(picture, 'rgb8', header.stamp, header.frame_id))
 
     def _on_pose(self, message: PoseStamped) -> None:
         self._traced |= self._trace.add(message)

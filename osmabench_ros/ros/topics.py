@@ -34,6 +34,7 @@ VIEW_ERRORS = 'view/errors'
 VIEW_GRAPH = 'view/graph'
 VIEW_GRAPH_ERRORS = 'view/graph_errors'
 VIEW_GROUND_TRUTH = 'view/ground_truth'
+VIEW_SEMANTIC = 'view/semantic'
 VIEW_PATH = 'view/path'
 
 FRAME_TOPICS = (

@@ -14,12 +14,14 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
+from builtin_interfaces.msg import Time  # noqa: E402
 from geometry_msgs.msg import PoseStamped  # noqa: E402
 from nav_msgs.msg import Path as PathMessage  # noqa: E402
+from osmabench_ros.msg import LabelInfo  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from reports.test_outcomes import POINTS, SOFA, TABLE, context  # noqa: E402
-from sensor_msgs.msg import PointCloud2  # noqa: E402
+from sensor_msgs.msg import Image, PointCloud2  # noqa: E402
 from visualization_msgs.msg import MarkerArray  # noqa: E402
 
 from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
@@ -34,8 +36,11 @@ from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap  # noqa: E402
 from osmabench_ros.maps.storage import write_map  # noqa: E402
 from osmabench_ros.reports.palette import HALLUCINATED, Outcome, class_colors  # noqa: E402
 from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.images import image_from_message, image_to_message  # noqa: E402
+from osmabench_ros.ros.label_messages import label_set_to_message  # noqa: E402
 from osmabench_ros.ros.map_messages import MapPublisher  # noqa: E402
-from osmabench_ros.ros.qos import frame_profile, latched_profile  # noqa: E402
+from osmabench_ros.ros.qos import frame_profile, latched_profile, observer_profile  # noqa: E402
+from osmabench_ros.semantics.labels import UNLABELLED  # noqa: E402
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel  # noqa: E402
 from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth  # noqa: E402
 
@@ -182,3 +187,28 @@ def test_maps_and_poses_of_a_running_stack_are_shown(
     listener.spin_until(drive)
     places = [item.pose.position.x for item in listener.heard[topics.VIEW_PATH].poses]
     assert places[:3] == [0.0, 0.5, 1.0]
+
+
+def test_class_images_are_coloured_as_the_map(
+    viewer: Callable[..., None], ros_context: Any
+) -> None:
+    listener = Listener(ros_context)
+    node, seen = listener.node, []
+    info = node.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
+    images = node.create_publisher(Image, topics.SEMANTIC, frame_profile(lockstep=True))
+    node.create_subscription(Image, topics.VIEW_SEMANTIC, seen.append, observer_profile())
+    labels = truth().label_set
+    info.publish(label_set_to_message(labels, 0))
+    viewer()
+    pixels = np.array([[SOFA, TABLE], [UNLABELLED, SOFA]], np.uint16)
+
+    def show() -> bool:
+        images.publish(image_to_message(pixels, '16UC1', Time(sec=7), 'optical'))
+        return bool(seen)
+
+    listener.spin_until(show)
+    colors = class_colors(labels)
+    shown = image_from_message(seen[0], 't')
+    expected = [colors[SOFA], colors[TABLE], colors[UNLABELLED], colors[SOFA]]
+    assert [tuple(pixel) for pixel in shown.reshape(-1, 3)] == expected
+    assert (seen[0].header.stamp.sec, seen[0].header.frame_id) == (7, 'optical')

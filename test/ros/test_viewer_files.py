@@ -1,0 +1,173 @@
+"""The RViz configuration and the Foxglove layout against the topics that exist."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from geometry_msgs.msg import PoseStamped  # noqa: E402
+from nav_msgs.msg import Path as PathMessage  # noqa: E402
+from osmabench_ros.msg import EvaluationReport, RunInfo, RunState  # noqa: E402
+from rclpy.qos import (  # noqa: E402
+    DurabilityPolicy,
+    HistoryPolicy,
+    QoSProfile,
+    ReliabilityPolicy,
+)
+from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
+from visualization_msgs.msg import MarkerArray  # noqa: E402
+
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.qos import (  # noqa: E402
+    frame_profile,
+    latched_profile,
+    observer_profile,
+    require_compatible,
+)
+
+CONFIG = Path(__file__).resolve().parents[2] / 'config'
+FRAMES = frame_profile(lockstep=True)
+PUBLISHED = {
+    topics.COLOR: (Image, FRAMES),
+    topics.DEPTH: (Image, FRAMES),
+    topics.COLOR_INFO: (CameraInfo, FRAMES),
+    topics.DEPTH_INFO: (CameraInfo, FRAMES),
+    topics.CAMERA_POSE: (PoseStamped, FRAMES),
+    topics.VIEW_SEMANTIC: (Image, observer_profile()),
+    topics.VIEW_PATH: (PathMessage, latched_profile()),
+    topics.VIEW_CLASSES: (PointCloud2, latched_profile()),
+    topics.VIEW_ERRORS: (PointCloud2, latched_profile()),
+    topics.VIEW_GROUND_TRUTH: (PointCloud2, latched_profile()),
+    topics.VIEW_GRAPH: (MarkerArray, latched_profile()),
+    topics.VIEW_GRAPH_ERRORS: (MarkerArray, latched_profile()),
+    topics.SEMANTIC_MAP_POINTS: (PointCloud2, latched_profile()),
+    topics.SEMANTIC_MAP_MARKERS: (MarkerArray, latched_profile()),
+    topics.RUN_STATE: (RunState, latched_profile()),
+    topics.RUN_INFO: (RunInfo, latched_profile()),
+    topics.EVALUATION: (EvaluationReport, latched_profile()),
+}
+"""What a viewer may show, with the profile of the publisher."""
+
+DISPLAYS = {
+    'Image': Image,
+    'Pose': PoseStamped,
+    'Path': PathMessage,
+    'PointCloud2': PointCloud2,
+    'MarkerArray': MarkerArray,
+}
+
+
+def rviz() -> dict[str, Any]:
+    return yaml.safe_load((CONFIG / 'rviz' / 'osmabench.rviz').read_text())[
+        'Visualization Manager'
+    ]
+
+
+def displays() -> list[dict[str, Any]]:
+    return [item for item in rviz()['Displays'] if 'Topic' in item]
+
+
+def profile(topic: dict[str, Any]) -> QoSProfile:
+    """Return the profile that RViz subscribes with, by the words of its configuration."""
+
+    def choice(kind: Any, name: str) -> Any:
+        return kind[topic[f'{name} Policy'].upper().replace(' ', '_')]
+
+    return QoSProfile(
+        depth=topic['Depth'],
+        history=choice(HistoryPolicy, 'History'),
+        reliability=choice(ReliabilityPolicy, 'Reliability'),
+        durability=choice(DurabilityPolicy, 'Durability'),
+    )
+
+
+@pytest.mark.parametrize('display', displays(), ids=lambda item: item['Name'])
+def test_rviz_subscribes_to_what_is_published_and_gets_it(display: dict[str, Any]) -> None:
+    name = display['Topic']['Value']
+    kind, published = PUBLISHED[name]
+    assert kind is DISPLAYS[display['Class'].removeprefix('rviz_default_plugins/')]
+    wanted = profile(display['Topic'])
+    require_compatible(name, ('publisher', published), ('rviz', wanted))
+    assert wanted.durability == published.durability, 'what is latched comes to late viewers'
+    if published.reliability == ReliabilityPolicy.RELIABLE and published is FRAMES:
+        assert wanted.reliability == ReliabilityPolicy.BEST_EFFORT, 'a viewer slows no run down'
+
+
+def test_rviz_starts_in_the_world_with_a_name_for_every_display() -> None:
+    manager = rviz()
+    assert manager['Global Options']['Fixed Frame'] == topics.WORLD_FRAME
+    names = [item['Name'] for item in manager['Displays']]
+    assert len(set(names)) == len(names)
+    assert all(item['Enabled'] is item['Value'] for item in manager['Displays'])
+    shown = {item['Topic']['Value'] for item in displays() if item['Enabled']}
+    assert {topics.COLOR, topics.DEPTH, topics.VIEW_SEMANTIC} <= shown
+    assert {topics.VIEW_CLASSES, topics.VIEW_GRAPH, topics.VIEW_PATH} <= shown
+    assert set(displays()[-1]['Namespaces']) == {'nodes', 'edges', 'labels'}
+
+
+def layout() -> dict[str, Any]:
+    return json.loads((CONFIG / 'foxglove' / 'osmabench.json').read_text())
+
+
+def panels(node: Any) -> Iterator[str]:
+    """Yield the panels of a layout tree, checking its splits."""
+    if isinstance(node, str):
+        yield node
+        return
+    assert set(node) <= {'direction', 'first', 'second', 'splitPercentage'}
+    assert node['direction'] in ('row', 'column')
+    assert 0 < node['splitPercentage'] < 100
+    yield from panels(node['first'])
+    yield from panels(node['second'])
+
+
+def test_every_panel_of_the_layout_is_configured_once() -> None:
+    data = layout()
+    placed = list(panels(data['layout']))
+    assert sorted(placed) == sorted(data['configById'])
+    assert {name.split('!')[0] for name in placed} == {
+        '3D', 'Image', 'StateTransitions', 'Plot', 'DiagnosticSummary', 'RawMessages',
+    }  # fmt: skip
+
+
+def absolute() -> dict[str, type]:
+    return {f'/{name}': kind for name, (kind, _profile) in PUBLISHED.items()}
+
+
+def test_foxglove_shows_topics_that_exist_by_panels_that_can() -> None:
+    known = absolute()
+    for name, config in layout()['configById'].items():
+        kind = name.split('!')[0]
+        if kind == '3D':
+            assert set(config['topics']) <= set(known)
+            assert config['followTf'] == topics.WORLD_FRAME
+        elif kind == 'Image':
+            mode = config['imageMode']
+            assert known[mode['imageTopic']] is Image
+            assert known[mode.get('calibrationTopic', '/camera/color/camera_info')] is CameraInfo
+        elif kind == 'RawMessages':
+            assert config['topicPath'] in known
+        elif kind == 'DiagnosticSummary':
+            assert config['topicToRender'] == topics.DIAGNOSTICS
+
+
+def test_plotted_fields_are_fields_of_their_messages() -> None:
+    from osmabench_ros import msg
+
+    configs = layout()['configById'].values()
+    paths = [path['value'] for config in configs for path in config.get('paths', ())]
+    assert len(paths) >= 5
+    for path in paths:
+        topic, *fields = path.split('.')
+        kind: Any = absolute()[topic]
+        for field in fields:
+            inner = kind.get_fields_and_field_types()[field.removesuffix('[:]')]
+            if field.endswith('[:]'):
+                name = inner.removeprefix('sequence<osmabench_ros/').removesuffix('>')
+                kind = getattr(msg, name)
