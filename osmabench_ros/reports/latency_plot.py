@@ -36,6 +36,8 @@ def latency_plot(realtime: Sequence[TimedRun]) -> str:
         axes.set_yticks(range(len(rows)), [title for title, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xscale('log')
+        # The default writes powers as formulas, which the page does not set.
+        axes.xaxis.set_major_formatter(lambda value, _position: f'{value:g}')
         axes.tick_params(axis='y', length=0)
         axes.grid(axis='x')
         axes.set_xlabel('latency, ms')

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from osmabench_ros.reports.cells import ABSENT, Cell
-from osmabench_ros.reports.run_view import Run
+from osmabench_ros.reports.run_view import Run, distinct
 from osmabench_ros.runs.config import PacingMode
 from osmabench_ros.runs.participation import Participation
 from osmabench_ros.runs.timings import TIMINGS, Measurements, read_measurements
@@ -14,17 +14,11 @@ from osmabench_ros.runs.timings import TIMINGS, Measurements, read_measurements
 
 @dataclass(frozen=True)
 class TimedRun:
-    """A run with what was measured while it went on."""
+    """A run with what was measured while it went on, and a title that tells it apart."""
 
     run: Run
     measured: Measurements
-
-    @property
-    def title(self) -> str:
-        """Run and speed."""
-        speed = self.run.plan.identity.speed_factor
-        fast = '' if speed is None else f' · at {speed:g} x'
-        return f'{self.run.title}{fast} · {self.run.scene}'
+    title: str
 
 
 @dataclass(frozen=True)
@@ -71,7 +65,18 @@ class PacingView:
 def timed_runs(runs: Sequence[Run]) -> list[TimedRun]:
     """Return the runs that have a timings.json."""
     found = [(run, read_measurements(run.plan.directory / TIMINGS)) for run in runs]
-    return [TimedRun(run, measured) for run, measured in found if measured is not None]
+    several = len(distinct(run.scene for run in runs)) > 1
+    return [
+        TimedRun(run, measured, _title(run, several))
+        for run, measured in found
+        if measured is not None
+    ]
+
+
+def _title(run: Run, several_scenes: bool) -> str:
+    speed = run.plan.identity.speed_factor
+    words = [run.title, '' if speed is None else f'at {speed:g} x']
+    return ' · '.join(filter(None, [*words, run.scene if several_scenes else '']))
 
 
 def pacing_view(runs: Sequence[Run]) -> PacingView:
