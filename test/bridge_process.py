@@ -85,7 +85,14 @@ class Audience:
         self.lights: list[LightingState] = []
         self._acknowledges = acknowledges
         self._acks = Acknowledger(self.node, 'audience')
-        FrameReceiver(self.node, self._on_frame, lockstep=lockstep, ground_truth=True)
+        self.restarts = 0
+        FrameReceiver(
+            self.node,
+            self._on_frame,
+            lockstep=lockstep,
+            ground_truth=True,
+            on_restart=self._on_restart,
+        )
         for kind, topic, heard in (
             (RunState, topics.RUN_STATE, self.states),
             (RunInfo, topics.RUN_INFO, self.infos),
@@ -103,6 +110,10 @@ class Audience:
         self.frames.append(frame)
         if self._acknowledges(len(self.frames) - 1):
             self._acks.acknowledge(frame.stamp_ns, processing_time_s=0.02)
+
+    def _on_restart(self) -> None:
+        self.restarts += 1
+        self.frames = []
 
     @property
     def stamps_ns(self) -> list[int]:

@@ -45,6 +45,9 @@ class FrameReceiver:
     on_repeat : callable, optional
         Gets the stamp in nanoseconds of a frame that arrives again; a bridge repeats its first
         frame until it is acknowledged.
+    on_restart : callable, optional
+        Called before the first frame after a reset of the run, which plays the same frames again
+        with the same stamps. Without it, frames that were seen before the reset count as repeated.
     """
 
     def __init__(
@@ -55,9 +58,11 @@ class FrameReceiver:
         lockstep: bool,
         ground_truth: bool,
         on_repeat: Callable[[int], None] | None = None,
+        on_restart: Callable[[], None] | None = None,
     ) -> None:
         self._on_frame = on_frame
         self._on_repeat = on_repeat
+        self._on_restart = on_restart
         self._pending: dict[int, dict[str, Any]] = {}
         self._last_stamp_ns = -1
         self.frames = 0
@@ -83,6 +88,11 @@ class FrameReceiver:
 
     def _collect(self, topic: str, message: Any) -> None:
         stamp_ns = stamp_from_message(message.header.stamp)
+        # Each topic keeps its order, so after a complete frame nothing older can be under way.
+        if stamp_ns < self._last_stamp_ns and self._on_restart is not None:
+            self._pending.clear()
+            self._last_stamp_ns, self.frames = -1, 0
+            self._on_restart()
         if stamp_ns <= self._last_stamp_ns:
             if topic == topics.CAMERA_POSE and self._on_repeat is not None:
                 self._on_repeat(stamp_ns)
