@@ -14,12 +14,14 @@ from osmabench_ros.msg import LabelInfo, RunState
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.acknowledger import Acknowledger
 from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.diagnostics import Health, Level
 from osmabench_ros.ros.frame_receiver import FrameReceiver
 from osmabench_ros.ros.label_messages import label_set_from_message
 from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
 from osmabench_ros.ros.map_messages import MapPublisher
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import latched_profile
+from osmabench_ros.ros.recent_work import RecentWork
 
 PARAMETERS = (
     ParameterSpec('mapper', 'oracle', 'Entry point in the group osmabench.mappers.'),
@@ -27,7 +29,20 @@ PARAMETERS = (
     ParameterSpec('seed', 0, 'Seed of everything random in the mapper.', 0, 2**31 - 1),
     ParameterSpec('pacing', 'lockstep', 'Pacing of the run.', choices=('lockstep', 'realtime')),
     ParameterSpec('settle_s', 1.0, 'Seconds without a frame that end a realtime run.', 0.0, 600.0),
+    ParameterSpec(
+        'map_every_frames',
+        0,
+        'Also publish the map after every so many frames; 0: never.',
+        0,
+        10**6,
+    ),
 )
+
+MAX_WAITING = 32
+"""Frames that are kept until the label set is known; more are dropped and counted."""
+
+STALE_AFTER_S = 5.0
+"""Without a frame, though the run goes on."""
 
 
 class MapperNode(BenchmarkNode):
@@ -35,14 +50,22 @@ class MapperNode(BenchmarkNode):
 
     def __init__(self) -> None:
         super().__init__('mapper', PARAMETERS)
+        self._receiver: FrameReceiver | None = None
+        self._forget()
+
+    def _forget(self) -> None:
         self._mapper: Mapper | None = None
         self._waiting: list[Frame] = []
+        self._dropped = 0
         self._published = False
         self._last_frame_s = time.monotonic()
         self._frames_to_map: int | None = None
+        self._running = False
+        self._work = RecentWork()
 
     def configure(self) -> None:
         """Subscribe; the mapper itself is made when the label set is known."""
+        self._forget()
         name, lockstep = self.parameter['mapper'], self.parameter['pacing'] == 'lockstep'
         self._options = _options_from_yaml(self.parameter['options'])
         self._acks = Acknowledger(self, self.get_name())
@@ -70,28 +93,58 @@ class MapperNode(BenchmarkNode):
                 seed=self.parameter['seed'],
                 options=self._options,
             )
-            for frame in self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for frame in waiting:
                 self._integrate(self._mapper, frame)
-            self._waiting = []
 
     def _on_frame(self, frame: Frame) -> None:
-        if self._mapper is None:
-            self._waiting.append(frame)
-        else:
+        if self._mapper is not None:
             self._integrate(self._mapper, frame)
+            return
+        self._waiting.append(frame)
+        if len(self._waiting) > MAX_WAITING:
+            dropped = self._waiting.pop(0)
+            self._dropped += 1
+            self._acks.acknowledge(dropped.stamp_ns, frame_index=dropped.index, mapped=False)
 
     def _integrate(self, mapper: Mapper, frame: Frame) -> None:
-        start = time.perf_counter()
+        start_s = time.monotonic()
         mapper.integrate(frame)
         self._last_frame_s = time.monotonic()
+        self._work.add(self._last_frame_s - start_s, self._last_frame_s)
         self._acks.acknowledge(
             frame.stamp_ns,
             frame_index=frame.index,
-            processing_time_s=time.perf_counter() - start,
+            processing_time_s=self._last_frame_s - start_s,
         )
+        every = self.parameter['map_every_frames']
+        if every and self._work.count % every == 0:
+            self._maps.publish(mapper.semantic_map(final=False), is_final=False)
         self._publish_when_done()
 
+    def health(self) -> Health:
+        """Tell how many frames were mapped, how fast, and whether any comes."""
+        receiver, now_s = self._receiver, time.monotonic()
+        silent_s = now_s - self._last_frame_s
+        level, message = Level.OK, 'published the map' if self._published else 'mapping'
+        dropped = self._dropped + (receiver.incomplete if receiver is not None else 0)
+        if self._running and silent_s > STALE_AFTER_S:
+            level, message = Level.STALE, f'no frame for {silent_s:.0f} s'
+        elif self._waiting:
+            level, message = Level.WARN, f'frames wait for topic "{topics.LABEL_INFO}"'
+        elif dropped:
+            level, message = Level.WARN, f'{dropped} frames dropped or incomplete'
+        elif not self._work.count:
+            message = 'waiting for frames'
+        values = {
+            'frames_mapped': self._work.count,
+            'frames_dropped': dropped,
+            **self._work.values(now_s),
+        }
+        return Health(level, message, values)
+
     def _on_run_state(self, message: RunState) -> None:
+        self._running = message.state == RunState.STATE_RUNNING
         if message.state == RunState.STATE_FINISHED:
             self._frames_to_map = message.frames_published
             self._publish_when_done()
@@ -100,13 +153,13 @@ class MapperNode(BenchmarkNode):
         """Publish once nothing can follow: all frames came, or (realtime) none for a while."""
         if self._published or self._mapper is None or self._frames_to_map is None:
             return
-        all_here = self._receiver.frames >= self._frames_to_map
+        all_here = self._work.count + self._dropped >= self._frames_to_map
         settled = time.monotonic() - self._last_frame_s > self.parameter['settle_s']
         if all_here or (self.parameter['pacing'] == 'realtime' and settled):
             self._published = True
             self._maps.publish(self._mapper.semantic_map(final=True), is_final=True)
             self.done = True
-            self.get_logger().info(f'published the map of {self._receiver.frames} frames')
+            self.get_logger().info(f'published the map of {self._work.count} frames')
 
 
 def _options_from_yaml(text: str) -> dict[str, object]:

@@ -1,0 +1,18 @@
+import pytest
+from recorded_frames import FRAMES, LABELS
+
+from osmabench_ros.mappers.registry import make_mapper
+from osmabench_ros.maps.archive import pack_map
+
+
+@pytest.mark.parametrize('name', ['oracle', 'noisy_oracle', 'appearance'])
+def test_looking_at_the_map_meanwhile_does_not_change_it(name: str) -> None:
+    maps = []
+    for look in (False, True):
+        mapper = make_mapper(name, label_set=LABELS, seed=3, options={})
+        for frame in FRAMES:
+            mapper.integrate(frame)
+            if look:
+                pack_map(mapper.semantic_map(final=False))
+        maps.append(pack_map(mapper.semantic_map(final=True)))
+    assert maps[0] == maps[1]

@@ -1,0 +1,305 @@
+"""The mapper over DDS: frames in, acknowledgements and maps out, and what breaks the contract."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from recorded_frames import FRAMES, LABELS, MOUNT
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from geometry_msgs.msg import PoseStamped  # noqa: E402
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from nodes.node_stage import Stage, on_stage  # noqa: E402
+from osmabench_ros.msg import FrameAck, LabelInfo, RunState, SemanticMapChunk  # noqa: E402
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
+from sensor_msgs.msg import CameraInfo, Image  # noqa: E402
+
+from osmabench_ros.maps.archive import unpack_map  # noqa: E402
+from osmabench_ros.maps.semantic_map import SemanticMap  # noqa: E402
+from osmabench_ros.nodes import mapper_node  # noqa: E402
+from osmabench_ros.nodes.mapper_node import MapperNode  # noqa: E402
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.diagnostics import Level  # noqa: E402
+from osmabench_ros.ros.frame_publisher import FramePublisher  # noqa: E402
+from osmabench_ros.ros.images import image_to_message  # noqa: E402
+from osmabench_ros.ros.label_messages import label_set_to_message  # noqa: E402
+from osmabench_ros.ros.map_messages import MapAssembler  # noqa: E402
+from osmabench_ros.ros.qos import frame_profile, latched_profile, lossless_profile  # noqa: E402
+from osmabench_ros.ros.stamps import stamp_to_message  # noqa: E402
+
+STREAMS = (
+    (Image, topics.COLOR),
+    (Image, topics.DEPTH),
+    (Image, topics.SEMANTIC),
+    (Image, topics.INSTANCE),
+    (CameraInfo, topics.COLOR_INFO),
+    (PoseStamped, topics.CAMERA_POSE),
+)
+Opening = Callable[..., 'Mapping']
+
+
+class Mapping:
+    """A mapper, and a camera that feeds it."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.frames = FramePublisher(stage.peer, lockstep=True, base_to_camera=MOUNT)
+        self.acks = stage.listen(FrameAck, topics.FRAME_ACK, lossless_profile())
+        self.announced = stage.listen(SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile())
+        self.chunks = stage.listen(SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile())
+        self.labels = stage.peer.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
+        self.state = stage.peer.create_publisher(RunState, topics.RUN_STATE, latched_profile())
+        stage.spin_until(lambda: all(self._heard(topic) for _, topic in STREAMS))
+        stage.spin_until(self._answers)
+
+    def _heard(self, topic: str) -> bool:
+        return self.stage.peer.count_subscribers(topic) > 0
+
+    def _answers(self) -> bool:
+        node = self.stage.node
+        heard = (topics.FRAME_ACK, topics.SEMANTIC_MAP, topics.SEMANTIC_MAP_CHUNK)
+        return all(node.count_subscribers(topic) for topic in heard)
+
+    def tell_labels(self) -> None:
+        self.labels.publish(label_set_to_message(LABELS, 0))
+
+    def tell_state(self, state: int) -> None:
+        self.state.publish(RunState(state=state, frames_published=len(FRAMES)))
+
+    def map_of(self, announcement: SemanticMapMessage) -> SemanticMap:
+        self.stage.spin_until(
+            lambda: (
+                sum(chunk.digest == announcement.digest for chunk in self.chunks)
+                >= announcement.chunk_count
+            )
+        )
+        assembler = MapAssembler()
+        assembler.announce(announcement)
+        complete = [
+            done
+            for chunk in self.chunks
+            if chunk.digest == announcement.digest and (done := assembler.add(chunk))
+        ]
+        return unpack_map(complete[0][1], max_bytes=2**30)
+
+
+@pytest.fixture
+def mapping(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
+    open_stages = []
+
+    def opening(**parameters: Any) -> Mapping:
+        values = {'mapper': 'oracle', 'options': '{rooms: false}', **parameters}
+        context = on_stage(MapperNode, tmp_path, ros_domain, **values)
+        open_stages.append(context)
+        return Mapping(context.__enter__())
+
+    yield opening
+    for context in open_stages:
+        context.__exit__(None, None, None)
+
+
+def drive(mapping: Mapping) -> None:
+    """Publish all frames in lockstep."""
+    for number, frame in enumerate(FRAMES, start=len(mapping.acks) + 1):
+        mapping.frames.publish(frame)
+        mapping.stage.spin_until(lambda number=number: len(mapping.acks) == number)
+
+
+def test_every_frame_is_acknowledged_and_in_the_map(mapping: Opening) -> None:
+    run = mapping(map_every_frames=2)
+    run.tell_labels()
+    run.tell_state(RunState.STATE_RUNNING)
+    drive(run)
+    assert [ack.frame_index for ack in run.acks] == [0, 1, 2, 3]
+    assert all(ack.participant == 'mapper' and ack.mapped for ack in run.acks)
+    assert all(ack.processing_time.nanosec > 0 for ack in run.acks)
+    run.tell_state(RunState.STATE_FINISHED)
+    run.stage.spin_until(lambda: bool(run.announced) and run.announced[-1].is_final)
+    half, _, final = run.announced
+    assert (half.is_final, half.frames_used, final.frames_used) == (False, 2, 4)
+    whole = run.map_of(final)
+    assert len(whole.dense.points) > len(run.map_of(half).dense.points) > 0
+    assert whole.header.stamp_ns == FRAMES[-1].stamp_ns
+    health = run.stage.node.health()
+    assert (health.level, health.values['frames_mapped']) == (Level.OK, 4)
+    assert health.values['processing_time_max_s'] >= health.values['processing_time_mean_s'] > 0
+
+
+def test_frames_wait_for_the_labels_and_are_all_mapped(
+    mapping: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapper_node, 'MAX_WAITING', 3)
+    run = mapping(pacing='realtime', settle_s=0.1)
+    for frame in FRAMES:
+        run.frames.publish(frame)
+        run.stage.spin_until(
+            lambda frame=frame: run.stage.node._receiver.frames == frame.index + 1
+        )
+    assert [(ack.frame_index, ack.mapped) for ack in run.acks] in ([], [(0, False)])
+    assert run.stage.node.health().message == 'frames wait for topic "label_info"'
+    run.tell_state(RunState.STATE_FINISHED)
+    run.tell_labels()
+    run.stage.spin_until(lambda: bool(run.announced))
+    assert (run.announced[0].is_final, run.announced[0].frames_used) == (True, 3)
+    run.stage.spin_until(lambda: len(run.acks) == 4)
+    assert [ack.mapped for ack in run.acks] == [False, True, True, True]
+    assert run.stage.node.health().values['frames_dropped'] == 1
+
+
+def test_a_second_round_maps_anew(mapping: Opening) -> None:
+    run = mapping()
+    run.tell_labels()
+    drive(run)
+    run.tell_state(RunState.STATE_FINISHED)
+    run.stage.spin_until(lambda: len(run.announced) == 1)
+    run.tell_state(RunState.STATE_RUNNING)
+    for transition in (
+        Transition.TRANSITION_DEACTIVATE,
+        Transition.TRANSITION_CLEANUP,
+        Transition.TRANSITION_CONFIGURE,
+        Transition.TRANSITION_ACTIVATE,
+    ):
+        run.stage.change(transition)
+    node = run.stage.node
+    run.stage.spin_until(lambda: all(run._heard(topic) for _, topic in STREAMS))
+    run.stage.spin_until(run._answers)
+    run.stage.spin_until(lambda: node._mapper is not None and node._running)
+    run.acks.clear()
+    drive(run)
+    run.tell_state(RunState.STATE_FINISHED)
+    run.stage.spin_until(lambda: len(run.announced) == 2)
+    assert run.announced[0].digest == run.announced[1].digest
+
+
+def test_silence_while_the_run_goes_on_is_stale(
+    mapping: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = mapping()
+    monkeypatch.setattr(mapper_node, 'STALE_AFTER_S', 0.0)
+    assert run.stage.node.health().level is Level.OK
+    run.tell_state(RunState.STATE_RUNNING)
+    run.stage.spin_until(lambda: run.stage.node.health().level is Level.STALE)
+
+
+def wrong_pose_frame(run: Mapping) -> None:
+    message = PoseStamped()
+    message.header.stamp = stamp_to_message(FRAMES[0].stamp_ns)
+    message.header.frame_id = 'odom'
+    message.pose.orientation.w = 1.0
+    replace_message(run, topics.CAMERA_POSE, message)
+
+
+def nan_pose(run: Mapping) -> None:
+    message = PoseStamped()
+    message.header.stamp = stamp_to_message(FRAMES[0].stamp_ns)
+    message.header.frame_id = 'world'
+    message.pose.position.x = float('nan')
+    message.pose.orientation.w = 1.0
+    replace_message(run, topics.CAMERA_POSE, message)
+
+
+def wrong_encoding(run: Mapping) -> None:
+    color = np.zeros((12, 16, 3), np.uint8)
+    stamp = stamp_to_message(FRAMES[0].stamp_ns)
+    message = image_to_message(color, 'rgb8', stamp, topics.CAMERA_FRAME)
+    message.encoding = 'yuv422'
+    replace_message(run, topics.COLOR, message)
+
+
+def cut_image(run: Mapping) -> None:
+    stamp = stamp_to_message(FRAMES[0].stamp_ns)
+    message = image_to_message(FRAMES[0].depth_m, '32FC1', stamp, topics.CAMERA_FRAME)
+    message.data = message.data[:100]
+    replace_message(run, topics.DEPTH, message)
+
+
+def other_size(run: Mapping) -> None:
+    stamp = stamp_to_message(FRAMES[0].stamp_ns)
+    message = image_to_message(np.ones((5, 7), np.float32), '32FC1', stamp, topics.CAMERA_FRAME)
+    replace_message(run, topics.DEPTH, message)
+
+
+def without_focal_length(run: Mapping) -> None:
+    message = CameraInfo(width=16, height=12)
+    message.header.stamp = stamp_to_message(FRAMES[0].stamp_ns)
+    replace_message(run, topics.COLOR_INFO, message)
+
+
+def replace_message(run: Mapping, topic: str, message: Any) -> None:
+    """Publish frame 0 with one message of another make."""
+    other = run.stage.peer.create_publisher(type(message), topic, frame_profile(lockstep=True))
+    run.stage.spin_until(lambda: other.get_subscription_count() > 0)
+    other.publish(message)
+    run.stage.spin_until(lambda: bool(run.stage.node._receiver._pending))
+    # The first message of a kind and stamp would be replaced by the sound one.
+    collect = run.stage.node._receiver._collect
+
+    def keep_first(name: str, later: Any) -> None:
+        if name != topic:
+            collect(name, later)
+
+    run.stage.node._receiver._collect = keep_first
+    run.frames.publish(FRAMES[0])
+
+
+@pytest.mark.parametrize(
+    ('fault', 'words'),
+    [
+        (wrong_pose_frame, '"ground_truth/camera_pose": frame_id is "odom", must be "world"'),
+        (nan_pose, '"ground_truth/camera_pose"'),
+        (wrong_encoding, 'topic "camera/color/image_raw": encoding "yuv422"'),
+        (cut_image, 'topic "camera/depth/image_rect"'),
+        (other_size, 'camera'),
+        (without_focal_length, 'topic "camera/color/camera_info"'),
+    ],
+)
+def test_a_camera_that_breaks_the_contract_is_told(
+    fault: Callable[[Mapping], None],
+    words: str,
+    mapping: Opening,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = mapping()
+    run.tell_labels()
+    fault(run)
+    run.stage.spin_until(lambda: run.stage.node.exit_code is not None)
+    assert run.stage.node.exit_code == 1
+    assert words in capsys.readouterr().err
+    assert run.acks == []
+
+
+def test_parts_of_two_frames_never_become_one(mapping: Opening) -> None:
+    run = mapping(pacing='realtime')
+    run.tell_labels()
+    run.stage.spin_until(lambda: run.stage.node._mapper is not None)
+    run.frames.publish(replace(FRAMES[0], semantic=None, instance=None))
+    run.frames.publish(FRAMES[1])
+    run.stage.spin_until(lambda: len(run.acks) == 1)
+    assert run.acks[0].header.stamp == stamp_to_message(FRAMES[1].stamp_ns)
+    assert run.stage.node.health().message == '1 frames dropped or incomplete'
+    assert run.stage.node.health().level is Level.WARN
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'words'),
+    [
+        ({'mapper': 'orakle'}, 'Did you mean "oracle"?'),
+        ({'options': '[1'}, 'parameter "options" is not YAML'),
+        ({'options': '3'}, 'parameter "options" must be a mapping'),
+    ],
+)
+def test_a_wrong_parameter_is_told_when_configured(
+    parameters: dict[str, str],
+    words: str,
+    ros_domain: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with on_stage(MapperNode, tmp_path, ros_domain, **parameters) as stage:
+        assert stage.node.exit_code == 2
+    assert words in capsys.readouterr().err
