@@ -23,6 +23,7 @@ from osmabench_ros.ros.markers import markers_of_graph
 from osmabench_ros.ros.point_clouds import point_cloud_message
 from osmabench_ros.ros.qos import latched_profile, lossless_profile
 from osmabench_ros.ros.stamps import stamp_to_message
+from osmabench_ros.ros.vision_messages import DetectionPublisher
 
 MAX_VIEWED_POINTS = 200_000
 """Points of the cloud for RViz; the whole map is in the chunks."""
@@ -96,6 +97,7 @@ class MapPublisher:
         self._markers = node.create_publisher(
             MarkerArray, topics.SEMANTIC_MAP_MARKERS, latched_profile()
         )
+        self._detections = DetectionPublisher(node)
         self._chunk = node.create_publisher(
             SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile()
         )
@@ -109,6 +111,7 @@ class MapPublisher:
         graph = semantic_map.graph
         colors = node_colors(graph, semantic_map.label_set)
         self._markers.publish(markers_of_graph(graph, announcement.header, colors))
+        self._detections.publish(graph, announcement.header)
         if semantic_map.dense is not None:
             self._points.publish(
                 point_cloud_message(

@@ -1,0 +1,88 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from rclpy.node import Node  # noqa: E402
+from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
+from ros.test_map_messages import small_map  # noqa: E402
+from std_msgs.msg import Header  # noqa: E402
+
+from osmabench_ros.errors import MissingDependencyError  # noqa: E402
+from osmabench_ros.maps.topics.detection_array import map_of_detections  # noqa: E402
+from osmabench_ros.maps.topics.options import TopicOptions  # noqa: E402
+from osmabench_ros.ros import topics, vision_messages  # noqa: E402
+from osmabench_ros.ros.map_messages import MapPublisher  # noqa: E402
+from osmabench_ros.ros.vision_messages import (  # noqa: E402
+    detections_message,
+    publish_vision_labels,
+    vision_label_info,
+)
+from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
+
+needs_vision_msgs = pytest.mark.skipif(
+    not vision_messages.AVAILABLE, reason='vision_msgs is not installed (PyPI has none)'
+)
+LABELS = LabelSet.from_names('tiny', ['mug', 'table'])
+
+
+@needs_vision_msgs
+def test_objects_survive_the_message() -> None:
+    graph = small_map().graph
+    message = detections_message(graph, Header(frame_id='world'))
+    sent = deserialize_message(serialize_message(message), type(message))
+    [found] = map_of_detections(sent, 't', TopicOptions('test', LABELS)).graph.nodes
+    mug = graph.by_id[2]
+    assert found.id == mug.id
+    assert [(item.name, item.class_id) for item in found.labels] == [('mug', 1), ('cup', 65535)]
+    assert found.labels[0].score == 0.5
+    assert math.isnan(found.labels[1].score)
+    np.testing.assert_allclose(
+        found.oriented_box.pose.matrix, mug.oriented_box.pose.matrix, atol=1e-12
+    )
+    np.testing.assert_array_equal(found.oriented_box.size, mug.oriented_box.size)
+
+
+@needs_vision_msgs
+def test_rooms_are_no_detections_and_frames_agree() -> None:
+    message = detections_message(small_map().graph, Header(frame_id='world'))
+    assert [item.id for item in message.detections] == ['2'], 'node 1 is the kitchen'
+    assert {item.header.frame_id for item in message.detections} == {'world'}
+
+
+@needs_vision_msgs
+def test_classes_are_told_by_number_and_name() -> None:
+    message = vision_label_info(LABELS, 3_000_000_001, 'optical')
+    told = {item.class_id: item.class_name for item in message.class_map}
+    assert told == {item.id: item.name for item in LABELS.classes}
+    assert (message.header.stamp.sec, message.header.stamp.nanosec) == (3, 1)
+
+
+def publishers_of(node: Node) -> set[str]:
+    return {publisher.topic_name.lstrip('/') for publisher in node.publishers}
+
+
+@needs_vision_msgs
+def test_labels_and_maps_come_along_where_it_is_installed(ros_context: Any) -> None:
+    node = Node('both', context=ros_context)
+    publish_vision_labels(node, LABELS, 0)
+    MapPublisher(node, 'mapper').publish(small_map(), is_final=True)
+    assert {topics.VISION_LABEL_INFO, topics.SEMANTIC_MAP_DETECTIONS} <= publishers_of(node)
+
+
+def test_without_it_maps_are_published_all_the_same(
+    ros_context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vision_messages, 'AVAILABLE', False)
+    node = Node('alone', context=ros_context)
+    publish_vision_labels(node, LABELS, 0)
+    MapPublisher(node, 'mapper').publish(small_map(), is_final=True)
+    found = publishers_of(node)
+    assert topics.SEMANTIC_MAP_MARKERS in found
+    assert not {topics.VISION_LABEL_INFO, topics.SEMANTIC_MAP_DETECTIONS} & found
+    with pytest.raises(MissingDependencyError, match='vision-msgs'):
+        detections_message(small_map().graph, Header())
