@@ -1,62 +1,102 @@
-"""Scores the recorded map and publishes the report."""
+"""Scores recorded maps, by itself or when asked, and publishes the reports."""
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import unquote, urlparse
+from typing import Any
 
-import yaml
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.duration import Duration
+from std_msgs.msg import Header
 
-from osmabench_ros.errors import ConfigError, OsmabenchError, RequirementError
-from osmabench_ros.msg import EvaluationReport, MetricValue, RecordedMap, RunInfo
+from osmabench_ros.action import Evaluate
+from osmabench_ros.errors import ConfigError, ContractError, OsmabenchError, RequirementError
+from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.diagnostics import Health, Level
+from osmabench_ros.ros.evaluate_server import EvaluateServer, GoalError
+from osmabench_ros.ros.evaluation_messages import path_from_uri, report_message
+from osmabench_ros.ros.evaluation_parameters import EVALUATION_PARAMETERS, EvaluationSettings
 from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import latched_profile
-from osmabench_ros.runs.config import Requirement, SuiteConfig
-from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.evaluation import REPORT
+from osmabench_ros.runs.evaluation_job import EvaluationJob, EvaluationQueue
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.report_model import Record, RunReport
-
-_Data = TypeVar('_Data', list[Any], dict[str, Any])
+from osmabench_ros.runs.progress import Progress
+from osmabench_ros.runs.report_model import RunReport
 
 PARAMETERS = (
-    ParameterSpec('ground_truth_directory', '', 'Ground truth of the scene, as prepared.'),
-    ParameterSpec('questions_file', '', 'Questions about the scene, JSON lines.'),
-    ParameterSpec('output_directory', '', 'Folder that gets report.json and the answers.'),
-    ParameterSpec('suites', '[]', 'Suites to run, a YAML list of {name, options}.'),
-    ParameterSpec('requirements', '[]', 'Thresholds, a YAML list as in a configuration.'),
-    ParameterSpec('text_features', '{}', 'YAML mapping: encoder of a map to .npy of its text.'),
-    ParameterSpec('device', 'auto', 'Where to compute.', choices=('auto', 'cpu', 'cuda')),
+    *EVALUATION_PARAMETERS,
+    ParameterSpec('evaluate_final_map', True, 'Evaluate the final map as soon as it is recorded.'),
     ParameterSpec('exit_when_done', False, 'End with the verdict as exit code after one map.'),
 )
 
+FOLLOW_PERIOD_S = 0.1
+NEWS_PERIOD_S = 0.3
+"""Diagnostics come more often than once a second while there is progress to see."""
+
+ACK_TIMEOUT = Duration(seconds=1)
+
+
+class _MapJob(EvaluationJob):
+    """The evaluation of one map, and what its report is published with."""
+
+    def __init__(
+        self,
+        work: Callable[[Progress], RunReport],
+        on_done: Callable[[EvaluationJob], None],
+        output_directory: Path,
+        header: Header,
+    ) -> None:
+        super().__init__(work, on_done)
+        self._output_directory = output_directory
+        self._header = header
+
+    def message(self) -> EvaluationReport:
+        """Return the report of an evaluation that ended well."""
+        assert self.report is not None
+        return report_message(self.report, self._output_directory / REPORT, self._header)
+
 
 class EvaluatorNode(BenchmarkNode):
-    """Waits for a final map on disk, evaluates it in a thread, publishes and writes the report."""
+    """Evaluates in a thread, one map at a time: the final one, and what goals ask for."""
 
     def __init__(self) -> None:
         super().__init__('evaluator', PARAMETERS)
+        self._queue = EvaluationQueue()
+        self._forget()
+        self._server = EvaluateServer(
+            self,
+            self._queue,
+            is_open=lambda: self.active,
+            make_job=self._job_of_goal,
+            make_report=lambda job: job.message(),
+        )
+        self.create_timer(
+            FOLLOW_PERIOD_S,
+            self.guarded(self._follow),
+            callback_group=MutuallyExclusiveCallbackGroup(),
+        )
+        # Whoever waits for a result must get it, even if the node is cleaned up meanwhile.
+        self.keep_entities()
+
+    def _forget(self) -> None:
         self._identity: RunIdentity | None = None
         self._recorded: RecordedMap | None = None
-        self._work: Future[RunReport] | None = None
-        self._pool = ThreadPoolExecutor(1)
+        self._automatic: _MapJob | None = None
+        self._verdict: RunReport | None = None
+        self._completed = 0
+        self._trouble = ''
+        self._told: tuple[str, float] = ('', 0.0)
 
     def configure(self) -> None:
         """Read what to evaluate, and subscribe."""
-        for name in ('ground_truth_directory', 'output_directory'):
-            if not self.parameter[name]:
-                raise ConfigError(f'node evaluator: parameter "{name}" is empty; name a folder')
-        self._suites = [SuiteConfig(**item) for item in self._yaml('suites', list)]
-        self._requirements = tuple(
-            Requirement(**item) for item in self._yaml('requirements', list)
-        )
-        files = self._yaml('text_features', dict)
-        self._text_features = {str(name): Path(file) for name, file in files.items()}
+        self._forget()
+        self._settings = EvaluationSettings(self.parameter)
         self._publisher = self.create_publisher(
             EvaluationReport, topics.EVALUATION, latched_profile()
         )
@@ -66,25 +106,32 @@ class EvaluatorNode(BenchmarkNode):
         create_checked_subscription(
             self, RecordedMap, topics.RECORDED_MAP, self._on_recorded_map, latched_profile()
         )
-        self.create_timer(0.1, self.guarded(self._collect))
 
     def cleanup(self) -> None:
-        """Let a running evaluation end unheard."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Stop what runs; whoever waits for a result is told that it was cancelled."""
+        self._automatic = None
+        self._queue.stop()
 
-    def _yaml(self, name: str, kind: type[_Data]) -> _Data:
-        try:
-            data = yaml.safe_load(self.parameter[name])
-        except yaml.YAMLError as error:
-            raise ConfigError(
-                f'node evaluator: parameter "{name}" is not YAML: {error}'
-            ) from error
-        if not isinstance(data, kind):
-            what = 'list' if kind is list else 'mapping'
-            raise ConfigError(f'node evaluator: parameter "{name}" must be a YAML {what}')
-        return data
+    def health(self) -> Health:
+        """Tell what is evaluated and how far it is."""
+        job = self._queue.current
+        stage, fraction = ('', 0.0) if job is None else job.at
+        message = f'evaluating: {stage}' if job is not None else 'waiting for a map'
+        if job is None and self._completed:
+            message = f'{self._completed} evaluations done'
+        values: dict[str, float | str] = {
+            'stage': stage,
+            'fraction': float(fraction),
+            'queued': max(len(self._queue) - 1, 0),
+            'evaluations': self._completed,
+        }
+        if self._trouble and job is None:
+            return Health(Level.WARN, f'the last evaluation failed: {self._trouble}', values)
+        return Health(Level.OK, message, values)
 
     def _on_run_info(self, info: RunInfo) -> None:
+        if not self.parameter['use_run_info']:
+            return
         key = SceneKey(info.dataset, info.scene, info.seed)
         realtime = info.pacing == RunInfo.PACING_REALTIME
         self._identity = RunIdentity(
@@ -97,80 +144,97 @@ class EvaluatorNode(BenchmarkNode):
         self._start()
 
     def _on_recorded_map(self, message: RecordedMap) -> None:
-        if message.is_final:
+        if message.is_final and message != self._recorded:
             self._recorded = message
+            self._verdict = None
             self._start()
 
     def _start(self) -> None:
-        if self._identity is None or self._recorded is None or self._work is not None:
+        """Evaluate the final map once it and the identity of its run are known."""
+        known = self._identity is not None or not self.parameter['use_run_info']
+        if self._recorded is None or not known or not self.parameter['evaluate_final_map']:
             return
-        questions = self.parameter['questions_file']
-        inputs = EvaluationInputs(
-            identity=self._identity,
-            map_directory=Path(unquote(urlparse(self._recorded.uri).path)),
-            ground_truth_directory=Path(self.parameter['ground_truth_directory']),
-            questions_file=Path(questions) if questions else None,
-            output_directory=Path(self.parameter['output_directory']),
-            device=self.parameter['device'],
-            text_features=self._text_features,
+        if self._automatic is not None or self._verdict is not None:
+            return
+        directory = path_from_uri(self._recorded.uri, f'topic "{topics.RECORDED_MAP}": uri')
+        output = self._settings.output_directory
+        self._automatic = _MapJob(
+            self._settings.evaluation(directory, output, self._identity),
+            self._on_final_map_evaluated,
+            output,
+            self._recorded.header,
         )
-        self._work = self._pool.submit(evaluate_run, inputs, self._suites, self._requirements)
+        self._queue.submit(self._automatic)
 
-    def _collect(self) -> None:
-        if self._work is None or not self._work.done():
-            return
-        work, self._work = self._work, None
+    def _job_of_goal(self, goal: Any, on_done: Callable[[EvaluationJob], None]) -> _MapJob:
+        recorded = self._recorded or RecordedMap()
+        uri = goal.map_uri or recorded.uri
+        if not uri:
+            raise GoalError(
+                Evaluate.Result.ERROR_NO_MAP, 'no map was recorded yet; name a map_uri'
+            )
         try:
-            report = work.result()
-        except OsmabenchError as error:
-            self._publish_error(error)
-            raise
-        self._publish(report)
-        self._recorded = None
-        if self.parameter['exit_when_done']:
-            self._exit_with_verdict(report)
+            directory = path_from_uri(uri, 'map_uri')
+            suites = self._settings.chosen_suites(goal.suites)
+        except (ConfigError, ContractError) as error:
+            raise GoalError(Evaluate.Result.ERROR_BAD_GOAL, str(error)) from error
+        if not directory.is_dir():
+            raise GoalError(Evaluate.Result.ERROR_NO_MAP, f'there is no map in {directory}')
+        output, own = self._settings.free_directory(), uri == recorded.uri
+        work = self._settings.evaluation(
+            directory, output, self._identity if own else None, suites if goal.suites else None
+        )
+
+        def ended(job: EvaluationJob) -> None:
+            self._note(job)
+            on_done(job)
+
+        return _MapJob(work, ended, output, recorded.header if own else Header())
+
+    def _follow(self) -> None:
+        self._queue.poll(start=self.active)
+        self._server.follow()
+        self._tell_news()
+        idle = not self._queue and self._server.idle
+        if self._verdict is not None and self.parameter['exit_when_done'] and idle:
+            self._exit_with_verdict(self._verdict)
+
+    def _tell_news(self) -> None:
+        job = self._queue.current
+        stage, now_s = (job.at[0] if job is not None else ''), time.monotonic()
+        before, told_s = self._told
+        if stage == before or now_s - told_s < NEWS_PERIOD_S:
+            return
+        self._told = (stage, now_s)
+        self.tell_health()
+        name = stage.split(':')[0]
+        if name and name != before.split(':')[0]:
+            self.get_logger().info(f'evaluating: {name}')
+
+    def _note(self, job: EvaluationJob) -> None:
+        self._completed += job.error is None
+        self._trouble = '' if job.error is None or job.cancelled else str(job.error)
+
+    def _on_final_map_evaluated(self, job: EvaluationJob) -> None:
+        if self._automatic is None or job is not self._automatic:
+            return
+        final, self._automatic = self._automatic, None
+        self._note(final)
+        if final.error is not None:
+            self._publish_error(final.error)
+            raise final.error
+        self._publisher.publish(final.message())
+        self._verdict = final.report
 
     def _exit_with_verdict(self, report: RunReport) -> None:
-        self._publisher.wait_for_all_acked(Duration(seconds=1))
+        self._publisher.wait_for_all_acked(ACK_TIMEOUT)
         if report.failed_requirements:
             raise RequirementError('; '.join(report.failed_requirements))
         self.finish(0)
 
     def _publish_error(self, error: OsmabenchError) -> None:
         self._publisher.publish(EvaluationReport(error=str(error)))
-        self._publisher.wait_for_all_acked(Duration(seconds=1))
-
-    def _publish(self, report: RunReport) -> None:
-        assert self._recorded is not None
-        path = Path(self.parameter['output_directory']).absolute() / 'report.json'
-        self._publisher.publish(
-            EvaluationReport(
-                header=self._recorded.header,
-                run_id=report.run_id,
-                passed=not report.failed_requirements,
-                failed_requirements=list(report.failed_requirements),
-                metrics=[_metric_message(record) for record in report.metrics],
-                report_uri=path.as_uri(),
-            )
-        )
-
-
-def _metric_message(record: Record) -> MetricValue:
-    def number(value: float | None) -> float:
-        return float('nan') if value is None else value
-
-    return MetricValue(
-        suite=record.suite,
-        mode=record.mode or MetricValue.MODE_NONE,
-        metric=record.metric,
-        class_name=record.class_name,
-        value=number(record.value),
-        low=number(record.low),
-        high=number(record.high),
-        n=record.n,
-        higher_is_better=record.higher_is_better,
-        applicable=record.applicable,
-    )
+        self._publisher.wait_for_all_acked(ACK_TIMEOUT)
 
 
 def main() -> int:

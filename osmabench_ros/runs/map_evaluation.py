@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from osmabench_ros.maps.storage import read_map
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluation import REPORT, EvaluationInputs, evaluate_loaded
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.progress import Progress
 from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.suites.registry import make_suite
@@ -38,6 +39,8 @@ class MapOnDisk:
         'auto', 'cpu' or 'cuda'.
     seed : int
         Seed of resampling and of questions.
+    condition, mapper, simulator : str
+        Names in the report where the map names none, or others than it should.
     """
 
     map_directory: Path
@@ -46,6 +49,9 @@ class MapOnDisk:
     text_features: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType({}))
     device: str = 'auto'
     seed: int = 0
+    condition: str = ''
+    mapper: str = ''
+    simulator: str = ''
 
 
 def evaluate_map(
@@ -55,7 +61,7 @@ def evaluate_map(
     requirements: Sequence[Requirement] = (),
     *,
     replace: bool = False,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> RunReport:
     """Evaluate a map that no run recorded; the run is named after what the files say.
 
@@ -90,10 +96,13 @@ def evaluate_map(
         make_suite(item.name, item.options)
     for file in source.text_features.values():
         PrecomputedEmbedder(file)
+    report_progress = progress or (lambda _text, _fraction: None)
+    report_progress('reading the map', 0.0)
     semantic_map = read_map(source.map_directory)
+    report_progress('reading the ground truth', 0.0)
     truth = read_ground_truth(source.ground_truth_directory)
     inputs = EvaluationInputs(
-        _identity_of(semantic_map, truth, source.seed),
+        _identity_of(semantic_map, truth, source),
         source.map_directory,
         source.ground_truth_directory,
         output_directory,
@@ -104,12 +113,12 @@ def evaluate_map(
     return evaluate_loaded(inputs, semantic_map, truth, suites, requirements, progress)
 
 
-def _identity_of(semantic_map: SemanticMap, truth: GroundTruth, seed: int) -> RunIdentity:
-    """Return scene, condition and method as map and ground truth name them."""
+def _identity_of(semantic_map: SemanticMap, truth: GroundTruth, source: MapOnDisk) -> RunIdentity:
+    """Return scene, condition and method as the source, or else map and ground truth name them."""
     provenance = semantic_map.header.provenance
     return RunIdentity(
-        SceneKey(truth.dataset, truth.scene, seed),
-        provenance.condition or UNKNOWN,
-        provenance.method or UNKNOWN,
-        UNKNOWN,
+        SceneKey(truth.dataset, truth.scene, source.seed),
+        source.condition or provenance.condition or UNKNOWN,
+        source.mapper or provenance.method or UNKNOWN,
+        source.simulator or UNKNOWN,
     )

@@ -52,6 +52,12 @@ class Stage:
         self.spin_until(lambda: publisher.get_subscription_count() > 0)
         return publisher
 
+    def close(self) -> None:
+        self.executor.shutdown()
+        self.node.cleanup()
+        self.node.destroy_node()
+        self.peer.destroy_node()
+
     def spin_until(self, condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
@@ -72,13 +78,12 @@ def on_stage(
     file = folder / 'parameters.yaml'
     file.write_text(yaml.safe_dump({'/**': {'ros__parameters': parameters}}))
     rclpy.init(args=['--ros-args', '--params-file', str(file)], domain_id=domain)
-    stage = Stage(factory)
     try:
-        stage.bring_up()
-        yield stage
+        stage = Stage(factory)
+        try:
+            stage.bring_up()
+            yield stage
+        finally:
+            stage.close()
     finally:
-        stage.executor.shutdown()
-        stage.node.cleanup()
-        stage.node.destroy_node()
-        stage.peer.destroy_node()
         rclpy.shutdown()

@@ -1,0 +1,68 @@
+"""Reports of a run as messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from std_msgs.msg import Header
+
+from osmabench_ros.errors import ContractError
+from osmabench_ros.msg import EvaluationReport, MetricValue
+from osmabench_ros.runs.report_model import Record, RunReport
+
+
+def report_message(
+    report: RunReport, file: Path, header: Header | None = None
+) -> EvaluationReport:
+    """Return the message of a report.
+
+    Parameters
+    ----------
+    report : RunReport
+        What was found.
+    file : Path
+        Where it was written.
+    header : Header, optional
+        Stamp and frame of the map, if they are known.
+    """
+    return EvaluationReport(
+        header=header or Header(),
+        run_id=report.run_id,
+        passed=not report.failed_requirements,
+        failed_requirements=list(report.failed_requirements),
+        metrics=[_metric_message(record) for record in report.metrics],
+        report_uri=file.absolute().as_uri(),
+    )
+
+
+def path_from_uri(uri: str, what: str) -> Path:
+    """Return the path of a file:// address.
+
+    Raises
+    ------
+    ContractError
+        If it is an address of another kind; `what` is named.
+    """
+    parts = urlparse(uri)
+    if parts.scheme != 'file' or parts.netloc not in ('', 'localhost') or not parts.path:
+        raise ContractError(f'{what} is "{uri}"; must be a file:// address on this machine')
+    return Path(unquote(parts.path))
+
+
+def _metric_message(record: Record) -> MetricValue:
+    def number(value: float | None) -> float:
+        return float('nan') if value is None else value
+
+    return MetricValue(
+        suite=record.suite,
+        mode=record.mode or MetricValue.MODE_NONE,
+        metric=record.metric,
+        class_name=record.class_name,
+        value=number(record.value),
+        low=number(record.low),
+        high=number(record.high),
+        n=record.n,
+        higher_is_better=record.higher_is_better,
+        applicable=record.applicable,
+    )

@@ -1,0 +1,366 @@
+"""The evaluator over DDS: the final map by itself, and maps that goals of the action ask for."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs.plain_room import labelled_map, write_inputs
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from action_msgs.msg import GoalStatus  # noqa: E402
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from nodes.node_stage import Stage, on_stage  # noqa: E402
+from osmabench_ros.action import Evaluate  # noqa: E402
+from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo  # noqa: E402
+from rclpy.action import ActionClient  # noqa: E402
+
+from osmabench_ros.errors import MetricError  # noqa: E402
+from osmabench_ros.metrics.record import MetricRecord  # noqa: E402
+from osmabench_ros.nodes.evaluator_node import EvaluatorNode  # noqa: E402
+from osmabench_ros.ros import evaluation_parameters, topics  # noqa: E402
+from osmabench_ros.ros.diagnostics import Level  # noqa: E402
+from osmabench_ros.ros.qos import latched_profile  # noqa: E402
+from osmabench_ros.runs import evaluation, map_evaluation  # noqa: E402
+from osmabench_ros.runs.files import read_json  # noqa: E402
+from osmabench_ros.suites.registry import make_suite  # noqa: E402
+from osmabench_ros.suites.suite import SuiteContext  # noqa: E402
+
+Opening = Callable[..., 'Evaluation']
+DONE_S = 40.0
+
+
+class PatientSuite:
+    """Takes as long as the test wants, and tells how far it is."""
+
+    name = 'patient'
+
+    def __init__(self) -> None:
+        self.may_end = threading.Event()
+        self.runs = 0
+
+    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
+        self.runs += 1
+        while not self.may_end.wait(0.02):
+            context.progress('thinking', 0.5)
+        (context.output_directory / 'thoughts.txt').write_text('deep')
+        return [MetricRecord('patient', '', 'patience', '', 1.0, n=1)]
+
+
+class FailingSuite:
+    """Never comes to a result."""
+
+    name = 'failing'
+
+    def evaluate(self, _context: SuiteContext) -> list[MetricRecord]:
+        raise MetricError('the suite does not like this map')
+
+
+class Goal:
+    """A goal of the action, its feedback and its end."""
+
+    def __init__(self, stage: Stage, client: ActionClient, **fields: Any) -> None:
+        self.stage = stage
+        self.feedback: list[Any] = []
+        sent = client.send_goal_async(
+            Evaluate.Goal(**fields),
+            feedback_callback=lambda message: self.feedback.append(message.feedback),
+        )
+        stage.spin_until(sent.done)
+        self.handle = sent.result()
+        self.accepted = self.handle.accepted
+        self._ended = self.handle.get_result_async() if self.accepted else None
+
+    def cancel(self) -> None:
+        self.stage.spin_until(self.handle.cancel_goal_async().done)
+
+    def end(self) -> tuple[int, Any]:
+        """Wait for status and result."""
+        self.stage.spin_until(self._ended.done, DONE_S)
+        return self._ended.result().status, self._ended.result().result
+
+
+class Evaluation:
+    """An evaluator, and a run that it listens to."""
+
+    def __init__(self, stage: Stage, folder: Path) -> None:
+        self.stage = stage
+        self.folder = folder
+        self.out = folder / 'out'
+        self.reports = stage.listen(EvaluationReport, topics.EVALUATION, latched_profile())
+        self.client = ActionClient(stage.peer, Evaluate, topics.EVALUATE)
+        stage.spin_until(self.client.server_is_ready)
+        stage.spin_until(lambda: stage.node.count_subscribers(topics.EVALUATION) > 0)
+
+    def tell_run(self) -> None:
+        info = RunInfo(
+            dataset='test', scene='room', seed=4, condition='camera', mapper='m', simulator='s'
+        )
+        self.stage.speak(RunInfo, topics.RUN_INFO, latched_profile()).publish(info)
+
+    def tell_map(self) -> None:
+        message = RecordedMap(uri=(self.folder / 'map').as_uri(), is_final=True)
+        message.header.stamp.sec = 77
+        self.stage.speak(RecordedMap, topics.RECORDED_MAP, latched_profile()).publish(message)
+
+    def goal(self, **fields: Any) -> Goal:
+        return Goal(self.stage, self.client, **fields)
+
+    def stage_of_work(self) -> str:
+        return str(self.stage.node.health().values['stage'])
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> PatientSuite:
+    """Two suites of the test's own beside the installed ones."""
+    suite = PatientSuite()
+    own = {'patient': suite, 'failing': FailingSuite()}
+
+    def make(name: str, options: Any = None) -> Any:
+        return own.get(name) or make_suite(name, options)
+
+    for module in (evaluation, map_evaluation, evaluation_parameters):
+        monkeypatch.setattr(module, 'make_suite', make)
+    return suite
+
+
+@pytest.fixture
+def evaluator(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
+    open_stages = []
+    write_inputs(tmp_path, labelled_map())
+
+    def opening(**parameters: Any) -> Evaluation:
+        values = {
+            'ground_truth_directory': str(tmp_path / 'ground_truth'),
+            'output_directory': str(tmp_path / 'out'),
+            'suites': '[{name: exact_questions}]',
+            'device': 'cpu',
+            **parameters,
+        }
+        context = on_stage(EvaluatorNode, tmp_path, ros_domain, **values)
+        open_stages.append(context)
+        return Evaluation(context.__enter__(), tmp_path)
+
+    yield opening
+    for context in open_stages:
+        context.__exit__(None, None, None)
+
+
+def test_the_final_map_of_a_run_is_evaluated_by_itself(evaluator: Opening) -> None:
+    run = evaluator()
+    run.tell_map()
+    run.stage.spin_for(0.3)
+    assert run.reports == [], 'the run is not known yet'
+    run.tell_run()
+    run.stage.spin_until(lambda: bool(run.reports), DONE_S)
+    [report] = run.reports
+    assert (report.run_id, report.passed, report.error) == ('test.room.camera.m.s.4', True, '')
+    assert report.header.stamp.sec == 77
+    assert report.report_uri == (run.out / 'report.json').as_uri()
+    written = read_json(run.out / 'report.json')
+    assert len(written['metrics']) == len(report.metrics) > 0
+    assert run.stage.node.exit_code is None
+    run.tell_run()
+    run.stage.spin_for(0.5)
+    assert len(run.reports) == 1, 'once is enough'
+
+
+def test_without_a_run_map_and_parameters_name_it(evaluator: Opening) -> None:
+    run = evaluator(use_run_info=False, exit_when_done=True, mapper='real_stack', seed=6)
+    run.tell_map()
+    run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
+    run.stage.spin_until(lambda: bool(run.reports))
+    assert run.stage.node.exit_code == 0
+    assert run.reports[0].run_id == 'test.room.baseline.real_stack.unknown.6'
+
+
+def test_a_threshold_that_does_not_hold_is_the_exit_code(
+    evaluator: Opening, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requirements = '[{suite: exact_questions, metric: accuracy, at_least: 1.5}]'
+    run = evaluator(use_run_info=False, exit_when_done=True, requirements=requirements)
+    run.tell_map()
+    run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
+    assert run.stage.node.exit_code == 4
+    assert 'accuracy >= 1.5' in capsys.readouterr().err
+
+
+def test_an_evaluation_that_fails_ends_the_node_and_tells_all(
+    evaluator: Opening, patient: PatientSuite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = evaluator(use_run_info=False, suites='[{name: failing}]')
+    run.tell_map()
+    run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
+    assert run.stage.node.exit_code == 1
+    assert 'does not like this map' in capsys.readouterr().err
+    run.stage.spin_until(lambda: bool(run.reports))
+    assert 'does not like this map' in run.reports[0].error
+    assert list(run.out.iterdir()) == []
+
+
+def test_a_goal_gets_feedback_and_a_report_of_its_own(
+    evaluator: Opening, patient: PatientSuite
+) -> None:
+    run = evaluator(evaluate_final_map=False)
+    run.tell_run()
+    run.tell_map()
+    run.stage.spin_until(lambda: run.stage.node._recorded is not None)
+    goal = run.goal(suites=['patient'])
+    assert goal.accepted
+    run.stage.spin_until(lambda: 'patient: thinking' in [item.stage for item in goal.feedback])
+    assert run.stage_of_work() == 'patient: thinking'
+    assert run.stage.node.health().values['fraction'] == 0.25
+    patient.may_end.set()
+    status, result = goal.end()
+    assert (status, result.error_code) == (GoalStatus.STATUS_SUCCEEDED, Evaluate.Result.ERROR_NONE)
+    assert [(item.suite, item.metric, item.value) for item in result.report.metrics] == [
+        ('patient', 'patience', 1.0)
+    ]
+    assert result.report.run_id == 'test.room.camera.m.s.4'
+    assert result.report.header.stamp.sec == 77
+    assert result.report.report_uri == (run.out / 'evaluations/0001/report.json').as_uri()
+    assert (run.out / 'evaluations/0001/vqa/thoughts.txt').read_text() == 'deep'
+    fractions = [item.fraction for item in goal.feedback]
+    assert fractions == sorted(fractions)
+    assert not (run.out / 'report.json').exists()
+
+
+def test_a_goal_may_name_any_map_and_takes_the_configured_suites(evaluator: Opening) -> None:
+    run = evaluator(requirements='[{suite: map_geometry, metric: nothing, at_least: 0}]')
+    status, result = run.goal(map_uri=(run.folder / 'map').as_uri()).end()
+    assert status == GoalStatus.STATUS_SUCCEEDED
+    assert {item.suite for item in result.report.metrics} == {'exact_questions'}
+    assert result.report.run_id == 'test.room.baseline.faultless.unknown.0'
+    assert result.report.header.stamp.sec == 0
+    assert not result.report.passed
+    _, other = run.goal(map_uri=(run.folder / 'map').as_uri(), suites=['exact_questions']).end()
+    assert other.report.passed, 'requirements of suites that the goal left out do not count'
+    assert other.report.report_uri.endswith('evaluations/0002/report.json')
+
+
+def test_a_cancelled_goal_leaves_nothing_and_the_next_one_works(
+    evaluator: Opening, patient: PatientSuite
+) -> None:
+    run = evaluator(suites='[{name: patient}]')
+    goal = run.goal(map_uri=(run.folder / 'map').as_uri())
+    run.stage.spin_until(lambda: patient.runs == 1)
+    goal.cancel()
+    status, result = goal.end()
+    assert (status, result.error_code) == (
+        GoalStatus.STATUS_CANCELED,
+        Evaluate.Result.ERROR_CANCELLED,
+    )
+    assert 'was cancelled at "patient' in result.error_msg
+    assert [path for path in run.out.rglob('*') if path.is_file() or '.partial' in path.name] == []
+    patient.may_end.set()
+    status, _ = run.goal(map_uri=(run.folder / 'map').as_uri()).end()
+    assert status == GoalStatus.STATUS_SUCCEEDED
+
+
+def test_goals_wait_for_their_turn_and_can_be_cancelled_meanwhile(
+    evaluator: Opening, patient: PatientSuite
+) -> None:
+    run = evaluator(use_run_info=False, suites='[{name: patient}]', exit_when_done=True)
+    run.tell_map()
+    run.stage.spin_until(lambda: patient.runs == 1)
+    second, third = run.goal(), run.goal()
+    run.stage.spin_until(lambda: bool(second.feedback))
+    assert second.feedback[0].stage == 'waiting for another evaluation'
+    assert run.stage.node.health().values['queued'] == 2
+    third.cancel()
+    status, result = third.end()
+    assert status == GoalStatus.STATUS_CANCELED
+    assert 'before it began' in result.error_msg
+    assert patient.runs == 1
+    patient.may_end.set()
+    assert second.end()[0] == GoalStatus.STATUS_SUCCEEDED
+    run.stage.spin_until(lambda: run.stage.node.exit_code == 0)
+    assert patient.runs == 2
+    assert len(run.reports) == 1, 'the report of the run is that of its own evaluation'
+
+
+@pytest.mark.parametrize(
+    ('fields', 'code', 'words'),
+    [
+        ({}, Evaluate.Result.ERROR_NO_MAP, 'no map was recorded yet'),
+        ({'map_uri': 'file:///nowhere/at/all'}, Evaluate.Result.ERROR_NO_MAP, 'there is no map'),
+        ({'map_uri': 'http://a/map'}, Evaluate.Result.ERROR_BAD_GOAL, 'must be a file:// address'),
+        ({'map_uri': 'MAP', 'suites': ['map_geometri']}, Evaluate.Result.ERROR_BAD_GOAL,
+         'Did you mean "map_geometry"?'),
+        ({'map_uri': 'MAP', 'suites': ['failing']}, Evaluate.Result.ERROR_FAILED,
+         'does not like this map'),
+        ({'map_uri': 'TRUTH'}, Evaluate.Result.ERROR_FAILED, 'map.json'),
+    ],
+)  # fmt: skip
+def test_a_goal_that_cannot_be_done_is_aborted_with_the_reason(
+    fields: dict[str, Any], code: int, words: str, evaluator: Opening, patient: PatientSuite
+) -> None:
+    run = evaluator()
+    places = {'MAP': run.folder / 'map', 'TRUTH': run.folder / 'ground_truth'}
+    if (uri := fields.get('map_uri')) in places:
+        fields = {**fields, 'map_uri': places[uri].as_uri()}
+    status, result = run.goal(**fields).end()
+    assert (status, result.error_code) == (GoalStatus.STATUS_ABORTED, code)
+    assert words in result.error_msg
+    assert run.stage.node.exit_code is None
+    if code == Evaluate.Result.ERROR_FAILED:
+        assert run.stage.node.health().level is Level.WARN
+
+
+def test_an_inactive_evaluator_takes_no_goal_and_a_cleaned_up_one_answers(
+    evaluator: Opening, patient: PatientSuite
+) -> None:
+    run = evaluator(suites='[{name: patient}]')
+    goal = run.goal(map_uri=(run.folder / 'map').as_uri())
+    run.stage.spin_until(lambda: patient.runs == 1)
+    run.stage.change(Transition.TRANSITION_DEACTIVATE)
+    assert not run.goal(map_uri=(run.folder / 'map').as_uri()).accepted
+    run.stage.change(Transition.TRANSITION_CLEANUP)
+    status, result = goal.end()
+    assert status == GoalStatus.STATUS_ABORTED
+    assert result.error_code == Evaluate.Result.ERROR_CANCELLED
+    patient.may_end.set()
+    for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
+        run.stage.change(transition)
+    run.tell_run()
+    run.tell_map()
+    run.stage.spin_until(lambda: bool(run.reports), DONE_S)
+    assert run.reports[0].metrics[0].metric == 'patience'
+
+
+def test_the_executor_stays_free_while_a_suite_computes(
+    evaluator: Opening, patient: PatientSuite
+) -> None:
+    run = evaluator(suites='[{name: patient}]')
+    goal = run.goal(map_uri=(run.folder / 'map').as_uri())
+    run.stage.spin_until(lambda: patient.runs == 1)
+    for _ in range(3):
+        run.stage.spin_until(run.goal(map_uri='http://no').handle.get_result_async().done, 2.0)
+    assert not patient.may_end.is_set()
+    goal.cancel()
+    assert goal.end()[0] == GoalStatus.STATUS_CANCELED
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'words'),
+    [
+        ({'output_directory': ''}, 'parameter "output_directory" is empty'),
+        ({'suites': '{a: 1}'}, 'parameter "suites" must be a YAML list'),
+        ({'suites': '[{nam: x}]'}, 'parameter "suites"'),
+        ({'requirements': '['}, 'parameter "requirements" is not YAML'),
+    ],
+)
+def test_a_wrong_parameter_is_told_when_configured(
+    parameters: dict[str, str],
+    words: str,
+    ros_domain: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    values = {'ground_truth_directory': 'truth', 'output_directory': 'out', **parameters}
+    with on_stage(EvaluatorNode, tmp_path, ros_domain, **values) as stage:
+        assert stage.node.exit_code == 2
+    assert words in capsys.readouterr().err
