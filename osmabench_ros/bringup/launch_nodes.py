@@ -15,7 +15,7 @@ from launch_ros.events.lifecycle import ChangeState
 from lifecycle_msgs.msg import Transition
 
 from launch import LaunchContext
-from osmabench_ros.bringup.isolation import transport_environment
+from osmabench_ros.bringup.isolation import launch_environment
 from osmabench_ros.bringup.node_spec import PACKAGE, NodeSpec
 from osmabench_ros.errors import ParticipantError, RunError
 
@@ -75,7 +75,7 @@ class ManagedNodes:
             namespace=self._namespace,
             parameters=[dict(spec.parameters)],
             remappings=self._remappings,
-            additional_env=dict(transport_environment()),
+            additional_env=dict(launch_environment()),
             sigterm_timeout=STOP_S,
             output='screen',
         )

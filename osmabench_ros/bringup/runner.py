@@ -7,6 +7,7 @@ from pathlib import Path
 
 from osmabench_ros.bringup.definition import nodes_of_run
 from osmabench_ros.bringup.live_run import run_live
+from osmabench_ros.bringup.run_preflight import check_run
 from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import MatrixConfig
@@ -66,6 +67,7 @@ def run_matrix(
         changed since, or cannot be written to.
     """
     check_names(config)
+    check_run(config, out)
     check_mappers(config)
     root = out / config.name
     with held(root):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.bringup.run_preflight import check_run
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import load_config, parse_config
 from osmabench_ros.runs.inputs import input_digests
@@ -56,6 +57,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
     data['camera'] |= {'width': values['image_width'], 'height': values['image_height']}
     config = parse_config(data, 'launch arguments')
     check_names(config)
+    check_run(config, out)
     check_mappers(config)
     [plan] = plan_runs(config, scene_keys(config), out)
     plan = RunPlan(plan.identity, plan.scene, plan.mapper, config, out / plan.identity.run_id)

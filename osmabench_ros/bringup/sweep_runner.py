@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from osmabench_ros.bringup.run_preflight import check_run
 from osmabench_ros.bringup.runner import run_one
 from osmabench_ros.reports.sweep import write_sweep_report
 from osmabench_ros.runs.config import MatrixConfig, PacingMode, SceneConfig, SweepConfig
@@ -73,6 +74,7 @@ def run_sweep(
     """
     sweep = sweep or config.sweep
     check_names(config)
+    check_run(config, out)
     check_mappers(config)
     root = sweep_folder(config, out)
     paceless = at_speed(config, 1.0)
