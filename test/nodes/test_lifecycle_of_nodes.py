@@ -1,0 +1,121 @@
+"""Every node goes twice through its lifecycle in one process, over DDS."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytest.importorskip('rclpy')
+
+from bridge_process import Audience, write_sequence  # noqa: E402
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from osmabench_ros.msg import RecordedMap, RunState  # noqa: E402
+
+from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.qos import latched_profile  # noqa: E402
+
+NODES = ('mapper', 'map_recorder', 'simulator_bridge')
+UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
+DOWN = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
+
+
+def start(domain: int, node: str, parameters: dict[str, Any]) -> subprocess.Popen[str]:
+    command = [sys.executable, '-m', f'osmabench_ros.nodes.{node}_node', '--ros-args']
+    for name, value in parameters.items():
+        command += ['-p', f'{name}:={value}']
+    return subprocess.Popen(
+        command, env=dict(isolated_environment(domain)), stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.fixture
+def processes(ros_domain: int, tmp_path: Path) -> Iterator[dict[str, subprocess.Popen[str]]]:
+    parameters: dict[str, dict[str, Any]] = {
+        'mapper': {'mapper': 'oracle'},
+        'map_recorder': {'map_directory': tmp_path / 'map'},
+        'simulator_bridge': {
+            'sequence': write_sequence(tmp_path / 'room'),
+            'participants': '["mapper:acks", "map_recorder:acks"]',
+        },
+    }
+    started = {node: start(ros_domain, node, parameters[node]) for node in NODES}
+    with ExitStack() as stack:
+        for process in started.values():
+            stack.callback(process.communicate, timeout=30)
+            stack.callback(process.terminate)
+        yield started
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.rglob('*') if path.is_file()}
+
+
+def test_a_run_is_repeated_by_the_same_processes(
+    processes: dict[str, subprocess.Popen[str]], ros_context: Any, tmp_path: Path
+) -> None:
+    audience = Audience(ros_context)
+    recorded: list[RecordedMap] = []
+    audience.node.create_subscription(
+        RecordedMap, topics.RECORDED_MAP, recorded.append, latched_profile()
+    )
+
+    def alive() -> None:
+        for node, process in processes.items():
+            assert process.poll() is None, f'{node}: {process.communicate()[1]}'
+
+    def change(transitions: tuple[int, ...]) -> None:
+        for transition in transitions:
+            for node in NODES:
+                audience.manager.change(node, transition, alive)
+
+    def wait(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60.0
+        while not condition():
+            alive()
+            assert time.monotonic() < deadline, audience.state
+            audience.executor.spin_once(timeout_sec=0.05)
+
+    for number in range(2):
+        change(UP)
+        wait(lambda: audience.state.state == RunState.STATE_FINISHED)
+        wait(lambda: len(recorded) == number + 1)  # noqa: B023
+        figures = {item.participant: item for item in audience.state.participants}
+        assert figures['mapper'].frames_mapped == 4
+        assert figures['map_recorder'].frames_acknowledged == 4
+        change(DOWN)
+        wait(lambda: audience.node.count_publishers(topics.SEMANTIC_MAP) == 0)
+        audience.states.clear()
+    assert recorded[0].digest == recorded[1].digest
+    assert files_of(tmp_path / 'map') == files_of(tmp_path / 'map_2') != {}
+
+    for node in NODES:
+        audience.manager.change(node, Transition.TRANSITION_UNCONFIGURED_SHUTDOWN, lambda: None)
+        assert processes[node].wait(timeout=30) == 0
+
+
+def test_the_evaluator_comes_and_goes(ros_domain: int, ros_context: Any, tmp_path: Path) -> None:
+    audience = Audience(ros_context)
+    folders = {'ground_truth_directory': tmp_path / 'truth', 'output_directory': tmp_path / 'out'}
+    process = start(ros_domain, 'evaluator', folders)
+    try:
+        for _ in range(2):
+            for transition in UP:
+                audience.manager.change('evaluator', transition, lambda: None)
+            audience.spin_until(lambda: audience.node.count_publishers(topics.EVALUATION) == 1)
+            for transition in DOWN:
+                audience.manager.change('evaluator', transition, lambda: None)
+            audience.spin_until(lambda: audience.node.count_publishers(topics.EVALUATION) == 0)
+        audience.manager.change(
+            'evaluator', Transition.TRANSITION_UNCONFIGURED_SHUTDOWN, lambda: None
+        )
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
