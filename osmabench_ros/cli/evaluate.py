@@ -9,8 +9,11 @@ from typing import Annotated
 import typer
 
 from osmabench_ros.cli.progress import shown_progress
+from osmabench_ros.cli.rerun_option import RerunFile
 from osmabench_ros.errors import RequirementError
 from osmabench_ros.reports.figures import print_figures
+from osmabench_ros.reports.outcomes import gate_of
+from osmabench_ros.reports.view_of_run import record_map
 from osmabench_ros.runs.config import MatrixConfig, SuiteConfig, load_config
 from osmabench_ros.runs.map_evaluation import MapOnDisk, evaluate_map
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, prepare_scenes
@@ -49,6 +52,7 @@ def evaluate(
     force: Annotated[
         bool, typer.Option('--force', help='Replace the report that is in --out.')
     ] = False,
+    rerun: RerunFile = None,
 ) -> None:
     """Score a map against the ground truth of its scene; needs no ROS.
 
@@ -63,6 +67,8 @@ def evaluate(
     )
     with shown_progress() as progress:
         report = evaluate_map(source, suites, out, requirements, replace=force, progress=progress)
+        if rerun is not None:
+            record_map(map_directory, ground_truth, rerun, progress, gate_m=gate_of(suites))
     print_figures(report)
     typer.echo(out / 'report.json')
     if report.failed_requirements:

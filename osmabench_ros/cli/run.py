@@ -10,8 +10,10 @@ from typing import Annotated
 import typer
 
 from osmabench_ros.cli.progress import shown_progress
+from osmabench_ros.cli.rerun_option import RerunFile
 from osmabench_ros.errors import MissingDependencyError, RequirementError, RunError
 from osmabench_ros.reports.terminal import print_report
+from osmabench_ros.reports.view_of_run import record_runs
 from osmabench_ros.runs.config import MatrixConfig, load_config, with_scene
 from osmabench_ros.runs.report_model import MatrixReport, Status
 
@@ -23,13 +25,14 @@ def run(
     config: Annotated[str, typer.Argument(help='YAML file, or a name in config/, e.g. demo.')],
     out: Out = Path('runs'),
     fresh: Fresh = False,
+    rerun: RerunFile = None,
 ) -> None:
     """Run a configuration: every scene under every condition with every mapper.
 
     A run that was cut off goes on where it stopped. Exits with 0 if and only if every stage
     completed and every threshold under `requirements:` holds.
     """
-    _run(load_config(config), out, fresh)
+    _run(load_config(config), out, fresh, rerun)
 
 
 def demo(
@@ -39,9 +42,10 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help='Another seed is another apartment.')] = 5,
     out: Out = Path('runs'),
     fresh: Fresh = False,
+    rerun: RerunFile = None,
 ) -> None:
     """Map a furnished scene with two mappers under two lights, and report."""
-    _run(with_scene(load_config('demo'), scene, seed), out, fresh)
+    _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun)
 
 
 @contextmanager
@@ -56,11 +60,14 @@ def needs_ros() -> Iterator[None]:
         ) from error
 
 
-def _run(config: MatrixConfig, out: Path, fresh: bool) -> None:
+def _run(config: MatrixConfig, out: Path, fresh: bool, rerun: Path | None) -> None:
     with needs_ros():
         from osmabench_ros.bringup.runner import run_matrix
     with shown_progress() as progress:
         report = run_matrix(config, out, fresh=fresh, progress=progress)
+        if rerun is not None:
+            done = [item.run_id for item in report.runs if item.status is Status.COMPLETE]
+            record_runs([out / config.name / run_id for run_id in done], rerun, progress)
     print_report(report, out / config.name)
     _exit_with_verdict(report)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -18,6 +18,7 @@ from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.runs.run_on_disk import open_run
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 COLOR_NAMES = ('blue', 'orange', 'yellow', 'pink', 'dark red')
@@ -61,11 +62,41 @@ def record_run(plan: RunPlan, file: Path, progress: Progress | None = None) -> N
     write_rerun(view, file, progress)
 
 
+def record_runs(
+    directories: Sequence[Path], file: Path, progress: Progress | None = None
+) -> list[Path]:
+    """Write the Rerun recordings of runs that lie on disk.
+
+    Parameters
+    ----------
+    directories : sequence of Path
+        Folders of the runs.
+    file : Path
+        Gets the recording. Of several runs each gets a file beside it, with the name of the run
+        in its name.
+    progress : callable, optional
+        Gets what is going on and the fraction done.
+
+    Returns
+    -------
+    list of Path
+        The files, in the order of the runs.
+    """
+    files = []
+    for directory in directories:
+        name = f'{file.stem}.{directory.name}{file.suffix}'
+        files.append(file.with_name(name) if len(directories) > 1 else file)
+        record_run(open_run(directory), files[-1], progress)
+    return files
+
+
 def record_map(
     map_directory: Path,
     ground_truth_directory: Path | None,
     file: Path,
     progress: Progress | None = None,
+    *,
+    gate_m: float = 0.1,
 ) -> None:
     """Write the Rerun recording of a map that no run recorded.
 
@@ -79,6 +110,8 @@ def record_map(
         Gets the recording.
     progress : callable, optional
         Gets what is going on and the fraction done.
+    gate_m : float
+        Largest distance of a match.
     """
     require_rerun()
     semantic_map = read_map(map_directory)
@@ -87,7 +120,7 @@ def record_map(
     if truth is not None:
         about += _legend()
     name = semantic_map.header.provenance.method or map_directory.name
-    write_rerun(View(name, '\n'.join(about), semantic_map, truth), file, progress)
+    write_rerun(View(name, '\n'.join(about), semantic_map, truth, gate_m), file, progress)
 
 
 def _provenance(semantic_map: SemanticMap) -> list[str]:

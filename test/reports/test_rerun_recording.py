@@ -16,6 +16,7 @@ from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.palette import HALLUCINATED, Outcome
 from osmabench_ros.reports.rerun_recording import write_rerun
+from osmabench_ros.reports.view_of_run import record_runs
 from osmabench_ros.reports.viewed import View
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.runs.run_on_disk import open_run
@@ -141,4 +142,32 @@ def test_without_rerun_the_extra_is_named(matrix: Matrix, tmp_path: Path, monkey
     view = View('x', '', read_map(matrix.plans[RECORDED].map_directory))
     with pytest.raises(MissingDependencyError, match=r'osmabench_ros\[rerun\]'):
         write_rerun(view, tmp_path / 'x.rrd')
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_evaluation_writes_one_too(matrix: Matrix, tmp_path: Path):
+    pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
+    plan, file = matrix.plans[RECORDED], tmp_path / 'map.rrd'
+    truth = plan.shared_directory / GROUND_TRUTH_FOLDER
+    arguments = [plan.map_directory, '--ground-truth', truth, '--suite', 'osma_segmentation']
+    arguments += ['--out', tmp_path / 'out', '--rerun', file, '--device', 'cpu']
+    result = CliRunner().invoke(app, ['evaluate', *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    assert '/world/map/errors' in read(file)
+
+
+def test_several_runs_get_a_file_each(matrix: Matrix, tmp_path: Path):
+    pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
+    runs = [plan.directory for plan in matrix.plans[:2]]
+    files = record_runs(runs, tmp_path / 'all.rrd')
+    assert [file.name for file in files] == [f'all.{run.name}.rrd' for run in runs]
+    assert sorted(tmp_path.iterdir()) == sorted(files)
+
+
+def test_the_verbs_ask_for_rerun_before_they_start(matrix: Matrix, tmp_path: Path, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'rerun', None)
+    for verb in (['run', 'demo'], ['evaluate', 'nowhere', '--ground-truth', 'nowhere']):
+        out = ['--out', str(tmp_path / 'out'), '--rerun', 'x.rrd']
+        result = CliRunner().invoke(app, [*verb, *out])
+        assert isinstance(result.exception, MissingDependencyError), result.output
     assert not list(tmp_path.iterdir())
