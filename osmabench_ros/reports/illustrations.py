@@ -13,6 +13,7 @@ from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.outcomes import (
     OUTCOMES,
     gate_of,
+    object_shares,
     shares,
     surface_outcomes,
     surface_shares,
@@ -81,12 +82,16 @@ class RunPictures:
         Share of the visible surface; empty if the map has no labels.
     frames : tuple of SampleFrame
         Frames that were kept.
+    object_shares : mapping of int to float
+        Share of the visible surface that got its class, by instance; empty if the map has no
+        labels.
     """
 
     graph: SceneGraph
     views: tuple[tuple[str, str], ...]
     outcome_shares: Mapping[Outcome, float]
     frames: tuple[SampleFrame, ...]
+    object_shares: Mapping[int, float]
 
 
 def scene_pictures(plan: RunPlan, key: str) -> ScenePictures:
@@ -165,6 +170,7 @@ def run_pictures(plan: RunPlan, scene: ScenePictures) -> RunPictures:
         tuple(views),
         {} if outcomes is None else shares(outcomes),
         tuple(sample_frames(plan, scene.truth)),
+        {} if outcomes is None else object_shares(outcomes, scene.truth),
     )
 
 

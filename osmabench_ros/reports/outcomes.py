@@ -63,6 +63,19 @@ def shares(codes: NDArray[np.uint8]) -> dict[Outcome, float]:
     return {item: float(counts[i] / total) for i, item in enumerate(OUTCOMES)}
 
 
+def object_shares(codes: NDArray[np.uint8], truth: GroundTruth) -> dict[int, float]:
+    """Return the share of the visible surface of every labelled object that got its class.
+
+    By instance id; points without a class or an instance count nowhere.
+    """
+    instances, labels = truth.surface.instances, truth.surface.labels
+    counted = (instances > 0) & (labels != UNLABELLED)
+    ids, place = np.unique(instances[counted], return_inverse=True)
+    right = codes[counted] == OUTCOMES.index(Outcome.CORRECT)
+    found = np.bincount(place, right, len(ids)) / np.bincount(place, minlength=len(ids))
+    return {int(number): float(share) for number, share in zip(ids, found, strict=True)}
+
+
 def surface_shares(truth: GroundTruth) -> dict[str, float]:
     """Return the share of the visible labelled surface by class name."""
     labels = truth.surface.labels[truth.surface.labels != UNLABELLED]

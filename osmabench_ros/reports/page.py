@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from osmabench_ros.reports.change_plot import change_plot
 from osmabench_ros.reports.class_plot import class_plot
+from osmabench_ros.reports.comparison import ComparisonView, comparison_view
 from osmabench_ros.reports.condition_plots import condition_plot
 from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.costs import cost_rows
@@ -25,6 +26,7 @@ from osmabench_ros.reports.palette import hex_color
 from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.question_plot import question_plot
 from osmabench_ros.reports.requirement_table import requirement_rows
+from osmabench_ros.reports.robustness_plot import robustness_plot
 from osmabench_ros.reports.run_view import Run, baseline_condition, joined
 from osmabench_ros.runs.files import write_text
 from osmabench_ros.runs.plan import RunPlan
@@ -55,7 +57,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
     """
     runs = joined(plans, report.runs)
     content = gather(runs)
-    pacing = pacing_view(runs)
+    pacing, comparison = pacing_view(runs), comparison_view(runs, content)
     script = '\n'.join((TEMPLATES / name).read_text(encoding='utf-8') for name in _SCRIPTS)
     text = (
         page_environment()
@@ -67,8 +69,9 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             requirements=requirement_rows(report, plans[0].config.requirements if plans else ()),
             headline=headline_table(runs),
             summary=summary_table(runs),
-            plots=_plots(runs, content.dialogues, pacing),
+            plots=_plots(runs, content.dialogues, pacing, comparison),
             pacing=pacing,
+            comparison=comparison,
             baseline=baseline_condition(runs),
             classes=class_table(runs),
             class_figures=CLASS_FIGURES,
@@ -98,7 +101,10 @@ def page_environment() -> Environment:
 
 
 def _plots(
-    runs: Sequence[Run], dialogues: Mapping[str, Dialogue], pacing: PacingView
+    runs: Sequence[Run],
+    dialogues: Mapping[str, Dialogue],
+    pacing: PacingView,
+    comparison: ComparisonView,
 ) -> dict[str, Markup]:
     """Return the plots by name as SVG; '' where there is nothing to plot."""
 
@@ -111,6 +117,7 @@ def _plots(
         'changes': trusted(change_plot(scored, interval)),
         'classes': trusted(class_plot(scored)),
         'questions': trusted(question_plot(scored)),
+        'robustness': trusted(robustness_plot(comparison.conditions)),
         'latency': trusted(latency_plot(pacing.realtime)),
     }
 

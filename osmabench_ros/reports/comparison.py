@@ -1,0 +1,183 @@
+"""What conditions and mappers change, unit by unit, and what such a change is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
+from osmabench_ros.metrics.statistics import Interval
+from osmabench_ros.reports.cells import ABSENT, Cell
+from osmabench_ros.reports.content import PageContent, RunSection
+from osmabench_ros.reports.headline import Headline
+from osmabench_ros.reports.run_view import Run, baseline_condition, computed_headlines, distinct
+
+QUESTIONS = 'exact_questions'
+OBJECTS = 'object accuracy'
+"""Mean over objects of the share of their visible surface that got its class."""
+
+Units = Mapping[str, float]
+"""A figure by unit: scene, question or object."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A condition beside the reference condition, or a mapper beside the reference mapper.
+
+    Parameters
+    ----------
+    subject : str
+        Mapper whose conditions are compared, or condition whose mappers are.
+    other, reference : str
+        The two.
+    figure : str
+        Title of the figure.
+    comparison : Comparison
+        Of shares, 0 to 1.
+    """
+
+    subject: str
+    other: str
+    reference: str
+    figure: str
+    comparison: Comparison
+
+    @property
+    def units(self) -> str:
+        """What was resampled, e.g. '184 questions of one scene'."""
+        found = self.comparison.paired.difference
+        if found.unit == 'scenes':
+            return f'{found.n} scene{"" if found.n == 1 else "s"}'
+        return f'{found.n} {found.unit} of one scene'
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Difference in points, relative change in percent, effect sizes, adjusted p."""
+        paired = self.comparison.paired
+        return (
+            _interval(paired.difference),
+            _interval(self.comparison.robustness),
+            _plain(paired.effect_size, 2),
+            # Of one pair it could be nothing but -1 or 1.
+            _plain(paired.rank_biserial, 2) if paired.difference.n > 1 else ABSENT,
+            _plain(self.comparison.adjusted_p, 4),
+        )
+
+
+@dataclass(frozen=True)
+class ComparisonView:
+    """The contrasts of a matrix.
+
+    Parameters
+    ----------
+    conditions, mappers : tuple of Contrast
+        Conditions of every mapper; mappers under every condition.
+    reference_condition, reference_mapper : str
+        What they are compared with.
+    """
+
+    conditions: tuple[Contrast, ...]
+    mappers: tuple[Contrast, ...]
+    reference_condition: str
+    reference_mapper: str
+
+
+def comparison_view(runs: Sequence[Run], content: PageContent) -> ComparisonView:
+    """Compare the runs of a matrix; over scenes, or within the scene if there is only one."""
+    scored = [run for run in runs if not run.failed]
+    mappers = distinct(run.mapper for run in runs)
+    condition, mapper = baseline_condition(runs), mappers[0] if mappers else ''
+    measured = list(_measured(scored, content))
+    return ComparisonView(
+        tuple(_contrasts(measured, distinct(run.mapper for run in scored), condition, axis=1)),
+        tuple(_contrasts(measured, distinct(run.condition for run in scored), mapper, axis=0)),
+        condition,
+        mapper,
+    )
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One figure of all runs: by (mapper, condition), then by unit."""
+
+    figure: str
+    unit: str
+    values: Mapping[tuple[str, str], Units]
+
+
+def _measured(runs: Sequence[Run], content: PageContent) -> Iterator[_Measured]:
+    single = len({run.plan.identity.scene_key for run in runs}) == 1
+    for headline in computed_headlines(runs):
+        if headline.is_baseline:
+            continue
+        if single and headline.suite == QUESTIONS:
+            yield _Measured(headline.title, 'questions', _answers(runs, content))
+        else:
+            yield _Measured(headline.title, 'scenes', _by_scene(runs, headline))
+    ids = {run.report.run_id for run in runs}
+    sections = [item for item in content.sections if item.run.report.run_id in ids]
+    if single and (found := _objects(sections)):
+        yield _Measured(OBJECTS, 'objects', found)
+
+
+def _by_scene(runs: Sequence[Run], headline: Headline) -> dict[tuple[str, str], Units]:
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for run in runs:
+        record = run.headline(headline)
+        if record is not None and record.value is not None:
+            key = str(run.plan.identity.scene_key)
+            found.setdefault((run.mapper, run.condition), {})[key] = record.value
+    return {pair: units for pair, units in found.items() if units}
+
+
+def _answers(runs: Sequence[Run], content: PageContent) -> dict[tuple[str, str], Units]:
+    return {
+        (run.mapper, run.condition): {
+            '/'.join(question): float(correct)
+            for question, correct in content.dialogues[run.report.run_id].correct.items()
+        }
+        for run in runs
+    }
+
+
+def _objects(sections: Sequence[RunSection]) -> dict[tuple[str, str], Units]:
+    return {
+        (section.run.mapper, section.run.condition): {
+            str(number): share for number, share in section.pictures.object_shares.items()
+        }
+        for section in sections
+        if section.pictures is not None and section.pictures.object_shares
+    }
+
+
+def _contrasts(
+    measured: Sequence[_Measured], subjects: Sequence[str], reference: str, *, axis: int
+) -> Iterator[Contrast]:
+    """Yield what differs along an axis of (mapper, condition) for every value of the other."""
+    for subject in subjects:
+        for item in measured:
+            figures = {
+                pair[axis]: units
+                for pair, units in item.values.items()
+                if pair[1 - axis] == subject and units
+            }
+            if reference not in figures or len(figures) < 2:
+                continue
+            found = compare_with_reference(figures, reference, unit=item.unit)
+            for other, comparison in found.items():
+                if comparison.paired.difference.n:
+                    yield Contrast(subject, other, reference, item.figure, comparison)
+
+
+def _interval(interval: Interval) -> Cell:
+    if not math.isfinite(interval.value):
+        return ABSENT
+    bounds = ''
+    if math.isfinite(interval.low):
+        bounds = f'[{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]'
+    return Cell(f'{100 * interval.value:+.1f}', repr(interval.value), bounds)
+
+
+def _plain(value: float, digits: int) -> Cell:
+    return Cell(f'{value:.{digits}f}', repr(value)) if math.isfinite(value) else ABSENT

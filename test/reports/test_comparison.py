@@ -1,0 +1,112 @@
+"""Conditions and mappers compared on the page."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from reports.synthetic_matrix import Matrix
+
+from osmabench_ros.metrics.statistics import bootstrap_interval
+from osmabench_ros.reports.comparison import OBJECTS, ComparisonView, comparison_view
+from osmabench_ros.reports.content import PageContent, gather
+from osmabench_ros.reports.outcomes import OUTCOMES, object_shares
+from osmabench_ros.reports.palette import Outcome
+from osmabench_ros.reports.robustness_plot import robustness_plot
+from osmabench_ros.reports.run_view import Run, joined
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.report_model import RunReport
+
+
+@pytest.fixture(scope='module')
+def runs(matrix: Matrix) -> list[Run]:
+    return joined(matrix.plans, matrix.report.runs)
+
+
+@pytest.fixture(scope='module')
+def content(runs: list[Run]) -> PageContent:
+    return gather(runs)
+
+
+@pytest.fixture(scope='module')
+def view(runs: list[Run], content: PageContent) -> ComparisonView:
+    return comparison_view(runs, content)
+
+
+def test_one_scene_is_compared_by_its_questions_and_objects(view: ComparisonView) -> None:
+    rows = {(row.subject, row.other, row.figure): row for row in view.mappers}
+    questions = rows['baseline', 'noisy_oracle', 'VQA']
+    assert questions.units == '5 questions of one scene'
+    objects = rows['baseline', 'noisy_oracle', OBJECTS]
+    assert objects.units.endswith('objects of one scene')
+    difference = objects.comparison.paired.difference
+    assert difference.low <= difference.value <= difference.high < 0
+    # One scene has one mAcc, of which nothing can be resampled.
+    alone = rows['baseline', 'noisy_oracle', 'mAcc']
+    assert alone.units == '1 scene'
+    assert alone.cells[0].interval == ''
+    assert 'constant' not in {row.figure for row in view.mappers}
+    assert {row.reference for row in view.conditions} == {'baseline'}
+
+
+def test_the_mean_over_objects_is_that_of_their_shares(
+    view: ComparisonView, content: PageContent
+) -> None:
+    shares = {
+        section.run.mapper: np.array(list(section.pictures.object_shares.values()))
+        for section in content.sections
+        if section.pictures is not None and section.run.condition == 'baseline'
+    }
+    [row] = [row for row in view.mappers if row.figure == OBJECTS and row.subject == 'baseline']
+    expected = bootstrap_interval(shares['noisy_oracle'] - shares['oracle'], unit='objects')
+    assert row.comparison.paired.difference == expected
+
+
+def test_objects_count_their_own_points_only(content: PageContent) -> None:
+    truth = content.scenes[0].truth
+    codes = np.full(len(truth.surface), OUTCOMES.index(Outcome.WRONG), np.uint8)
+    first = int(truth.surface.instances[truth.surface.instances > 0][0])
+    codes[truth.surface.instances == first] = OUTCOMES.index(Outcome.CORRECT)
+    found = object_shares(codes, truth)
+    assert found.pop(first) == 1.0
+    assert set(found.values()) == {0.0}
+    assert set(found) == set(truth.surface.instances.tolist()) - {0, first}
+
+
+def test_several_scenes_are_the_units(runs: list[Run], content: PageContent) -> None:
+    several = []
+    for number in range(3):
+        for run in runs[:2]:
+            key = SceneKey('boxes', f'room_{number}', 0)
+            plan = replace(run.plan, identity=replace(run.plan.identity, scene_key=key))
+            records = tuple(
+                record.model_copy(update={'value': 0.5 + 0.1 * number})
+                if run is runs[0]
+                else record.model_copy(update={'value': 0.25})
+                for record in run.report.metrics
+            )
+            several.append(Run(plan, RunReport(**{**dict(run.report), 'metrics': records})))
+    view = comparison_view(several, content)
+    [row] = [row for row in view.mappers if row.figure == 'mAcc']
+    assert row.units == '3 scenes'
+    found = row.comparison
+    assert found.paired.difference.value == pytest.approx(-0.35)
+    assert found.paired.rank_biserial == -1.0
+    assert found.robustness.value == pytest.approx(0.25 / 0.6 - 1)
+    assert row.cells[0].text == '-35.0'
+    assert re.fullmatch(r'\[-\d+\.\d, -\d+\.\d\]', row.cells[0].interval)
+    assert row.cells[4].text == '\N{EN DASH}', 'no outcome of three pairs could be significant'
+
+
+def test_the_page_says_what_was_resampled(html: str) -> None:
+    section = html[html.index('<section id="comparison"') :].split('</section>')[0]
+    assert '5 questions of one scene' in section
+    assert 'nothing about other scenes' in section
+    assert 'aria-label="Relative change of figures by condition"' in section
+    assert '<a href="#comparison">' in html
+
+
+def test_nothing_is_compared_where_there_is_one_run(runs: list[Run], content: PageContent) -> None:
+    view = comparison_view(runs[:1], content)
+    assert view.conditions == view.mappers == ()
+    assert robustness_plot(view.conditions) == ''
