@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -13,6 +14,10 @@ from osmabench_ros.runs.participation import Participation
 
 MAX_MAP_BYTES = 512 * 2**20
 """Largest announcement of a map; it holds the scene graph and no points."""
+
+
+EVALUATOR = 'evaluator'
+"""Name of the node whose progress is shown."""
 
 
 class RunObserver:
@@ -56,13 +61,24 @@ class RunObserver:
         self._acknowledged: dict[str, dict[int, tuple[bool, float]]] = {}
         self._frames_used: dict[str, int] = {}
         self._frames: list[tuple[int, float]] = []
+        self.evaluation = 'evaluating'
+        """What the evaluator does at the moment, with the share done."""
         self._subscribe()
 
     def _subscribe(self) -> None:
+        from diagnostic_msgs.msg import DiagnosticArray
+
         from osmabench_ros.msg import FrameAck, RunState, SemanticMap
         from osmabench_ros.ros.checked_subscription import create_checked_subscription
-        from osmabench_ros.ros.qos import latched_profile, lossless_profile
+        from osmabench_ros.ros.qos import diagnostics_profile, latched_profile, lossless_profile
 
+        create_checked_subscription(
+            self._node,
+            DiagnosticArray,
+            topics.DIAGNOSTICS,
+            self._on_diagnostics,
+            diagnostics_profile(),
+        )
         self._node.create_subscription(
             FrameAck, topics.FRAME_ACK, self._on_ack, lossless_profile()
         )
@@ -93,6 +109,17 @@ class RunObserver:
             self._frames = [*self._frames[:1], (stamp_ns, now_s)]
             self.staleness.published(stamp_ns, now_s)
         self.state = message
+
+    def _on_diagnostics(self, message: Any) -> None:
+        from osmabench_ros.ros.diagnostics import values_of
+
+        values = values_of(message, EVALUATOR)
+        # Anybody may publish there.
+        with contextlib.suppress(KeyError, ValueError):
+            if values['stage']:
+                self.evaluation = (
+                    f'evaluating: {values["stage"]} ({float(values["fraction"]):.0%})'
+                )
 
     def _on_map(self, message: Any) -> None:
         self.staleness.mapped(_nanoseconds(message.header.stamp), self._clock())

@@ -27,6 +27,7 @@ from osmabench_ros.ros.light_messages import lighting_to_message
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.participant_statistics import Acknowledgement
 from osmabench_ros.ros.participants import Participant, missing_participants
+from osmabench_ros.ros.player_health import player_health
 from osmabench_ros.ros.qos import latched_profile, lossless_profile
 from osmabench_ros.ros.run_control import RunControl, RunPhase
 from osmabench_ros.ros.run_messages import run_info_message, run_state_message
@@ -189,16 +190,9 @@ class SimulatorBridgeNode(BenchmarkNode):
         """Tell rate, drops and how far the run is."""
         if self._player is None:
             return super().health()
-        player = self._player
-        return Health(
-            message=self.phase.name.lower(),
-            values={
-                'rate_hz': player.rate_hz,
-                'real_time_factor': player.real_time_factor,
-                'frames_published': player.published,
-                'frames_dropped': sum(item.dropped for item in player.summaries()),
-            },
-        )
+        realtime = self.parameter['pacing'] == 'realtime'
+        speed_factor = self.parameter['speed_factor'] if realtime else None
+        return player_health(self._player, self.phase, speed_factor)
 
     @property
     def _playing(self) -> FramePlayer:

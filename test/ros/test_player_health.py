@@ -1,0 +1,82 @@
+from dataclasses import dataclass, field
+
+import pytest
+
+pytest.importorskip('rclpy')
+pytestmark = pytest.mark.ros
+
+from osmabench_ros.ros.diagnostics import Level  # noqa: E402
+from osmabench_ros.ros.participant_statistics import ParticipantSummary  # noqa: E402
+from osmabench_ros.ros.player_health import player_health  # noqa: E402
+from osmabench_ros.ros.run_control import RunPhase  # noqa: E402
+
+NAN = float('nan')
+
+
+@dataclass
+class Figures:
+    """What a player knows of a run."""
+
+    real_time_factor: float = 1.0
+    participants: list[ParticipantSummary] = field(default_factory=list)
+    rate_hz: float = 10.0
+    published: int = 100
+
+    def summaries(self) -> list[ParticipantSummary]:
+        return self.participants
+
+
+def mapper(acknowledged: int, dropped: int, processing_s: float = 0.02) -> ParticipantSummary:
+    latency = (0.05, 0.08, 0.1, 0.2) if acknowledged else (NAN,) * 4
+    return ParticipantSummary('mapper', acknowledged, acknowledged, dropped, latency, processing_s)
+
+
+def test_a_run_that_goes_well_is_ok_with_every_figure() -> None:
+    health = player_health(Figures(participants=[mapper(100, 0)]), RunPhase.RUNNING, 1.0)
+    assert (health.level, health.message) == (Level.OK, 'running')
+    assert health.values == {
+        'rate_hz': 10.0,
+        'real_time_factor': 1.0,
+        'frames_published': 100,
+        'frames_dropped': 0,
+        'mapper.frames_mapped': 100,
+        'mapper.frames_dropped': 0,
+        'mapper.latency_p50_s': 0.05,
+        'mapper.latency_p95_s': 0.08,
+        'mapper.processing_time_mean_s': 0.02,
+    }
+
+
+@pytest.mark.parametrize(
+    ('dropped', 'level'), [(0, Level.OK), (5, Level.OK), (6, Level.WARN), (50, Level.WARN)]
+)
+def test_more_than_five_percent_of_loss_is_a_warning(dropped: int, level: Level) -> None:
+    figures = Figures(participants=[mapper(100 - dropped, dropped)])
+    health = player_health(figures, RunPhase.FINISHED, 2.0)
+    assert health.level is level
+    if level is Level.WARN:
+        assert health.message == f'finished: mapper dropped {dropped}% of its frames'
+
+
+@pytest.mark.parametrize(
+    ('factor', 'asked', 'phase', 'level'),
+    [
+        (0.5, 1.0, RunPhase.RUNNING, Level.WARN),
+        (0.5, 0.5, RunPhase.RUNNING, Level.OK),
+        (0.5, None, RunPhase.RUNNING, Level.OK),
+        (0.5, 1.0, RunPhase.FINISHED, Level.OK),
+        (0.0, 1.0, RunPhase.RUNNING, Level.OK),
+    ],
+)
+def test_a_bridge_that_cannot_keep_the_speed_warns(
+    factor: float, asked: float | None, phase: RunPhase, level: Level
+) -> None:
+    assert player_health(Figures(factor), phase, asked).level is level
+
+
+def test_figures_that_nobody_told_are_left_out() -> None:
+    health = player_health(Figures(participants=[mapper(0, 0, NAN)]), RunPhase.RUNNING, None)
+    assert [name for name in health.values if name.startswith('mapper.')] == [
+        'mapper.frames_mapped',
+        'mapper.frames_dropped',
+    ]
