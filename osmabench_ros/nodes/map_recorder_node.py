@@ -78,6 +78,7 @@ class MapRecorderNode(BenchmarkNode):
         self._final: SemanticMapMessage | None = None
         self._announced_s = time.monotonic()
         self._frames = 0
+        self._newest_stamp_ns = -1
         self._map_bytes = 0
 
     def configure(self) -> None:
@@ -144,8 +145,20 @@ class MapRecorderNode(BenchmarkNode):
         return Health(level, message, values)
 
     def _on_pose(self, message: PoseStamped) -> None:
+        stamp_ns = stamp_from_message(message.header.stamp)
+        if stamp_ns < self._newest_stamp_ns:
+            self._start_over()
+        self._newest_stamp_ns = stamp_ns
         self._frames += 1
-        self._acks.acknowledge(stamp_from_message(message.header.stamp))
+        self._acks.acknowledge(stamp_ns)
+
+    def _start_over(self) -> None:
+        """Record another map after a reset of the run, beside the first one if that is written."""
+        self._assembler = MapAssembler(self.parameter['max_map_bytes'])
+        self._final = None
+        self._frames = 0
+        self.done = False
+        self._directory = self._free_directory()
 
     def _on_run_info(self, message: RunInfo) -> None:
         self._run_id = message.run_id

@@ -51,6 +51,7 @@ class MapperNode(BenchmarkNode):
     def __init__(self) -> None:
         super().__init__('mapper', PARAMETERS)
         self._receiver: FrameReceiver | None = None
+        self._labels: LabelInfo | None = None
         self._forget()
 
     def _forget(self) -> None:
@@ -65,6 +66,7 @@ class MapperNode(BenchmarkNode):
 
     def configure(self) -> None:
         """Subscribe; the mapper itself is made when the label set is known."""
+        self._labels = None
         self._forget()
         name, lockstep = self.parameter['mapper'], self.parameter['pacing'] == 'lockstep'
         self._options = _options_from_yaml(self.parameter['options'])
@@ -76,6 +78,7 @@ class MapperNode(BenchmarkNode):
             lockstep=lockstep,
             ground_truth=mapper_class(name).uses_ground_truth,
             on_repeat=self._acks.acknowledge,
+            on_restart=self._start_over,
         )
         create_checked_subscription(
             self, LabelInfo, topics.LABEL_INFO, self._on_labels, latched_profile()
@@ -85,7 +88,15 @@ class MapperNode(BenchmarkNode):
         )
         self.create_timer(0.2, self.guarded(self._publish_when_done))
 
+    def _start_over(self) -> None:
+        """Map anew after a reset of the run, with the labels that were latched before."""
+        self._forget()
+        self.done = False
+        if self._labels is not None:
+            self._on_labels(self._labels)
+
     def _on_labels(self, message: LabelInfo) -> None:
+        self._labels = message
         if self._mapper is None:
             self._mapper = make_mapper(
                 self.parameter['mapper'],

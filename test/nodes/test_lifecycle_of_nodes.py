@@ -18,7 +18,7 @@ from lifecycle_msgs.msg import Transition  # noqa: E402
 from osmabench_ros.msg import RecordedMap, RunState  # noqa: E402
 
 from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
-from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros import services, topics  # noqa: E402
 from osmabench_ros.ros.qos import latched_profile  # noqa: E402
 
 NODES = ('mapper', 'map_recorder', 'simulator_bridge')
@@ -57,7 +57,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.rglob('*') if path.is_file()}
 
 
-def test_a_run_is_repeated_by_the_same_processes(
+def test_a_run_is_reset_and_repeated_by_the_same_processes(
     processes: dict[str, subprocess.Popen[str]], ros_context: Any, tmp_path: Path
 ) -> None:
     audience = Audience(ros_context)
@@ -82,18 +82,24 @@ def test_a_run_is_repeated_by_the_same_processes(
             assert time.monotonic() < deadline, audience.state
             audience.executor.spin_once(timeout_sec=0.05)
 
-    for number in range(2):
-        change(UP)
+    for number in range(3):
+        if number == 1:
+            assert audience.control(services.RESET_RUN).error_code == 0
+            audience.spin_until(lambda: audience.state.frames_published < 4)
+        else:
+            change(UP)
         wait(lambda: audience.state.state == RunState.STATE_FINISHED)
         wait(lambda: len(recorded) == number + 1)  # noqa: B023
         figures = {item.participant: item for item in audience.state.participants}
         assert figures['mapper'].frames_mapped == 4
         assert figures['map_recorder'].frames_acknowledged == 4
-        change(DOWN)
-        wait(lambda: audience.node.count_publishers(topics.SEMANTIC_MAP) == 0)
-        audience.states.clear()
-    assert recorded[0].digest == recorded[1].digest
+        if number != 0:
+            change(DOWN)
+            wait(lambda: audience.node.count_publishers(topics.SEMANTIC_MAP) == 0)
+            audience.states.clear()
+    assert len({item.digest for item in recorded}) == 1
     assert files_of(tmp_path / 'map') == files_of(tmp_path / 'map_2') != {}
+    assert files_of(tmp_path / 'map_2') == files_of(tmp_path / 'map_3')
 
     for node in NODES:
         audience.manager.change(node, Transition.TRANSITION_UNCONFIGURED_SHUTDOWN, lambda: None)
