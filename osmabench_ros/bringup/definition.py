@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
 
 from osmabench_ros.bringup.bridge_alone import BRIDGE
+from osmabench_ros.bringup.mapping_nodes import mapping_nodes
 from osmabench_ros.bringup.node_spec import MAPPER, NodeSpec
 from osmabench_ros.ros.participants import Participant
 from osmabench_ros.runs.plan import RunPlan, config_digest
@@ -25,11 +27,18 @@ def nodes_of_run(plan: RunPlan) -> list[NodeSpec]:
     plan : RunPlan
         The run; its shared folder must be prepared.
     """
-    followers = [_mapper(plan), _recorder(plan), _evaluator(plan)]
-    participants = [
-        str(Participant(spec.name, spec.acks)) for spec in followers if spec.participant
-    ]
-    return [*followers, _bridge(plan, participants)]
+    followers = [*mapping_nodes(plan), _recorder(plan), _evaluator(plan)]
+    return [*followers, _bridge(plan, participants_of(followers))]
+
+
+def participants_of(specs: Sequence[NodeSpec]) -> list[str]:
+    """Return whom the bridge waits for, as its parameter has it."""
+    found = []
+    for spec in specs:
+        if spec.is_node and spec.participant:
+            found.append(Participant(spec.name, spec.acks))
+        found += [Participant(name, acks=False) for name in spec.participants]
+    return [str(item) for item in found]
 
 
 def simulation_parameters(plan: RunPlan) -> dict[str, Any]:
@@ -71,23 +80,6 @@ def _bridge(plan: RunPlan, participants: list[str]) -> NodeSpec:
             'ack_timeout_s': pacing.ack_timeout_s,
         },
         participant=False,
-    )
-
-
-def _mapper(plan: RunPlan) -> NodeSpec:
-    mapper = plan.mapper
-    if mapper.command:
-        return NodeSpec(MAPPER, command=mapper.command, managed=False, acks=mapper.acks)
-    return NodeSpec(
-        MAPPER,
-        'mapper_node',
-        {
-            'mapper': mapper.name,
-            'options': yaml.safe_dump(mapper.options),
-            'seed': plan.scene.seed,
-            'pacing': plan.pacing.value,
-        },
-        acks=True,
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from osmabench_ros.bringup.isolation import isolated_environment, private_domain
-from osmabench_ros.bringup.node_spec import MAPPER, NodeSpec
+from osmabench_ros.bringup.node_spec import MAPPER, METHOD, NodeSpec
 from osmabench_ros.bringup.observer import RunObserver
 from osmabench_ros.bringup.processes import ManagedProcess
 from osmabench_ros.errors import ParticipantError
@@ -176,7 +176,7 @@ class _LiveRun:
         if state.frames_published and self._first_frame_s is None:
             self._first_frame_s = now_s
         if state.state == state.STATE_FINISHED:
-            self._progress('evaluating', 1.0)
+            self._progress(self._observer.evaluation, 1.0)
             self._finished_s = self._finished_s or now_s
         elif state.frames_total:
             self._progress('mapping', state.frames_published / state.frames_total)
@@ -200,14 +200,15 @@ class _LiveRun:
     def _result(self, pacing: str) -> LiveRunResult:
         process, watch = self._processes[self._last], self._observer
         code = process.poll() or 0
-        mapping_s = watch.processing_s(MAPPER)
+        maps = METHOD if METHOD in self._processes else MAPPER
+        mapping_s = watch.processing_s(maps)
         if not mapping_s and self._first_frame_s is not None and self._finished_s is not None:
             mapping_s = self._finished_s - self._first_frame_s
         memory = {name: item.peak_memory_bytes for name, item in self._processes.items()}
         measured = Measurements(
             pacing,
             watch.state.frames_published,
-            MAPPER,
+            maps,
             mapping_s,
             watch.participation(),
             memory,

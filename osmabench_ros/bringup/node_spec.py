@@ -10,7 +10,10 @@ from typing import Any
 
 PACKAGE = 'osmabench_ros'
 MAPPER = 'mapper'
-"""Name of the node and participant that maps, whatever the method."""
+"""Name of the node and participant that publishes the map, whatever the method."""
+
+METHOD = 'method'
+"""Name of a foreign node or stack whose map an adapter called MAPPER publishes."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ class NodeSpec:
         Whether it acknowledges frames.
     participant : bool
         Whether the bridge waits for it.
+    is_node : bool
+        False for a program that starts nodes with names of their own and takes no ROS arguments.
+    participants : tuple of str
+        The names of those that the bridge waits for then.
     ends_run : bool
         Whether its end is the end of the run and its exit code the verdict.
     """
@@ -44,6 +51,8 @@ class NodeSpec:
     managed: bool = True
     acks: bool = False
     participant: bool = True
+    is_node: bool = True
+    participants: tuple[str, ...] = ()
     ends_run: bool = False
 
     def command_line(self, parameter_file: str) -> list[str]:
@@ -54,6 +63,8 @@ class NodeSpec:
         parameter_file : str
             YAML file with the parameters.
         """
+        if not self.is_node:
+            return list(self.command)
         start = list(self.command) or [sys.executable, '-m', f'{PACKAGE}.nodes.{self.executable}']
         return [
             *start,

@@ -94,6 +94,8 @@ class LiveMethod(Section):
         Scored against ground truth where it is there.
     finish : FinishService, optional
         Completes the map.
+    participants : tuple of str
+        Names of its nodes that must be there before the first frame is published.
     transforms : tuple of str
         Edges of the transform tree that it publishes itself, as ``'map->odom'``; nobody else may.
 
@@ -116,6 +118,7 @@ class LiveMethod(Section):
     map: Topic | MapFile
     pose: Topic | None = None
     finish: FinishService | None = None
+    participants: tuple[str, ...] = ()
     transforms: tuple[str, ...] = ()
 
     @model_validator(mode='after')
@@ -126,6 +129,15 @@ class LiveMethod(Section):
         if isinstance(self.map, MapFile) and self.finish is None:
             raise ValueError('a map in a file needs the service under finish that writes it')
         return self
+
+    def check_variables(self, values: Mapping[str, str]) -> None:
+        """Raise ConfigError if a variable is not set; names it and its meaning."""
+        for name, meaning in self.variables.items():
+            if name not in values:
+                raise ConfigError(
+                    f'method {self.name} needs the variable "{name}": {meaning}; set it under '
+                    'variables'
+                )
 
     def filled(self, values: Mapping[str, str]) -> LiveMethod:
         """Return the method with every ``${...}`` replaced.
@@ -141,9 +153,7 @@ class LiveMethod(Section):
             If a variable is not set, or a name is unknown; names the method and the name.
         """
         where = f'method {self.name}'
-        for name, meaning in self.variables.items():
-            if name not in values:
-                raise ConfigError(f'{where} needs the variable "{name}": {meaning}')
+        self.check_variables(values)
         fields = self.model_dump()
         changed = {
             key: _filled(value, values, where)

@@ -13,14 +13,10 @@ from pydantic import Field, field_validator, model_validator
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.runs.mapper_config import MapperConfig as MapperConfig
+from osmabench_ros.runs.mapper_config import plain_name
 from osmabench_ros.simulation.section import Section, validated
 from osmabench_ros.simulation.strategies import Strategy
-
-
-def _plain_name(value: str) -> str:
-    if not value or not all(char.isalnum() or char in '_-' for char in value):
-        raise ValueError('a name consists of letters, digits, "_" and "-"')
-    return value
 
 
 class SceneConfig(Section):
@@ -126,26 +122,6 @@ class SweepConfig(Section):
         return tuple(dict.fromkeys(float(f'{speed:.3g}') for speed in speeds))
 
 
-class MapperConfig(Section):
-    """A mapping method: a bundled one by name, or a command that starts a node of its own."""
-
-    name: str
-    options: dict[str, Any] = Field(default_factory=dict)
-    command: tuple[str, ...] = ()
-    acks: bool = True
-
-    @field_validator('name')
-    @classmethod
-    def _plain(cls, value: str) -> str:
-        return _plain_name(value)
-
-    @model_validator(mode='after')
-    def _options_reach_somebody(self) -> MapperConfig:
-        if self.command and self.options:
-            raise ValueError('a mapper with a command takes its options there; leave out options')
-        return self
-
-
 class SimulatorConfig(Section):
     """A simulator backend and its options."""
 
@@ -200,7 +176,7 @@ class MatrixConfig(Section):
     @field_validator('name')
     @classmethod
     def _plain(cls, value: str) -> str:
-        return _plain_name(value)
+        return plain_name(value)
 
     @model_validator(mode='after')
     def _requirements_name_runs(self) -> MatrixConfig:

@@ -11,6 +11,7 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.extensions import SIMULATORS, load_extension
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.language.embedding import PrecomputedEmbedder
+from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.registry import make_mapper, mapper_class
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.files import replaced_directory, write_json
@@ -57,8 +58,10 @@ def check_names(config: MatrixConfig) -> None:
         load_condition(condition)
     load_extension(SIMULATORS, config.simulator.name)
     for mapper in config.mappers:
-        if not mapper.command:
-            mapper_class(mapper.name)
+        if mapper.bundled:
+            mapper_class(mapper.bundled)
+        if mapper.stack:
+            load_live_method(mapper.stack).check_variables(mapper.variables)
     for suite in config.suites:
         make_suite(suite.name, suite.options)
     for file in config.text_features.values():
@@ -75,9 +78,9 @@ def check_mappers(config: MatrixConfig) -> None:
     """
     for item in config.scenes:
         for mapper in config.mappers:
-            if not mapper.command:
+            if mapper.bundled:
                 make_mapper(
-                    mapper.name,
+                    mapper.bundled,
                     label_set=_scene(item).label_set,
                     seed=item.seed,
                     options=mapper.options,

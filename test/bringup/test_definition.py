@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import plan_runs
@@ -26,3 +27,42 @@ def test_the_evaluator_finds_text_features_wherever_it_starts(tmp_path: Path) ->
     [evaluator] = [spec for spec in nodes_of_run(plan) if spec.name == 'evaluator']
     told = yaml.safe_load(evaluator.parameters['text_features'])
     assert told == {'clip': str(Path.cwd() / 'text' / 'clip.npy')}
+
+
+def specs(tmp_path: Path, mapper: dict[str, object]) -> dict[str, object]:
+    """Return the nodes of a run with a mapper, by name."""
+    from osmabench_ros.bringup.definition import nodes_of_run
+
+    data = {'name': 'own', 'mappers': [mapper], 'suites': [{'name': 'map_geometry'}]}
+    config = parse_config(data, 'test')
+    [plan] = plan_runs(config, {config.scenes[0]: SceneKey('a', 'flat', 3)}, tmp_path)
+    return {spec.name: spec for spec in nodes_of_run(plan)}
+
+
+def test_options_may_name_the_folder_of_the_run(tmp_path: Path) -> None:
+    options = {'work': '${run}/method', 'scene': '${scene}', 'limits': [1, '${condition}']}
+    mapper = {'name': 'bbq', 'implementation': 'offline', 'options': options}
+    told = specs(tmp_path, mapper)['mapper'].parameters
+    assert told['mapper'] == 'offline'
+    assert yaml.safe_load(told['options']) == {
+        'work': str(tmp_path / 'a.flat.baseline.bbq.opengl.3' / 'method'),
+        'scene': 'flat',
+        'limits': [1, 'baseline'],
+    }
+
+
+def test_an_unknown_placeholder_names_the_mapper(tmp_path: Path) -> None:
+    mapper = {'name': 'oracle', 'options': {'work': '${rum}'}}
+    with pytest.raises(ConfigError, match=r'options of mapper oracle: \$\{rum\} is unknown'):
+        specs(tmp_path, mapper)
+
+
+def test_a_stack_has_an_adapter_and_the_bridge_waits_for_both(tmp_path: Path) -> None:
+    nodes = specs(tmp_path, {'name': 'khronos', 'stack': 'khronos'})
+    assert nodes['method'].command_line('x')[:3] == ['ros2', 'launch', 'osmabench_ros']
+    adapter = nodes['mapper'].parameters
+    assert adapter['map_topic'] == '/khronos_node/backend/dsg'
+    assert adapter['finish_service'] == '/khronos_node/experiment/finish_mapping_and_save'
+    bridge = nodes['simulator_bridge'].parameters
+    assert bridge['participants'][:2] == ['khronos_node', 'mapper']
+    assert bridge['pacing'] == 'realtime'

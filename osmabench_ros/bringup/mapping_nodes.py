@@ -1,0 +1,136 @@
+"""The nodes that map in a run: one for a bundled method, with an adapter for a foreign one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from osmabench_ros.bringup.node_spec import MAPPER, METHOD, NodeSpec
+from osmabench_ros.bringup.stack_values import STACK_FOLDER, stack_values
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers.live_method import LiveMethod, MapFile, load_live_method
+from osmabench_ros.mappers.offline_method import filled
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
+from osmabench_ros.simulation.trajectory import CameraMount
+
+
+def mapping_nodes(plan: RunPlan) -> list[NodeSpec]:
+    """Return the nodes that turn frames into the semantic map of a run.
+
+    Parameters
+    ----------
+    plan : RunPlan
+        The run.
+
+    Returns
+    -------
+    list of NodeSpec
+        The one called "mapper" publishes `semantic_map`; the one called "method", if any, maps
+        for it.
+
+    Raises
+    ------
+    ConfigError
+        If the stack is unknown or a variable of it is not set.
+    """
+    mapper = plan.mapper
+    if mapper.stack:
+        method = load_live_method(mapper.stack).filled(_values(plan))
+        return [_stack(plan, method), adapter_of_stack(method)]
+    if mapper.map_topic:
+        node = NodeSpec(METHOD, command=mapper.command, managed=False, acks=mapper.acks)
+        topic = {'map_topic': mapper.map_topic, 'map_type': mapper.map_type}
+        return [node, adapter(mapper.name, topic)]
+    if mapper.command:
+        return [NodeSpec(MAPPER, command=mapper.command, managed=False, acks=mapper.acks)]
+    return [_bundled(plan)]
+
+
+def adapter_of_stack(method: LiveMethod) -> NodeSpec:
+    """Return the node that takes the map of a stack, whose ``${...}`` are filled in."""
+    source = method.map
+    if isinstance(source, MapFile):
+        values = {'map_file': source.path, 'importer': source.importer}
+    else:
+        values = {'map_topic': source.topic, 'map_type': source.type}
+    if method.finish is not None:
+        values |= {
+            'finish_service': method.finish.service,
+            'finish_type': method.finish.type,
+            'finish_request': yaml.safe_dump(method.finish.request),
+        }
+    return adapter(method.name, values)
+
+
+def adapter(method: str, values: Mapping[str, Any]) -> NodeSpec:
+    """Return the node that publishes a foreign map as `semantic_map`."""
+    return NodeSpec(MAPPER, 'map_adapter_node', {'method': method, **values})
+
+
+def _bundled(plan: RunPlan) -> NodeSpec:
+    mapper = plan.mapper
+    return NodeSpec(
+        MAPPER,
+        'mapper_node',
+        {
+            'mapper': mapper.bundled,
+            'options': yaml.safe_dump(_for_this_run(mapper.options, plan)),
+            'seed': plan.scene.seed,
+            'pacing': plan.pacing.value,
+        },
+        acks=True,
+    )
+
+
+def _for_this_run(options: dict[str, Any], plan: RunPlan) -> Any:
+    values = {
+        'run': str(plan.directory.absolute()),
+        'scene': plan.identity.scene_key.scene,
+        'condition': plan.identity.condition,
+        'seed': str(plan.scene.seed),
+    }
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, str):
+            return filled(value, values, f'options of mapper {plan.mapper.name}')
+        if isinstance(value, dict):
+            return {key: fill(item) for key, item in value.items()}
+        return [fill(item) for item in value] if isinstance(value, list) else value
+
+    return fill(options)
+
+
+def _values(plan: RunPlan) -> dict[str, str]:
+    return stack_values(
+        plan.directory / STACK_FOLDER, _base_to_camera(plan), variables=plan.mapper.variables
+    )
+
+
+def _base_to_camera(plan: RunPlan) -> Pose:
+    camera = plan.config.camera
+    return CameraMount(camera.mounting_height_m, camera.pitch_rad).base_to_camera
+
+
+def _stack(plan: RunPlan, method: LiveMethod) -> NodeSpec:
+    pose = _base_to_camera(plan)
+    numbers = [*pose.translation, *pose.quaternion]
+    return NodeSpec(
+        METHOD,
+        command=(
+            'ros2',
+            'launch',
+            'osmabench_ros',
+            'stack.launch.py',
+            f'stack:={plan.mapper.stack}',
+            f'variables:={yaml.safe_dump(plan.mapper.variables, default_flow_style=True).strip()}',
+            f'work:={(plan.directory / STACK_FOLDER).absolute()}',
+            f'ground_truth:={(plan.shared_directory / GROUND_TRUTH_FOLDER).absolute()}',
+            f'base_to_camera:={" ".join(f"{number:.9g}" for number in numbers)}',
+        ),
+        managed=False,
+        is_node=False,
+        participants=method.participants,
+    )

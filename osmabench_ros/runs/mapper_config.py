@@ -1,0 +1,100 @@
+"""What a configuration says about a mapping method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
+
+from osmabench_ros.maps.topics.kinds import POINT_CLOUD, READERS
+from osmabench_ros.simulation.section import Section
+
+
+def plain_name(value: str) -> str:
+    """Return a name that may be part of a path.
+
+    Raises
+    ------
+    ValueError
+        If it is empty or has other characters.
+    """
+    if not value or not all(char.isalnum() or char in '_-' for char in value):
+        raise ValueError('a name consists of letters, digits, "_" and "-"')
+    return value
+
+
+class MapperConfig(Section):
+    """A mapping method: a bundled one, a command that starts a node, or a stack of somebody else.
+
+    Parameters
+    ----------
+    name : str
+        In the report, and unless `implementation` says otherwise the entry point in the group
+        osmabench.mappers.
+    implementation : str
+        Entry point of a bundled mapper, so that one may take part twice with other options.
+    options : dict
+        Of the bundled mapper. Strings may hold ``${run}``, the folder of the run, ``${scene}``,
+        ``${condition}`` and ``${seed}``.
+    command : tuple of str
+        Starts a node that publishes `semantic_map`, or, with `map_topic`, a map of another type.
+    acks : bool
+        Whether that node acknowledges frames.
+    map_topic, map_type : str
+        Where and as what the node of `command` publishes its map, if not as `semantic_map`.
+    stack : str
+        Name in config/methods/live, or a YAML file like those; cannot acknowledge frames.
+    variables : dict of str to str
+        What the stack asks for.
+    """
+
+    name: str
+    implementation: str = ''
+    options: dict[str, Any] = Field(default_factory=dict)
+    command: tuple[str, ...] = ()
+    acks: bool = True
+    map_topic: str = ''
+    map_type: str = POINT_CLOUD
+    stack: str = ''
+    variables: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator('name')
+    @classmethod
+    def _plain(cls, value: str) -> str:
+        return plain_name(value)
+
+    @field_validator('map_type')
+    @classmethod
+    def _readable(cls, value: str) -> str:
+        if value not in READERS:
+            raise ValueError(f'maps are read from {", ".join(READERS)}')
+        return value
+
+    @model_validator(mode='before')
+    @classmethod
+    def _stacks_cannot_acknowledge(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and data.get('stack'):
+            return {**data, 'acks': False}
+        return data
+
+    @model_validator(mode='after')
+    def _one_way_to_start(self) -> MapperConfig:
+        ways = {
+            'command': self.command,
+            'stack': self.stack,
+            'implementation or options': self.implementation or self.options,
+        }
+        given = [name for name, value in ways.items() if value]
+        if len(given) > 1:
+            raise ValueError(f'it is started in one way; leave out one of {" and ".join(given)}')
+        if self.map_topic and not self.command:
+            raise ValueError('map_topic says where the node of a command publishes; give both')
+        if self.variables and not self.stack:
+            raise ValueError('variables are those of a stack; give its name too')
+        return self
+
+    @property
+    def bundled(self) -> str:
+        """Entry point of the bundled mapper, empty if the method is somebody else's."""
+        return '' if self.command or self.stack else self.implementation or self.name

@@ -1,0 +1,48 @@
+"""The ways in which a configuration names a mapping method."""
+
+from typing import Any
+
+import pytest
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.runs.mapper_config import MapperConfig
+from osmabench_ros.simulation.section import validated
+
+
+def made(**data: Any) -> MapperConfig:
+    return validated(MapperConfig, {'name': 'mine', **data}, 'test')
+
+
+def test_a_bundled_mapper_may_take_part_under_another_name() -> None:
+    assert made().bundled == 'mine'
+    assert made(implementation='noisy_oracle', options={'label_noise': 0.1}).bundled == (
+        'noisy_oracle'
+    )
+
+
+def test_a_stack_cannot_acknowledge_frames_whatever_is_said() -> None:
+    assert made(stack='rtabmap', acks=True).acks is False
+    assert made(stack='rtabmap').bundled == ''
+
+
+def test_a_command_may_publish_another_kind_of_map() -> None:
+    mapper = made(command=['node'], map_topic='/cloud')
+    assert (mapper.map_type, mapper.acks, mapper.bundled) == (
+        'sensor_msgs/msg/PointCloud2', True, ''
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('data', 'message'),
+    [
+        ({'command': ['a'], 'stack': 'b'}, 'leave out one of command and stack'),
+        ({'command': ['a'], 'options': {'b': 1}}, 'leave out one of command and implementation'),
+        ({'map_topic': '/cloud'}, 'map_topic says where the node of a command publishes'),
+        ({'variables': {'root': '/x'}}, 'variables are those of a stack'),
+        ({'command': ['a'], 'map_type': 'std_msgs/msg/String'}, 'maps are read from'),
+        ({'map_topik': '/cloud'}, 'map_topic'),
+    ],
+)
+def test_contradictions_are_named(data: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        made(**data)
