@@ -1,0 +1,193 @@
+"""Whether the SROS2 policy grants each node what it really does, and nothing else."""
+
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
+pytest.importorskip('rclpy')
+
+import rclpy  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+
+from osmabench_ros.bringup.definition import BRIDGE, EVALUATOR, RECORDER  # noqa: E402
+from osmabench_ros.bringup.isolation import isolated_environment, private_domain  # noqa: E402
+from osmabench_ros.bringup.node_spec import MAPPER  # noqa: E402
+from osmabench_ros.bringup.observer import RunObserver  # noqa: E402
+from osmabench_ros.configuration import config_path  # noqa: E402
+from osmabench_ros.ros import (  # noqa: E402
+    services,
+    simulation_services,
+    topics,
+    transforms,
+    vision_messages,
+)
+
+RUNNER = 'osmabench_runner'
+Rights = dict[str, set[str]]
+"""Names by 'publish', 'subscribe', 'reply' and 'request'."""
+
+KINDS = ('publish', 'subscribe', 'reply', 'request')
+ACTION_SERVICES = ('send_goal', 'get_result', 'cancel_goal')
+ACTION_TOPICS = ('feedback', 'status')
+ACTION_PARTS = (*ACTION_SERVICES, *ACTION_TOPICS)
+
+OPTIONAL = {
+    transforms: {'/tf', '/tf_static'},
+    vision_messages: {f'/{topics.VISION_LABEL_INFO}', f'/{topics.SEMANTIC_MAP_DETECTIONS}'},
+    simulation_services: {
+        f'/{name}'
+        for name in (
+            services.GET_SIMULATOR_FEATURES,
+            services.GET_SIMULATION_STATE,
+            services.SET_SIMULATION_STATE,
+            services.STEP_SIMULATION,
+            services.RESET_SIMULATION,
+        )
+    }
+    | {
+        f'/{services.SIMULATE_STEPS}/_action/{part}' for part in (*ACTION_SERVICES, *ACTION_TOPICS)
+    },
+}
+"""What nodes have only where a package is installed."""
+
+COMMANDS = {
+    MAPPER: ('mapper', {}),
+    RECORDER: ('map_recorder', {'map_directory': '{tmp}/map', 'frames_directory': '{tmp}/frames'}),
+    EVALUATOR: ('evaluator', {'ground_truth_directory': '{tmp}', 'output_directory': '{tmp}'}),
+    'map_viewer': ('map_viewer', {}),
+    BRIDGE: (
+        'simulator_bridge',
+        {'image_width': 64, 'image_height': 48, 'goals': 1, 'seed': 3, 'pacing': 'realtime'},
+    ),
+}
+
+
+def granted() -> dict[str, Rights]:
+    """Return what the policy allows, by node."""
+    tree = ET.parse(config_path('sros2', 'policy.xml'))
+    found: dict[str, Rights] = {}
+    for enclave in tree.iter('enclave'):
+        [profile] = enclave.iter('profile')
+        node = profile.attrib['node']
+        assert enclave.attrib['path'] == f'/osmabench/{node}'
+        found[node] = rights = defaultdict(set)
+        for group in profile:
+            for kind, rule in group.attrib.items():
+                assert rule == 'ALLOW'
+                for item in group:
+                    grant(rights, kind, full_name(item.text or '', node))
+    return found
+
+
+def full_name(name: str, node: str) -> str:
+    assert '*' not in name
+    return f'/{node}{name[1:]}' if name.startswith('~') else f'/{name.lstrip("/")}'
+
+
+def grant(rights: Rights, kind: str, name: str) -> None:
+    if kind == 'execute':
+        rights['reply'] |= {f'{name}/_action/{part}' for part in ACTION_SERVICES}
+        rights['publish'] |= {f'{name}/_action/{part}' for part in ACTION_TOPICS}
+    else:
+        assert name not in rights[kind], f'{name} twice'
+        rights[kind].add(name)
+
+
+def rights_in_use(node: Node, name: str) -> Rights:
+    """Return what a node does, as the graph says."""
+    looks = (
+        node.get_publisher_names_and_types_by_node,
+        node.get_subscriber_names_and_types_by_node,
+        node.get_service_names_and_types_by_node,
+        node.get_client_names_and_types_by_node,
+    )
+    return {
+        kind: {topic for topic, _types in look(name, '/')}
+        for kind, look in zip(KINDS, looks, strict=True)
+    }
+
+
+@pytest.fixture(scope='module')
+def in_use(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Rights]]:
+    """Start every node of a run with the runner's own, and look at the graph."""
+    tmp = tmp_path_factory.mktemp('sros2')
+    with private_domain() as domain:
+        environment = dict(isolated_environment(domain))
+        before = dict(os.environ)
+        os.environ.update(environment)
+        processes = [start(node, tmp, environment) for node in COMMANDS]
+        context = rclpy.Context()
+        rclpy.init(context=context, domain_id=domain, args=[])
+        observer, look = RunObserver(domain, 60.0), Node('look', context=context)
+        try:
+            yield wait_for_all(look, processes)
+        finally:
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.wait(timeout=30)
+            observer.close()
+            look.destroy_node()
+            context.try_shutdown()
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def start(node: str, tmp: Path, environment: dict[str, str]) -> subprocess.Popen:
+    executable, values = COMMANDS[node]
+    pairs = {'autostart': 'true', **{k: str(v).format(tmp=tmp) for k, v in values.items()}}
+    options = [text for name, value in pairs.items() for text in ('-p', f'{name}:={value}')]
+    module = f'osmabench_ros.nodes.{executable}_node'
+    return subprocess.Popen(
+        [sys.executable, '-m', module, '--ros-args', '-r', f'__node:={node}', *options],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def wait_for_all(look: Node, processes: list[Any]) -> dict[str, Rights]:
+    """Return the rights in use once all nodes are there and nothing has changed for a while."""
+    deadline, seen, since = time.monotonic() + 90, {}, time.monotonic()
+    names = {*COMMANDS, RUNNER}
+    while time.monotonic() < deadline:
+        assert [process.poll() for process in processes] == [None] * len(processes)
+        now = {n: rights_in_use(look, n) for n in names if n in look.get_node_names()}
+        if now != seen:
+            seen, since = now, time.monotonic()
+        full = len(now) == len(names) and '/run_state' in now[BRIDGE]['publish']
+        if full and time.monotonic() - since > 3.0:
+            return seen
+        time.sleep(0.2)
+    raise AssertionError(f'not all nodes came: {sorted(seen)}')
+
+
+def optional() -> set[str]:
+    lacking = [names for module, names in OPTIONAL.items() if not module.AVAILABLE]
+    return set().union(*lacking)
+
+
+@pytest.mark.parametrize('node', [*COMMANDS, RUNNER])
+@pytest.mark.parametrize('kind', KINDS)
+def test_a_node_may_do_what_it_does_and_nothing_else(
+    node: str, kind: str, in_use: dict[str, Rights]
+) -> None:
+    allowed = granted()[node].get(kind, set())
+    used = in_use[node][kind]
+    if node == RUNNER and kind == 'request':
+        # Its clients live only as long as a transition takes.
+        used = {f'/{name}/change_state' for name in (MAPPER, RECORDER, EVALUATOR, BRIDGE)}
+    assert allowed - optional() == used
+
+
+def test_the_policy_names_no_node_that_is_not_looked_at() -> None:
+    assert set(granted()) == {*COMMANDS, RUNNER}
