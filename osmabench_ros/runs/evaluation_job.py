@@ -58,6 +58,7 @@ class EvaluationJob:
 
     def start(self) -> None:
         """Start the thread."""
+        self.at = ('starting', 0.0)
         # A thread that hangs in native code must not keep the process alive.
         self._thread = threading.Thread(target=self._run, name='evaluation', daemon=True)
         self._thread.start()
