@@ -1,0 +1,59 @@
+"""What a user looks at: the viewer node, and RViz with the configuration of this package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launch.launch_description_entity import LaunchDescriptionEntity
+from launch_ros.actions import Node
+
+from osmabench_ros.bringup.isolation import launch_environment
+from osmabench_ros.bringup.node_spec import PACKAGE
+from osmabench_ros.configuration import config_path
+
+VIEWER = 'map_viewer'
+
+
+def viewer_actions(
+    *,
+    map_directory: str = '',
+    ground_truth_directory: str = '',
+    rviz: bool = False,
+    namespace: str = '',
+) -> list[LaunchDescriptionEntity]:
+    """Return the viewer and, if wanted, RViz; neither is part of a run, so their end ends nothing.
+
+    Parameters
+    ----------
+    map_directory : str
+        Map on disk to show at once; empty to wait for one on the topics.
+    ground_truth_directory : str
+        Ground truth of the scene, for errors; empty for none.
+    rviz : bool
+        Whether to start RViz; needs the package rviz2.
+    namespace : str
+        Of both, and so of the topics that they look at.
+    """
+    folders = {'map_directory': map_directory, 'ground_truth_directory': ground_truth_directory}
+    given = {name: str(Path(folder).absolute()) for name, folder in folders.items() if folder}
+    environment = dict(launch_environment())
+    viewer = Node(
+        package=PACKAGE,
+        executable=f'{VIEWER}_node',
+        name=VIEWER,
+        namespace=namespace,
+        parameters=[{'autostart': True, **given}],
+        additional_env=environment,
+        output='screen',
+    )
+    if not rviz:
+        return [viewer]
+    window = Node(
+        package='rviz2',
+        executable='rviz2',
+        namespace=namespace,
+        arguments=['-d', str(config_path('rviz', 'osmabench.rviz'))],
+        additional_env=environment,
+        output='screen',
+    )
+    return [viewer, window]
