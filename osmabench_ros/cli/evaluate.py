@@ -8,15 +8,21 @@ from typing import Annotated
 
 import typer
 
+from osmabench_ros.cli import bag_options
+from osmabench_ros.cli.evaluate_bag import evaluate_recorded, reference_choice
 from osmabench_ros.cli.progress import shown_progress
 from osmabench_ros.cli.rerun_option import RerunFile
-from osmabench_ros.errors import RequirementError
+from osmabench_ros.errors import ConfigError, RequirementError
+from osmabench_ros.maps.label_file import read_label_file
+from osmabench_ros.metrics.trajectory import DeltaUnit, TrajectoryAlignment
 from osmabench_ros.reports.figures import print_figures
 from osmabench_ros.reports.outcomes import gate_of
 from osmabench_ros.reports.view_of_run import record_map
-from osmabench_ros.runs.config import MatrixConfig, SuiteConfig, load_config
+from osmabench_ros.runs.bag_settings import AlignmentChoice, BagSource, TrajectoryChoice
+from osmabench_ros.runs.config import MatrixConfig, Requirement, SuiteConfig, load_config
 from osmabench_ros.runs.map_evaluation import MapOnDisk, evaluate_map
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, prepare_scenes
+from osmabench_ros.runs.report_model import RunReport
 
 DEFAULT_CONFIG = 'single_run'
 
@@ -30,13 +36,14 @@ class Device(str, Enum):
 
 
 def evaluate(
+    context: typer.Context,
     map_directory: Annotated[
-        Path, typer.Argument(metavar='MAP_DIR', help='Folder with map.json.')
-    ],
+        Path | None, typer.Argument(metavar='[MAP_DIR]', help='Folder with map.json.')
+    ] = None,
     ground_truth: Annotated[
-        Path,
+        Path | None,
         typer.Option(help="A run's shared/SCENE/ground_truth, or from osmabench ground-truth."),
-    ],
+    ] = None,
     questions: Annotated[
         Path | None, typer.Option(help='questions.jsonl of the scene; default: made anew.')
     ] = None,
@@ -53,8 +60,32 @@ def evaluate(
         bool, typer.Option('--force', help='Replace the report that is in --out.')
     ] = False,
     rerun: RerunFile = None,
+    bag: bag_options.BagPath = None,
+    map_topic: bag_options.MapTopic = '',
+    msg_path: bag_options.MsgPath = None,
+    at: bag_options.At = None,
+    method: bag_options.Method = '',
+    labels: bag_options.Labels = None,
+    scene: bag_options.Scene = '',
+    run: bag_options.RunDirectory = None,
+    reference: bag_options.ReferenceCloud = None,
+    reference_frame: bag_options.ReferenceFrame = None,
+    align: bag_options.Align = None,
+    transform: bag_options.Transform = None,
+    pose_topic: bag_options.PoseTopic = '',
+    reference_topic: bag_options.ReferenceTopic = '',
+    reference_trajectory: bag_options.ReferenceTrajectory = None,
+    trajectory_align: bag_options.TrajectoryAlign = TrajectoryAlignment.SE3,
+    max_diff: bag_options.MaxDifference = bag_options.DEFAULT_DIFFERENCE_S,
+    time_offset: bag_options.TimeOffset = 0.0,
+    rpe_delta: bag_options.RpeDelta = 1.0,
+    rpe_unit: bag_options.RpeUnit = DeltaUnit.FRAMES,
+    rpe_all_pairs: bag_options.RpeAllPairs = False,
 ) -> None:
     """Score a map against the ground truth of its scene; needs no ROS.
+
+    The map is in MAP_DIR, or in a bag (--bag). A recorded map is compared with a scene, a run,
+    ground truth or a cloud; with none of them it is described, and the report says so.
 
     Exits with 4 if a requirement of the configuration does not hold.
     """
@@ -62,19 +93,80 @@ def evaluate(
     suites = _suites(settings, suite)
     names = [item.name for item in suites]
     requirements = [item for item in settings.requirements if item.suite in names]
-    source = MapOnDisk(
-        map_directory, ground_truth, questions, settings.text_features, device.value, seed
-    )
-    with shown_progress() as progress:
-        report = evaluate_map(source, suites, out, requirements, replace=force, progress=progress)
-        if rerun is not None:
-            record_map(map_directory, ground_truth, rerun, progress, gate_m=gate_of(suites))
-    print_figures(report)
-    typer.echo(out / 'report.json')
+    if bag is None:
+        if map_directory is None or ground_truth is None:
+            raise ConfigError('name MAP_DIR and --ground-truth, or a bag with --bag')
+        _refuse_bag_options(context)
+        source = MapOnDisk(
+            map_directory, ground_truth, questions, settings.text_features, device.value, seed
+        )
+        report = _of_map(source, suites, out, requirements, replace=force, rerun=rerun)
+        typer.echo(out / 'report.json')
+    else:
+        if map_directory is not None:
+            raise ConfigError(f'name a map, {map_directory}, or a bag, {bag}, not both')
+        recorded = BagSource(
+            bag,
+            settings,
+            tuple(msg_path or ()),
+            map_topic,
+            at,
+            method,
+            read_label_file(labels) if labels else None,
+            reference_choice(scene, run, ground_truth, reference, reference_frame),
+            AlignmentChoice(align, bag_options.similarity_of(transform)),
+            TrajectoryChoice(
+                pose_topic,
+                reference_topic,
+                reference_trajectory,
+                bag_options.trajectory_settings(
+                    trajectory_align, max_diff, time_offset, rpe_delta, rpe_unit, rpe_all_pairs
+                ),
+            ),
+            questions,
+            settings.text_features,
+            device.value,
+            seed,
+        )
+        report = evaluate_recorded(recorded, suites, out, requirements, replace=force, rerun=rerun)
     if report.failed_requirements:
         raise RequirementError(
             'requirements do not hold: ' + '; '.join(report.failed_requirements)
         )
+
+
+def _of_map(
+    source: MapOnDisk,
+    suites: list[SuiteConfig],
+    out: Path,
+    requirements: list[Requirement],
+    *,
+    replace: bool,
+    rerun: Path | None,
+) -> RunReport:
+    with shown_progress() as progress:
+        report = evaluate_map(
+            source, suites, out, requirements, replace=replace, progress=progress
+        )
+        if rerun is not None:
+            record_map(
+                source.map_directory,
+                source.ground_truth_directory,
+                rerun,
+                progress,
+                gate_m=gate_of(suites),
+            )
+    print_figures(report)
+    return report
+
+
+def _refuse_bag_options(context: typer.Context) -> None:
+    """Refuse options of recorded maps where there is no bag, instead of ignoring them."""
+    for parameter in context.command.params:
+        of_bag = getattr(parameter, 'rich_help_panel', None) in bag_options.PANELS
+        given = context.get_parameter_source(parameter.name or '')
+        if of_bag and given is not None and given.name == 'COMMANDLINE':
+            raise ConfigError(f'{parameter.opts[0]} is about a recorded map; name its --bag')
 
 
 def _suites(settings: MatrixConfig, names: list[str] | None) -> list[SuiteConfig]:

@@ -21,6 +21,7 @@ from osmabench_ros.cli import (
     run,
     score,
     score_answers,
+    score_trajectory,
     sweep,
     view,
     vqa,
@@ -45,6 +46,7 @@ app.command('ground-truth')(evaluate.ground_truth)
 app.command('import-scene')(import_scene.import_scene)
 app.command('view')(view.view)
 score.app.command('answers')(score_answers.answers)
+score.app.command('trajectory')(score_trajectory.trajectory)
 app.add_typer(map_command.app, name='map')
 app.add_typer(score.app, name='score')
 app.add_typer(vqa.app, name='vqa')

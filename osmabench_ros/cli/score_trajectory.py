@@ -1,0 +1,76 @@
+"""`osmabench score trajectory`: errors of a trajectory against the true one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from osmabench_ros.cli import bag_options as options
+from osmabench_ros.metrics.trajectory import DeltaUnit, TrajectoryAlignment
+from osmabench_ros.metrics.trajectory_records import SUITE, TrajectoryScore, score_trajectory
+from osmabench_ros.reports.cells import plain
+from osmabench_ros.reports.trajectory_page import write_trajectory_page
+from osmabench_ros.runs.files import write_json
+from osmabench_ros.runs.recorded_trajectories import read_trajectory
+
+_NAMES = 'TUM file, or BAG:TOPIC; the topic may be /tf:PARENT.CHILD.'
+
+
+def trajectory(
+    estimate: Annotated[str, typer.Argument(help=f"The stack's own poses: {_NAMES}")],
+    reference: Annotated[str, typer.Argument(help=f'True poses: {_NAMES}')],
+    align: options.TrajectoryAlign = TrajectoryAlignment.SE3,
+    max_diff: options.MaxDifference = options.DEFAULT_DIFFERENCE_S,
+    time_offset: options.TimeOffset = 0.0,
+    rpe_delta: options.RpeDelta = 1.0,
+    rpe_unit: options.RpeUnit = DeltaUnit.FRAMES,
+    rpe_all_pairs: options.RpeAllPairs = False,
+    out: Annotated[
+        Path | None, typer.Option(help='Folder that gets trajectory.json and trajectory.html.')
+    ] = None,
+    as_json: Annotated[bool, typer.Option('--json', help='Print the figures as JSON.')] = False,
+) -> None:
+    """Score a trajectory: absolute and relative pose errors by the conventions of evo.
+
+    Needs no ROS. Figures under "trajectory" are those of the poses as recorded, under
+    "trajectory@aligned" those after the alignment.
+    """
+    settings = options.trajectory_settings(
+        align, max_diff, time_offset, rpe_delta, rpe_unit, rpe_all_pairs
+    )
+    score = score_trajectory(read_trajectory(reference), read_trajectory(estimate), settings)
+    figures = [record.to_json() for record in score.records]
+    if out is not None:
+        write_json(out / 'trajectory.json', figures)
+        page = write_trajectory_page(score, estimate, reference, out)
+    if as_json:
+        typer.echo(json.dumps(figures, indent=1))
+        return
+    _print(score)
+    if out is not None:
+        typer.echo(page)
+
+
+def _print(score: TrajectoryScore) -> None:
+    """Print one row a figure, aligned beside as recorded."""
+    kind = score.settings.alignment.value
+    table = Table(box=None, pad_edge=False, header_style='bold')
+    table.add_column('figure', no_wrap=True)
+    names = ['as recorded'] + ([f'aligned ({kind})'] if kind != 'none' else [])
+    for name in names:
+        table.add_column(name, justify='right', no_wrap=True)
+    table.add_column('n', justify='right')
+    rows: dict[str, dict[str, str]] = {}
+    counts = {record.metric: record.n for record in score.records}
+    for record in score.records:
+        rows.setdefault(record.metric, {})[record.suite] = plain(record.value)
+    for metric, values in rows.items():
+        plain_value = values.pop(SUITE, '')
+        cells = [plain_value, *values.values()]
+        table.add_row(metric, *cells, *[''] * (len(names) - len(cells)), str(counts[metric]))
+    Console(width=110).print(table)

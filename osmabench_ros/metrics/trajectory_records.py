@@ -1,0 +1,142 @@
+"""Trajectory errors as figures of a report: as recorded, and after alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.trajectory import (
+    DEFAULT_MAX_DIFFERENCE_S,
+    Interval,
+    PoseErrors,
+    TrajectoryAlignment,
+    absolute_errors,
+    alignment_of,
+    associated,
+    error_statistics,
+    relative_errors,
+)
+
+SUITE = 'trajectory'
+ALIGNED = '@aligned'
+"""After the name of a suite: its figures after alignment."""
+
+
+@dataclass(frozen=True)
+class TrajectorySettings:
+    """How a trajectory is compared.
+
+    Parameters
+    ----------
+    alignment : TrajectoryAlignment
+        Of the figures under ``trajectory@aligned``.
+    max_difference_s : float
+        Largest difference of stamps that belong together.
+    offset_s : float
+        Added to the stamps of the estimate.
+    interval : Interval
+        Of relative errors.
+    """
+
+    alignment: TrajectoryAlignment = TrajectoryAlignment.SE3
+    max_difference_s: float = DEFAULT_MAX_DIFFERENCE_S
+    offset_s: float = 0.0
+    interval: Interval = field(default_factory=Interval)
+
+
+@dataclass(frozen=True, eq=False)
+class TrajectoryScore:
+    """An estimate beside its reference.
+
+    Parameters
+    ----------
+    reference, estimate, aligned : StampedTrajectory
+        Associated, of equal length; the estimate as recorded and after alignment.
+    similarity : Similarity
+        Takes the estimate to the reference.
+    errors : PoseErrors
+        Absolute errors after alignment.
+    records : tuple of MetricRecord
+        Suites ``trajectory`` and, with an alignment, ``trajectory@aligned``.
+    settings : TrajectorySettings
+        How they were compared.
+    """
+
+    reference: StampedTrajectory
+    estimate: StampedTrajectory
+    aligned: StampedTrajectory
+    similarity: Similarity
+    errors: PoseErrors
+    records: tuple[MetricRecord, ...]
+    settings: TrajectorySettings
+
+
+def score_trajectory(
+    reference: StampedTrajectory, estimate: StampedTrajectory, settings: TrajectorySettings
+) -> TrajectoryScore:
+    """Compare a trajectory with its reference.
+
+    Raises
+    ------
+    MetricError
+        If no stamps belong together, or alignment or interval are impossible.
+    """
+    truth, own = associated(
+        reference,
+        estimate,
+        max_difference_s=settings.max_difference_s,
+        offset_s=settings.offset_s,
+    )
+    similarity = alignment_of(truth, own, settings.alignment)
+    aligned = own.transformed(similarity)
+    errors = absolute_errors(truth, aligned)
+    records = [
+        *_matching(truth, own, min(len(reference), len(estimate))),
+        *_figures(SUITE, truth, own, settings.interval),
+    ]
+    if settings.alignment is not TrajectoryAlignment.NONE:
+        records += _figures(SUITE + ALIGNED, truth, aligned, settings.interval)
+        records.append(
+            MetricRecord(SUITE + ALIGNED, '', 'scale', value=similarity.scale, n=len(own))
+        )
+    return TrajectoryScore(truth, own, aligned, similarity, errors, tuple(records), settings)
+
+
+def _matching(
+    truth: StampedTrajectory, own: StampedTrajectory, possible: int
+) -> Iterator[MetricRecord]:
+    yield MetricRecord(SUITE, '', 'matched_poses', value=len(own) / possible, n=possible)
+    yield MetricRecord(SUITE, '', 'path_length_m', value=own.path_length_m, n=len(own))
+    yield MetricRecord(
+        SUITE, '', 'reference_path_length_m', value=truth.path_length_m, n=len(truth)
+    )
+
+
+def _figures(
+    suite: str, truth: StampedTrajectory, own: StampedTrajectory, interval: Interval
+) -> list[MetricRecord]:
+    absolute = absolute_errors(truth, own)
+    found = [*_of_errors(suite, 'ape', absolute)]
+    if len(own) > 1:
+        found += _of_errors(suite, 'rpe', relative_errors(truth, own, interval))
+    return found
+
+
+def _of_errors(suite: str, name: str, errors: PoseErrors) -> Iterator[MetricRecord]:
+    for part, unit, values in (
+        ('translation', 'm', errors.translation_m),
+        ('rotation', 'deg', errors.rotation_deg),
+    ):
+        figures = error_statistics(values)
+        for figure in ('rmse', 'mean', 'median', 'std', 'min', 'max'):
+            yield MetricRecord(
+                suite,
+                '',
+                f'{name}_{part}_{figure}_{unit}',
+                value=getattr(figures, figure),
+                n=figures.n,
+                higher_is_better=False,
+            )

@@ -1,0 +1,209 @@
+"""What a bag says beside its map: who recorded it, labels, frames, poses, and when all came."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import ConfigError, SequenceError
+from osmabench_ros.geometry.transform_tree import TransformTree
+from osmabench_ros.metrics.message_timing import MessageTiming, message_timing
+from osmabench_ros.metrics.staleness import Staleness, StalenessMeter
+from osmabench_ros.semantics.labels import LabelClass, LabelSet, normalised_name
+from osmabench_ros.sequences.bag import Bag
+from osmabench_ros.sequences.pose_topics import TF_TYPE, stamp_ns_of, transform_tree_of
+
+RUN_INFO = 'osmabench_ros/msg/RunInfo'
+LABEL_INFO = 'osmabench_ros/msg/LabelInfo'
+VISION_LABELS = 'vision_msgs/msg/LabelInfo'
+CLOCK = 'rosgraph_msgs/msg/Clock'
+_KEPT = (RUN_INFO, LABEL_INFO, VISION_LABELS, TF_TYPE, CLOCK)
+_IMAGES = ('sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage')
+
+
+@dataclass(frozen=True, eq=False)
+class TopicTimes:
+    """When the messages of a topic came.
+
+    Parameters
+    ----------
+    message_type : str
+        Such as ``sensor_msgs/msg/Image``.
+    log_ns : ndarray of int64, shape (N,)
+        When they were recorded.
+    stamps_ns : ndarray of int64, shape (N,), optional
+        Their header stamps; None if the type has no header.
+    """
+
+    message_type: str
+    log_ns: NDArray[np.int64]
+    stamps_ns: NDArray[np.int64] | None
+
+
+@dataclass(frozen=True, eq=False)
+class BagContent:
+    """A bag, looked through once.
+
+    Parameters
+    ----------
+    topics : mapping of str to TopicTimes
+        Topics with messages.
+    kept : mapping of str to list of (topic, message)
+        Deserialised messages of the types that describe the recording.
+    cut_off : str
+        Why the bag is not complete; empty if it is.
+    start_ns : int
+        Log time of the first message.
+    """
+
+    topics: Mapping[str, TopicTimes]
+    kept: Mapping[str, list[tuple[str, Any]]]
+    cut_off: str
+    start_ns: int
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Message types by topic."""
+        return {topic: times.message_type for topic, times in self.topics.items()}
+
+    @property
+    def run_info(self) -> Any | None:
+        """The osmabench_ros/RunInfo of the recording; None if it was no run of the benchmark."""
+        found = self.kept.get(RUN_INFO, [])
+        return found[-1][1] if found else None
+
+    @cached_property
+    def label_set(self) -> LabelSet | None:
+        """What class ids mean by the bag's own word, from either package's LabelInfo.
+
+        Raises
+        ------
+        SequenceError
+            If it is malformed.
+        """
+        for kind, classes in ((LABEL_INFO, _own_classes), (VISION_LABELS, _vision_classes)):
+            for topic, message in self.kept.get(kind, [])[-1:]:
+                try:
+                    name = getattr(message, 'name', '') or 'recorded'
+                    found = sorted(classes(message), key=lambda item: item.id)
+                    return LabelSet(name, tuple(found))
+                except ConfigError as error:
+                    raise SequenceError(f'topic "{topic}": {error}') from error
+        return None
+
+    @cached_property
+    def transforms(self) -> TransformTree:
+        """The frames of TF; empty if it was not recorded.
+
+        Raises
+        ------
+        ContractError
+            If it is no tree.
+        """
+        return transform_tree_of(self.kept.get(TF_TYPE, []))
+
+    @cached_property
+    def _clock(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        for topic, times in self.topics.items():
+            if times.message_type == CLOCK:
+                values = [
+                    stamp_ns_of(item.clock) for name, item in self.kept[CLOCK] if name == topic
+                ]
+                return times.log_ns, np.array(values, np.int64)
+        return None
+
+    def timings(self) -> dict[str, MessageTiming]:
+        """Return the timing of every topic, by name."""
+        return {
+            topic: message_timing(times.log_ns, times.stamps_ns, self._clock)
+            for topic, times in sorted(self.topics.items())
+        }
+
+    def staleness(self, map_topic: str) -> Staleness | None:
+        """Return how far the map lagged behind the images; None without images or stamped maps."""
+        maps = self.topics[map_topic]
+        frames = [
+            times
+            for times in self.topics.values()
+            if times.message_type in _IMAGES and times.stamps_ns is not None
+        ]
+        if not frames or maps.stamps_ns is None:
+            return None
+        camera = max(frames, key=lambda times: len(times.log_ns))
+        assert camera.stamps_ns is not None
+        events = [(at, 0, stamp) for at, stamp in _pairs(camera.log_ns, camera.stamps_ns)]
+        events += [(at, 1, stamp) for at, stamp in _pairs(maps.log_ns, maps.stamps_ns)]
+        meter = StalenessMeter()
+        for at, is_map, stamp in sorted(events):
+            (meter.mapped if is_map else meter.published)(stamp, at / 1e9)
+        return meter.result()
+
+
+def read_content(bag: Bag, types: Collection[str] | None = None) -> BagContent:
+    """Look through a bag once; keeps what describes the recording, not its data.
+
+    Parameters
+    ----------
+    bag : Bag
+        Open.
+    types : collection of str, optional
+        Only topics of these types; all by default.
+
+    Raises
+    ------
+    SequenceError
+        If there is no message.
+    """
+    log: dict[str, list[int]] = defaultdict(list)
+    stamps: dict[str, list[int | None]] = defaultdict(list)
+    found: dict[str, str] = {}
+    kept: dict[str, list[tuple[str, Any]]] = defaultdict(list)
+    wanted = None
+    if types is not None:
+        wanted = {item.topic for item in bag.connections if item.message_type in types}
+    for message in bag.messages(wanted):
+        topic = message.topic
+        found[topic] = message.message_type
+        log[topic].append(message.log_ns)
+        stamps[topic].append(message.header_stamp_ns)
+        if message.message_type in _KEPT:
+            kept[message.message_type].append((topic, message.deserialise()))
+    if not log:
+        raise SequenceError(
+            f'{bag.path} holds no message; {bag.cut_off or "nothing was recorded"}'
+        )
+    topics = {
+        topic: TopicTimes(found[topic], np.array(times, np.int64), _stamps(stamps[topic]))
+        for topic, times in log.items()
+    }
+    start_ns = min(int(times.log_ns.min()) for times in topics.values())
+    return BagContent(topics, kept, bag.cut_off, start_ns)
+
+
+def _stamps(found: list[int | None]) -> NDArray[np.int64] | None:
+    known = [stamp for stamp in found if stamp is not None]
+    return np.array(known, np.int64) if len(known) == len(found) else None
+
+
+def _pairs(log_ns: NDArray[np.int64], stamps_ns: NDArray[np.int64]) -> list[tuple[int, int]]:
+    return list(zip(log_ns.tolist(), stamps_ns.tolist(), strict=True))
+
+
+def _own_classes(message: Any) -> list[LabelClass]:
+    return [
+        LabelClass(int(item.id), normalised_name(item.name), bool(item.structure))
+        for item in message.classes
+    ]
+
+
+def _vision_classes(message: Any) -> list[LabelClass]:
+    return [
+        LabelClass(int(item.class_id), normalised_name(item.class_name))
+        for item in message.class_map
+    ]

@@ -1,0 +1,247 @@
+"""What a recorded map is compared with: a run, a scene, a folder, or a cloud of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+from osmabench_ros.maps.importer import ImportOptions
+from osmabench_ros.maps.importers.point_cloud_files import points_and_colors, read_columns
+from osmabench_ros.maps.importers.pointcloud import import_map, read_label_set
+from osmabench_ros.maps.semantic_map import DenseMap
+from osmabench_ros.metrics.voxels import occupied_voxels
+from osmabench_ros.runs.config import MatrixConfig, with_scene
+from osmabench_ros.runs.files import read_json
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.preparation import (
+    GROUND_TRUTH_FOLDER,
+    QUESTIONS_FILE,
+    Progress,
+    prepare_scenes,
+)
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.sequences.ground_truth import (
+    DOCUMENT,
+    GroundTruth,
+    build_ground_truth,
+    seen_instances,
+    write_ground_truth,
+)
+
+REPORT = 'report.json'
+MANIFEST = 'manifest.json'
+SHARED = 'shared'
+_CLASS_FILES = ('classes.json', 'embed_semseg_classes.json')
+_CELL_M = 0.25
+_NO_CAMERA = Intrinsics(2, 2, 1.0, 1.0, 0.5, 0.5)
+"""A cloud of the user's was seen by no camera that we know of."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Ground truth on disk.
+
+    Parameters
+    ----------
+    directory : Path
+        As `read_ground_truth` reads it.
+    description : str
+        What it is, for people.
+    questions_file : Path, optional
+        Questions of the scene.
+    frame_id : str
+        Frame of its coordinates; '' for that of the map, whichever that is.
+    """
+
+    directory: Path
+    description: str
+    questions_file: Path | None = None
+    frame_id: str = 'world'
+
+
+def run_reference(path: Path) -> Reference:
+    """Return the ground truth that a run was, or would be, scored against.
+
+    Parameters
+    ----------
+    path : Path
+        Folder of a run, of what its scene shares, or of the ground truth itself.
+
+    Raises
+    ------
+    ConfigError
+        If there is no ground truth in or beside it; says what was looked for.
+    """
+    candidates = [path, path / GROUND_TRUTH_FOLDER]
+    key = _scene_key(path)
+    if key is not None:
+        candidates.append(path.parent / SHARED / str(key) / GROUND_TRUTH_FOLDER)
+    for folder in candidates:
+        if (folder / DOCUMENT).is_file():
+            questions = folder.parent / QUESTIONS_FILE
+            known = questions if questions.is_file() else None
+            return Reference(folder, f'ground truth {folder}', known)
+    looked = ', '.join(str(folder / DOCUMENT) for folder in candidates)
+    raise ConfigError(
+        f'{path} is no run with ground truth: there is none of {looked}. Name the folder of a '
+        'run below runs/MATRIX/, or make ground truth with `osmabench ground-truth`'
+    )
+
+
+def _scene_key(run_directory: Path) -> SceneKey | None:
+    """Return dataset, scene and seed of a run, from its manifest or its report."""
+    manifest, report = run_directory / MANIFEST, run_directory / REPORT
+    try:
+        if manifest.is_file():
+            data = read_json(manifest)
+            return SceneKey(data['dataset'], data['scene'], next(iter(data['seeds'].values())))
+        if report.is_file():
+            first = read_json(report)['metrics'][0]
+            return SceneKey(first['dataset'], first['scene'], first['seed'])
+    except (KeyError, IndexError, TypeError, AttributeError, StopIteration):
+        return None
+    return None
+
+
+def scene_reference(
+    config: MatrixConfig,
+    scene: str,
+    seed: int,
+    directory: Path,
+    path: tuple[StampedTrajectory, Intrinsics] | None,
+    progress: Progress,
+) -> Reference:
+    """Make the ground truth of a scene.
+
+    Parameters
+    ----------
+    config : MatrixConfig
+        Camera and path, where the recording does not tell them.
+    scene : str
+        As `load_scene` takes it.
+    seed : int
+        Seed of scene, path and questions.
+    directory : Path
+        Gets the ground truth.
+    path : (StampedTrajectory, Intrinsics), optional
+        True poses and camera of the recording: the visible surface is then what this path saw,
+        and compatible figures, which need rendered depth, are not applicable.
+    progress : callable
+        Gets what is going on and the fraction done.
+
+    Raises
+    ------
+    SceneError
+        If there is no such scene.
+    """
+    described = f'scene {scene}, seed {seed}'
+    if path is None:
+        [made] = prepare_scenes(with_scene(config, scene, seed), directory, progress)
+        description = f'{described}, along the path of configuration "{config.name}"'
+        return Reference(made / GROUND_TRUTH_FOLDER, description, made / QUESTIONS_FILE)
+    trajectory, camera = path
+    truth = build_ground_truth(
+        load_scene(scene, seed=seed),
+        [trajectory.pose(row) for row in range(len(trajectory))],
+        camera,
+        max_depth_m=config.camera.far_m,
+        seed=seed,
+        progress=progress,
+    )
+    write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+    return Reference(directory / GROUND_TRUTH_FOLDER, f'{described}, along the recorded path')
+
+
+def cloud_reference(
+    file: Path, label_set: LabelSet | None, directory: Path, frame_id: str = ''
+) -> Reference:
+    """Make ground truth of a cloud that the user brings.
+
+    Parameters
+    ----------
+    file : Path
+        PLY or PCD, z up, metres; properties `label` and `instance` as `osmabench map import
+        pointcloud` takes them, or bare points for geometry only.
+    label_set : LabelSet, optional
+        Meaning of the labels; else of classes.json beside the file. Without either, labels are
+        not used.
+    directory : Path
+        Gets the ground truth.
+    frame_id : str
+        Frame of its coordinates; '' for that of the map.
+
+    Raises
+    ------
+    MapError
+        If the file is no point cloud or has labels outside the label set.
+    """
+    known = label_set if label_set is not None else _labels_beside(file)
+    graph = SceneGraph()
+    # Labels whose meaning is unknown are no reason not to compare the geometry.
+    if known is None:
+        points = _points(file)
+        surface = LabelledCloud(points, *_unknown(len(points)))
+    else:
+        made = import_map(file, ImportOptions(label_set=known))
+        assert made.dense is not None
+        surface, graph = _labelled(made.dense), made.graph
+    if not len(surface):
+        raise ConfigError(f'reference {file} has no points')
+    labelled = bool((surface.labels != UNLABELLED).any())
+    truth = GroundTruth(
+        'reference',
+        file.stem,
+        known or LabelSet('none', ()),
+        graph,
+        surface,
+        surface.select(np.zeros(len(surface), bool)),
+        (),
+        _NO_CAMERA,
+        seen_instances(surface.instances, 1),
+        surface if labelled else None,
+        points_per_m2=_density(surface.points),
+    )
+    write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+    kind = 'labelled' if labelled else 'unlabelled, geometry only'
+    description = f'reference cloud {file.name}, {len(surface)} points, {kind}'
+    return Reference(directory / GROUND_TRUTH_FOLDER, description, None, frame_id)
+
+
+def _points(file: Path) -> NDArray[np.float32]:
+    points, _ = points_and_colors(read_columns(file))
+    return np.asarray(points[np.isfinite(points).all(axis=1)], np.float32)
+
+
+def _unknown(count: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return labels and instances of points of which neither is known."""
+    return np.full(count, UNLABELLED, np.int32), np.full(count, NO_INSTANCE, np.int32)
+
+
+def _labelled(dense: DenseMap) -> LabelledCloud:
+    labels, instances = _unknown(len(dense.points))
+    return LabelledCloud(
+        dense.points,
+        labels if dense.labels is None else dense.labels,
+        instances if dense.instances is None else dense.instances,
+    )
+
+
+def _labels_beside(file: Path) -> LabelSet | None:
+    found: Sequence[Path] = [file.with_name(name) for name in _CLASS_FILES]
+    return next((read_label_set(path) for path in found if path.is_file()), None)
+
+
+def _density(points: NDArray[np.float32]) -> float:
+    """Return points per square metre, taking each occupied cell for one of its faces."""
+    cells = len(occupied_voxels(points, _CELL_M))
+    return max(len(points) / (cells * _CELL_M**2), 1.0)

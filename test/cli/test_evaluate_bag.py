@@ -1,0 +1,319 @@
+"""Bags with maps become reports, without ROS."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+from recorded_messages import make, write_messages
+from runs.plain_room import cloud as true_cloud
+from runs.plain_room import ground_truth, labelled_map
+from runs.recorded_room import (
+    START_NS,
+    WORLD_TO_MAP,
+    cloud,
+    frames,
+    images,
+    labels,
+    map_in_own_frame,
+    own_map,
+    poses,
+    true_poses,
+    write_room,
+)
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import ConfigError, ContractError, RequirementError, RunError
+from osmabench_ros.geometry.ply import write_ply
+from osmabench_ros.maps.storage import read_map
+from osmabench_ros.runs.bag_report import BagReport
+from osmabench_ros.sequences.ground_truth import write_ground_truth
+
+POSE = [*WORLD_TO_MAP.translation.tolist(), *WORLD_TO_MAP.quaternion.tolist()]
+
+
+def evaluate(bag: Path, out: Path, *options: object) -> Result:
+    words = ['evaluate', '--bag', bag, '--out', out, '--device', 'cpu', *options]
+    result = CliRunner().invoke(app, list(map(str, words)))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def report_of(out: Path) -> BagReport:
+    return BagReport.model_validate_json((out / 'report.json').read_text())
+
+
+def values(out: Path, suite: str, class_name: str = '') -> dict[str, float | None]:
+    return {
+        record.metric: record.value
+        for record in report_of(out).metrics
+        if (record.suite, record.class_name) == (suite, class_name) and record.mode != 'compat'
+    }
+
+
+def write_scan(path: Path, points: np.ndarray, **more: np.ndarray) -> None:
+    with path.open('wb') as stream:
+        write_ply(stream, {**dict(zip('xyz', points.T, strict=True)), **more})
+
+
+@pytest.fixture
+def truth(tmp_path: Path) -> Path:
+    write_ground_truth(ground_truth(), tmp_path / 'truth')
+    return tmp_path / 'truth'
+
+
+@pytest.mark.parametrize('kind', ['own', 'cloud'])
+def test_a_faultless_map_in_the_world_gets_full_marks(kind: str, truth: Path, tmp_path) -> None:
+    made = labelled_map()
+    messages = own_map(made) if kind == 'own' else [cloud(made), labels()]
+    out = tmp_path / 'out'
+    result = evaluate(write_room(tmp_path / 'bag', *messages), out, '--ground-truth', truth)
+    assert values(out, 'osma_segmentation')['macc'] == 1.0
+    assert values(out, 'map_geometry')['coverage'] == 1.0
+    report = report_of(out)
+    assert report.map_topic == {'own': '/semantic_map', 'cloud': '/mapper/cloud'}[kind]
+    assert report.reference.startswith('ground truth ')
+    assert report.hashes.keys() >= {'map', 'ground_truth'}
+    assert not any('reference-free' in remark for remark in report.remarks)
+    assert read_map(out / 'map').header.frame_id == 'world'
+    page = (out / 'report.html').read_text()
+    assert 'map_geometry' in page
+    assert 'reference-free' not in page
+    assert result.output.splitlines()[-1] == str(out / 'report.html')
+
+
+def test_tf_puts_the_map_into_the_world(truth: Path, tmp_path: Path) -> None:
+    bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), frames())
+    out = tmp_path / 'out'
+    evaluate(bag, out, '--ground-truth', truth)
+    assert values(out, 'osma_segmentation')['macc'] == 1.0
+    assert values(out, 'map_geometry')['accuracy_m'] == pytest.approx(0, abs=1e-5)
+    assert any('by the TF of the bag' in remark for remark in report_of(out).remarks)
+    # Told to do without, it is off by what TF would have told.
+    evaluate(bag, tmp_path / 'raw', '--ground-truth', truth, '--align', 'none')
+    assert values(tmp_path / 'raw', 'map_geometry')['coverage'] < 0.5
+
+
+def test_another_frame_without_tf_is_an_error_that_tells_the_choices(truth, tmp_path) -> None:
+    bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels())
+    with pytest.raises(ConfigError, match=r'frame "map".*"world".*--align icp, trajectory, or'):
+        evaluate(bag, tmp_path / 'out', '--ground-truth', truth)
+    with pytest.raises(ConfigError, match='--align'):
+        evaluate(bag, tmp_path / 'out', '--ground-truth', truth, '--align', 'known')
+    assert not (tmp_path / 'out').exists()
+
+
+@pytest.mark.parametrize('kind', ['known', 'trajectory'])
+def test_figures_come_as_recorded_and_aligned(kind: str, truth: Path, tmp_path: Path) -> None:
+    bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), *poses())
+    how = ['--transform', *POSE] if kind == 'known' else ['--pose-topic', '/slam/odom']
+    out = tmp_path / 'out'
+    evaluate(bag, out, '--ground-truth', truth, '--align', kind, *how)
+    assert values(out, 'map_geometry')['coverage'] < 0.5
+    aligned = values(out, 'map_geometry@aligned')
+    assert aligned['coverage'] == 1.0
+    assert aligned['accuracy_m'] < (1e-5 if kind == 'known' else 0.01)
+    residual = values(out, 'alignment')
+    assert residual['rotation_deg'] == pytest.approx(math.degrees(0.4), abs=0.3)
+    report = report_of(out)
+    np.testing.assert_allclose(report.transform[:3], POSE[:3], atol=0.01)
+    assert report.transform[7] == 1.0
+    assert read_map(out / 'aligned' / 'map').header.frame_id == 'world'
+    if kind == 'trajectory':
+        assert residual['trajectory_rmse_m'] == pytest.approx(0.005 * math.sqrt(3), rel=0.2)
+
+
+def test_icp_finds_a_small_displacement(tmp_path: Path) -> None:
+    pytest.importorskip('open3d', reason='open3d is not installed')
+    made = labelled_map()
+    dense = made.dense
+    # Walls, so that the room holds the map in all directions.
+    side = np.stack(np.meshgrid(np.arange(40), np.arange(25)), -1).reshape(-1, 2) / 10
+    still = np.zeros(len(side))
+    points = np.concatenate(
+        [
+            dense.points,
+            np.column_stack([side[:, 0], still, side[:, 1]]),
+            np.column_stack([still, side[:, 0], side[:, 1]]),
+        ]
+    ).astype(np.float32)
+    write_scan(tmp_path / 'scan.ply', points)
+    moved = points + np.array([0.06, -0.05, 0.04], np.float32)
+    shifted = type(made)(made.header, dense=type(dense)(moved))
+    bag = write_room(tmp_path / 'bag', cloud(shifted))
+    out = tmp_path / 'out'
+    evaluate(bag, out, '--reference', tmp_path / 'scan.ply', '--align', 'icp')
+    assert values(out, 'map_geometry')['accuracy_m'] > 0.03
+    assert values(out, 'map_geometry@aligned')['accuracy_m'] < 0.005
+    residual = values(out, 'alignment')
+    assert residual['icp_fitness'] > 0.99
+    assert residual['icp_rmse_m'] < 0.005
+    assert residual['translation_m'] == pytest.approx(np.linalg.norm([6, 5, 4]) / 100, abs=0.005)
+    assert values(out, 'osma_segmentation')['macc'] is None
+    assert 'geometry only' in report_of(out).reference
+
+
+def test_a_labelled_cloud_of_the_user_is_a_reference(tmp_path: Path) -> None:
+    seen = true_cloud()
+    write_scan(tmp_path / 'scan.ply', seen.points, label=seen.labels, instance=seen.instances)
+    (tmp_path / 'names.yaml').write_text('1: chair\n2: floor\n3: table\n')
+    bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), frames())
+    words = ['--reference', tmp_path / 'scan.ply', '--labels', tmp_path / 'names.yaml']
+    evaluate(bag, tmp_path / 'out', *words, '--reference-frame', 'world')
+    assert values(tmp_path / 'out', 'osma_segmentation')['macc'] == 1.0
+    assert values(tmp_path / 'out', 'map_geometry')['coverage'] == 1.0
+
+
+def test_without_a_reference_the_map_is_described_and_the_report_says_so(tmp_path: Path) -> None:
+    bag = write_room(
+        tmp_path / 'bag', *images(), cloud(map_in_own_frame()), labels(), *poses(), frames()
+    )
+    out = tmp_path / 'out'
+    result = evaluate(bag, out)
+    report = report_of(out)
+    assert report.reference == ''
+    assert 'note: reference-free' in result.output
+    assert 'This report is reference-free' in (out / 'report.html').read_text()
+    statistics = values(out, 'map_statistics')
+    assert (statistics['points'], statistics['nodes']) == (300, 3)
+    assert values(out, 'map_statistics', 'chair')['objects'] == 1
+    timing = values(out, 'bag_timing', '/camera/color/image_raw')
+    assert (timing['messages'], timing['gaps']) == (40, 0)
+    assert timing['rate_hz'] == pytest.approx(10)
+    assert timing['latency_p95_s'] == pytest.approx(0.02)
+    own = values(out, 'bag_timing')
+    assert (own['map_updates'], own['map_latency_p50_s']) == (1, 0.5)
+    # The map of 3.0 s comes when the image of 3.4 s was the newest.
+    assert own['map_staleness_max_s'] == pytest.approx(3.4)
+    assert {record.suite for record in report.metrics} == {
+        'exact_questions',
+        'map_statistics',
+        'bag_timing',
+    }
+    assert values(out, 'exact_questions') == {'accuracy': None}
+
+
+def test_the_stacks_own_poses_are_scored(tmp_path: Path) -> None:
+    bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), *poses())
+    out = tmp_path / 'out'
+    evaluate(bag, out, '--pose-topic', '/slam/odom', '--rpe-delta', 1, '--rpe-unit', 'seconds')
+    recorded, aligned = values(out, 'trajectory'), values(out, 'trajectory@aligned')
+    assert recorded['ape_translation_rmse_m'] > 1
+    assert recorded['ape_rotation_mean_deg'] == pytest.approx(math.degrees(0.4), abs=1e-3)
+    assert aligned['ape_translation_rmse_m'] == pytest.approx(0.005 * math.sqrt(3), rel=0.2)
+    assert aligned['rpe_translation_rmse_m'] == pytest.approx(0.005 * math.sqrt(6), rel=0.5)
+    assert recorded['matched_poses'] == 1
+    assert 'aligned by se3' in (out / 'report.html').read_text()
+    assert len((out / 'trajectory' / 'estimate.tum').read_text().splitlines()) == 41
+    assert any('/ground_truth/odometry' in remark for remark in report_of(out).remarks)
+
+
+@pytest.mark.parametrize(
+    ('words', 'message'),
+    [
+        (
+            ['--pose-topic', '/slam/pose', '--reference-topic', '/nowhere'],
+            'Choose from:.*/slam/po',
+        ),
+        (['--map-topic', '/slam/odom'], 'which is no map'),
+        (['--scene', 'apartment', '--run', 'somewhere'], 'one reference, not 2'),
+        (['--reference-topic', '/slam/pose'], 'add --pose-topic'),
+        (['--transform', *[1] * 7, '--run', 'x'], '--transform: a quaternion'),
+        (['--run', 'absent'], 'no run with ground truth'),
+    ],
+)
+def test_words_at_fault_are_named_and_nothing_is_written(words, message, tmp_path) -> None:
+    bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels(), *poses())
+    with pytest.raises(ConfigError, match=message):
+        evaluate(bag, tmp_path / 'out', *words)
+    assert sorted(item.name for item in tmp_path.iterdir()) == ['bag']
+
+
+def test_a_folder_with_anything_else_is_left_alone(tmp_path: Path) -> None:
+    bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
+    out = tmp_path / 'out'
+    evaluate(bag, out)
+    first = (out / 'report.json').read_bytes()
+    with pytest.raises(RunError, match='use --force'):
+        evaluate(bag, out)
+    evaluate(bag, out, '--force')
+    assert (out / 'report.json').read_bytes() == first
+    (tmp_path / 'mine').mkdir()
+    (tmp_path / 'mine' / 'thesis.tex').touch()
+    with pytest.raises(RunError, match='holds something else'):
+        evaluate(bag, tmp_path / 'mine', '--force')
+    assert (tmp_path / 'mine' / 'thesis.tex').exists()
+
+
+def test_requirements_hold_or_the_exit_code_tells(truth: Path, tmp_path: Path) -> None:
+    bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
+    config = {
+        'name': 'strict',
+        'mappers': [{'name': 'oracle'}],
+        'suites': [{'name': 'map_geometry'}],
+        'requirements': [{'suite': 'map_geometry', 'metric': 'coverage', 'at_least': 0.9}],
+    }
+    (tmp_path / 'own.yaml').write_text(json.dumps(config))
+    words = ['--config', tmp_path / 'own.yaml']
+    evaluate(bag, tmp_path / 'held', *words, '--ground-truth', truth)
+    # Nothing was measured against a reference: the threshold does not hold.
+    with pytest.raises(RequirementError, match='no such metric'):
+        evaluate(bag, tmp_path / 'unmeasured', *words)
+
+
+def test_options_of_bags_are_refused_without_one(truth: Path, tmp_path: Path) -> None:
+    words = ['evaluate', 'map', '--ground-truth', str(truth), '--align', 'icp']
+    result = CliRunner().invoke(app, words)
+    assert isinstance(result.exception, ConfigError)
+    assert '--align is about a recorded map' in str(result.exception)
+
+
+def test_tf_that_is_no_tree_is_named(truth: Path, tmp_path: Path) -> None:
+    from recorded_messages import tf, transform
+
+    other = '/tf_static', START_NS + 1, tf(transform('odom', 'map', WORLD_TO_MAP))
+    bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), frames(), other)
+    with pytest.raises(ContractError, match='"map" lies in "world" and in "odom"'):
+        evaluate(bag, tmp_path / 'out', '--ground-truth', truth)
+
+
+def test_what_the_bag_says_of_its_run_names_the_report(truth: Path, tmp_path: Path) -> None:
+    info = make(
+        'osmabench_ros/RunInfo',
+        dataset='test', scene='room', condition='camera', mapper='mine', simulator='real', seed=3,
+    )  # fmt: skip
+    bag = write_room(
+        tmp_path / 'bag', cloud(labelled_map()), labels(), ('/run_info', START_NS, info)
+    )
+    evaluate(bag, tmp_path / 'out', '--ground-truth', truth)
+    assert report_of(tmp_path / 'out').run_id == 'test.room.camera.mine.real.3'
+
+
+def test_a_trajectory_is_scored_between_files_and_bags(tmp_path: Path) -> None:
+    bag = write_messages(tmp_path / 'bag', list(poses()))
+    lines = [
+        ' '.join(map(str, [f'{stamp / 1e9:.9f}', *pose.translation, *pose.quaternion]))
+        for stamp, pose in true_poses()
+    ]
+    (tmp_path / 'true.tum').write_text('\n'.join(lines))
+    words = ['score', 'trajectory', f'{bag}:/slam/pose', str(tmp_path / 'true.tum')]
+    result = CliRunner().invoke(app, [*words, '--json'], catch_exceptions=False)
+    figures = {
+        (item['suite'], item['metric']): item['value'] for item in json.loads(result.output)
+    }
+    rmse = figures['trajectory@aligned', 'ape_translation_rmse_m']
+    assert rmse == pytest.approx(0.005 * math.sqrt(3), rel=0.2)
+    table = CliRunner().invoke(
+        app, [*words, '--align', 'sim3', '--out', str(tmp_path / 'out')], catch_exceptions=False
+    )
+    row = next(line for line in table.output.splitlines() if 'ape_translation_rmse' in line)
+    assert float(row.split()[2]) == pytest.approx(rmse, rel=0.1)
+    assert '<svg' in (tmp_path / 'out' / 'trajectory.html').read_text()
+    with pytest.raises(ConfigError, match='is a bag; name a topic of it'):
+        CliRunner().invoke(
+            app, ['score', 'trajectory', str(bag), words[3]], catch_exceptions=False
+        )

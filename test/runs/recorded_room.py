@@ -1,0 +1,103 @@
+"""Bags of the plain room: a map in a frame of its own, poses with drift, TF, images' stamps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from recorded_messages import (
+    S,
+    header,
+    make,
+    map_messages,
+    odometry,
+    point_cloud,
+    pose_stamped,
+    tf,
+    transform,
+    write_messages,
+)
+from runs.plain_room import LABELS, labelled_map
+
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.transformation import transformed_map
+
+START_NS = 1_700_000_000 * S
+WORLD_TO_MAP = Pose.from_yaw(0.4, (2.0, -1.0, 0.1))
+"""The map's frame in the world."""
+
+
+def map_in_own_frame() -> SemanticMap:
+    """Return the faultless map in the coordinates of frame "map"."""
+    return transformed_map(labelled_map(), Similarity(WORLD_TO_MAP.inverse()), 'map')
+
+
+def true_poses(count: int = 40) -> list[tuple[int, Pose]]:
+    """Return the true poses of base_link in the world at 10 Hz, on a curve in three dimensions."""
+    times = np.arange(count) / 10
+    return [
+        (
+            START_NS + round(t * S),
+            Pose.from_yaw(0.3 * t, (np.cos(t), np.sin(t), 0.2 * np.sin(2 * t))),
+        )
+        for t in times
+    ]
+
+
+Message = tuple[str, int, Any]
+
+
+def labels() -> Message:
+    classes = [
+        make('osmabench_ros/LabelClass', id=item.id, name=item.name, structure=item.structure)
+        for item in LABELS.classes
+    ]
+    message = make(
+        'osmabench_ros/LabelInfo', header=header(START_NS), name='room', classes=classes
+    )
+    return '/label_info', START_NS, message
+
+
+def poses() -> Iterator[Message]:
+    """Yield true poses, and the stack's own in frame "map" with half a centimetre of noise."""
+    rng = np.random.default_rng(5)
+    for stamp_ns, pose in true_poses():
+        yield '/ground_truth/odometry', stamp_ns, odometry(pose, stamp_ns, 'world', 'base_link')
+        own = WORLD_TO_MAP.inverse() @ pose
+        noisy = Pose(own.rotation, own.translation + rng.normal(0, 0.005, 3))
+        yield '/slam/odom', stamp_ns, odometry(noisy, stamp_ns, 'map', 'base_link')
+        yield '/slam/pose', stamp_ns, pose_stamped(noisy, stamp_ns, 'map')
+
+
+def cloud(made: SemanticMap, *, stamp_ns: int = START_NS + 3 * S) -> Message:
+    assert made.dense is not None
+    message = point_cloud(made.dense, stamp_ns, made.header.frame_id)
+    return '/mapper/cloud', stamp_ns + S // 2, message
+
+
+def images() -> Iterator[Message]:
+    """Yield images of one pixel at 10 Hz, each 20 ms late."""
+    for stamp_ns, _ in true_poses():
+        image = make('sensor_msgs/Image', header=header(stamp_ns, 'camera'))
+        yield '/camera/color/image_raw', stamp_ns + S // 50, image
+
+
+def frames() -> Message:
+    """Return TF: the frame of the map in the world."""
+    return '/tf_static', START_NS, tf(transform('world', 'map', WORLD_TO_MAP))
+
+
+def own_map(made: SemanticMap, log_ns: int = START_NS + 3 * S) -> Iterator[Message]:
+    announcement, chunks = map_messages(made)
+    yield '/semantic_map', log_ns, announcement
+    for chunk in chunks:
+        yield '/semantic_map_chunk', log_ns, chunk
+
+
+def write_room(folder: Path, *messages: Message) -> Path:
+    """Write a bag, in the order of log times."""
+    return write_messages(folder, sorted(messages, key=lambda item: item[1]))
