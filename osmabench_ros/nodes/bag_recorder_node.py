@@ -13,6 +13,7 @@ from osmabench_ros.msg import RunState
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.acknowledger import Acknowledger
 from osmabench_ros.ros.contract import CONTRACT, Delivery
+from osmabench_ros.ros.diagnostics import Health, Level
 from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
 from osmabench_ros.ros.message_definitions import type_name
 from osmabench_ros.ros.parameters import ParameterSpec
@@ -50,7 +51,7 @@ PROFILES = {
     Delivery.LOSSLESS: lossless_profile(),
     Delivery.CLOCK: clock_profile(),
 }
-TRANSFORMS = ('/tf', '/tf_static')
+BESIDES = ('/tf', '/tf_static', topics.DIAGNOSTICS)
 REPORT_PERIOD_S = 1.0
 WATCH_PERIOD_S = 0.1
 
@@ -129,11 +130,25 @@ class BagRecorderNode(BenchmarkNode):
             self.get_logger().error(f'{self._directory}: no report: {error.strerror}')
         self.get_logger().info(report.summary())
 
+    def health(self) -> Health:
+        """Return what was recorded, and whether anything is missing."""
+        if self._writer is None:
+            return super().health()
+        report = self._report(self._writer, finished=False)
+        level = Level.ERROR if report.error else Level.WARN if report.lost else Level.OK
+        values = {
+            'messages': report.messages,
+            'bytes': report.bytes_written,
+            'lost': report.lost,
+            'queue_peak_bytes': report.queue_peak_bytes,
+        }
+        return Health(level, report.error or 'recording', values)
+
     def _choice(self) -> TopicChoice:
         value = self.parameter
         names = [name for name in value['topics'] if name]
         if not names and not value['all_topics']:
-            names = [item.name for item in CONTRACT] + list(TRANSFORMS)
+            names = [item.name for item in CONTRACT] + list(BESIDES)
         resolved = tuple(str(self.resolve_topic_name(name)) for name in names)
         return TopicChoice(resolved, value['all_topics'], value['exclude'])
 

@@ -10,6 +10,8 @@ from osmabench_ros.sequences.bag_qos import Durability, History, OfferedQos, Rel
 
 DEPTH = 200
 """Messages that a recorder's subscription keeps while it is busy."""
+PLAYED_DEPTH = 100
+"""Bags are played faster than robots publish, in bursts."""
 MAX_REPEATED = 100
 
 
@@ -51,8 +53,8 @@ def profile_for_playing(topic: str, offered: Sequence[OfferedQos]) -> QoSProfile
         bool(offered) and all(item.latched for item in offered)
     )
     depth = max((item.depth for item in offered), default=0)
-    unknown = 1 if latched else 10
-    return _profile(reliable=reliable, latched=latched, depth=min(depth or unknown, 1000))
+    least = 1 if latched else PLAYED_DEPTH
+    return _profile(reliable=reliable, latched=latched, depth=min(max(depth, least), 1000))
 
 
 def repeated_messages(offered: Sequence[OfferedQos]) -> int:

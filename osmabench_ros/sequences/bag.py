@@ -106,6 +106,14 @@ class Bag:
         return sum(item.message_count for item in self.connections)
 
     @property
+    def span_ns(self) -> tuple[int, int]:
+        """Log times of the first and the last message; zeros for a bag without any."""
+        spans = [item.span_ns for item in self._storages if item.span_ns is not None]
+        if not spans:
+            return 0, 0
+        return min(span[0] for span in spans), max(span[1] for span in spans)
+
+    @property
     def cut_off(self) -> str:
         """Why the bag is not complete, for people; empty if it is.
 

@@ -42,9 +42,11 @@ class StreamedMcap:
         self._recognised = False
         channels: dict[int, tuple[Any, Any]] = {}
         counts: Counter[int] = Counter()
-        for schema, channel, _ in self._records():
+        self.span_ns: tuple[int, int] | None = None
+        for schema, channel, message in self._records():
             channels[channel.id] = (schema, channel)
             counts[channel.id] += 1
+            self.span_ns = _extended(self.span_ns, message.log_time)
         if not self._recognised:
             raise SequenceError(f'{path} is empty or no MCAP file ({self.cut_off})')
         self.topics = tuple(
@@ -100,6 +102,11 @@ class StreamedMcap:
                         yield schema, channel, record
 
 
+def _extended(span_ns: tuple[int, int] | None, log_ns: int) -> tuple[int, int]:
+    first_ns, last_ns = span_ns or (log_ns, log_ns)
+    return min(first_ns, log_ns), max(last_ns, log_ns)
+
+
 def _streamed_topic(schema: Any, channel: Any, count: int) -> BagTopic:
     return BagTopic(
         channel.topic,
@@ -139,6 +146,7 @@ class RecoveredSqlite:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.cut_off = f'{path.name} was not closed by its recorder'
+        self.span_ns: tuple[int, int] | None = None
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         file, immutable = path, True
         if write_ahead_log(path):

@@ -59,6 +59,10 @@ class Storage(Protocol):
         """What is in the file."""
 
     @property
+    def span_ns(self) -> tuple[int, int] | None:
+        """First and last log time, None if there is no message."""
+
+    @property
     def cut_off(self) -> str:
         """Why the file could not be read to its end as yet, empty if it could."""
 
@@ -99,6 +103,10 @@ class IndexedStorage:
         self._reader.open()
         self.cut_off = ''
         self.topics = tuple(_bag_topic(item) for item in self._reader.connections)
+        self.span_ns: tuple[int, int] | None = None
+        if self._reader.message_count:
+            # rosbags' end lies behind the last message.
+            self.span_ns = (self._reader.start_time, self._reader.end_time - 1)
 
     def messages(
         self, topics: Collection[str] | None, start_ns: int | None, stop_ns: int | None

@@ -103,6 +103,12 @@ class BagTypes:
         place = self._stamp_places[message_type]
         return None if place is None else stamp_at(data, place)
 
+    def type_hash(self, message_type: str) -> str:
+        """Return the hash of a type as ROS since Iron computes it; empty if it is not defined."""
+        if not self.knows(message_type):
+            return ''
+        return str(self._store.hash_rihs01(message_type))
+
     def _require(self, message_type: str, topic: str) -> None:
         if message_type in self._complete:
             return

@@ -43,6 +43,11 @@ class TopicCount:
     lost_by_middleware: int
     frames_missed: int | None = None
 
+    @property
+    def lost(self) -> int:
+        """Messages that are known to be missing, each counted once."""
+        return max(self.dropped + self.lost_by_middleware, self.frames_missed or 0)
+
 
 @dataclass(frozen=True)
 class RecordingReport:
@@ -68,11 +73,8 @@ class RecordingReport:
 
     @property
     def lost(self) -> int:
-        """Messages that are known to be missing, each counted once."""
-        return sum(
-            max(item.dropped + item.lost_by_middleware, item.frames_missed or 0)
-            for item in self.topics
-        )
+        """Messages of all topics that are known to be missing."""
+        return sum(item.lost for item in self.topics)
 
     def summary(self) -> str:
         """Return one line for a log."""

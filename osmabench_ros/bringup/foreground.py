@@ -1,0 +1,85 @@
+"""One node beside a stack that is already running, for as long as somebody looks at it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from osmabench_ros.bringup.isolation import transport_environment
+from osmabench_ros.bringup.node_spec import NodeSpec
+from osmabench_ros.bringup.processes import ManagedProcess
+
+LogLine = Callable[[str], None]
+"""Gets a line that the node logs."""
+
+
+class ForegroundNode:
+    """A node in a process of its own, in the ROS domain of this shell.
+
+    Parameters
+    ----------
+    process : ManagedProcess
+        Runs it.
+    """
+
+    def __init__(self, process: ManagedProcess) -> None:
+        self._process = process
+        self._read_to = 0
+
+    def poll(self) -> int | None:
+        """Return its exit code, None while it runs."""
+        return self._process.poll()
+
+    def reason(self) -> str:
+        """Return why it ended."""
+        return self._process.reason()
+
+    def stop(self, grace_s: float) -> None:
+        """Ask it to end, and wait."""
+        self._process.stop(grace_s)
+
+    def new_lines(self) -> list[str]:
+        """Return complete lines of its log that were not returned before."""
+        with self._process.log_file.open('rb') as log:
+            log.seek(self._read_to)
+            complete, separator, _ = log.read().rpartition(b'\n')
+        self._read_to += len(complete) + len(separator)
+        return complete.decode(errors='replace').splitlines() if complete else []
+
+
+@contextmanager
+def foreground_node(
+    spec: NodeSpec, arguments: Sequence[str] = (), *, grace_s: float = 5.0
+) -> Iterator[ForegroundNode]:
+    """Yield a node that is active and ends with the block.
+
+    Parameters
+    ----------
+    spec : NodeSpec
+        What to run.
+    arguments : sequence of str
+        Further ROS arguments, such as remappings.
+    grace_s : float
+        How long it may take to end.
+    """
+    with tempfile.TemporaryDirectory(prefix='osmabench_node_') as name:
+        folder = Path(name)
+        parameter_file = folder / f'{spec.name}.yaml'
+        parameter_file.write_text(yaml.safe_dump(spec.parameter_document()))
+        node = ForegroundNode(
+            ManagedProcess(
+                spec.name,
+                [*spec.command_line(str(parameter_file)), *arguments],
+                folder / f'{spec.name}.log',
+                {**os.environ, **transport_environment(), 'PYTHONUNBUFFERED': '1'},
+            )
+        )
+        try:
+            yield node
+        finally:
+            node.stop(grace_s)

@@ -1,0 +1,80 @@
+"""`osmabench record` and `osmabench replay` as processes beside a running stack."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.main import app
+from osmabench_ros.cli.record import bytes_from_text
+from osmabench_ros.errors import ConfigError, SequenceError
+from osmabench_ros.sequences.recording_report import read_report
+
+
+def test_sizes() -> None:
+    assert [bytes_from_text(text) for text in ('0', '500M', '2G', '1.5 kB', '7B')] == [
+        0, 500_000_000, 2_000_000_000, 1500, 7,
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match='"many" is no size'):
+        bytes_from_text('many')
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'reason'),
+    [
+        (['replay', 'x', '--rate', '0'], 'rate is 0; give a number above 0'),
+        (['replay', 'x', '--rate', '-2'], 'rate is -2; give a number above 0'),
+        (['replay', 'x', '--start', '3', '--end', '2'], '--end 2 does not come after --start 3'),
+        (['replay', 'x', '--end', '2', '--duration', '1'], 'not both'),
+        (['replay', 'x', '--duration', '0'], '--duration is 0 s'),
+        (['record', '--out', 'x', '--split-size', 'big'], 'is no size'),
+    ],
+)
+def test_bad_arguments_are_named(arguments: list[str], reason: str) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, ConfigError)
+    assert reason in str(result.exception)
+
+
+@pytest.mark.ros
+def test_a_malformed_remapping_and_a_taken_folder_are_named(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ['replay', 'x', '--remap', 'a=b'])
+    assert isinstance(result.exception, ConfigError)
+    assert 'write FROM:=TO' in str(result.exception)
+    result = CliRunner().invoke(app, ['record', '--out', str(tmp_path)])
+    assert isinstance(result.exception, SequenceError)
+
+
+@pytest.mark.ros
+def test_record_until_ctrl_c_then_replay(ros_domain: int, tmp_path: Path) -> None:
+    from ros_processes import TEST_FOLDER, process
+
+    folder = tmp_path / 'bag'
+    command = ['-m', 'osmabench_ros.cli', 'record', '--out', str(folder)]
+    with process(ros_domain, *command) as recorder:
+        talker_arguments = [str(TEST_FOLDER / 'frame_talker.py'), '20', '20', '64', '48', '1']
+        with process(ros_domain, *talker_arguments) as talker:
+            assert talker.stdout is not None
+            talker.stdout.readline()
+            time.sleep(0.5)
+        recorder.send_signal(signal.SIGINT)
+        output, errors = recorder.communicate(timeout=60)
+    assert recorder.returncode == 0, errors
+    assert '/camera/color/image_raw' in output
+    assert 'lost 0' in output
+    report = read_report(folder)
+    assert report.complete
+    assert report.frames_expected == 20
+
+    command = ['-m', 'osmabench_ros.cli', 'replay', str(folder), '--rate', '4']
+    with process(ros_domain, *command) as player:
+        output, errors = player.communicate(timeout=60)
+    assert player.returncode == 0, errors
+    assert f'played {report.messages} messages' in output
+
+    with process(ros_domain, *command[:-3], str(tmp_path / 'absent')) as player:
+        output, errors = player.communicate(timeout=60)
+    assert player.returncode != 0
+    assert 'is no bag' in errors

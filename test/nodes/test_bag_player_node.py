@@ -1,0 +1,165 @@
+"""The bag player over DDS, heard in another process."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+pytestmark = pytest.mark.ros
+
+from bag_files import BEACONS, POSES, write_bag  # noqa: E402
+from ros_processes import TEST_FOLDER, interrupt, node_arguments, process  # noqa: E402
+from rosbags.rosbag2 import StoragePlugin  # noqa: E402
+
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.sequences.bag import open_bag  # noqa: E402
+
+LISTENER = str(TEST_FOLDER / 'raw_listener.py')
+IMAGES = [f'/{topics.COLOR}', f'/{topics.DEPTH}', f'/{topics.CAMERA_POSE}']
+
+
+@pytest.fixture(scope='module')
+def recorded(ros_domain: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bag of a real publisher: 20 frames in a second."""
+    folder = tmp_path_factory.mktemp('recorded') / 'bag'
+    recorder_arguments = node_arguments('bag_recorder_node', {'bag_directory': str(folder)})
+    talker_arguments = [str(TEST_FOLDER / 'frame_talker.py'), '20', '20', '64', '48', '1']
+    with process(ros_domain, *recorder_arguments) as recorder:
+        with process(ros_domain, *talker_arguments) as talker:
+            assert talker.stdout is not None
+            talker.stdout.readline()
+            time.sleep(0.5)
+        code, output = interrupt(recorder)
+    assert code == 0, output
+    return folder
+
+
+def in_bag(folder: Path, names: list[str]) -> list[list[Any]]:
+    with open_bag(folder) as bag:
+        return [[item.topic, item.data.hex()] for item in bag.messages(names)]
+
+
+def played(
+    domain: int, folder: Path, names: list[str], remap: str = '', **parameters: Any
+) -> tuple[list[list[Any]], str, float]:
+    """Play a bag; return what another process heard, the player's output and the time it took."""
+    # A busy machine takes its time to match a listener.
+    settings = {'bag': str(folder), 'delay_s': 3.0, **parameters}
+    arguments = node_arguments('bag_player_node', settings)
+    if remap:
+        arguments += ['-r', remap]
+    with process(domain, LISTENER, *names) as listener:
+        assert listener.stdout is not None
+        assert listener.stdin is not None
+        assert listener.stdout.readline() == 'listening\n'
+        start_s = time.monotonic()
+        with process(domain, *arguments) as player:
+            _, errors = player.communicate(timeout=90)
+            took_s = time.monotonic() - start_s
+            assert player.returncode == 0, errors
+        heard, _ = listener.communicate('\n', timeout=30)
+    return json.loads(heard), errors, took_s
+
+
+def test_what_was_recorded_is_heard_again_to_the_byte(ros_domain: int, recorded: Path) -> None:
+    heard, _, took_s = played(ros_domain, recorded, IMAGES)
+    expected = in_bag(recorded, IMAGES)
+    for name in IMAGES:
+        assert [item for item in heard if item[0] == name] == [
+            item for item in expected if item[0] == name
+        ]
+        assert len([item for item in heard if item[0] == name]) == 20
+    assert took_s > 1.0
+
+
+def test_latched_topics_reach_who_comes_late_and_the_clock_follows_the_stamps(
+    ros_domain: int, recorded: Path
+) -> None:
+    latched = [f'/{topics.RUN_INFO}', f'/{topics.LABEL_INFO}']
+    arguments = node_arguments('bag_player_node', {'bag': str(recorded), 'paused': True})
+    with process(ros_domain, *arguments) as player:
+        assert call(ros_domain, 'step_run', 3)['error_code'] == 0
+        with process(ros_domain, LISTENER, *latched, '/clock') as late:
+            assert late.stdout is not None
+            late.stdout.readline()
+            time.sleep(1.5)
+            state = call(ros_domain, 'step_run', 2)
+            assert (state['error_code'], state['state']) == (0, 1)
+            time.sleep(1.0)
+            assert call(ros_domain, 'pause_run', 0)['error_code'] == 1  # paused again by itself
+            heard, _ = late.communicate('\n', timeout=30)
+        code, _ = interrupt(player)
+    assert code != 0  # it was not done
+    messages = json.loads(heard)
+    others = [item for item in messages if item[0] != '/clock']
+    assert sorted(others) == sorted(in_bag(recorded, latched))
+    clocks = [item for item in messages if item[0] == '/clock']
+    assert clocks
+
+
+def call(domain: int, service: str, frames: int) -> dict[str, Any]:
+    with process(domain, str(TEST_FOLDER / 'call_run_service.py'), service, str(frames)) as caller:
+        output, errors = caller.communicate(timeout=60)
+    assert caller.returncode == 0, errors
+    answer: dict[str, Any] = json.loads(output)
+    return answer
+
+
+def test_a_part_of_the_bag_at_another_rate_under_another_name(
+    ros_domain: int, recorded: Path
+) -> None:
+    pose = f'/{topics.CAMERA_POSE}'
+    with open_bag(recorded) as bag:
+        first_ns = bag.span_ns[0]
+        poses = list(bag.messages([pose]))
+    start_s = (poses[5].log_ns - first_ns) / 1e9
+    duration_s = (poses[12].log_ns - poses[5].log_ns) / 1e9
+    heard, _, took_s = played(
+        ros_domain,
+        recorded,
+        ['/other/pose', f'/{topics.RUN_INFO}'],
+        remap=f'{pose}:=/other/pose',
+        rate=0.5,
+        start_s=start_s,
+        duration_s=duration_s,
+    )
+    assert [item[1] for item in heard if item[0] == '/other/pose'] == [
+        item.data.hex() for item in poses[5:12]
+    ]
+    # What was latched before the start belongs to it.
+    assert [item[1] for item in heard if item[0] == f'/{topics.RUN_INFO}'] == [
+        item[1] for item in in_bag(recorded, [f'/{topics.RUN_INFO}'])
+    ]
+    assert took_s > 1.0 + (poses[11].log_ns - poses[5].log_ns) / 1e9 / 0.5
+
+
+def test_types_that_are_not_installed_are_named_and_a_cut_bag_plays_as_far_as_it_goes(
+    ros_domain: int, tmp_path: Path
+) -> None:
+    folder = write_bag(tmp_path / 'bag', StoragePlugin.MCAP, count=40, payload=100_000)
+    os.truncate(folder / 'bag.mcap', (folder / 'bag.mcap').stat().st_size * 2 // 3)
+    heard, errors, _ = played(ros_domain, folder, [POSES], rate=10.0)
+    assert heard == in_bag(folder, [POSES])
+    assert 10 < len(heard) < 40
+    assert (
+        f'{BEACONS} is not played: message type robot_msgs/msg/Beacon is not installed' in errors
+    )
+    assert 'as far as' in errors
+    assert 'bag.mcap' in errors
+
+
+def test_bad_settings_end_the_player(ros_domain: int, recorded: Path, tmp_path: Path) -> None:
+    for parameters, reason in (
+        ({'bag': str(tmp_path)}, 'is no bag'),
+        ({'bag': str(recorded), 'rate': 0.0}, '"rate" must lie in'),
+        ({'bag': str(recorded), 'start_s': 100.0}, 'it has nothing after 100 s'),
+        ({'bag': str(recorded), 'topics': ['/absent']}, 'has no topic "/absent"'),
+    ):
+        with process(ros_domain, *node_arguments('bag_player_node', parameters)) as player:
+            _, errors = player.communicate(timeout=60)
+        assert player.returncode != 0
+        assert reason in errors, errors

@@ -1,0 +1,54 @@
+"""A process that hears topics serialised: `raw_listener.py TOPIC...`, prints them at a newline."""
+
+from __future__ import annotations
+
+import json
+import select
+import sys
+
+import rclpy
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile
+
+from osmabench_ros.ros.message_definitions import message_class
+
+KINDS = {
+    '/run_info': 'osmabench_ros/msg/RunInfo',
+    '/label_info': 'osmabench_ros/msg/LabelInfo',
+    '/clock': 'rosgraph_msgs/msg/Clock',
+}
+
+
+def kind_of(topic: str) -> str:
+    if topic in KINDS:
+        return KINDS[topic]
+    return f'{"sensor_msgs/msg/Image" if "image" in topic else "geometry_msgs/msg/PoseStamped"}'
+
+
+def main() -> None:
+    rclpy.init()
+    node = Node('listener')
+    heard: list[list[str]] = []
+    for topic in sys.argv[1:]:
+        latched = kind_of(topic).startswith('osmabench_ros')
+        node.create_subscription(
+            message_class(kind_of(topic)),
+            topic,
+            lambda data, topic=topic: heard.append([topic, data.hex()]),
+            QoSProfile(
+                history=HistoryPolicy.KEEP_ALL,
+                depth=1,
+                durability=(
+                    DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
+                ),
+            ),
+            raw=True,
+        )
+    print('listening', flush=True)
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        rclpy.spin_once(node, timeout_sec=0.02)
+    print(json.dumps(heard), flush=True)
+
+
+if __name__ == '__main__':
+    main()

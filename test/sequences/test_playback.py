@@ -1,0 +1,71 @@
+from pathlib import Path
+
+import pytest
+from bag_files import BEACONS, NUMBERS, POSES, START_NS, STEP_NS, write_bag
+from rosbags.rosbag2 import StoragePlugin
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.sequences.bag import Bag, open_bag
+from osmabench_ros.sequences.playback import Playback, PlaybackOptions
+
+STEP_S = STEP_NS / 1e9
+
+
+@pytest.fixture
+def bag(tmp_path: Path) -> Bag:
+    return open_bag(write_bag(tmp_path / 'bag', StoragePlugin.MCAP))
+
+
+def due(playback: Playback, now_s: float) -> int:
+    count = 0
+    while playback.due(now_s) is not None:
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize('rate', [0.5, 1.0, 4.0])
+def test_messages_are_due_in_proportion_to_the_rate(bag: Bag, rate: float) -> None:
+    playback = Playback(bag, [NUMBERS], PlaybackOptions(rate))
+    assert due(playback, 100.0) == 1
+    assert due(playback, 100.0 + 5.5 * STEP_S / rate) == 5
+    assert due(playback, 1000.0) == 14
+    assert playback.at_end
+
+
+def test_time_stands_still_while_halted(bag: Bag) -> None:
+    playback = Playback(bag, [NUMBERS], PlaybackOptions())
+    due(playback, 0.0)
+    playback.halt()
+    assert due(playback, 50.0) == 0
+    assert due(playback, 50.0 + 2.5 * STEP_S) == 2
+    playback.rewind()
+    assert due(playback, 70.0) == 1
+
+
+def test_a_step_ends_before_the_next_stamp(bag: Bag) -> None:
+    playback = Playback(bag, [NUMBERS, POSES], PlaybackOptions())
+    assert [item.topic for item in playback.step()] == [NUMBERS, POSES, NUMBERS]
+    assert [item.topic for item in playback.step()] == [POSES, NUMBERS]
+    unstamped = Playback(bag, [NUMBERS], PlaybackOptions())
+    assert len(unstamped.step()) == len(unstamped.step()) == 1
+
+
+def test_start_duration_and_what_was_latched_before(bag: Bag) -> None:
+    options = PlaybackOptions(start_s=5 * STEP_S, duration_s=3 * STEP_S)
+    playback = Playback(bag, [NUMBERS, BEACONS], options)
+    (before,) = playback.latched_before()
+    assert (before.topic, before.log_ns) == (BEACONS, START_NS + 4 * STEP_NS + 2)
+    assert playback.length_s == pytest.approx(3 * STEP_S)
+    assert due(playback, 0.0) == 1
+    assert due(playback, 100.0) == 5
+    assert Playback(bag, [BEACONS], PlaybackOptions()).latched_before() == []
+
+
+def test_bad_options_are_named(bag: Bag) -> None:
+    for rate in (0.0, -1.0, float('nan')):
+        with pytest.raises(ConfigError, match='give a number above 0'):
+            PlaybackOptions(rate)
+    with pytest.raises(ConfigError, match='start is -1 s'):
+        PlaybackOptions(start_s=-1.0)
+    with pytest.raises(ConfigError, match='it has nothing after 99 s'):
+        Playback(bag, [NUMBERS], PlaybackOptions(start_s=99.0))
