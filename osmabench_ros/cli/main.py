@@ -18,6 +18,8 @@ from osmabench_ros.cli import (
     generate,
     import_scene,
     learn_prototypes,
+    record,
+    replay,
     run,
     score,
     score_answers,
@@ -44,6 +46,8 @@ app.command('evaluate')(evaluate.evaluate)
 app.command('generate')(generate.generate)
 app.command('ground-truth')(evaluate.ground_truth)
 app.command('import-scene')(import_scene.import_scene)
+app.command('record')(record.record)
+app.command('replay')(replay.replay)
 app.command('view')(view.view)
 score.app.command('answers')(score_answers.answers)
 score.app.command('trajectory')(score_trajectory.trajectory)
