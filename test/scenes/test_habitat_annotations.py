@@ -1,3 +1,5 @@
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 import trimesh
@@ -6,6 +8,7 @@ from scenes.habitat_files import write_dataset, write_json
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.habitat.hm3d import Annotation, read_annotations
+from osmabench_ros.scenes.habitat.joints import joint_positions, moving_joints
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.labels import UNLABELLED
 
@@ -148,10 +151,14 @@ def test_articulated_object_with_closed_door(tmp_path):
     np.testing.assert_allclose(item.box.maximum, (0.5, 0.5, 2), atol=1e-5)
 
 
-@pytest.mark.parametrize('pose', [[-np.pi / 2], {'hinge': -np.pi / 2}])
+@pytest.mark.parametrize('pose', [[-np.pi / 2], {'hinge': -np.pi / 2}, {'000': -np.pi / 2}])
 def test_articulated_object_with_open_door(tmp_path, pose):
-    entry = {'initial_joint_pose': pose, 'translation': [10, 0, 0], 'uniform_scale': 2.0}
-    config = {'urdf_filepath': '../urdf/fridge/fridge.urdf', 'semantic_id': 1}
+    entry = {'initial_joint_pose': pose, 'translation': [10, 0, 0], 'uniform_scale': 0.5}
+    config = {
+        'urdf_filepath': '../urdf/fridge/fridge.urdf',
+        'semantic_id': 1,
+        'uniform_scale': 4.0,
+    }
     (item,) = load_scene(str(write_fridge(tmp_path, entry, config=config))).objects
     assert item.class_id == 1
     # The door stands out 1 m from its hinge at z = 0.5: Habitat's +z is the world's -y.
@@ -163,6 +170,7 @@ def test_articulated_object_with_open_door(tmp_path, pose):
     ('entry', 'urdf', 'message'),
     [
         ({'initial_joint_pose': ['x']}, URDF, 'must hold numbers'),
+        ({'initial_joint_pose': [0, 1]}, URDF, 'has 2 values, the URDF 1 moving'),
         ({}, '<robot/>', 'no visual meshes'),
         ({}, '<robot', 'not valid XML'),
         ({}, URDF.replace('filename="door.glb"', 'filename="gone.glb"'), r'gone\.glb does not'),
@@ -175,3 +183,31 @@ def test_articulated_object_with_open_door(tmp_path, pose):
 def test_articulated_faults_are_named(tmp_path, entry, urdf, message):
     with pytest.raises(SceneError, match=message):
         load_scene(str(write_fridge(tmp_path, entry, urdf)))
+
+
+def test_a_colour_of_the_urdf_replaces_that_of_the_mesh(tmp_path):
+    red = '<material name="red"><color rgba="0.7 0 0 1"/></material>'
+    urdf = URDF.replace('<link name="body">', f'{red}<link name="body">')
+    urdf = urdf.replace('</geometry></visual>', '</geometry><material name="red"/></visual>', 1)
+    (item,) = load_scene(str(write_fridge(tmp_path, {}, urdf))).objects
+    body, door = (mesh.material.base_color for mesh in item.meshes)
+    assert body == (0.7, 0.0, 0.0)
+    assert door != body
+
+
+CHAIN = ElementTree.fromstring(
+    '<robot><link name="tip"/><link name="base"/><link name="arm"/><link name="lid"/>'
+    '<joint name="z" type="revolute"><parent link="base"/><child link="arm"/></joint>'
+    '<joint name="glue" type="fixed"><parent link="base"/><child link="plate"/></joint>'
+    '<joint name="b" type="prismatic"><parent link="arm"/><child link="tip"/></joint>'
+    '<joint name="a" type="continuous"><parent link="base"/><child link="lid"/></joint></robot>'
+)
+
+
+def test_joint_positions_go_link_by_link():
+    assert moving_joints(CHAIN) == ['a', 'z', 'b']
+    assert moving_joints(CHAIN, 'urdf_order') == ['b', 'z', 'a']
+    assert joint_positions(CHAIN, [1, 2.5], 'test') == {'a': 1.0, 'z': 2.5}
+    assert joint_positions(CHAIN, {'001': 2, '000': 1}, 'test') == {'a': 1.0, 'z': 2.0}
+    with pytest.raises(SceneError, match='give a list for a, z, b'):
+        joint_positions(CHAIN, {'a': 1, 'b': 2, 'z': 3}, 'test')

@@ -1,4 +1,5 @@
 import hashlib
+import json
 import math
 
 import numpy as np
@@ -168,6 +169,84 @@ def test_lights_are_converted_and_scaled():
     assert sun.direction == (0, -1, -1)
     assert torch.attached_to_camera
     assert torch.position == (0, 0, 1)
+
+
+def test_a_light_without_a_type_is_what_it_has():
+    entries = {'a': {'direction': [0, -1, 0]}, 'b': {'position': [0, 1, 0]}, 'c': {'type': 'Spot'}}
+    kinds = [light.kind for light in read_lights({'lights': entries}, 'test')]
+    assert kinds == [LightKind.DIRECTIONAL, LightKind.POINT, LightKind.SPOT]
+
+
+def test_templates_that_the_configuration_itself_describes(tmp_path):
+    changed = {'original_file': 'objects/table.object_config.json', 'template_handle': 'big table'}
+    objects = {
+        'paths': {'.json': ['objects/*.object_config.json']},
+        'configs': [
+            {**changed, 'attributes': {'scale': [2, 2, 2]}},
+            {'template_handle': 'new', 'attributes': {'render_asset': 'objects/table.glb'}},
+        ],
+    }
+    lights = {'day': {'lights': {'a': {'intensity': 1.0}, 'b': {'intensity': 1.0}}}}
+    setups = {
+        'paths': {'.json': ['lights']},
+        'configs': [
+            {
+                'original_file': 'day.lighting_config.json',
+                'template_handle': 'dusk',
+                'attributes': {'lights': {'b': {'intensity': 0.1}}},
+            }
+        ],
+    }
+    scene = load(
+        tmp_path,
+        [entry(), entry(template_name='big table'), entry(template_name='new')],
+        dataset={'objects': objects, 'light_setups': setups},
+        lights=lights,
+        scene={'default_lighting': 'dusk'},
+    )
+    assert [item.name for item in scene.objects] == ['table.1', 'big table.1', 'new.1']
+    heights = [item.box.size[2] for item in scene.objects]
+    np.testing.assert_allclose(heights, [2, 4, 2], atol=1e-5)
+    assert {light.name: light.intensity for light in scene.lights} == {'a': 1.0, 'b': 0.1}
+    objects['configs'][0]['original_file'] = 'objects/tabel.object_config.json'
+    with pytest.raises(SceneError, match='changes "objects/tabel.object_config.json"'):
+        load(tmp_path / 'b', [entry()], dataset={'objects': objects})
+
+
+def test_a_part_of_a_template_name_will_do_if_only_one_has_it(tmp_path):
+    objects = {name: (raised_box(), {}) for name in ('oak_table', 'oak_chair')}
+    path = write_dataset(tmp_path, objects=objects, instances=[entry()])
+    assert load_scene(str(path)).objects[0].name == 'oak_table.1'
+    ambiguous = write_dataset(
+        tmp_path / 'b', objects=objects, instances=[entry(template_name='oak')]
+    )
+    with pytest.raises(SceneError, match='no template "oak"'):
+        load_scene(str(ambiguous))
+
+
+def test_a_descriptor_named_like_its_scene(tmp_path):
+    token = '%%CONFIG_NAME_AS_ASSET_FILENAME%%'
+    dataset = {
+        'scene_instances': {
+            'default_attributes': {'semantic_scene_instance': f'{token}.semantic_config.json'},
+            'paths': {'.json': ['scenes']},
+        },
+        'semantic_scene_descriptor_instances': {'paths': {'.json': ['ssd/*']}},
+    }
+    region = {'name': 'hall', 'min_bounds': [-9, -1, -9], 'max_bounds': [9, 3, 9]}
+    write_json(tmp_path / 'ssd' / 'flat.semantic_config.json', {'region_annotations': [region]})
+    path = write_dataset(
+        tmp_path, objects={'table': (raised_box(), {})}, instances=[entry()], dataset=dataset
+    )
+    instance = tmp_path / 'scenes' / 'flat.scene_instance.json'
+    described = json.loads(instance.read_text())
+    del described['semantic_scene_instance']
+    write_json(instance, described)
+    write_json(tmp_path / 'scenes' / 'other.scene_instance.json', described)
+    scene = load_scene(str(path), scene='flat')
+    assert [room.name for room in scene.rooms] == ['hall']
+    assert scene.label_set.classes == ()
+    assert load_scene(str(path), scene='other').rooms == ()
 
 
 def test_default_lighting(tmp_path):

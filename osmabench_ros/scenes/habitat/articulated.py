@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -15,25 +16,27 @@ from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import linearly_mapped, load_meshes, moved
 from osmabench_ros.scenes.gazebo.xml import pose_from_rpy, read_xml
+from osmabench_ros.scenes.habitat.joints import MOVING, joint_positions
 from osmabench_ros.scenes.primitives import box, cylinder, sphere
-from osmabench_ros.scenes.scene import Mesh
+from osmabench_ros.scenes.scene import Material, Mesh
 
-MOVING = ('revolute', 'continuous', 'prismatic')
+Color = tuple[float, float, float]
+Joints = Mapping[str, float] | Sequence[float]
 
 
-def load_urdf(
-    path: Path, joints: Mapping[str, float] | list[float], where: str
-) -> tuple[Mesh, ...]:
+def load_urdf(path: Path, joints: Joints, where: str, link_order: str = '') -> tuple[Mesh, ...]:
     """Read the visual meshes of a URDF.
 
     Parameters
     ----------
     path : Path
         The URDF.
-    joints : mapping or list
-        Positions of the moving joints by name, or in the order of the file; 0 where absent.
+    joints : mapping or sequence
+        Positions of the moving joints; see `joint_positions`.
     where : str
         Named in errors.
+    link_order : str
+        See `joint_positions`.
 
     Returns
     -------
@@ -42,26 +45,29 @@ def load_urdf(
         the file.
     """
     root = read_xml(path)
-    poses = _link_poses(root, joints, where)
+    poses = _link_poses(root, joint_positions(root, joints, where, link_order), where)
+    colors = {
+        item.get('name'): color
+        for item in root.iterfind('material')
+        if (color := _color(item, where)) is not None
+    }
     from_inertial = _inertial_frame(root, where).inverse()
     meshes: list[Mesh] = []
     for link in root.findall('link'):
         pose = from_inertial @ poses.get(link.get('name', ''), Pose.identity())
         for visual in link.findall('visual'):
             offset = pose @ _origin(visual, where)
-            meshes += [moved(mesh, offset) for mesh in _geometry(visual, path, where)]
+            parts = [moved(mesh, offset) for mesh in _geometry(visual, path, where)]
+            material = _material(visual, colors, where)
+            meshes += parts if material is None else [replace(p, material=material) for p in parts]
     if not meshes:
         raise SceneError(f'{where}: {path} has no visual meshes')
     return tuple(meshes)
 
 
-def _link_poses(
-    root: Element, joints: Mapping[str, float] | list[float], where: str
-) -> dict[str, Pose]:
-    elements = root.findall('joint')
-    positions = _positions(elements, joints, where)
+def _link_poses(root: Element, positions: Mapping[str, float], where: str) -> dict[str, Pose]:
     parents: dict[str, tuple[str, Pose]] = {}
-    for joint in elements:
+    for joint in root.findall('joint'):
         parent, child = (_attribute(joint.find(key), 'link', where) for key in ('parent', 'child'))
         name = joint.get('name', '')
         local = _origin(joint, where) @ _motion(joint, positions.get(name, 0.0), where)
@@ -87,19 +93,6 @@ def _inertial_frame(root: Element, where: str) -> Pose:
         if link.get('name') not in children and inertial is not None:
             return _origin(inertial, where)
     return Pose.identity()
-
-
-def _positions(
-    elements: list[Element], joints: Mapping[str, float] | list[float], where: str
-) -> dict[str, float]:
-    moving = [joint.get('name', '') for joint in elements if joint.get('type') in MOVING]
-    named = (
-        dict(joints) if isinstance(joints, Mapping) else dict(zip(moving, joints, strict=False))
-    )
-    try:
-        return {name: float(value) for name, value in named.items()}
-    except (TypeError, ValueError):
-        raise SceneError(f'{where}: "initial_joint_pose" must hold numbers') from None
 
 
 def _motion(joint: Element, position: float, where: str) -> Pose:
@@ -128,6 +121,23 @@ def _geometry(visual: Element, path: Path, where: str) -> tuple[Mesh, ...]:
         if item.tag == 'cylinder':
             return (cylinder(radius, float(_vector(item, 'length', (1.0,), where)[0])),)
     return ()
+
+
+def _material(visual: Element, colors: Mapping[str | None, Color], where: str) -> Material | None:
+    """Return the plain colour that replaces whatever the mesh has, None without one."""
+    element = visual.find('material')
+    if element is None:
+        return None
+    color = _color(element, where) or colors.get(element.get('name'))
+    return None if color is None else Material(color)
+
+
+def _color(material: Element, where: str) -> Color | None:
+    element = material.find('color')
+    if element is None:
+        return None
+    red, green, blue, _ = (float(c) for c in _vector(element, 'rgba', (1.0, 1.0, 1.0, 1.0), where))
+    return (red, green, blue)
 
 
 def _origin(element: Element, where: str) -> Pose:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,9 @@ from osmabench_ros.errors import SceneError, suggestion
 from osmabench_ros.scenes.json_files import read_object
 
 SUFFIX = '.scene_dataset_config.json'
+
+NAME_TOKEN = '%%CONFIG_NAME_AS_ASSET_FILENAME%%'  # noqa: S105
+"""Stands in default attributes for the name of what they are the defaults of."""
 
 _SECTIONS = {
     'stages': '.stage_config.json',
@@ -36,6 +39,7 @@ class HabitatDataset:
 
     path: Path
     data: Mapping[str, Any]
+    _found: dict[str, dict[str, Path]] = field(default_factory=dict, init=False)
 
     @classmethod
     def open(cls, path: Path) -> HabitatDataset:
@@ -70,13 +74,39 @@ class HabitatDataset:
         choices = {**stages, **self.scenes}
         if not choices:
             raise SceneError(f'{self.path}: "scene_instances" and "stages" match no file')
-        key = _last(name) if name else min(self.scenes or stages)
-        if key not in choices:
+        key = _match(name, choices) if name else min(self.scenes or stages)
+        if key is None:
             raise SceneError(f'{self.path} has no scene "{name}". {suggestion(name, choices)}')
         defaults = self.defaults('scene_instances')
+        wanted = str(defaults.get('semantic_scene_instance', ''))
+        if NAME_TOKEN in wanted:
+            wanted = wanted.replace(NAME_TOKEN, key.split('.')[0])
+            # What only the defaults name need not be there for every scene.
+            there = _last(wanted) in self._descriptors()
+            defaults['semantic_scene_instance'] = wanted if there else None
         if key in self.scenes:
             return key, {**defaults, **read_object(self.scenes[key])}, self.scenes[key]
         return key, {**defaults, 'stage_instance': {'template_name': key}}, stages[key]
+
+    def template_name(self, section: str, name: str) -> str:
+        """Return the name of the template that a scene instance means.
+
+        Without a template of that very name it is the only one whose path contains the name, as
+        in Habitat-Sim.
+
+        Raises
+        ------
+        SceneError
+            If there is none, or several.
+        """
+        choices = {**self._files(section), **dict.fromkeys(self._configured(section), self.path)}
+        key = _match(name, choices)
+        if key is None:
+            raise SceneError(
+                f'{self.path}: "{section}" has no template "{name}". '
+                f'{suggestion(_last(name), choices)}'
+            )
+        return key
 
     def object_config(self, template: str) -> tuple[dict[str, Any], Path]:
         """Return attributes of an object template and the folder its paths start from."""
@@ -98,27 +128,28 @@ class HabitatDataset:
 
         An empty name means the default: the only setup the data set has, else none.
         """
+        configured = self._configured('light_setups')
         files = self._files('light_setups')
+        known = {**files, **dict.fromkeys(configured, self.path)}
         key = _last(name)
-        if not key and len(files) == 1:
-            key = next(iter(files))
+        if not key and len(known) == 1:
+            key = next(iter(known))
         if not key or key in ('no_lights', 'none'):
             return None
-        if key not in files:
-            raise SceneError(f'{self.path} has no light setup "{name}". {suggestion(key, files)}')
+        if key not in known:
+            raise SceneError(f'{self.path} has no light setup "{name}". {suggestion(key, known)}')
+        if key in configured:
+            return configured[key][0], self.path
         return {**self.defaults('light_setups'), **read_object(files[key])}, files[key]
 
-    def semantic_descriptor(self, name: str) -> Path | None:
-        """Return the semantic scene descriptor of a name; without one, the only one there is."""
-        section = self.data.get('semantic_scene_descriptor_instances', {})
-        files = {
-            key: self.path.parent / value
-            for key, value in section.items()
-            if isinstance(value, str)
-        }
-        for patterns in section.get('paths', {}).values():
-            for path in self._matches(patterns, '.json'):
-                files.setdefault(path.name.split('.')[0], path)
+    def semantic_descriptor(self, name: str | None) -> Path | None:
+        """Return the semantic scene descriptor of a name; without one, the only one there is.
+
+        None stands for a scene that has none.
+        """
+        if name is None:
+            return None
+        files = self._descriptors()
         key = _last(name)
         if not key:
             return next(iter(files.values())) if len(files) == 1 else None
@@ -128,20 +159,56 @@ class HabitatDataset:
             )
         return files[key]
 
+    def _descriptors(self) -> dict[str, Path]:
+        section = self.data.get('semantic_scene_descriptor_instances', {})
+        files = {
+            key: self.path.parent / value
+            for key, value in section.items()
+            if isinstance(value, str)
+        }
+        for patterns in section.get('paths', {}).values():
+            for path in self._matches(patterns, '.json'):
+                files.setdefault(path.name.split('.')[0], path)
+        return files
+
     def _template(self, section: str, name: str) -> tuple[dict[str, Any], Path]:
-        files, key = self._files(section), _last(name)
-        if key not in files:
-            raise SceneError(
-                f'{self.path}: "{section}" has no template "{name}". {suggestion(key, files)}'
-            )
-        path = files[key]
+        key, configured = self.template_name(section, name), self._configured(section)
+        if key in configured:
+            return configured[key]
+        return self._read(section, self._files(section)[key])
+
+    def _read(self, section: str, path: Path) -> tuple[dict[str, Any], Path]:
         if path.suffix != '.json':
             return {**self.defaults(section), 'render_asset': path.name}, path.parent
         return {**self.defaults(section), **read_object(path)}, path.parent
 
+    def _configured(self, section: str) -> dict[str, tuple[dict[str, Any], Path]]:
+        """Return the templates that the configuration itself describes, with their folders."""
+        found: dict[str, tuple[dict[str, Any], Path]] = {}
+        files = self._files(section)
+        for cell in self.data.get(section, {}).get('configs', []):
+            original, changes = str(cell.get('original_file', '')), cell.get('attributes', {})
+            base, folder = self.defaults(section), self.path.parent
+            key = str(cell.get('template_handle', ''))
+            if original:
+                sources = [k for k, path in files.items() if str(path).endswith(original)]
+                if not sources:
+                    raise SceneError(
+                        f'{self.path}: "{section}.configs" changes "{original}", which is not '
+                        f'among its paths'
+                    )
+                base, folder = self._read(section, files[sources[0]])
+                key = key or sources[0]
+            lights = {**base.get('lights', {}), **changes.get('lights', {})}
+            merged = {**base, **changes, **({'lights': lights} if lights else {})}
+            found[_last(key)] = merged, folder
+        return found
+
     def _files(self, section: str) -> dict[str, Path]:
+        if section in self._found:
+            return self._found[section]
         suffix = _SECTIONS[section]
-        found: dict[str, Path] = {}
+        found = self._found[section] = {}
         for kind, patterns in self.data.get(section, {}).get('paths', {}).items():
             wanted = suffix if kind == '.json' else kind
             for path in self._matches(patterns, wanted):
@@ -167,6 +234,19 @@ class HabitatDataset:
 def _last(name: str) -> str:
     """Return a template's handle without folders and suffixes."""
     last = Path(name).name
-    for suffix in (*_SECTIONS.values(), '.glb', '.urdf', '.json'):
+    for suffix in (*_SECTIONS.values(), '.semantic_config.json', '.glb', '.urdf', '.json'):
         last = last.removesuffix(suffix)
     return last
+
+
+def _match(name: str, choices: Mapping[str, Path]) -> str | None:
+    """Return the choice of a name: the very one, else the only one whose path contains it."""
+    key = _last(name)
+    if key in choices:
+        return key
+    similar = [
+        other
+        for other, path in choices.items()
+        if name and (name in other or name in path.as_posix())
+    ]
+    return similar[0] if len(similar) == 1 else None

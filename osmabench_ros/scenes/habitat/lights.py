@@ -42,8 +42,10 @@ def read_lights(data: Mapping[str, Any], source: str) -> tuple[Light, ...]:
 
 
 def _light(name: str, item: Mapping[str, Any], scales: tuple[float, ...], where: str) -> Light:
+    # As in Habitat-Sim, a light without a type is directional if it has a direction alone.
+    inferred = 'directional' if 'direction' in item and 'position' not in item else 'point'
     try:
-        kind = LightKind(item.get('type', 'point'))
+        kind = LightKind(str(item.get('type', inferred)).lower())
     except ValueError:
         choices = [kind.value for kind in LightKind]
         raise SceneError(

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
 from osmabench_ros.scenes.assets import linearly_mapped
@@ -17,7 +15,7 @@ from osmabench_ros.scenes.habitat.dataset import SUFFIX, HabitatDataset
 from osmabench_ros.scenes.habitat.lights import read_lights
 from osmabench_ros.scenes.habitat.semantics import class_id_of, read_label_set, read_rooms
 from osmabench_ros.scenes.habitat.stage import Stage, read_stage
-from osmabench_ros.scenes.habitat.templates import Templates, placed, pose_of, scale_of
+from osmabench_ros.scenes.habitat.templates import Templates, placed, pose_of, uniform_scale
 from osmabench_ros.scenes.room_membership import room_of, sizes_of
 from osmabench_ros.scenes.scene import Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
@@ -57,8 +55,8 @@ class _SceneReader:
 
     def read(self) -> Scene:
         """Return the scene."""
-        name = str(self.instance.get('semantic_scene_instance', ''))
-        semantics = self.dataset.semantic_descriptor(name)
+        name = self.instance.get('semantic_scene_instance', '')
+        semantics = self.dataset.semantic_descriptor(None if name is None else str(name))
         if semantics is not None:
             self.templates.count(semantics, self.path)
         labels = read_label_set(semantics, self.dataset.name)
@@ -113,13 +111,13 @@ class _SceneReader:
     ) -> list[SceneObject]:
         count: Counter[str] = Counter()
         objects = []
-        entries = [(self._rigid, item) for item in rigid]
-        entries += [(self._articulated, item) for item in articulated]
-        for i, (build, entry) in enumerate(entries):
+        entries = [(self._rigid, 'objects', item) for item in rigid]
+        entries += [(self._articulated, 'articulated_objects', item) for item in articulated]
+        for i, (build, section, entry) in enumerate(entries):
             template = str(entry.get('template_name', ''))
             if not template:
                 raise SceneError(f'{self.path}: an object instance has no "template_name"')
-            stem = Path(template).name
+            template = stem = self.dataset.template_name(section, template)
             count[stem] += 1
             item = build(first_id + i, f'{stem}.{count[stem]}', template, entry, labels)
             objects.append(_completed(item, rooms))
@@ -144,8 +142,9 @@ class _SceneReader:
             raise SceneError(f'{where}: template "{template}" has no "urdf_filepath"')
         urdf = folder / str(config['urdf_filepath'])
         self.templates.count(urdf, self.path)
-        meshes = load_urdf(urdf, entry.get('initial_joint_pose', {}), where)
-        matrix = WORLD_FROM_HABITAT @ np.diag(scale_of(entry, where))
+        order = str(entry.get('link_order', config.get('link_order', '')))
+        meshes = load_urdf(urdf, entry.get('initial_joint_pose', []), where, order)
+        matrix = WORLD_FROM_HABITAT * uniform_scale(config, where) * uniform_scale(entry, where)
         turned = tuple(linearly_mapped(mesh, matrix) for mesh in meshes)
         class_id = self._class_id(entry, config, name, labels)
         pose = object_pose_from_habitat(pose_of(entry, where))

@@ -52,6 +52,8 @@ def label_set_of(entries: Mapping[int, str], name: str, source: str) -> LabelSet
 def _entries(data: Mapping[str, Any], path: Path) -> dict[int, str]:
     """Return names by id from a list of classes, or from a plain name -> id mapping."""
     listed = data.get('classes', data.get('categories'))
+    if listed is None and 'region_annotations' in data:
+        return {}  # regions alone
     if listed is None and all(isinstance(value, int) for value in data.values()):
         listed = [{'id': value, 'name': key} for key, value in data.items()]
     if not isinstance(listed, list):

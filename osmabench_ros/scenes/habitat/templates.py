@@ -15,12 +15,9 @@ from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import linearly_mapped, load_meshes
-from osmabench_ros.scenes.habitat.dataset import HabitatDataset
+from osmabench_ros.scenes.habitat.dataset import NAME_TOKEN, HabitatDataset
 from osmabench_ros.scenes.json_files import number, rotation_of, vector
 from osmabench_ros.scenes.scene import Mesh
-
-NAME_TOKEN = '%%CONFIG_NAME_AS_ASSET_FILENAME%%'  # noqa: S105
-"""Stands for the template's name without folders and suffixes in default attributes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +125,15 @@ def _frame(config: Mapping[str, Any], where: str) -> NDArray[np.float64]:
 def scale_of(entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
     """Return the scale (3,) of an instance."""
     scale = vector(entry, 'non_uniform_scale', (1.0, 1.0, 1.0), where)
-    scale = scale * number(entry, 'uniform_scale', 1.0, where)
     if not scale.all():
+        raise SceneError(f'{where} is scaled by 0; its scale must not be 0')
+    return scale * uniform_scale(entry, where)
+
+
+def uniform_scale(entry: Mapping[str, Any], where: str) -> float:
+    """Return the factor on all axes; articulated objects have no other."""
+    scale = number(entry, 'uniform_scale', 1.0, where)
+    if scale == 0:
         raise SceneError(f'{where} is scaled by 0; its scale must not be 0')
     return scale
 
