@@ -81,7 +81,7 @@ class ApartmentSequence:
         """Return the camera poses under a condition, which sets the speed."""
         return sample_trajectory(
             self._path,
-            load_condition(condition).robot_motion,
+            load_condition(condition).motion_at(self.rehearsal.frame_rate_hz),
             self.rehearsal.frame_rate_hz,
             CameraMount(self.rehearsal.mounting_height_m),
         )

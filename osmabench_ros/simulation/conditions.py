@@ -76,11 +76,6 @@ class Condition(Section):
     effects: tuple[AnyEffect, ...] = ()
     moving_objects: tuple[MovingObjects, ...] = ()
 
-    @property
-    def robot_motion(self) -> Motion:
-        """How the robot moves at OSMa-Bench's 25 frames a second; see `motion_at`."""
-        return self.motion_at(OSMA_FRAME_RATE_HZ)
-
     def motion_at(self, frame_rate_hz: float) -> Motion:
         """Return how the robot moves if frames are taken at this rate.
 
