@@ -9,16 +9,20 @@ from launch import LaunchContext, LaunchDescription
 from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
 from osmabench_ros.bringup.launch_run import RunLaunch
 from osmabench_ros.bringup.single_run import plan_single_run
+from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.mappers.registry import mapper_names
 from osmabench_ros.simulation.conditions import list_conditions
 from osmabench_ros.simulation.registry import simulator_names
+
+MAPPERS = [*mapper_names(), *live_method_names()]
 
 ARGUMENTS = (
     Argument('scene', 'apartment', "'apartment', or a *.scene_dataset_config.json"),
     Argument('scene_name', '', 'Scene of a data set with several'),
     Argument('seed', '5', 'Seed of the scene, the path and the questions', int),
     Argument('condition', 'baseline', 'Light and motion', choices=list_conditions()),
-    Argument('mapper', 'oracle', 'Bundled mapping method', choices=mapper_names()),
+    Argument('mapper', 'oracle', f'One of {", ".join(MAPPERS)}, or a YAML file of a stack'),
+    Argument('variables', '{}', 'What the file of a stack asks for, as a YAML mapping', dict),
     Argument('simulator', 'opengl', 'Simulator backend', choices=simulator_names()),
     Argument('pacing', 'lockstep', 'Wait for the mapper or not', str, ('lockstep', 'realtime')),
     Argument('speed_factor', '1.0', 'Realtime: stamp seconds per wall second', float),

@@ -7,11 +7,16 @@ from launch.launch_description_entity import LaunchDescriptionEntity
 
 from osmabench_ros.bringup.definition import nodes_of_run
 from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
+from osmabench_ros.bringup.launch_stack import stack_actions
+from osmabench_ros.bringup.mapping_nodes import values_of_stack
+from osmabench_ros.bringup.stack_values import STACK_FOLDER, prepare_stack
 from osmabench_ros.errors import RunError
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 
 class RunLaunch:
@@ -28,7 +33,16 @@ class RunLaunch:
 
     def actions(self) -> list[LaunchDescriptionEntity]:
         """Return everything that a launch description needs."""
-        return ManagedNodes(nodes_of_run(self._plan), self._finish).actions()
+        specs = [spec for spec in nodes_of_run(self._plan) if spec.managed]
+        return [*self._stack(), *ManagedNodes(specs, self._finish).actions()]
+
+    def _stack(self) -> list[LaunchDescriptionEntity]:
+        plan = self._plan
+        if not plan.mapper.stack:
+            return []
+        labels = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER).label_set
+        work, values = plan.directory / STACK_FOLDER, values_of_stack(plan)
+        return stack_actions(prepare_stack(plan.mapper.stack, work, values, labels))
 
     def _finish(self, exit_code: int) -> list[LaunchDescriptionEntity]:
         if not self._plan.report_file.exists():

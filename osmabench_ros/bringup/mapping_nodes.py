@@ -38,7 +38,7 @@ def mapping_nodes(plan: RunPlan) -> list[NodeSpec]:
     """
     mapper = plan.mapper
     if mapper.stack:
-        method = load_live_method(mapper.stack).filled(_values(plan))
+        method = load_live_method(mapper.stack).filled(values_of_stack(plan))
         return [_stack(plan, method), adapter_of_stack(method)]
     if mapper.map_topic:
         node = NodeSpec(METHOD, command=mapper.command, managed=False, acks=mapper.acks)
@@ -80,6 +80,7 @@ def _bundled(plan: RunPlan) -> NodeSpec:
             'options': yaml.safe_dump(_for_this_run(mapper.options, plan)),
             'seed': plan.scene.seed,
             'pacing': plan.pacing.value,
+            'map_every_frames': plan.config.evaluation.map_every_frames,
         },
         acks=True,
     )
@@ -103,7 +104,8 @@ def _for_this_run(options: dict[str, Any], plan: RunPlan) -> Any:
     return fill(options)
 
 
-def _values(plan: RunPlan) -> dict[str, str]:
+def values_of_stack(plan: RunPlan) -> dict[str, str]:
+    """Return what the file of a stack may refer to in a run."""
     return stack_values(
         plan.directory / STACK_FOLDER, _base_to_camera(plan), variables=plan.mapper.variables
     )

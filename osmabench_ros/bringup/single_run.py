@@ -8,6 +8,7 @@ from typing import Any
 
 from osmabench_ros.bringup.run_preflight import check_run
 from osmabench_ros.errors import RunError
+from osmabench_ros.mappers.registry import mapper_names
 from osmabench_ros.runs.config import load_config, parse_config
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, plan_runs
@@ -31,8 +32,8 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
     Parameters
     ----------
     values : mapping
-        scene, scene_name, seed, condition, mapper, pacing, speed_factor, frame_rate_hz,
-        max_frames, image_width, image_height, simulator; the rest comes from
+        scene, scene_name, seed, condition, mapper, variables, pacing, speed_factor,
+        frame_rate_hz, max_frames, image_width, image_height, simulator; the rest comes from
         config/single_run.yaml.
     out : Path
         Folder of results; the run gets a new folder in it.
@@ -47,7 +48,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
         {'reference': values['scene'], 'scene': values['scene_name'], 'seed': values['seed']}
     ]
     data['conditions'] = [values['condition']]
-    data['mappers'] = [{'name': values['mapper']}]
+    data['mappers'] = [_mapper(values['mapper'], values['variables'])]
     data['simulator']['name'] = values['simulator']
     data['pacing'] |= {'mode': values['pacing'], 'speed_factor': values['speed_factor']}
     data['trajectory'] |= {
@@ -67,3 +68,10 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
     prepare_scene(plan, lambda _text, _fraction: None)
     write_run_manifest(plan, scene_digest_of(plan))
     return plan
+
+
+def _mapper(name: str, variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the entry of a bundled mapper, or of a stack in config/methods/live or in a file."""
+    if name in mapper_names():
+        return {'name': name}
+    return {'name': Path(name).stem, 'stack': name, 'variables': dict(variables)}

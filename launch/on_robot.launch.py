@@ -1,0 +1,63 @@
+"""Recorder and evaluator beside a stack that runs already; no simulator is started."""
+
+from pathlib import Path
+
+from launch.actions import OpaqueFunction
+from launch.launch_description_entity import LaunchDescriptionEntity
+
+from launch import LaunchContext, LaunchDescription
+from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
+from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
+from osmabench_ros.bringup.on_robot import OnRobot, nodes_on_robot
+from osmabench_ros.mappers.live_method import live_method_names
+from osmabench_ros.maps.topics.kinds import POINT_CLOUD, READERS
+from osmabench_ros.runs.config import load_config
+
+ARGUMENTS = (
+    Argument('out', 'on_robot', 'New folder for map, bag and report'),
+    Argument('ground_truth', '', 'From osmabench ground-truth; empty to record without scores'),
+    Argument('questions', '', 'questions.jsonl of the scene; made anew if empty'),
+    Argument('config', 'single_run', 'Configuration that suites and requirements are from'),
+    Argument('stack', '', f'A YAML file, or one of {", ".join(live_method_names())}'),
+    Argument('variables', '{}', 'What its file asks for, as a YAML mapping', dict),
+    Argument('map_topic', '', 'Instead of stack: where the map is published'),
+    Argument('map_type', POINT_CLOUD, 'Type of that topic', choices=tuple(READERS)),
+    Argument('map_frame_is_world', 'false', 'Take its frame for that of the ground truth', bool),
+    Argument('record', 'true', 'Record a bag too', bool),
+    Argument('condition', '', 'For the report'),
+    Argument('mapper', '', 'For the report'),
+    Argument('namespace', '', 'Of our nodes and topics'),
+    Argument('remappings', '{}', 'From our topics to those of the robot, a YAML mapping', dict),
+)
+
+NAMES = ('condition', 'mapper')
+
+
+def start_nodes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Start what records and scores; the launch ends with the verdict."""
+    given = values(context, ARGUMENTS)
+    settings = OnRobot(
+        Path(given['out']),
+        load_config(given['config']),
+        Path(given['ground_truth']) if given['ground_truth'] else None,
+        Path(given['questions']) if given['questions'] else None,
+        given['stack'],
+        given['map_topic'],
+        given['map_type'],
+        given['variables'],
+        given['map_frame_is_world'],
+        given['record'],
+        {name: given[name] for name in NAMES},
+    )
+    nodes = ManagedNodes(
+        nodes_on_robot(settings),
+        ended,
+        namespace=given['namespace'],
+        remappings=given['remappings'],
+    )
+    return nodes.actions()
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Describe the nodes."""
+    return LaunchDescription([*declarations(ARGUMENTS), OpaqueFunction(function=start_nodes)])

@@ -1,0 +1,144 @@
+"""Recorder and evaluator beside a stack that runs already: no simulator, no pacing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from osmabench_ros.bringup.definition import EVALUATOR, RECORDER
+from osmabench_ros.bringup.mapping_nodes import adapter, adapter_of_stack
+from osmabench_ros.bringup.node_spec import MAPPER, NodeSpec
+from osmabench_ros.bringup.stack_values import stack_values
+from osmabench_ros.errors import ConfigError, RunError
+from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.mappers.live_method import load_live_method
+from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.sequences.ground_truth import read_ground_truth
+
+MAP_FOLDER, FRAMES_FOLDER, BAG_FOLDER = 'map', 'frames', 'bag'
+BAG_RECORDER = 'bag_recorder'
+
+
+@dataclass(frozen=True)
+class OnRobot:
+    """What is recorded and scored beside a running stack.
+
+    Parameters
+    ----------
+    out : Path
+        Folder for map, bag and report; must not exist yet.
+    config : MatrixConfig
+        Suites and requirements are taken from it.
+    ground_truth : Path, optional
+        Without it the map is recorded and not scored.
+    questions : Path, optional
+        Questions about the scene; made anew from the ground truth if None.
+    stack : str
+        Name in config/methods/live, or a YAML file: who publishes the map.
+    map_topic, map_type : str
+        The same in two words; both empty for a stack that publishes `semantic_map` itself.
+    variables : mapping of str to str
+        What the file of the stack asks for.
+    map_frame_is_world : bool
+        Whether the map is in the frame of the ground truth though TF does not say so.
+    record : bool
+        Whether a bag is recorded too.
+    names : mapping of str to str
+        scene, condition, mapper and simulator for the report, where no run_info says so.
+    """
+
+    out: Path
+    config: MatrixConfig
+    ground_truth: Path | None = None
+    questions: Path | None = None
+    stack: str = ''
+    map_topic: str = ''
+    map_type: str = ''
+    variables: Mapping[str, str] = field(default_factory=dict)
+    map_frame_is_world: bool = False
+    record: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+def nodes_on_robot(settings: OnRobot) -> list[NodeSpec]:
+    """Return the nodes; the evaluator ends the run, without one the map recorder.
+
+    Raises
+    ------
+    RunError
+        If the folder for results exists.
+    ConfigError
+        If the stack is unknown or named in two ways.
+    SequenceError
+        If the ground truth cannot be read.
+    """
+    if settings.out.exists():
+        raise RunError(f'{settings.out} exists already; remove it or choose another out:=')
+    specs = [*_adapter(settings), _recorder(settings), *_bag_recorder(settings)]
+    return [*specs, *_evaluator(settings)]
+
+
+def _adapter(settings: OnRobot) -> list[NodeSpec]:
+    if settings.stack and settings.map_topic:
+        raise ConfigError('give stack:= or map_topic:=, not both; a stack knows its topic')
+    frame = {'map_frame_is_world': settings.map_frame_is_world}
+    if settings.map_topic:
+        topic = {'map_topic': settings.map_topic, 'map_type': settings.map_type}
+        return [adapter(settings.names.get('mapper') or 'unknown', {**topic, **frame})]
+    if not settings.stack:
+        return []
+    # The stack runs already: only its topic and its service are needed, never its files.
+    values = stack_values(settings.out, optical_pose_in_link(), variables=settings.variables)
+    spec = adapter_of_stack(load_live_method(settings.stack).filled(values))
+    return [NodeSpec(spec.name, spec.executable, {**spec.parameters, **frame})]
+
+
+def _recorder(settings: OnRobot) -> NodeSpec:
+    adapted = bool(settings.stack or settings.map_topic)
+    return NodeSpec(
+        RECORDER,
+        'map_recorder_node',
+        {
+            'map_directory': str((settings.out / MAP_FOLDER).absolute()),
+            'frames_directory': str((settings.out / FRAMES_FOLDER).absolute()),
+            'participant': MAPPER if adapted else '',
+            'pacing': 'realtime',
+            'exit_when_done': settings.ground_truth is None,
+        },
+        ends_run=settings.ground_truth is None,
+    )
+
+
+def _bag_recorder(settings: OnRobot) -> list[NodeSpec]:
+    if not settings.record:
+        return []
+    folder = str((settings.out / BAG_FOLDER).absolute())
+    return [NodeSpec(BAG_RECORDER, 'bag_recorder_node', {'bag_directory': folder})]
+
+
+def _evaluator(settings: OnRobot) -> list[NodeSpec]:
+    if settings.ground_truth is None:
+        return []
+    read_ground_truth(settings.ground_truth)
+    config = settings.config
+    return [
+        NodeSpec(
+            EVALUATOR,
+            'evaluator_node',
+            {
+                'ground_truth_directory': str(settings.ground_truth.absolute()),
+                'questions_file': str(settings.questions.absolute()) if settings.questions else '',
+                'output_directory': str(settings.out.absolute()),
+                'suites': yaml.safe_dump([item.model_dump() for item in config.suites]),
+                'requirements': yaml.safe_dump(
+                    [item.model_dump() for item in config.requirements]
+                ),
+                'exit_when_done': True,
+                **{name: text for name, text in settings.names.items() if text},
+            },
+            ends_run=True,
+        )
+    ]
