@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch.launch_description_entity import LaunchDescriptionEntity
 from launch_ros.actions import Node
 
 from osmabench_ros.bringup.isolation import launch_environment
 from osmabench_ros.bringup.node_spec import PACKAGE
 from osmabench_ros.configuration import config_path
+from osmabench_ros.errors import MissingDependencyError
 
 VIEWER = 'map_viewer'
 
@@ -33,7 +35,14 @@ def viewer_actions(
         Whether to start RViz; needs the package rviz2.
     namespace : str
         Of both, and so of the topics that they look at.
+
+    Raises
+    ------
+    MissingDependencyError
+        If RViz is wanted and not installed; before anything is started.
     """
+    if rviz:
+        _require_rviz()
     folders = {'map_directory': map_directory, 'ground_truth_directory': ground_truth_directory}
     given = {name: str(Path(folder).absolute()) for name, folder in folders.items() if folder}
     environment = dict(launch_environment())
@@ -57,3 +66,13 @@ def viewer_actions(
         output='screen',
     )
     return [viewer, window]
+
+
+def _require_rviz() -> None:
+    # A launch that fails half-way leaves behind what it has started.
+    try:
+        get_package_prefix('rviz2')
+    except PackageNotFoundError as error:
+        raise MissingDependencyError(
+            'rviz2 is not installed; apt install ros-$ROS_DISTRO-rviz2, or rviz:=false'
+        ) from error

@@ -18,7 +18,13 @@ from osmabench_ros.ros.poses import point_message, pose_message, vector_message
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph, SceneNode
 
 NODES, EDGES, LABELS = 'nodes', 'edges', 'labels'
-"""Namespaces of the markers, so that a viewer can switch them on and off."""
+"""Namespaces of the markers, so that a viewer can switch them on and off.
+
+Every relation has a namespace below that of the edges, such as ``edges/on``, because a map has
+thousands of "near". Nodes that are no objects, and their labels, are below STRUCTURE.
+"""
+
+STRUCTURE = 'structure'
 
 MAX_LABELS = 1000
 """Texts are what slows a viewer down; those of the largest nodes are kept."""
@@ -28,7 +34,7 @@ MAX_TEXT = 60
 _TEXT_HEIGHT_M = 0.15
 _EDGE_WIDTH_M = 0.015
 _THINNEST_M = 0.01
-_ALPHA = {NodeKind.OBJECT: 0.45}
+_ALPHA = 0.45
 _FAINT = 0.08
 _GREY: Rgb = (125, 125, 125)
 
@@ -49,7 +55,7 @@ def markers_of_graph(graph: SceneGraph, header: Header, colors: Mapping[int, Rgb
     -------
     MarkerArray
         First what deletes all earlier markers. Boxes and labels have the id of their node; the
-        edges of one type are one marker, named in its text. Of more than MAX_LABELS labels the
+        edges of one type are one marker with the type as text. Of more than MAX_LABELS labels the
         largest nodes keep theirs, of more than MAX_EDGES edges the first stay; a label in the
         middle then says how many are shown.
     """
@@ -65,7 +71,7 @@ def markers_of_graph(graph: SceneGraph, header: Header, colors: Mapping[int, Rgb
     left_out = _left_out(len(named), len(edges))
     if left_out:
         middle = np.mean(list(places.values()), axis=0)
-        markers.append(_text_marker(header, 0, left_out, middle))
+        markers.append(_text_marker(header, 0, left_out, middle, LABELS))
     return MarkerArray(markers=markers)
 
 
@@ -97,14 +103,14 @@ def _box(node: SceneNode, header: Header, color: Rgb) -> Marker:
         pose = Pose(np.eye(3), node.box.center)
     return Marker(
         header=header,
-        ns=NODES,
+        ns=_namespace(NODES, node),
         id=node.id,
         type=Marker.CUBE,
         action=Marker.ADD,
         pose=pose_message(pose),
         # RViz refuses to draw what has no extent.
         scale=vector_message(np.maximum(_size(node), _THINNEST_M)),
-        color=color_message(color, _ALPHA.get(node.kind, _FAINT)),
+        color=color_message(color, _ALPHA if node.kind is NodeKind.OBJECT else _FAINT),
         text=_text(node),
     )
 
@@ -113,13 +119,19 @@ def _label(node: SceneNode, center: NDArray[np.float64], header: Header) -> Mark
     box = node.oriented_box.axis_aligned() if node.oriented_box is not None else node.box
     assert box is not None
     place = np.array([center[0], center[1], box.maximum[2] + _TEXT_HEIGHT_M / 2])
-    return _text_marker(header, node.id, _text(node), place)
+    return _text_marker(header, node.id, _text(node), place, _namespace(LABELS, node))
 
 
-def _text_marker(header: Header, marker_id: int, text: str, place: NDArray[np.float64]) -> Marker:
+def _namespace(name: str, node: SceneNode) -> str:
+    return name if node.kind is NodeKind.OBJECT else f'{STRUCTURE}/{name}'
+
+
+def _text_marker(
+    header: Header, marker_id: int, text: str, place: NDArray[np.float64], namespace: str
+) -> Marker:
     marker = Marker(
         header=header,
-        ns=LABELS,
+        ns=namespace,
         id=marker_id,
         type=Marker.TEXT_VIEW_FACING,
         action=Marker.ADD,
@@ -139,11 +151,11 @@ def _lines(
         ends = (point_message(places[end]) for end in (edge.source, edge.target))
         by_type.setdefault(edge.type, []).extend(ends)
     markers = []
-    for number, (name, points) in enumerate(sorted(by_type.items())):
+    for name, points in sorted(by_type.items()):
         marker = Marker(
             header=header,
-            ns=EDGES,
-            id=number,
+            ns=f'{EDGES}/{name}',
+            id=0,
             type=Marker.LINE_LIST,
             action=Marker.ADD,
             points=points,

@@ -21,6 +21,7 @@ from osmabench_ros.ros.markers import (  # noqa: E402
     LABELS,
     MAX_LABELS,
     NODES,
+    STRUCTURE,
     markers_of_graph,
 )
 from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
@@ -60,7 +61,8 @@ def markers(of: SceneGraph) -> MarkerArray:
 
 
 def by_name(message: MarkerArray, namespace: str) -> dict[int, Marker]:
-    return {item.id: item for item in message.markers if item.ns == namespace}
+    found = [item for item in message.markers if namespace in item.ns.split('/')]
+    return {item.id: item for item in found}
 
 
 def test_everything_earlier_is_deleted_first() -> None:
@@ -84,6 +86,13 @@ def test_boxes_have_pose_size_and_the_colour_of_their_class() -> None:
     np.testing.assert_allclose((boxes[4].color.r, boxes[4].color.b), kitchen[[0, 2]], atol=1e-6)
 
 
+def test_rooms_can_be_switched_off_apart_from_objects() -> None:
+    found = markers(graph()).markers
+    below = {item.ns for item in found if item.id == 4}
+    assert below == {f'{STRUCTURE}/{NODES}', f'{STRUCTURE}/{LABELS}'}
+    assert not [item for item in found if item.ns.startswith(STRUCTURE) and item.id != 4]
+
+
 def test_labels_hang_above_their_boxes() -> None:
     texts = by_name(markers(graph()), LABELS)
     assert {i: item.text for i, item in texts.items()} == {
@@ -93,7 +102,8 @@ def test_labels_hang_above_their_boxes() -> None:
 
 
 def test_edges_of_a_type_are_one_marker() -> None:
-    lines = list(by_name(markers(graph()), EDGES).values())
+    lines = [item for item in markers(graph()).markers if item.ns.startswith(EDGES)]
+    assert [item.ns for item in lines] == ['edges/on', 'edges/part of']
     assert [(item.text, len(item.points)) for item in lines] == [('on', 2), ('part of', 4)]
     assert lines[0].points[1].x == 2.0
     assert all(item.pose.orientation.w == 1.0 for item in lines)

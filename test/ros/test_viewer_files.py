@@ -24,12 +24,14 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
 from visualization_msgs.msg import MarkerArray  # noqa: E402
 
 from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.markers import EDGES, LABELS, NODES, STRUCTURE  # noqa: E402
 from osmabench_ros.ros.qos import (  # noqa: E402
     frame_profile,
     latched_profile,
     observer_profile,
     require_compatible,
 )
+from osmabench_ros.semantics.scene_graph import RelationType  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config'
 FRAMES = frame_profile(lockstep=True)
@@ -108,7 +110,23 @@ def test_rviz_starts_in_the_world_with_a_name_for_every_display() -> None:
     shown = {item['Topic']['Value'] for item in displays() if item['Enabled']}
     assert {topics.COLOR, topics.DEPTH, topics.VIEW_SEMANTIC} <= shown
     assert {topics.VIEW_CLASSES, topics.VIEW_GRAPH, topics.VIEW_PATH} <= shown
-    assert set(displays()[-1]['Namespaces']) == {'nodes', 'edges', 'labels'}
+
+
+def test_relations_that_hide_the_others_are_off_and_names_are_those_of_the_markers() -> None:
+    configured = [item['Namespaces'] for item in displays() if 'Namespaces' in item]
+    configured += [
+        {name: item['visible'] for name, item in config['namespaces'].items()}
+        for config in layout()['configById']['3D!map']['topics'].values()
+        if 'namespaces' in config
+    ]
+    assert len(configured) == 6
+    known = {f'{EDGES}/{item.value}' for item in RelationType}
+    known |= {NODES, LABELS, f'{STRUCTURE}/{NODES}', f'{STRUCTURE}/{LABELS}'}
+    for namespaces in configured:
+        assert set(namespaces) == known
+        assert {name for name, on in namespaces.items() if on} == {
+            'nodes', 'labels', 'edges/on', 'edges/in', 'edges/under',
+        }  # fmt: skip
 
 
 def layout() -> dict[str, Any]:
