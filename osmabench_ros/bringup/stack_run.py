@@ -91,12 +91,15 @@ def check_map(message: SemanticMap) -> list[Finding]:
         graph = graph_from_message(message.graph, part)
     except ContractError as error:
         return [Finding(part, Level.FAILED, str(error), 'mend the graph of the mapper')]
-    if not message.chunk_count:
+    if not message.chunk_count and not graph.nodes:
         remedy = f'publish the map on {topics.SEMANTIC_MAP_CHUNK} too (MapPublisher does)'
-        return [Finding(part, Level.FAILED, 'announces no chunks', remedy)]
+        return [Finding(part, Level.FAILED, 'announces no chunks and an empty graph', remedy)]
+    points = 'no points'
+    if message.chunk_count:
+        points = f'{message.payload_size} bytes in {message.chunk_count} chunks'
     detail = (
-        f'{len(graph.nodes)} nodes, {len(graph.edges)} edges, {message.payload_size} bytes in '
-        f'{message.chunk_count} chunks, {"final" if message.is_final else "not final"}'
+        f'{len(graph.nodes)} nodes, {len(graph.edges)} edges, {points}, '
+        f'{"final" if message.is_final else "not final"}'
     )
     return [Finding(part, Level.OK, detail)]
 

@@ -267,14 +267,23 @@ def run_node(factory: Callable[[], BenchmarkNode], arguments: Sequence[str] | No
         print(f'{ERROR_PREFIX}{error}', file=sys.stderr, flush=True)  # noqa: T201
         return error.exit_code
     except (KeyboardInterrupt, ExternalShutdownException):
-        if node is not None and node.exit_code is not None:
-            return node.exit_code
-        return 0 if node is not None and node.done else INTERRUPTED
+        return _code_of_interrupted(node)
+    except Exception:
+        if rclpy.ok():
+            raise
+        # A signal takes the context away at any moment, and rclpy then fails in many ways.
+        return _code_of_interrupted(node)
     finally:
         if node is not None:
             node.cleanup()
             node.destroy_node()
         rclpy.try_shutdown()
+
+
+def _code_of_interrupted(node: BenchmarkNode | None) -> int:
+    if node is not None and node.exit_code is not None:
+        return node.exit_code
+    return 0 if node is not None and node.done else INTERRUPTED
 
 
 def _spin(node: BenchmarkNode) -> int:

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from builtin_interfaces.msg import Time  # noqa: E402
-from osmabench_ros.msg import RunInfo, RunState, SemanticMap  # noqa: E402
+from osmabench_ros.msg import RunInfo, RunState, SceneObject, SemanticMap  # noqa: E402
 from rclpy.duration import Duration  # noqa: E402
 from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
@@ -388,6 +388,11 @@ def test_a_map_in_another_frame_or_without_chunks_is_told() -> None:
     told(check_map(message), Level.FAILED, 'no chunks')
     message.chunk_count = 1
     assert fine(check_map(message))
+    message.chunk_count = 0
+    message.graph.objects.append(SceneObject(kind='object', id=1))
+    [alone] = check_map(message)
+    assert alone.level is Level.OK
+    assert '1 nodes, 0 edges, no points' in alone.detail
 
 
 def cloud(points: list[list[float]], frame: str = 'map') -> PointCloud2:

@@ -87,3 +87,11 @@ def on_stage(
             stage.close()
     finally:
         rclpy.shutdown()
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    """Wait for another process."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, 'timed out'
+        time.sleep(0.02)

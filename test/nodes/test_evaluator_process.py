@@ -1,0 +1,89 @@
+"""The evaluator as a process: what a signal in the middle of an evaluation leaves."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from runs.plain_room import labelled_map, write_inputs
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from nodes.node_stage import wait_for  # noqa: E402
+from osmabench_ros.msg import RecordedMap  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+
+from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.qos import latched_profile  # noqa: E402
+from osmabench_ros.runs.config import SuiteConfig  # noqa: E402
+from osmabench_ros.runs.evaluation import REPORT  # noqa: E402
+from osmabench_ros.runs.map_evaluation import MapOnDisk, evaluate_map  # noqa: E402
+
+PROGRAM = Path(__file__).parents[1] / 'hanging_evaluator.py'
+
+
+def started(kind: str, folder: Path, domain: int, context: Any) -> subprocess.Popen:
+    """Start an evaluator on a map and wait until its suite is at work."""
+    write_inputs(folder, labelled_map())
+    values = {
+        'ground_truth_directory': str(folder / 'ground_truth'),
+        'output_directory': str(folder / 'out'),
+        'suites': '[{name: hanging}]',
+        'use_run_info': False,
+        'autostart': True,
+    }
+    file = folder / 'parameters.yaml'
+    file.write_text(yaml.safe_dump({'/**': {'ros__parameters': values}}))
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), kind, '--ros-args', '--params-file', str(file)],
+        env=dict(isolated_environment(domain)),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    node = Node('recorder', context=context)
+    publisher = node.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
+    publisher.publish(RecordedMap(uri=(folder / 'map').as_uri(), is_final=True))
+    wait_for((folder / 'out/.vqa.partial/begun.txt').exists)
+    return process
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_evaluation_ends_soon_and_leaves_nothing(
+    number: signal.Signals, tmp_path: Path, ros_domain: int, ros_context: Any
+) -> None:
+    process = started('patient', tmp_path, ros_domain, ros_context)
+    start_s = time.monotonic()
+    process.send_signal(number)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130, told
+    assert time.monotonic() - start_s < 5.0
+    assert list((tmp_path / 'out').iterdir()) == []
+
+
+def test_a_suite_that_hears_nothing_does_not_keep_the_process(
+    tmp_path: Path, ros_domain: int, ros_context: Any
+) -> None:
+    process = started('deaf', tmp_path, ros_domain, ros_context)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=15)
+    assert process.returncode != 0
+    assert not (tmp_path / 'out' / REPORT).exists()
+
+
+def test_after_a_kill_the_next_evaluation_is_whole(
+    tmp_path: Path, ros_domain: int, ros_context: Any
+) -> None:
+    process = started('patient', tmp_path, ros_domain, ros_context)
+    process.kill()
+    process.communicate(timeout=15)
+    assert not (tmp_path / 'out' / REPORT).exists()
+    source = MapOnDisk(tmp_path / 'map', tmp_path / 'ground_truth', device='cpu')
+    evaluate_map(source, [SuiteConfig(name='exact_questions')], tmp_path / 'out')
+    left = {path.name for path in (tmp_path / 'out').rglob('*')}
+    assert left == {REPORT, 'vqa', 'questions.jsonl', 'answers.jsonl', 'verdicts.jsonl'}
