@@ -17,6 +17,7 @@ from osmabench_ros.bringup.preflight import MODULES, nearest_folder
 from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchError
 from osmabench_ros.language.gemini import KEY_VARIABLES as GEMINI_KEYS
 from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
+from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig
 from osmabench_ros.scenes.loading import PROCEDURAL
 
@@ -132,9 +133,12 @@ def _habitat(option: str) -> list[Finding]:
 
 def _command(mapper: MapperConfig) -> list[Finding]:
     """Look for the program of a mapper, and for the script that it is given."""
+    part = f'mapper {mapper.name}'
+    if mapper.stack:
+        return _stack(part, mapper.stack)
     if not mapper.command:
         return []
-    part, (program, *rest) = f'mapper {mapper.name}', mapper.command
+    program, *rest = mapper.command
     if shutil.which(program, path=isolated_environment(0)['PATH']) is None:
         detail = f'"{program}" is no program that can be run'
         remedy = 'install it, source its workspace, or correct command'
@@ -144,6 +148,26 @@ def _command(mapper: MapperConfig) -> list[Finding]:
         remedy = f'paths in command count from where osmabench is started ({Path.cwd()})'
         return [Finding(part, Level.FAILED, f'{script} is not there', remedy)]
     return [Finding(part, Level.OK, ' '.join(mapper.command))]
+
+
+def _stack(part: str, name: str) -> list[Finding]:
+    """Look for `ros2`, which starts stacks, and for the package whose launch file is named."""
+    method = load_live_method(name)
+    if shutil.which('ros2', path=isolated_environment(0)['PATH']) is None:
+        remedy = 'source a ROS 2 installation with ros2cli and launch_ros'
+        detail = f'{method.name} is started by ros2 launch, and there is no ros2'
+        return [Finding(part, Level.FAILED, detail, remedy)]
+    package = method.launch.package if method.launch is not None else ''
+    if package and not _has_package(package):
+        detail = f'the package {package} is not installed'
+        return [Finding(part, Level.FAILED, detail, '; '.join(method.install))]
+    return [Finding(part, Level.OK, f'{method.name} by ros2 launch')]
+
+
+def _has_package(package: str) -> bool:
+    prefixes = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
+    index = Path('share', 'ament_index', 'resource_index', 'packages', package)
+    return any((Path(prefix) / index).is_file() for prefix in prefixes if prefix)
 
 
 def _scenes(config: MatrixConfig) -> list[Finding]:

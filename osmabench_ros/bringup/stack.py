@@ -33,6 +33,7 @@ from osmabench_ros.bringup.stack_timing import (
     check_synchrony,
 )
 from osmabench_ros.bringup.stack_transforms import check_transforms, edge_samples
+from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError, ContractError
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
 from osmabench_ros.ros import topics
@@ -78,14 +79,16 @@ def names_of_robot(file: Path) -> StackNames:
     Parameters
     ----------
     file : Path
-        With a mapping `topics` (names of the contract to those of the stack), and `map` (topic
-        and type); both may be absent, everything else is ignored.
+        Or a name in config/methods/live. Read are a mapping `topics` (names of the contract to
+        those of the stack) and `map` (topic and type); both may be absent, the rest is ignored.
 
     Raises
     ------
     ConfigError
         If the file cannot be read, or names a topic that the contract does not know.
     """
+    if not file.suffix and not file.exists():
+        file = config_path('methods', 'live', f'{file}.yaml')
     try:
         data = yaml.safe_load(file.read_text())
     except (OSError, yaml.YAMLError) as error:
@@ -96,7 +99,7 @@ def names_of_robot(file: Path) -> StackNames:
     check_names_of_topics(remappings, f'robot file {file}')
     said = data.get('map')
     extra = {}
-    if isinstance(said, dict) and {'topic', 'type'} <= said.keys():
+    if isinstance(said, dict) and {'topic', 'type'} <= said.keys() and '$' not in said['topic']:
         extra = {str(said['topic']): str(said['type'])}
     return StackNames(remappings=remappings, extra_topics=extra)
 

@@ -38,7 +38,7 @@ def doctor(
     ] = None,
     robot: Annotated[
         Path | None,
-        typer.Option(help='YAML file with the topics of the stack, as config/methods/live has.'),
+        typer.Option(help='YAML file with the topics of the stack, or a name in methods/live.'),
     ] = None,
     as_json: Annotated[bool, typer.Option('--json', help='Print JSON for programs.')] = False,
 ) -> None:

@@ -106,6 +106,25 @@ def test_a_mapper_finds_the_python_of_the_run(tmp_path: Path) -> None:
     assert found('mapper mine', tmp_path, mappers=mappers).level is Level.OK
 
 
+def test_a_stack_needs_ros2_and_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mappers = [{'name': 'rtabmap', 'stack': 'rtabmap'}]
+    programs = {'ros2': None}
+    monkeypatch.setattr(shutil, 'which', lambda name, path: programs.get(name))
+    assert 'there is no ros2' in found('mapper rtabmap', tmp_path, mappers=mappers).detail
+    programs['ros2'] = '/opt/ros/bin/ros2'
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
+    finding = found('mapper rtabmap', tmp_path, mappers=mappers)
+    assert finding.level is Level.FAILED
+    assert 'rtabmap_launch is not installed' in finding.detail
+    assert 'apt install' in finding.remedy
+    index = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index.mkdir(parents=True)
+    (index / 'rtabmap_launch').write_text('')
+    assert found('mapper rtabmap', tmp_path, mappers=mappers).level is Level.OK
+
+
 def test_a_full_disk_is_told_with_what_is_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

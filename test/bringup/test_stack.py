@@ -216,9 +216,7 @@ def test_a_robot_file_that_is_wrong_is_refused(text: str, words: str, tmp_path: 
 
 @pytest.mark.parametrize('name', ['rtabmap', 'hydra', 'nvblox'])
 def test_the_bundled_robot_files_can_be_read(name: str) -> None:
-    from osmabench_ros.configuration import config_path
-
-    names = names_of_robot(config_path('methods', 'live', f'{name}.yaml'))
+    names = names_of_robot(Path(name))
     assert all(text.count('/') == 2 for text in names.extra_topics.values())
 
 
