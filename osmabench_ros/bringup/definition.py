@@ -10,6 +10,7 @@ import yaml
 from osmabench_ros.bringup.bridge_alone import BRIDGE
 from osmabench_ros.bringup.mapping_nodes import mapping_nodes
 from osmabench_ros.bringup.node_spec import MAPPER, NodeSpec
+from osmabench_ros.bringup.run_recording import bag_recorder
 from osmabench_ros.ros.participants import Participant
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
@@ -27,7 +28,8 @@ def nodes_of_run(plan: RunPlan) -> list[NodeSpec]:
     plan : RunPlan
         The run; its shared folder must be prepared.
     """
-    followers = [*mapping_nodes(plan), _recorder(plan), _evaluator(plan)]
+    recorders = [_recorder(plan), *bag_recorder(plan)]
+    followers = [*mapping_nodes(plan), *recorders, _evaluator(plan)]
     return [*followers, _bridge(plan, participants_of(followers))]
 
 

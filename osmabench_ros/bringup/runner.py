@@ -8,6 +8,7 @@ from pathlib import Path
 from osmabench_ros.bringup.definition import nodes_of_run
 from osmabench_ros.bringup.live_run import run_live
 from osmabench_ros.bringup.run_preflight import check_run
+from osmabench_ros.bringup.run_recording import check_bag, make_room_for_bag
 from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import MatrixConfig
@@ -110,6 +111,7 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
         # A map is complete or not there: the run was cut off while it was evaluated.
         progress('evaluating', 0.9)
         return evaluate_run(_inputs(plan), list(plan.config.suites), plan.config.requirements)
+    make_room_for_bag(plan)
     result = run_live(
         nodes_of_run(plan),
         plan.directory / 'logs',
@@ -121,6 +123,7 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
     write_json(plan.directory / TIMINGS, timings_of(plan.identity, result.measured))
     if not plan.report_file.exists():
         raise RunError(f'node "evaluator" wrote no report: {result.reason or "no reason given"}')
+    check_bag(plan)
     return RunReport.model_validate(read_json(plan.report_file))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import Field, field_validator, model_validator
@@ -89,6 +89,31 @@ class PacingConfig(Section):
     evaluation_timeout_s: float = Field(900.0, gt=0)
 
 
+class RecordingConfig(Section):
+    """Whether and how the topics of a run are recorded to a bag.
+
+    Parameters
+    ----------
+    enabled : bool
+        Record to bag/ in the folder of the run.
+    topics : tuple of str
+        Those to record; empty for the topic contract.
+    exclude : str
+        Regular expression of topics to leave out.
+    compression : str
+        Of the bag.
+    split_size_mb, split_duration_s : float
+        Begin a new file at this size or length; 0 never.
+    """
+
+    enabled: bool = False
+    topics: tuple[str, ...] = ()
+    exclude: str = ''
+    compression: Literal['zstd', 'lz4', 'none'] = 'zstd'
+    split_size_mb: float = Field(0.0, ge=0)
+    split_duration_s: float = Field(0.0, ge=0)
+
+
 class SweepConfig(Section):
     """Which speed factors `osmabench sweep` tries: those listed, or a search on a grid."""
 
@@ -169,6 +194,7 @@ class MatrixConfig(Section):
     pacing: PacingConfig = PacingConfig()
     suites: tuple[SuiteConfig, ...]
     requirements: tuple[Requirement, ...] = ()
+    recording: RecordingConfig = RecordingConfig()
     sweep: SweepConfig = SweepConfig()
     text_features: dict[str, Path] = Field(default_factory=dict)
     """Files for the encoders of open-vocabulary maps; see `text_matching.TextMatching`."""

@@ -1,0 +1,60 @@
+"""A run that is recorded, over real processes; its bag alone holds all there is to know."""
+
+from pathlib import Path
+
+import pytest
+from small_config import small_config
+
+
+@pytest.mark.ros
+@pytest.mark.gl
+@pytest.mark.slow
+def test_the_bag_of_a_lockstep_run_lacks_nothing(tmp_path: Path) -> None:
+    from osmabench_ros.bringup.runner import run_matrix
+    from osmabench_ros.runs.config import parse_config
+    from osmabench_ros.sequences.bag import open_bag
+    from osmabench_ros.sequences.bag_reader import BagSequence
+    from osmabench_ros.sequences.recording_report import read_report
+
+    config = parse_config(small_config(recording={'enabled': True}), 'test')
+    report = run_matrix(config, tmp_path, progress=lambda _text, _fraction: None)
+    assert report.passed, report
+    (folder,) = (tmp_path / 'small').glob('*/bag')
+    recording = read_report(folder)
+    assert (recording.complete, recording.lost) == (True, 0)
+    assert recording.frames_expected == 5
+    with open_bag(folder) as bag:
+        assert bag.cut_off == ''
+        counts = {item.topic: item.message_count for item in bag.connections}
+        (info,) = bag.messages(['/run_info'])
+        assert info.deserialise().run_id == report.runs[0].run_id
+        maps = [item.deserialise() for item in bag.messages(['/semantic_map'])]
+    assert maps[-1].is_final
+    for topic in ('/lighting', '/label_info', '/run_state', '/semantic_map_chunk', '/frame_ack'):
+        assert counts[topic] > 0, topic
+    assert len(BagSequence(folder)) == 5
+
+
+@pytest.mark.ros
+def test_a_bag_that_was_not_finished_fails_the_run(tmp_path: Path) -> None:
+    from osmabench_ros.bringup.run_recording import bag_directory, check_bag, make_room_for_bag
+    from osmabench_ros.errors import RunError
+    from osmabench_ros.runs.config import parse_config
+    from osmabench_ros.runs.identity import SceneKey
+    from osmabench_ros.runs.plan import plan_runs
+
+    config = parse_config(small_config(recording={'enabled': True}), 'test')
+    (plan,) = plan_runs(config, {config.scenes[0]: SceneKey('d', 's', 3)}, tmp_path)
+    with pytest.raises(RunError, match='was not recorded'):
+        check_bag(plan)
+    directory = bag_directory(plan)
+    directory.mkdir(parents=True)
+    (directory / 'recording.json').write_text(
+        '{"complete": false, "error": "no space left", "duration_s": 1, "bytes_written": 1, '
+        '"files": 1, "topics": [], "frames_expected": 0, "frames_counted_by": "stamps", "lost": 0}'
+    )
+    with pytest.raises(RunError, match='is not complete: no space left'):
+        check_bag(plan)
+    make_room_for_bag(plan)
+    assert not directory.exists()
+    assert (directory.with_name('bag_interrupted_1') / 'recording.json').exists()
