@@ -35,6 +35,7 @@ from osmabench_ros.ros.run_services import RunServices
 from osmabench_ros.ros.simulation_services import SimulationServices
 from osmabench_ros.ros.stamps import duration_from_message, stamp_from_message
 from osmabench_ros.ros.transforms import TF_PARAMETERS, TfSettings
+from osmabench_ros.ros.vision_messages import publish_vision_labels
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
 PARAMETERS = (
@@ -93,6 +94,7 @@ class SimulatorBridgeNode(BenchmarkNode):
         )
         stamp_ns = self._player.first_stamp_ns
         self._label_info.publish(label_set_to_message(frames.label_set, stamp_ns))
+        publish_vision_labels(self, frames.label_set, stamp_ns)
         self._run_info.publish(run_info_message(source, value, self._participants, stamp_ns))
         self._say('waiting to be activated')
         self.get_logger().info(f'{len(frames)} frames from {frames.description}')

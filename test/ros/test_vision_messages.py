@@ -1,4 +1,7 @@
 import math
+import subprocess
+import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -7,16 +10,20 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
+from osmabench_ros.msg import LabelInfo as OwnLabelInfo  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from ros.test_map_messages import small_map  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 
+from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
 from osmabench_ros.errors import MissingDependencyError  # noqa: E402
 from osmabench_ros.maps.topics.detection_array import map_of_detections  # noqa: E402
 from osmabench_ros.maps.topics.options import TopicOptions  # noqa: E402
 from osmabench_ros.ros import topics, vision_messages  # noqa: E402
 from osmabench_ros.ros.map_messages import MapPublisher  # noqa: E402
+from osmabench_ros.ros.qos import latched_profile  # noqa: E402
 from osmabench_ros.ros.vision_messages import (  # noqa: E402
     detections_message,
     publish_vision_labels,
@@ -86,3 +93,32 @@ def test_without_it_maps_are_published_all_the_same(
     assert not {topics.VISION_LABEL_INFO, topics.SEMANTIC_MAP_DETECTIONS} & found
     with pytest.raises(MissingDependencyError, match='vision-msgs'):
         detections_message(small_map().graph, Header())
+
+
+@needs_vision_msgs
+@pytest.mark.gl
+@pytest.mark.slow
+def test_the_bridge_tells_the_classes_of_its_images(ros_context: Any, ros_domain: int) -> None:
+    node, heard = Node('listener', context=ros_context), []
+    executor = SingleThreadedExecutor(context=ros_context)
+    executor.add_node(node)
+    for kind, topic in (
+        (vision_messages.LabelInfo, topics.VISION_LABEL_INFO),
+        (OwnLabelInfo, topics.LABEL_INFO),
+    ):
+        node.create_subscription(kind, topic, heard.append, latched_profile())
+    command = [sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args']
+    given = ('autostart:=true', 'pacing:=realtime', 'goals:=1', 'image_width:=64')
+    command += [part for word in given for part in ('-p', word)]
+    bridge = subprocess.Popen(command, env=dict(isolated_environment(ros_domain)))
+    try:
+        deadline = time.monotonic() + 60
+        while len(heard) < 2 and time.monotonic() < deadline:
+            executor.spin_once(timeout_sec=0.1)
+    finally:
+        bridge.terminate()
+        bridge.wait(timeout=30)
+    told, own = sorted(heard, key=lambda item: isinstance(item, OwnLabelInfo))
+    expected = [(item.id, item.name) for item in own.classes]
+    assert [(item.class_id, item.class_name) for item in told.class_map] == expected
+    assert len(expected) > 10
