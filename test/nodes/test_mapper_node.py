@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded_frames import FRAMES, LABELS, MOUNT
+from recorded_frames import FRAMES as RECORDED
+from recorded_frames import LABELS, MOUNT
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
@@ -31,6 +32,9 @@ from osmabench_ros.ros.label_messages import label_set_to_message  # noqa: E402
 from osmabench_ros.ros.map_messages import MapAssembler  # noqa: E402
 from osmabench_ros.ros.qos import frame_profile, latched_profile, lossless_profile  # noqa: E402
 from osmabench_ros.ros.stamps import stamp_to_message  # noqa: E402
+
+FRAMES = [replace(frame, instance=(frame.instance % 5).astype(np.int32)) for frame in RECORDED]
+"""With few objects, so that mapping is quick."""
 
 STREAMS = (
     (Image, topics.COLOR),
