@@ -17,7 +17,7 @@ from osmabench_ros.metrics.trajectory import (
     TrajectoryAlignment,
 )
 from osmabench_ros.metrics.trajectory_records import TrajectorySettings
-from osmabench_ros.runs.map_alignment import MapAlignment
+from osmabench_ros.runs.map_placement import MapAlignment
 
 BAG, REFERENCE, ALIGNMENT, TRAJECTORY = (
     'Recorded maps',

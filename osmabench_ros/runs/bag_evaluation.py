@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TypeVar
 
-from osmabench_ros.errors import ConfigError, OsmabenchError, RunError
-from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.geometry.similarity import Similarity
-from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
-from osmabench_ros.geometry.tum_file import read_tum, tum_text
+from osmabench_ros.geometry.tum_file import tum_text
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.maps.topics.kinds import choose_map_topic
-from osmabench_ros.maps.topics.options import TopicOptions
-from osmabench_ros.maps.topics.recorded_map import RecordedMap, read_recorded_map
+from osmabench_ros.maps.topics.recorded_map import RecordedMap
 from osmabench_ros.maps.transformation import transformed_map
 from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore, score_trajectory
+from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
 from osmabench_ros.runs.bag_content import BagContent, read_content
-from osmabench_ros.runs.bag_report import (
-    BAG_SCHEMA,
-    REFERENCE_FREE,
-    BagReport,
-    timing_records,
-)
+from osmabench_ros.runs.bag_map import identity_of, map_of_bag
+from osmabench_ros.runs.bag_poses import poses_of_bag
+from osmabench_ros.runs.bag_reference import reference_of
+from osmabench_ros.runs.bag_report import BAG_SCHEMA, REFERENCE_FREE, BagReport, timing_records
 from osmabench_ros.runs.bag_settings import BagSource
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluation import REPORT, EvaluationInputs, evaluate_loaded, versions
@@ -40,30 +36,17 @@ from osmabench_ros.runs.files import (
     write_json,
     write_text,
 )
-from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.map_alignment import (
-    AppliedAlignment,
-    MapAlignment,
-    Placement,
-    aligned_by_icp,
-    aligned_by_trajectory,
-    aligned_by_transform,
-    placement_of,
-)
-from osmabench_ros.runs.map_evaluation import UNKNOWN
+from osmabench_ros.runs.identity import RunIdentity
+from osmabench_ros.runs.map_alignment import alignment_of_map
+from osmabench_ros.runs.map_placement import placement_of
 from osmabench_ros.runs.progress import Progress
-from osmabench_ros.runs.recorded_trajectories import bag_trajectory, reference_topic
-from osmabench_ros.runs.references import (
-    Reference,
-    cloud_reference,
-    run_reference,
-    scene_reference,
-)
+from osmabench_ros.runs.references import Reference
 from osmabench_ros.runs.report_model import Record, RunReport, Status, for_run, unmet
 from osmabench_ros.sequences.bag import Bag, open_bag
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
-from osmabench_ros.sequences.pose_topics import TRAJECTORY_TYPES
 from osmabench_ros.suites.registry import make_suite
+
+Found = TypeVar('Found')
 
 MAP_FOLDER = 'map'
 ALIGNED_FOLDER = 'aligned'
@@ -87,6 +70,26 @@ class BagEvaluation:
     report: BagReport
     trajectory: TrajectoryScore | None
     ground_truth_directory: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """A run and what its map is compared with."""
+
+    identity: RunIdentity
+    reference: Reference
+    truth: GroundTruth
+
+
+@dataclass(frozen=True, eq=False)
+class _Figures:
+    """Figures of a map: finished records, further metrics, and what they depend on."""
+
+    records: tuple[Record, ...]
+    metrics: tuple[MetricRecord, ...]
+    hashes: Mapping[str, str]
+    encoders: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    transform: Similarity | None = None
 
 
 def evaluate_bag(
@@ -170,274 +173,146 @@ class _Work:
         self._content = content
         self._folder = folder
         self._progress = progress
-        self._remarks: list[str] = []
-        if content.cut_off:
-            self._remarks.append(f'the bag is not complete: {content.cut_off}')
+        self._remarks = [f'the bag is not complete: {bag.cut_off}'] if bag.cut_off else []
 
     def evaluation(
         self, suites: Sequence[SuiteConfig], requirements: Sequence[Requirement]
     ) -> BagEvaluation:
-        topic = choose_map_topic(self._content.types, self._source.map_topic)
-        trajectory = self._trajectory()
-        reference = self._reference()
+        source, content = self._source, self._content
+        topic = choose_map_topic(content.types, source.map_topic)
+        trajectory = self._noted(poses_of_bag(source, self._bag, content))
+        reference = reference_of(source, self._bag, content, self._folder, self._progress)
         truth = None if reference is None else read_ground_truth(reference.directory)
-        recorded = self._map(topic, truth)
-        identity = self._identity(recorded.semantic_map, truth)
-        metrics = [*(trajectory.records if trajectory else ())]
-        metrics += timing_records(self._content, topic)
-        metrics += map_statistics(recorded.semantic_map)
-        scored: list[RunReport] = []
-        transform: Similarity | None = None
+        self._progress('reading the map', 0.0)
+        recorded = self._noted(map_of_bag(source, self._bag, content, topic, truth))
+        identity = self._noted(identity_of(source, content, recorded.semantic_map, truth))
         if reference is None or truth is None:
-            write_map(recorded.semantic_map, self._folder / MAP_FOLDER)
-            metrics.append(MetricRecord.not_applicable('exact_questions', '', 'accuracy'))
-            self._remarks.append(REFERENCE_FREE)
+            figures = self._described(recorded)
         else:
-            placed, applied = self._placed(recorded, reference, truth, trajectory)
-            scored.append(self._scored(placed, '', identity, reference, truth, suites))
-            if applied is not None:
-                transform = applied.similarity
-                metrics += applied.records
-                scored.append(
-                    self._scored(
-                        transformed_map(recorded.semantic_map, transform, placed.header.frame_id),
-                        ALIGNED,
-                        identity,
-                        reference,
-                        truth,
-                        suites,
-                    )
-                )
-        records = tuple(
-            [record for report in scored for record in report.metrics]
-            + [Record.of(identity, record) for record in metrics]
-        )
-        report = BagReport(
-            run_id=identity.run_id,
-            status=Status.COMPLETE,
-            metrics=records,
-            failed_requirements=unmet(for_run(tuple(requirements), identity), records),
-            versions=versions(),
-            hashes=scored[0].hashes if scored else {'map': sha256_of(self._folder / MAP_FOLDER)},
-            encoders=scored[0].encoders if scored else {},
-            bag=str(self._source.path),
-            map_topic=topic,
-            map_type=recorded.message_type,
-            frame_id=recorded.semantic_map.header.frame_id,
-            stamp_ns=recorded.semantic_map.header.stamp_ns,
-            reference='' if reference is None else reference.description,
-            remarks=tuple(self._remarks),
-            transform=_numbers(transform),
-        )
+            pair = _Pair(identity, reference, truth)
+            figures = self._compared(recorded, pair, trajectory, suites)
+        metrics = [
+            *figures.metrics,
+            *(trajectory.records if trajectory else ()),
+            *timing_records(content, topic),
+            *map_statistics(recorded.semantic_map),
+        ]
+        records = (*figures.records, *(Record.of(identity, record) for record in metrics))
+        report = self._report(recorded, reference, identity, figures, records, requirements)
         write_json(self._folder / REPORT, report.model_dump(mode='json'))
+        self._write_poses(trajectory)
         made = None if reference is None else reference.directory
         return BagEvaluation(report, trajectory, made)
 
-    def _reference(self) -> Reference | None:
-        choice, source = self._source.reference, self._source
-        found: Reference | None = None
-        if choice.scene:
-            path = self._recorded_path()
-            found = scene_reference(
-                source.config, choice.scene, source.seed, self._folder, path, self._progress
-            )
-        elif choice.run is not None:
-            found = run_reference(choice.run)
-        elif choice.cloud is not None:
-            found = cloud_reference(choice.cloud, source.label_set, self._folder)
-        if found is not None and choice.frame_id is not None:
-            found = dataclasses.replace(found, frame_id=choice.frame_id)
-        if found is not None and source.questions_file is not None:
-            found = dataclasses.replace(found, questions_file=source.questions_file)
-        return found
+    def _noted(self, found: tuple[Found, list[str]]) -> Found:
+        """Keep the remarks on something that was found, return it."""
+        self._remarks += found[1]
+        return found[0]
 
-    def _recorded_path(self) -> tuple[StampedTrajectory, Intrinsics] | None:
-        """Return true camera poses and the camera, if the bag has both."""
-        content = self._content
-        info = content.run_info
-        topics = [
-            topic
-            for topic, kind in content.types.items()
-            if topic.endswith('/ground_truth/camera_pose') and kind in TRAJECTORY_TYPES
-        ]
-        camera = info.camera_info if info is not None else self._camera_info()
-        if len(topics) != 1 or camera is None:
-            return None
-        k = [float(value) for value in camera.k]
-        try:
-            intrinsics = Intrinsics(camera.width, camera.height, k[0], k[4], k[2], k[5])
-        except (ValueError, IndexError):
-            return None
-        return bag_trajectory(self._bag, content, topics[0]), intrinsics
+    def _described(self, recorded: RecordedMap) -> _Figures:
+        """Keep the map; there is nothing to compare it with."""
+        write_map(recorded.semantic_map, self._folder / MAP_FOLDER)
+        self._remarks.append(REFERENCE_FREE)
+        unasked = MetricRecord.not_applicable('exact_questions', '', 'accuracy')
+        return _Figures((), (unasked,), {'map': sha256_of(self._folder / MAP_FOLDER)})
 
-    def _camera_info(self) -> Any | None:
-        kind = 'sensor_msgs/msg/CameraInfo'
-        topics = sorted(topic for topic, found in self._content.types.items() if found == kind)
-        first = next(self._bag.messages(topics[:1]), None) if topics else None
-        return None if first is None else first.deserialise()
-
-    def _map(self, topic: str, truth: GroundTruth | None) -> RecordedMap:
-        source, content = self._source, self._content
-        info = content.run_info
-        options = TopicOptions(
-            source.method or (info.mapper if info else '') or topic.strip('/').replace('/', '_'),
-            self._label_set(truth),
-            info.scene if info else (truth.scene if truth else ''),
-            info.condition if info else '',
-        )
-        until_ns = None if source.at_s is None else content.start_ns + round(source.at_s * 1e9)
-        self._progress('reading the map', 0.0)
-        recorded = read_recorded_map(self._bag, topic, options, until_ns=until_ns)
-        self._remarks += recorded.remarks
-        dense = recorded.semantic_map.dense
-        if dense is None:
-            self._remarks.append('the map has no points; figures that need them do not apply')
-        elif dense.labels is None and not recorded.semantic_map.graph.nodes:
-            self._remarks.append('the map has neither labels nor nodes: geometry only')
-        return recorded
-
-    def _label_set(self, truth: GroundTruth | None) -> Any:
-        if self._source.label_set is not None:
-            return self._source.label_set
-        if self._content.label_set is not None:
-            return self._content.label_set
-        if truth is not None and truth.label_set.classes:
-            self._remarks.append(
-                'the bag does not say what its class ids mean; they were read by the label set of '
-                f'the reference, "{truth.label_set.name}"'
-            )
-            return truth.label_set
-        return None
-
-    def _identity(self, made: SemanticMap, truth: GroundTruth | None) -> RunIdentity:
-        info, source = self._content.run_info, self._source
-        method = source.method or made.header.provenance.method
-        if info is not None:
-            key = SceneKey(info.dataset, info.scene, int(info.seed))
-            if truth is not None and (truth.dataset, truth.scene) != (info.dataset, info.scene):
-                self._remarks.append(
-                    f'the bag says it is of {info.dataset}, {info.scene}, the reference is of '
-                    f'{truth.dataset}, {truth.scene}'
-                )
-            return RunIdentity(key, info.condition, source.method or info.mapper, info.simulator)
-        dataset, scene = (truth.dataset, truth.scene) if truth else ('bag', source.path.stem)
-        condition = made.header.provenance.condition or UNKNOWN
-        return RunIdentity(SceneKey(dataset, scene, source.seed), condition, method, UNKNOWN)
-
-    def _trajectory(self) -> TrajectoryScore | None:
-        choice = self._source.trajectory
-        if not choice.estimate:
-            return None
-        self._progress('comparing trajectories', 0.0)
-        estimate = bag_trajectory(self._bag, self._content, choice.estimate)
-        if choice.reference_file is not None:
-            true = read_tum(choice.reference_file)
-        else:
-            topic = choice.reference or reference_topic(self._content, estimate)
-            if not topic:
-                raise ConfigError(
-                    f'{self._source.path} has no ground truth of poses to compare '
-                    f'"{choice.estimate}" with; give --reference-topic or --reference-trajectory'
-                )
-            true = bag_trajectory(self._bag, self._content, topic)
-            self._remarks.append(f'poses of {choice.estimate} are compared with {topic}')
-        moving = {true.child_frame_id, estimate.child_frame_id} - {''}
-        if len(moving) > 1:
-            self._remarks.append(
-                f'the poses are of "{estimate.child_frame_id}", the true ones of '
-                f'"{true.child_frame_id}": how these frames lie in each other counts as error'
-            )
-        score = score_trajectory(true, estimate, choice.settings)
-        for name, part in (('reference', score.reference), ('estimate', score.estimate)):
-            write_text(self._folder / TRAJECTORY_FOLDER / f'{name}.tum', tum_text(part))
-        return score
-
-    def _placed(
+    def _compared(
         self,
         recorded: RecordedMap,
-        reference: Reference,
-        truth: GroundTruth,
+        pair: _Pair,
         trajectory: TrajectoryScore | None,
-    ) -> tuple[SemanticMap, AppliedAlignment | None]:
-        """Return the map where the bag says it lies, and the alignment that the user wants."""
-        choice, header = self._source.alignment, recorded.semantic_map.header
+        suites: Sequence[SuiteConfig],
+    ) -> _Figures:
+        """Return the figures of the map where the bag says it lies, and of the aligned one."""
+        made, choice = recorded.semantic_map, self._source.alignment
+        frame_id = pair.reference.frame_id or made.header.frame_id
         placement = placement_of(
-            header.frame_id,
-            reference.frame_id,
-            header.stamp_ns,
+            made.header.frame_id,
+            frame_id,
+            made.header.stamp_ns,
             self._content.transforms,
             choice.kind,
             transform_given=choice.transform is not None,
         )
         self._remarks.append(placement.remark)
-        frame_id = reference.frame_id or header.frame_id
-        placed = transformed_map(recorded.semantic_map, placement.similarity, frame_id)
-        applied = self._alignment(recorded, truth, trajectory, placement)
-        if applied is not None:
-            self._remarks += applied.remarks
-        return placed, applied
-
-    def _alignment(
-        self,
-        recorded: RecordedMap,
-        truth: GroundTruth,
-        trajectory: TrajectoryScore | None,
-        placement: Placement,
-    ) -> AppliedAlignment | None:
-        choice = self._source.alignment
-        if choice.kind is MapAlignment.KNOWN and choice.transform is not None:
-            return aligned_by_transform(choice.transform)
-        if choice.kind is MapAlignment.TRAJECTORY:
-            if trajectory is None:
-                raise ConfigError('--align trajectory needs poses to align: add --pose-topic')
-            self._check_frame(trajectory, recorded)
-            return aligned_by_trajectory(trajectory)
-        if choice.kind is not MapAlignment.ICP:
-            return None
-        self._progress('aligning by ICP', 0.0)
-        initial, guess = placement.similarity, 'where the bag puts it'
-        if choice.transform is not None:
-            initial, guess = choice.transform, 'the transformation given'
-        elif trajectory is not None:
-            self._check_frame(trajectory, recorded)
-            initial, guess = trajectory.similarity, 'the alignment of the trajectories'
-        return aligned_by_icp(recorded.semantic_map, truth, initial, guess)
-
-    def _check_frame(self, trajectory: TrajectoryScore, recorded: RecordedMap) -> None:
-        own, frame_id = trajectory.estimate.frame_id, recorded.semantic_map.header.frame_id
-        if own and own.lstrip('/') != frame_id:
-            raise ConfigError(
-                f'the poses are in frame "{own}", the map in "{frame_id}"; name poses in the '
-                f'frame of the map, such as --pose-topic /tf:{frame_id}.base_link'
-            )
+        placed = transformed_map(made, placement.similarity, frame_id)
+        applied = alignment_of_map(
+            made, pair.truth, choice.kind, choice.transform, placement, trajectory, self._progress
+        )
+        plain = self._scored(placed, '', pair, suites)
+        figures = _Figures(plain.metrics, (), plain.hashes, plain.encoders)
+        if applied is None:
+            return figures
+        self._remarks += applied.remarks
+        aligned = transformed_map(made, applied.similarity, frame_id)
+        variant = self._scored(aligned, ALIGNED, pair, suites)
+        return dataclasses.replace(
+            figures,
+            records=(*plain.metrics, *variant.metrics),
+            metrics=applied.records,
+            transform=applied.similarity,
+        )
 
     def _scored(
         self,
         semantic_map: SemanticMap,
         variant: str,
-        identity: RunIdentity,
-        reference: Reference,
-        truth: GroundTruth,
+        pair: _Pair,
         suites: Sequence[SuiteConfig],
     ) -> RunReport:
         """Return the figures of a map; the suites of a variant have its name behind theirs."""
         folder = self._folder / ALIGNED_FOLDER if variant else self._folder
         write_map(semantic_map, folder / MAP_FOLDER)
         inputs = EvaluationInputs(
-            identity,
+            pair.identity,
             folder / MAP_FOLDER,
-            reference.directory,
+            pair.reference.directory,
             folder,
-            reference.questions_file,
+            pair.reference.questions_file,
             self._source.device,
             self._source.text_features,
         )
-        report = evaluate_loaded(inputs, semantic_map, truth, suites, (), self._progress)
+        report = evaluate_loaded(inputs, semantic_map, pair.truth, suites, (), self._progress)
         records = (
             record.model_copy(update={'suite': record.suite + variant})
             for record in report.metrics
         )
         return report.model_copy(update={'metrics': tuple(records)})
+
+    def _report(
+        self,
+        recorded: RecordedMap,
+        reference: Reference | None,
+        identity: RunIdentity,
+        figures: _Figures,
+        records: tuple[Record, ...],
+        requirements: Sequence[Requirement],
+    ) -> BagReport:
+        header = recorded.semantic_map.header
+        return BagReport(
+            run_id=identity.run_id,
+            status=Status.COMPLETE,
+            metrics=records,
+            failed_requirements=unmet(for_run(tuple(requirements), identity), records),
+            versions=versions(),
+            hashes=dict(figures.hashes),
+            encoders=dict(figures.encoders),
+            bag=self._source.path.name,
+            map_topic=recorded.topic,
+            map_type=recorded.message_type,
+            frame_id=header.frame_id,
+            stamp_ns=header.stamp_ns,
+            reference='' if reference is None else reference.description,
+            remarks=tuple(self._remarks),
+            transform=_numbers(figures.transform),
+        )
+
+    def _write_poses(self, score: TrajectoryScore | None) -> None:
+        if score is None:
+            return
+        folder = self._folder / TRAJECTORY_FOLDER
+        for name, part in (('reference', score.reference), ('estimate', score.estimate)):
+            write_text(folder / f'{name}.tum', tum_text(part))
 
 
 def _numbers(transform: Similarity | None) -> tuple[float, ...]:

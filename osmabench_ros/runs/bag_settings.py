@@ -11,7 +11,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.metrics.trajectory_records import TrajectorySettings
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.map_alignment import MapAlignment
+from osmabench_ros.runs.map_placement import MapAlignment
 from osmabench_ros.semantics.labels import LabelSet
 
 

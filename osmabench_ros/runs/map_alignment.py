@@ -1,48 +1,24 @@
-"""Brings a recorded map to the frame of its reference, as the user or the bag says."""
+"""Aligns a recorded map with its reference as the user wants, and says what that leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 
-from osmabench_ros.errors import ConfigError, ContractError
-from osmabench_ros.geometry.pose import Pose
+import numpy as np
+
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.similarity import Similarity
-from osmabench_ros.geometry.transform_tree import TransformTree
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.registration import Registration, registered
 from osmabench_ros.metrics.trajectory import error_statistics
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
+from osmabench_ros.runs.map_placement import MapAlignment, Placement
+from osmabench_ros.runs.progress import Progress
 from osmabench_ros.sequences.ground_truth import GroundTruth
 
 SUITE = 'alignment'
-
-
-class MapAlignment(str, Enum):
-    """How a map is aligned beyond the frames that the bag tells."""
-
-    NONE = 'none'
-    KNOWN = 'known'
-    ICP = 'icp'
-    TRAJECTORY = 'trajectory'
-
-
-@dataclass(frozen=True, eq=False)
-class Placement:
-    """Where the map lies by the bag's own word.
-
-    Parameters
-    ----------
-    similarity : Similarity
-        Takes map coordinates to the frame of the reference.
-    remark : str
-        How that is known.
-    """
-
-    similarity: Similarity
-    remark: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,68 +40,67 @@ class AppliedAlignment:
     remarks: tuple[str, ...]
 
 
-def placement_of(
-    map_frame: str,
-    reference_frame: str,
-    stamp_ns: int,
-    transforms: TransformTree,
-    alignment: MapAlignment | None,
-    *,
-    transform_given: bool,
-) -> Placement:
-    """Return where the map lies without any fitting.
+def alignment_of_map(
+    semantic_map: SemanticMap,
+    truth: GroundTruth,
+    kind: MapAlignment | None,
+    transform: Similarity | None,
+    placement: Placement,
+    trajectory: TrajectoryScore | None,
+    progress: Progress,
+) -> AppliedAlignment | None:
+    """Return the alignment that the user wants, None if there is none beyond the placement.
 
     Parameters
     ----------
-    map_frame, reference_frame : str
-        Frames of the map and of its reference; '' for the reference if it is that of the map.
-    stamp_ns : int
-        Time of the map.
-    transforms : TransformTree
-        TF of the bag.
-    alignment : MapAlignment, optional
-        What the user wants; None if the user does not say.
-    transform_given : bool
-        Whether the user gives a transformation.
+    semantic_map : SemanticMap
+        In its own frame.
+    truth : GroundTruth
+        The reference.
+    kind : MapAlignment, optional
+        What the user wants.
+    transform : Similarity, optional
+        Of `known`; the first guess of `icp`.
+    placement : Placement
+        Where the bag puts the map: the first guess of `icp` else.
+    trajectory : TrajectoryScore, optional
+        Of `trajectory`; the first guess of `icp` before the placement.
+    progress : callable
+        Gets what is going on and the fraction done.
 
     Raises
     ------
     ConfigError
-        If the frames differ, TF does not tell how, and the user does not say what to do.
+        If what the alignment needs is not given.
+    MetricError
+        If the map does not fit.
     """
-    if reference_frame in ('', map_frame):
-        return Placement(Similarity.identity(), f'the map is in frame "{map_frame}"')
-    pose = transforms.lookup(reference_frame, map_frame, stamp_ns)
-    # A map may be newer than the last transform, which then still holds.
-    if pose is None:
-        pose = _latest(transforms, reference_frame, map_frame)
-    if pose is not None and alignment is not MapAlignment.NONE:
-        return Placement(
-            Similarity(pose),
-            f'the map was put from frame "{map_frame}" into "{reference_frame}" by the TF of the '
-            'bag',
-        )
-    taken = f'coordinates in frame "{map_frame}" were taken for those of "{reference_frame}"'
-    if alignment is MapAlignment.NONE:
-        return Placement(Similarity.identity(), f'{taken}, as --align none asks for')
-    if alignment is None or (alignment is MapAlignment.KNOWN and not transform_given):
+    if kind is MapAlignment.KNOWN and transform is not None:
+        return aligned_by_transform(transform)
+    if kind is MapAlignment.TRAJECTORY:
+        if trajectory is None:
+            raise ConfigError('--align trajectory needs poses to align: add --pose-topic')
+        _check_frame(trajectory, semantic_map)
+        return aligned_by_trajectory(trajectory)
+    if kind is not MapAlignment.ICP:
+        return None
+    progress('aligning by ICP', 0.0)
+    initial, guess = placement.similarity, 'where the bag puts it'
+    if transform is not None:
+        initial, guess = transform, 'the transformation given'
+    elif trajectory is not None:
+        _check_frame(trajectory, semantic_map)
+        initial, guess = trajectory.similarity, 'the alignment of the trajectories'
+    return aligned_by_icp(semantic_map, truth, initial, guess)
+
+
+def _check_frame(trajectory: TrajectoryScore, semantic_map: SemanticMap) -> None:
+    own, frame_id = trajectory.estimate.frame_id.lstrip('/'), semantic_map.header.frame_id
+    if own and own != frame_id:
         raise ConfigError(
-            f'the map is in frame "{map_frame}", its reference in "{reference_frame}", and the TF '
-            f'of the bag does not connect them (it has {", ".join(transforms.frames) or "none"}); '
-            'choose --align icp, trajectory, or known with --transform; or --align none, if the '
-            'frames are the same'
+            f'the poses are in frame "{own}", the map in "{frame_id}"; name poses in the frame of '
+            f'the map, such as --pose-topic /tf:{frame_id}.base_link'
         )
-    return Placement(Similarity.identity(), f'before alignment {taken}')
-
-
-def _latest(transforms: TransformTree, parent: str, child: str) -> Pose | None:
-    if not transforms.connects(parent, child):
-        return None
-    try:
-        way = transforms.trajectory(parent, child)
-    except ContractError:
-        return None
-    return way.pose(len(way) - 1)
 
 
 def aligned_by_transform(transform: Similarity) -> AppliedAlignment:
@@ -169,7 +144,10 @@ def aligned_by_icp(
         raise ConfigError(
             'the map has no points for --align icp; take --align known or trajectory'
         )
-    points, normals = truth.surface.points, truth.surface.normals
+    # A map may hold what the trajectory did not see.
+    points = np.concatenate([truth.surface.points, truth.unseen.points])
+    known = [part.normals for part in (truth.surface, truth.unseen) if part.normals is not None]
+    normals = np.concatenate(known) if sum(map(len, known)) == len(points) else None
     found = registered(semantic_map.dense.points, points, normals, initial)
     remark = (
         f'aligned by ICP from {guess}: {found.fitness:.1%} of the map within '
@@ -177,15 +155,18 @@ def aligned_by_icp(
     )
     return AppliedAlignment(
         found.similarity,
-        (*_residuals(found), *_correction(found.similarity)),
+        (*_residuals(found, len(semantic_map.dense.points)), *_correction(found.similarity)),
         (remark, *(f'doubtful: {doubt}' for doubt in found.doubts)),
     )
 
 
-def _residuals(found: Registration) -> Iterator[MetricRecord]:
-    yield MetricRecord(SUITE, '', 'icp_fitness', value=found.fitness)
-    yield MetricRecord(SUITE, '', 'icp_rmse_m', value=found.rmse_m, higher_is_better=False)
-    yield MetricRecord(SUITE, '', 'icp_observability', value=found.observability)
+def _residuals(found: Registration, points: int) -> Iterator[MetricRecord]:
+    for metric, value, better in (
+        ('icp_fitness', found.fitness, True),
+        ('icp_rmse_m', found.rmse_m, False),
+        ('icp_observability', found.observability, True),
+    ):
+        yield MetricRecord(SUITE, '', metric, value=value, n=points, higher_is_better=better)
 
 
 def _correction(similarity: Similarity) -> Iterator[MetricRecord]:
