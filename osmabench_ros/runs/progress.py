@@ -8,6 +8,10 @@ Progress = Callable[[str, float], None]
 """Gets what is going on and the fraction done, 0 to 1; may raise to stop the job."""
 
 
+LAST_SHARE = 0.01
+"""Of the last stage, which only finishes up."""
+
+
 class StagedProgress:
     """Puts the progress of stages one after another; the fraction never goes back.
 
@@ -16,12 +20,12 @@ class StagedProgress:
     progress : callable, optional
         Gets the name of the stage with what it says, and the fraction of all stages.
     stages : int
-        How many there are; each counts the same.
+        How many there are, at least 2; each counts the same, but the last one next to nothing.
     """
 
     def __init__(self, progress: Progress | None, stages: int) -> None:
         self._progress = progress
-        self._stages = max(stages, 1)
+        self._stages = max(stages, 2)
         self._entered = 0
         self._name = ''
         self._fraction = 0.0
@@ -36,6 +40,11 @@ class StagedProgress:
         """Take the progress of the stage that was entered last."""
         if self._progress is None:
             return
-        done = (max(self._entered, 1) - 1 + min(max(fraction, 0.0), 1.0)) / self._stages
-        self._fraction = max(self._fraction, min(done, 1.0))
+        self._fraction = max(self._fraction, self._done(min(max(fraction, 0.0), 1.0)))
         self._progress(f'{self._name}: {text}' if text else self._name, self._fraction)
+
+    def _done(self, fraction: float) -> float:
+        before = max(self._entered, 1) - 1
+        if before >= self._stages - 1:
+            return 1.0 - LAST_SHARE * (1.0 - fraction)
+        return (1.0 - LAST_SHARE) * (before + fraction) / (self._stages - 1)
