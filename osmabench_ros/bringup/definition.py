@@ -44,8 +44,14 @@ def participants_of(specs: Sequence[NodeSpec]) -> list[str]:
 
 
 def simulation_parameters(plan: RunPlan) -> dict[str, Any]:
-    """Return the parameters that say what is simulated."""
+    """Return the parameters that say what is simulated, or which sequence is played."""
     config, camera = plan.config, plan.config.camera
+    if plan.scene.sequence is not None:
+        return {
+            'sequence': str(plan.scene.sequence.absolute()),
+            'seed': plan.scene.seed,
+            'condition': plan.identity.condition,
+        }
     return {
         'scene': plan.scene.reference,
         'scene_name': plan.scene.scene,
@@ -94,6 +100,7 @@ def _recorder(plan: RunPlan) -> NodeSpec:
             'frames_directory': str(plan.directory / FRAMES_FOLDER),
             'participant': MAPPER,
             'pacing': plan.pacing.value,
+            'keep_intermediate_maps': plan.config.evaluation.map_every_frames > 0,
         },
         acks=True,
     )

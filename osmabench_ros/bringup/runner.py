@@ -14,6 +14,7 @@ from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.files import read_json, write_json
+from osmabench_ros.runs.growth import score_growth
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.preparation import (
@@ -94,7 +95,12 @@ def _run_all(
 def run_one(plan: RunPlan, progress: Progress) -> RunReport:
     """Run what is not done yet of a run; one that fails is a report with its error."""
     try:
-        return _run(plan, progress)
+        report = _run(plan, progress)
+        if plan.config.evaluation.map_every_frames:
+            score_growth(
+                _inputs(plan), list(plan.config.suites), plan.snapshots_directory, progress
+            )
+        return report
     except (OsmabenchError, OSError) as error:
         report = RunReport(run_id=plan.identity.run_id, status=Status.FAILED, error=str(error))
         write_json(plan.directory / 'failure.json', report.model_dump(mode='json'))

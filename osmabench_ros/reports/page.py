@@ -18,6 +18,7 @@ from osmabench_ros.reports.condition_plots import condition_plot
 from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.costs import cost_rows
 from osmabench_ros.reports.figure_tables import CLASS_FIGURES, class_table, figure_table
+from osmabench_ros.reports.growth import SUMMARIES, GrowthView, growth_plot, growth_view
 from osmabench_ros.reports.headline_table import headline_table, summary_table
 from osmabench_ros.reports.latency_plot import latency_plot
 from osmabench_ros.reports.outcomes import OUTCOMES
@@ -58,6 +59,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
     runs = joined(plans, report.runs)
     content = gather(runs)
     pacing, comparison = pacing_view(runs), comparison_view(runs, content)
+    growth = growth_view(runs)
     script = '\n'.join((TEMPLATES / name).read_text(encoding='utf-8') for name in _SCRIPTS)
     text = (
         page_environment()
@@ -69,8 +71,10 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             requirements=requirement_rows(report, plans[0].config.requirements if plans else ()),
             headline=headline_table(runs),
             summary=summary_table(runs),
-            plots=_plots(runs, content.dialogues, pacing, comparison),
+            plots=_plots(runs, content.dialogues, pacing, comparison, growth),
             pacing=pacing,
+            growth=growth,
+            growth_summaries=SUMMARIES,
             comparison=comparison,
             baseline=baseline_condition(runs),
             classes=class_table(runs),
@@ -105,6 +109,7 @@ def _plots(
     dialogues: Mapping[str, Dialogue],
     pacing: PacingView,
     comparison: ComparisonView,
+    growth: GrowthView,
 ) -> dict[str, Markup]:
     """Return the plots by name as SVG; '' where there is nothing to plot."""
 
@@ -118,6 +123,7 @@ def _plots(
         'classes': trusted(class_plot(scored)),
         'questions': trusted(question_plot(scored)),
         'robustness': trusted(robustness_plot(comparison.conditions)),
+        'growth': trusted(growth_plot(growth)),
         'latency': trusted(latency_plot(pacing.realtime)),
     }
 

@@ -20,11 +20,24 @@ from osmabench_ros.simulation.strategies import Strategy
 
 
 class SceneConfig(Section):
-    """Which scene; `reference` is 'apartment' or a path to a scene data set."""
+    """Which scene; `reference` is 'apartment' or a path to a scene data set.
+
+    Or a recorded one: `sequence` is a folder or bag, `ground_truth` the folder made for it.
+    """
 
     reference: str = 'apartment'
     scene: str = ''
     seed: int = Field(0, ge=0, lt=2**31)
+    sequence: Path | None = None
+    ground_truth: Path | None = None
+
+    @model_validator(mode='after')
+    def _simulated_or_recorded(self) -> SceneConfig:
+        if (self.sequence is None) != (self.ground_truth is None):
+            raise ValueError('a recorded scene needs both sequence and ground_truth')
+        if self.sequence is not None and {'reference', 'scene'} & self.model_fields_set:
+            raise ValueError('a recorded scene has a sequence; leave out reference and scene')
+        return self
 
 
 class CameraConfig(Section):
@@ -87,6 +100,18 @@ class PacingConfig(Section):
     match_timeout_s: float = Field(60.0, ge=0.1, le=86_400)
     ack_timeout_s: float = Field(120.0, ge=0.1, le=86_400)
     evaluation_timeout_s: float = Field(900.0, gt=0)
+
+
+class EvaluationConfig(Section):
+    """What is scored besides the final map of a run.
+
+    Parameters
+    ----------
+    map_every_frames : int
+        Also score the map that a method had after every so many frames; 0: only the final one.
+    """
+
+    map_every_frames: int = Field(0, ge=0)
 
 
 class RecordingConfig(Section):
@@ -194,6 +219,7 @@ class MatrixConfig(Section):
     pacing: PacingConfig = PacingConfig()
     suites: tuple[SuiteConfig, ...]
     requirements: tuple[Requirement, ...] = ()
+    evaluation: EvaluationConfig = EvaluationConfig()
     recording: RecordingConfig = RecordingConfig()
     sweep: SweepConfig = SweepConfig()
     text_features: dict[str, Path] = Field(default_factory=dict)

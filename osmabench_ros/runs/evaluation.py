@@ -88,7 +88,7 @@ def evaluate_run(
         If the map, the ground truth or an option is at fault; nothing is written then.
     """
     # Options are checked before large files are read.
-    _made(suites)
+    made_suites(suites)
     report = progress or (lambda _text, _fraction: None)
     report('reading the map', 0.0)
     semantic_map = read_map(inputs.map_directory)
@@ -106,11 +106,11 @@ def evaluate_loaded(
     progress: Progress | None = None,
 ) -> RunReport:
     """Evaluate a map that was read already; otherwise as `evaluate_run`."""
-    made = _made(suites)
+    made = made_suites(suites)
     stages = StagedProgress(progress, len(made) + 1)
     text = TextMatching(semantic_map, inputs.text_features, inputs.device)
     with merged_directory(inputs.output_directory / ANSWERS_FOLDER) as answers:
-        context = _context(inputs, semantic_map, ground_truth, text, answers, stages)
+        context = suite_context(inputs, semantic_map, ground_truth, text, answers, stages)
         metrics = _scored(made, context, stages)
         stages.enter('writing the report')
         hashes = _hashes(inputs)
@@ -139,11 +139,18 @@ def _scored(
     return metrics
 
 
-def _made(suites: Sequence[SuiteConfig]) -> list[Suite]:
+def made_suites(suites: Sequence[SuiteConfig]) -> list[Suite]:
+    """Return the suites of a configuration.
+
+    Raises
+    ------
+    ConfigError
+        If a suite or an option of it is unknown.
+    """
     return [make_suite(item.name, item.options) for item in suites]
 
 
-def _context(
+def suite_context(
     inputs: EvaluationInputs,
     semantic_map: SemanticMap,
     ground_truth: GroundTruth,
@@ -151,6 +158,7 @@ def _context(
     answers: Path,
     progress: Progress,
 ) -> SuiteContext:
+    """Return what suites are given; `answers` is the folder for what is more than figures."""
     questions = inputs.questions_file
     return SuiteContext(
         scene_name=inputs.identity.scene_key.scene,

@@ -67,9 +67,11 @@ def condition_digest(name_or_path: str) -> str:
 
 
 def mapper_files(mapper: MapperConfig) -> dict[str, str]:
-    """Return the digests of the files that command and options of a mapper name."""
+    """Return the digests of the files that command, stack and options of a mapper name."""
     found: dict[str, str] = {}
     for word in mapper.command:
+        found |= _file(f'mapper {mapper.name}', word)
+    for word in (mapper.stack, *mapper.variables.values()):
         found |= _file(f'mapper {mapper.name}', word)
     for _, value in _strings(mapper.options):
         found |= _file(f'mapper {mapper.name}', value)

@@ -10,6 +10,7 @@ from pathlib import Path
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, PacingMode, SceneConfig
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.sequences.recorded import RECORDED
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class RunPlan:
         return self.directory / 'map'
 
     @property
+    def snapshots_directory(self) -> Path:
+        """Folder of the maps that the method had on the way."""
+        return self.directory / 'map_snapshots'
+
+    @property
     def report_file(self) -> Path:
         """Report of the run."""
         return self.directory / 'report.json'
@@ -77,11 +83,16 @@ def _pacing(config: MatrixConfig, mapper: MapperConfig) -> PacingMode:
 
 
 def _identity(
-    config: MatrixConfig, key: SceneKey, condition: str, mapper: MapperConfig
+    config: MatrixConfig,
+    scene: SceneConfig,
+    key: SceneKey,
+    condition: str,
+    mapper: MapperConfig,
 ) -> RunIdentity:
     realtime = _pacing(config, mapper) is PacingMode.REALTIME
     speed = config.pacing.speed_factor if realtime else None
-    return RunIdentity(key, condition, mapper.name, config.simulator.name, speed)
+    simulator = config.simulator.name if scene.sequence is None else RECORDED
+    return RunIdentity(key, condition, mapper.name, simulator, speed)
 
 
 def plan_runs(
@@ -100,7 +111,7 @@ def plan_runs(
     """
     plans = [
         RunPlan(
-            _identity(config, scene_keys[scene], condition, mapper),
+            _identity(config, scene, scene_keys[scene], condition, mapper),
             scene,
             mapper,
             config,

@@ -1,0 +1,39 @@
+"""Maps on the way, over DDS: published, kept and scored."""
+
+from pathlib import Path
+
+import pytest
+from small_config import small_config
+
+from osmabench_ros.runs.config import parse_config
+from osmabench_ros.runs.files import read_json
+from osmabench_ros.runs.growth import GrowthReport
+
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
+
+
+def test_a_run_scores_the_maps_it_had_on_the_way(tmp_path: Path) -> None:
+    from osmabench_ros.bringup.runner import run_matrix
+
+    # Smaller images resolve no surface, and no surface can be covered.
+    config = small_config(camera={'width': 160, 'height': 120}, evaluation={'map_every_frames': 2})
+    report = run_matrix(
+        parse_config(config, 'test'), tmp_path, progress=lambda _text, _fraction: None
+    )
+    assert report.passed, report
+    [file] = (tmp_path / 'small').glob('*/growth.json')
+    growth = GrowthReport.model_validate(read_json(file))
+    assert [moment.frames for moment in growth.moments] == [2, 4, 5]
+    assert [moment.time_s for moment in growth.moments] == [1.0, 3.0, 4.0]
+    coverage = [
+        record.value
+        for moment in growth.moments
+        for record in moment.metrics
+        if record.metric == 'coverage' and not record.class_name
+    ]
+    assert coverage == sorted(coverage)
+    assert coverage[0] > 0.0
+    final = [
+        item.value for item in report.metrics if (item.metric, item.class_name) == ('coverage', '')
+    ]
+    assert coverage[-1:] == final

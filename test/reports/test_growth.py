@@ -1,0 +1,122 @@
+"""Maps on the way, scored and shown."""
+
+import re
+import shutil
+from pathlib import Path
+
+import box_world
+import pytest
+from reports.synthetic_matrix import SCENE_KEY, Matrix, config
+
+from osmabench_ros.mappers.registry import make_mapper
+from osmabench_ros.maps.storage import read_map, write_map
+from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.runs.evaluation import EvaluationInputs
+from osmabench_ros.runs.growth import GROWTH, GrowthReport, score_growth
+from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
+from osmabench_ros.sequences.ground_truth import read_ground_truth
+
+
+def scored(plan: RunPlan) -> GrowthReport:
+    inputs = EvaluationInputs(
+        plan.identity,
+        plan.map_directory,
+        plan.shared_directory / GROUND_TRUTH_FOLDER,
+        plan.directory,
+        plan.shared_directory / QUESTIONS_FILE,
+        device='cpu',
+    )
+    return score_growth(
+        inputs,
+        list(plan.config.suites),
+        plan.snapshots_directory,
+        lambda _text, _fraction: None,
+        first_stamp_ns=box_world.frames(count=1, size=(80, 60))[0].stamp_ns,
+    )
+
+
+@pytest.fixture(scope='module')
+def plan(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> RunPlan:
+    """The first run of a copy of the matrix, with a map after every third frame."""
+    root = tmp_path_factory.mktemp('grown') / 'matrix'
+    shutil.copytree(matrix.root, root)
+    settings = config()
+    plan = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, root)[0]
+    truth = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER)
+    mapper = make_mapper(
+        plan.mapper.name, label_set=truth.label_set, seed=0, options=plan.mapper.options
+    )
+    for number, frame in enumerate(box_world.frames(count=12, size=(80, 60)), start=1):
+        mapper.integrate(frame)
+        if number % 3 == 0:
+            folder = plan.snapshots_directory / f'{frame.stamp_ns:019d}'
+            write_map(mapper.semantic_map(final=False), folder)
+    return plan
+
+
+@pytest.fixture(scope='module')
+def growth(plan: RunPlan) -> GrowthReport:
+    return scored(plan)
+
+
+def values(growth: GrowthReport, metric: str) -> list[float]:
+    return [
+        record.value
+        for moment in growth.moments
+        for record in moment.metrics
+        if (record.metric, record.mode, record.class_name) == (metric, 'strict', '')
+    ]
+
+
+def test_quality_grows_and_the_last_map_counts_once(growth: GrowthReport) -> None:
+    frames = [moment.frames for moment in growth.moments]
+    assert frames[-1] == 12
+    assert frames == sorted(set(frames))
+    times = [moment.time_s for moment in growth.moments]
+    assert times == sorted(set(times))
+    macc = values(growth, 'macc')
+    assert len(macc) == len(frames) > 2
+    assert macc[-1] == max(macc) > macc[0]
+    [mean] = [item for item in growth.metrics if item.metric == 'macc_over_frames'
+              and item.mode == 'strict']  # fmt: skip
+    expected = sum(
+        value * (after - before)
+        for value, before, after in zip(macc, frames, frames[1:], strict=False)
+    )
+    assert mean.value == pytest.approx(expected / frames[-1])
+    assert mean.run_id == growth.run_id
+
+
+def test_it_is_scored_once_and_the_answers_of_the_run_stay(
+    plan: RunPlan, growth: GrowthReport
+) -> None:
+    file = plan.directory / GROWTH
+    answers = sorted((plan.directory / 'vqa').rglob('*'))
+    before = file.stat().st_mtime_ns, [path.stat().st_mtime_ns for path in answers]
+    assert scored(plan) == growth
+    assert (file.stat().st_mtime_ns, [path.stat().st_mtime_ns for path in answers]) == before
+
+
+def test_a_method_without_maps_on_the_way_has_its_final_one(
+    matrix: Matrix, tmp_path: Path
+) -> None:
+    shutil.copytree(matrix.root, tmp_path / 'matrix')
+    settings = config()
+    plan = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, tmp_path / 'matrix')[0]
+    frames = [moment.frames for moment in scored(plan).moments]
+    assert frames == [read_map(plan.map_directory).header.provenance.frames_used]
+
+
+def test_the_page_shows_it(plan: RunPlan, growth: GrowthReport, matrix: Matrix) -> None:
+    write_matrix_report(plan.config, [plan], matrix.report.runs[:1], plan.root)
+    html = (plan.root / 'report.html').read_text()
+    section = html[html.index('<section id="growth"') :].split('</section>')[0]
+    text = re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', section))
+    assert f'oracle · baseline {len(growth.moments)} ' in text
+    assert 'aria-label="Figures of the maps on the way"' in section
+    assert '<a href="#growth">' in html
+
+
+def test_a_page_without_maps_on_the_way_says_nothing_of_them(html: str) -> None:
+    assert 'id="growth"' not in html
