@@ -110,10 +110,10 @@ def scene_pictures(plan: RunPlan, key: str) -> ScenePictures:
         If the ground truth or the path is missing or malformed.
     """
     truth = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER)
-    robot = RobotPath.read(plan.shared_directory / PATH_FILE)
-    grid = TopGrid.around(truth.surface.points, robot.floor_height_m)
+    places, floor_height_m = _driven(plan, truth)
+    grid = TopGrid.around(truth.surface.points, floor_height_m)
     colors = colors_of_labels(truth.surface.labels, class_colors(truth.label_set))
-    corners = grid.pixels(robot.states[:, :2])
+    corners = grid.pixels(places)
     return ScenePictures(
         key,
         truth,
@@ -123,6 +123,18 @@ def scene_pictures(plan: RunPlan, key: str) -> ScenePictures:
         _legend(truth),
         _scale_m(grid),
     )
+
+
+def _driven(plan: RunPlan, truth: GroundTruth) -> tuple[NDArray[np.float64], float]:
+    """Return where the robot was, (N, 2) in metres, and the height of the floor.
+
+    A recorded sequence knows where the camera was and what lies lowest.
+    """
+    if plan.scene.sequence is None:
+        robot = RobotPath.read(plan.shared_directory / PATH_FILE)
+        return robot.states[:, :2], robot.floor_height_m
+    places = np.array([pose.translation[:2] for pose in truth.camera_poses])
+    return places, float(np.quantile(truth.surface.points[:, 2], 0.01))
 
 
 def _without_turns(corners: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from typing import Any
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.simulation_parameters import SIMULATION_PARAMETERS, open_frames
-from osmabench_ros.sequences.recorded import RecordedFrames, open_sequence
+from osmabench_ros.sequences.recorded import RECORDED, RecordedFrames, names_of, open_sequence
 from osmabench_ros.simulation.frame_source import FrameSource
 
 FRAME_SOURCE_PARAMETERS = (
@@ -21,9 +21,6 @@ FRAME_SOURCE_PARAMETERS = (
         'Recorded sequence to play instead of a simulation: a folder, a bag, an .mcap file.',
     ),
 )
-
-RECORDED = 'recorded'
-"""What stands for the simulator in the identity of a run that plays a sequence."""
 
 ALSO_FOR_SEQUENCES = ('seed', 'condition')
 
@@ -87,8 +84,7 @@ def _open_sequence(values: Mapping[str, Any]) -> BridgeSource:
         )
     return BridgeSource(
         frames,
-        info.dataset or 'sequences',
-        info.scene or path.resolve().stem,
+        *names_of(sequence, path),
         info.condition or condition,
         RECORDED,
         lighting_known=False,

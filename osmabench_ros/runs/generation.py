@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.files import replaced_directory
 from osmabench_ros.runs.identity import SceneKey
@@ -84,6 +84,10 @@ def generate_sequences(
         If a scene, a condition or the simulator is at fault, or the disk is full.
     """
     check_names(config)
+    if recorded := [str(item.sequence) for item in config.scenes if item.sequence is not None]:
+        raise ConfigError(
+            f'sequence {recorded[0]} is recorded already; generate renders simulated scenes'
+        )
     report = progress or (lambda _text, _fraction: None)
     chosen = list(dict.fromkeys(formats))
     written: list[GeneratedSequence] = []

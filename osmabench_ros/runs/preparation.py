@@ -18,10 +18,18 @@ from osmabench_ros.runs.files import replaced_directory, write_json
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.recorded_scenes import (
+    check_recorded_conditions,
+    recorded_digest,
+    recorded_key,
+    recorded_labels,
+    recorded_truth,
+)
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.ground_truth import (
     GroundTruth,
     build_ground_truth,
@@ -56,6 +64,7 @@ def check_names(config: MatrixConfig) -> None:
     """
     for condition in config.conditions:
         load_condition(condition)
+    check_recorded_conditions(config)
     load_extension(SIMULATORS, config.simulator.name)
     for mapper in config.mappers:
         if mapper.bundled:
@@ -81,7 +90,7 @@ def check_mappers(config: MatrixConfig) -> None:
             if mapper.bundled:
                 make_mapper(
                     mapper.bundled,
-                    label_set=_scene(item).label_set,
+                    label_set=_label_set(item),
                     seed=item.seed,
                     options=mapper.options,
                 )
@@ -104,13 +113,19 @@ def scene_digest_of(plan: RunPlan) -> str:
 
 @lru_cache(maxsize=1024)
 def _digest(item: SceneConfig) -> str:
-    return scene_digest(_scene(item))
+    return scene_digest(_scene(item)) if item.sequence is None else recorded_digest(item)
 
 
 @lru_cache(maxsize=1024)
 def _key(item: SceneConfig) -> SceneKey:
+    if item.sequence is not None:
+        return recorded_key(item)
     scene = _scene(item)
     return SceneKey(scene.dataset, scene.name, item.seed)
+
+
+def _label_set(item: SceneConfig) -> LabelSet:
+    return _scene(item).label_set if item.sequence is None else recorded_labels(item)
 
 
 @lru_cache(maxsize=2)
@@ -132,10 +147,15 @@ def prepare_scene(plan: RunPlan, progress: Progress) -> Path:
     -------
     Path
         Folder with path.json, coverage.json, ground_truth/ and questions.jsonl; complete,
-        because it appears by renaming.
+        because it appears by renaming. Without the first two if the scene was recorded.
     """
     directory = plan.shared_directory
     if directory.exists():
+        return directory
+    if plan.scene.sequence is not None:
+        truth = recorded_truth(plan.scene)
+        with replaced_directory(directory) as temporary:
+            _write_truth(plan, truth, temporary, progress)
         return directory
     progress('planning the path', 0.0)
     scene = _scene(plan.scene)
@@ -144,6 +164,14 @@ def prepare_scene(plan: RunPlan, progress: Progress) -> Path:
     coverage = _coverage(plan, scene, navigation, path)
     progress(f'the path sees {coverage["share"]:.0%} of the surface that can be seen', 0.0)
     truth = _ground_truth(plan, scene, path, progress)
+    with replaced_directory(directory) as temporary:
+        write_json(temporary / PATH_FILE, path.to_json())
+        write_json(temporary / COVERAGE_FILE, coverage)
+        _write_truth(plan, truth, temporary, progress)
+    return directory
+
+
+def _write_truth(plan: RunPlan, truth: GroundTruth, directory: Path, progress: Progress) -> None:
     progress('generating questions', 0.0)
     questions = generate_questions(
         truth.graph,
@@ -152,12 +180,8 @@ def prepare_scene(plan: RunPlan, progress: Progress) -> Path:
         seed=plan.scene.seed,
         label_set=truth.label_set,
     )
-    with replaced_directory(directory) as temporary:
-        write_json(temporary / PATH_FILE, path.to_json())
-        write_json(temporary / COVERAGE_FILE, coverage)
-        write_ground_truth(truth, temporary / GROUND_TRUTH_FOLDER)
-        write_records(temporary / QUESTIONS_FILE, questions)
-    return directory
+    write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+    write_records(directory / QUESTIONS_FILE, questions)
 
 
 def prepare_scenes(config: MatrixConfig, root: Path, progress: Progress) -> list[Path]:

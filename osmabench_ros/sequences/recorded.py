@@ -19,6 +19,14 @@ from osmabench_ros.sequences.reader import FolderSequence, RecordedSequence
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
+RECORDED = 'recorded'
+"""What stands for the simulator in the identity of a run that plays a sequence."""
+
+
+def names_of(sequence: RecordedSequence, path: Path) -> tuple[str, str]:
+    """Return dataset and scene of a sequence, from its path if it does not say."""
+    return sequence.info.dataset or 'sequences', sequence.info.scene or path.resolve().stem
+
 
 def open_sequence(path: Path) -> RecordedSequence:
     """Open a sequence of any kind that `osmabench generate` writes, or OSMa-Bench or ScanNet.

@@ -1,0 +1,94 @@
+"""A recorded sequence as a scene of a matrix: played, mapped and scored like the simulated one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_config import small_config
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.generation import OutputFormat, generate_sequences
+from osmabench_ros.runs.preparation import check_names, prepare_scenes
+
+pytest.importorskip('open3d')
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
+
+SUITES = [{'name': 'map_geometry'}, {'name': 'osma_segmentation'}, {'name': 'exact_questions'}]
+SIMULATED = small_config(camera={'width': 160, 'height': 120}, suites=SUITES)
+
+
+def quiet(_text: str, _fraction: float) -> None:
+    pass
+
+
+@pytest.fixture(scope='module')
+def scene(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    out = tmp_path_factory.mktemp('recording')
+    config = parse_config(SIMULATED, 'test')
+    [sequence] = generate_sequences(config, [OutputFormat.OSMA], out)
+    [shared] = prepare_scenes(config, out / 'truth', quiet)
+    truth = shared / 'ground_truth'
+    return {'sequence': str(sequence.directory), 'ground_truth': str(truth), 'seed': 3}
+
+
+def recorded(scene: dict[str, Any], **changes: Any) -> MatrixConfig:
+    return parse_config({**SIMULATED, 'scenes': [scene], **changes}, 'test')
+
+
+def test_a_mapper_scores_on_the_recording_as_on_the_simulation(
+    scene: dict[str, Any], tmp_path: Path
+) -> None:
+    from osmabench_ros.bringup.runner import run_matrix
+
+    live = run_matrix(parse_config(SIMULATED, 'test'), tmp_path / 'live', progress=quiet)
+    played = run_matrix(recorded(scene), tmp_path / 'played', progress=quiet)
+    assert played.passed, played
+    [run_id] = [run.run_id for run in played.runs]
+    assert run_id == 'apartment.seed_3.baseline.oracle.recorded.3'
+    figures = [
+        {
+            (item.suite, item.mode, item.metric, item.class_name): item.value
+            for item in report.runs[0].metrics
+            if item.suite in ('map_geometry', 'osma_segmentation') and item.class_name == ''
+        }
+        for report in (live, played)
+    ]
+    assert figures[0].keys() == figures[1].keys()
+    assert len(figures[0]) > 10
+    # JPEG and depth of 16 bits are all that lies between them.
+    for key, value in figures[0].items():
+        if value is not None and 0 < value <= 1:
+            assert figures[1][key] == pytest.approx(value, abs=0.05), key
+    page = (tmp_path / 'played' / 'small' / 'report.html').read_text()
+    assert 'cannot read path' not in page
+
+
+@pytest.mark.parametrize(
+    ('changes', 'told'),
+    [
+        ({'conditions': ['velocity']}, 'was recorded under one condition, "baseline"'),
+        ({'conditions': ['baseline', 'velocity']}, 'write conditions: [baseline]'),
+    ],
+)
+def test_a_sequence_has_one_condition(
+    scene: dict[str, Any], changes: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_names(recorded(scene, **changes))
+    assert told in str(caught.value)
+
+
+def test_a_recorded_scene_needs_its_ground_truth_and_nothing_simulated(
+    scene: dict[str, Any],
+) -> None:
+    with pytest.raises(ConfigError, match='both sequence and ground_truth'):
+        recorded({'sequence': scene['sequence']})
+    with pytest.raises(ConfigError, match='leave out reference'):
+        recorded({**scene, 'reference': 'apartment'})
+
+
+def test_what_is_recorded_is_not_rendered_again(scene: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='recorded already'):
+        generate_sequences(recorded(scene), [OutputFormat.OSMA], tmp_path)
+    assert not list(tmp_path.iterdir())
