@@ -171,6 +171,7 @@ class MapRecorderNode(BenchmarkNode):
 
     def _on_map(self, message: SemanticMapMessage) -> None:
         if self.parameter['participant'] not in ('', message.participant):
+            self._assembler.ignore(message.digest)
             return
         if self._final is not None:
             self._check_repeated(self._final, message)

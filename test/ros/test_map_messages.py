@@ -176,3 +176,15 @@ def test_half_an_announcement_is_none(field: str) -> None:
     setattr(half, field, getattr(whole, field))
     with pytest.raises(ContractError, match='from mapper'):
         MapAssembler().announce(half)
+
+
+def test_chunks_of_maps_that_do_not_matter_take_no_room() -> None:
+    announcement, chunks = map_to_messages(small_map(), 'mapper', is_final=True)
+    assembler = MapAssembler(max_bytes=announcement.payload_size)
+    for points in range(5, 15):
+        other, strangers = map_to_messages(small_map(points), 'stranger', is_final=True)
+        assembler.add(strangers[0])
+        assembler.ignore(other.digest)
+        assert assembler.add(strangers[0]) is None
+    assembler.announce(announcement)
+    assert assembler.add(chunks[0]) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import deque
 from typing import Any
 
 from osmabench_ros.errors import ContractError
@@ -19,6 +20,9 @@ MAX_PAYLOAD_BYTES = 2 * 2**30
 
 MAX_CHUNKS = 16_384
 """Most pieces of a map; enough for `MAX_PAYLOAD_BYTES` in pieces of 128 kB."""
+
+MAX_IGNORED = 1000
+"""Maps that are remembered as not mattering."""
 
 SHA256 = re.compile('[0-9a-f]{64}')
 MAP_TOPIC = 'semantic_map'
@@ -43,6 +47,7 @@ class MapAssembler:
         self._chunks: dict[str, dict[int, bytes]] = {}
         self._held_bytes = 0
         self._held_chunks = 0
+        self._ignored: deque[str] = deque(maxlen=MAX_IGNORED)
 
     def announce(self, message: Any) -> tuple[Any, bytes] | None:
         """Take an announcement; return it with the payload if that is complete.
@@ -77,6 +82,13 @@ class MapAssembler:
         self._keep_only(message.digest)
         return self._complete()
 
+    def ignore(self, digest: str) -> None:
+        """Keep no chunk of a map that does not matter, such as that of another participant."""
+        self._ignored.append(digest)
+        for data in self._chunks.pop(digest, {}).values():
+            self._held_bytes -= len(data)
+            self._held_chunks -= 1
+
     @property
     def missing_chunks(self) -> int:
         """How many chunks of the newest announcement have not come yet."""
@@ -109,6 +121,8 @@ class MapAssembler:
                 f'{MAX_CHUNK_BYTES} bytes)'
             )
         _check_digest(chunk.digest, where)
+        if chunk.digest in self._ignored:
+            return None
         too_large = self._held_bytes + size > 2 * self._max_bytes
         if too_large or self._held_chunks >= 2 * MAX_CHUNKS:
             raise ContractError(
