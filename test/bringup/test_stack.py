@@ -1,6 +1,7 @@
 """`osmabench doctor --stack` against stacks that really run."""
 
 import json
+import struct
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from geometry_msgs.msg import PoseStamped  # noqa: E402
 from osmabench_ros.msg import LabelInfo  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
 
 from osmabench_ros.bringup.finding import Level  # noqa: E402
@@ -37,7 +39,7 @@ from osmabench_ros.errors import ConfigError  # noqa: E402
 from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
 from osmabench_ros.ros import topics  # noqa: E402
 from osmabench_ros.ros.images import camera_info_message, image_to_message  # noqa: E402
-from osmabench_ros.ros.qos import frame_profile  # noqa: E402
+from osmabench_ros.ros.qos import frame_profile, latched_profile  # noqa: E402
 
 PINHOLE = Intrinsics(64, 48, 32.0, 32.0, 32.0, 24.0)
 PERIOD_S = 0.05
@@ -129,6 +131,20 @@ def test_everything_that_is_wrong_is_named_at_once(ros_domain: int) -> None:
         assert any(part == p and words in detail for p, detail in failed), (part, words, failed)
     assert any(i.part == topics.LABEL_INFO and i.level is Level.WARN for i in findings)
     assert all(item.remedy for item in findings if item.level is Level.FAILED)
+
+
+def test_a_message_that_lies_about_its_size_is_told(ros_domain: int) -> None:
+    with running(ros_domain, faulty=False):
+        context = rclpy.Context()
+        rclpy.init(context=context, domain_id=ros_domain, args=[])
+        liar = Node('liar', context=context)
+        publisher = liar.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
+        lie = serialize_message(LabelInfo())[:-4] + struct.pack('<I', 2**31)
+        publisher.publish(lie)
+        findings = examine_stack(StackNames(), seconds=0.5, domain=ros_domain)
+        context.try_shutdown()
+    [told] = [i for i in findings if i.part == topics.LABEL_INFO and i.level is Level.FAILED]
+    assert 'classes claims 2147483648 elements' in told.detail
 
 
 def test_the_command_fails_in_json_where_nothing_runs(
