@@ -31,6 +31,11 @@ class ForegroundNode:
         self._process = process
         self._read_to = 0
 
+    @property
+    def pid(self) -> int:
+        """Number of its process."""
+        return self._process.pid
+
     def poll(self) -> int | None:
         """Return its exit code, None while it runs."""
         return self._process.poll()

@@ -63,6 +63,11 @@ class ManagedProcess:
                     f'cannot start {name} ({command[0]}): {error.strerror}; check its command'
                 ) from error
 
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
     def poll(self) -> int | None:
         """Return the exit code, None while it runs; samples memory on the way."""
         code = self._process.poll()
