@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -50,7 +51,7 @@ class TrackedFrame:
 
 
 def track_of_run(plan: RunPlan) -> Iterator[TrackedFrame]:
-    """Yield the frames of a run in order, at most MOST_FRAMES.
+    """Yield the frames of a run in order; of a long bag every n-th, at most MOST_FRAMES.
 
     Parameters
     ----------
@@ -63,8 +64,7 @@ def track_of_run(plan: RunPlan) -> Iterator[TrackedFrame]:
         If the bag or the path is malformed.
     """
     bag = plan.directory / BAG_FOLDER
-    frames = _recorded(bag) if bag.exists() else _kept(plan)
-    yield from islice(frames, MOST_FRAMES)
+    yield from _recorded(bag) if bag.exists() else _kept(plan)
 
 
 def _kept(plan: RunPlan) -> Iterator[TrackedFrame]:
@@ -76,9 +76,10 @@ def _kept(plan: RunPlan) -> Iterator[TrackedFrame]:
 
 
 def _recorded(bag: Path) -> Iterator[TrackedFrame]:
-    first_ns: int | None = None
-    for frame in open_sequence(bag):
-        first_ns = frame.stamp_ns if first_ns is None else first_ns
+    sequence = open_sequence(bag)
+    first_ns = sequence.stamps_ns[0]
+    every = math.ceil(len(sequence) / MOST_FRAMES)
+    for frame in islice(sequence, 0, None, every):
         yield tracked(frame, (frame.stamp_ns - first_ns) / 1e9)
 
 

@@ -51,12 +51,16 @@ def layout_of(view: View) -> Any:
             origin='world', name=name, overrides=overrides, **_from_above(view), **options
         )
 
-    maps = [world('Map', (*_MAP_HIDES, *_GRAPH_HIDES))]
+    maps = [world('Map', (*_MAP_HIDES, *_GRAPH_HIDES, 'camera/depth'))]
     if view.truth is not None:
         contents = ['world/map/errors/**', 'world/graph/errors', 'world/path']
         maps.append(world('Errors', ('map/errors/ceiling',), contents=contents))
     about = blueprint.TextDocumentView(origin='about', name='About')
-    camera = blueprint.Spatial2DView(origin='world/camera', name='Camera')
+    images = [
+        blueprint.Spatial2DView(origin='world/camera', name=name, contents=f'$origin/{part}')
+        for name, part in (('Colour', 'image'), ('Depth', 'depth'))
+    ]
+    camera = blueprint.Tabs(*images)
     side = blueprint.Vertical(camera, about) if view.intrinsics is not None else about
     return blueprint.Blueprint(
         blueprint.Horizontal(blueprint.Tabs(*maps), side, column_shares=[2, 1]),

@@ -8,7 +8,9 @@ from PIL import Image
 from recorded_frames import FRAMES, INFO
 from reports.synthetic_matrix import Matrix
 
+from osmabench_ros.reports import camera_track
 from osmabench_ros.reports.camera_track import track_of_run, tracked
+from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.sequences.bags import BagWriter
 
 
@@ -19,12 +21,27 @@ def test_without_a_bag_there_are_all_poses_and_the_kept_pictures(matrix: Matrix)
     assert frames[3].time_s == pytest.approx(3 / matrix.plans[0].config.trajectory.frame_rate_hz)
 
 
-def test_a_bag_gives_every_image_and_pose(matrix: Matrix, tmp_path: Path) -> None:
+def recorded(matrix: Matrix, tmp_path: Path) -> RunPlan:
     plan = replace(matrix.plans[0], root=tmp_path)
     writer = BagWriter(plan.directory / 'bag', INFO)
     for frame in FRAMES:
         writer.write(frame)
     writer.close()
+    return plan
+
+
+def test_a_long_bag_is_thinned_to_its_end(
+    matrix: Matrix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(camera_track, 'MOST_FRAMES', 2)
+    found = list(track_of_run(recorded(matrix, tmp_path)))
+    every = -(-len(FRAMES) // 2)
+    assert every > 1
+    assert [frame.index for frame in found] == list(range(0, len(FRAMES), every))
+
+
+def test_a_bag_gives_every_image_and_pose(matrix: Matrix, tmp_path: Path) -> None:
+    plan = recorded(matrix, tmp_path)
     found = list(track_of_run(plan))
     assert len(found) == len(FRAMES)
     for frame, original in zip(found, FRAMES, strict=True):
