@@ -57,6 +57,10 @@ class FramePublisher:
         self._clock = node.create_publisher(Clock, topics.CLOCK, clock_profile())
         self._transforms = GroundTruthTransforms(node, base_to_camera, tf)
 
+    def subscribers(self, topic: str) -> int:
+        """Return how many subscribe to an image topic."""
+        return int(self._images[topic].get_subscription_count())
+
     def publish(self, frame: Frame, lighting: LightingState | None = None) -> None:
         """Publish one frame; the clock first, the images last."""
         stamp = stamp_to_message(frame.stamp_ns)
@@ -75,7 +79,7 @@ class FramePublisher:
             (topics.INSTANCE, frame.instance, '32SC1'),
         ):
             # Serialising takes milliseconds; for late joiners these topics keep nothing anyway.
-            if image is not None and self._images[topic].get_subscription_count():
+            if image is not None and self.subscribers(topic):
                 self._images[topic].publish(
                     image_to_message(image, encoding, stamp, topics.CAMERA_FRAME)
                 )

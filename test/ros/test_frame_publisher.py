@@ -1,0 +1,76 @@
+"""What the bridge publishes of a frame, to whom, over DDS."""
+
+import time
+from typing import Any
+
+import pytest
+from recorded_frames import FRAMES, MOUNT
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from sensor_msgs.msg import Image  # noqa: E402
+
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.frame_publisher import FramePublisher  # noqa: E402
+from osmabench_ros.ros.qos import frame_profile  # noqa: E402
+from osmabench_ros.ros.stamps import stamp_from_message  # noqa: E402
+
+
+@pytest.mark.parametrize('lockstep', [True, False])
+def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
+    ros_context: Any, lockstep: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from osmabench_ros.ros import frame_publisher
+
+    made: list[str] = []
+    convert = frame_publisher.image_to_message
+
+    def counted(image: Any, encoding: str, *rest: Any) -> Any:
+        made.append(encoding)
+        return convert(image, encoding, *rest)
+
+    monkeypatch.setattr(frame_publisher, 'image_to_message', counted)
+    node = Node('publisher', context=ros_context)
+    listener = Node('listener', context=ros_context)
+    executor = SingleThreadedExecutor(context=ros_context)
+    executor.add_node(listener)
+    publisher = FramePublisher(node, lockstep=lockstep, base_to_camera=MOUNT)
+    heard: list[tuple[str, int]] = []
+
+    def listen(topic: str) -> None:
+        listener.create_subscription(
+            Image,
+            topic,
+            lambda message: heard.append((topic, stamp_from_message(message.header.stamp))),
+            frame_profile(lockstep=lockstep),
+        )
+        deadline = time.monotonic() + 10.0
+        while publisher.subscribers(topic) == 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def wait_for(count: int) -> None:
+        deadline = time.monotonic() + 10.0
+        while len(heard) < count:
+            assert time.monotonic() < deadline, heard
+            executor.spin_once(timeout_sec=0.05)
+
+    publisher.publish(FRAMES[0])
+    assert made == []
+    listen(topics.COLOR)
+    publisher.publish(FRAMES[1])
+    assert made == ['rgb8']
+    wait_for(1)
+    listen(topics.INSTANCE)
+    publisher.publish(FRAMES[2])
+    assert made == ['rgb8', 'rgb8', '32SC1']
+    wait_for(3)
+    second, third = FRAMES[1].stamp_ns, FRAMES[2].stamp_ns
+    expected = {(topics.COLOR, second), (topics.COLOR, third), (topics.INSTANCE, third)}
+    assert set(heard) == expected
+    executor.shutdown()
+    listener.destroy_node()
+    node.destroy_node()
