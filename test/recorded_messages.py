@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bag_files import age
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
@@ -211,13 +212,15 @@ def write_messages(
     storage: StoragePlugin = StoragePlugin.MCAP,
     version: int = 9,
 ) -> Path:
-    """Write (topic, log time in ns, message) to a bag with the definitions embedded."""
+    """Write (topic, log time in ns, message) to a bag; from version 7 on with definitions."""
     store = typestore()
-    with Writer(folder, version=version, storage_plugin=storage) as bag:
+    with Writer(folder, version=8 if version < 9 else 9, storage_plugin=storage) as bag:
         connections: dict[str, Any] = {}
         for topic, log_ns, message in messages:
             kind = message.__msgtype__
             if topic not in connections:
                 connections[topic] = bag.add_connection(topic, kind, typestore=store)
             bag.write(connections[topic], log_ns, store.serialize_cdr(message, kind))
+    if version < 8:
+        age(folder, version)
     return folder

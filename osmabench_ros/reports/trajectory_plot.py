@@ -78,7 +78,7 @@ def _over_time(
         va='bottom',
         fontsize=8,
     )
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.15 * max(float(values.max()), 1e-9))
     axes.set_title(title)
     axes.grid(axis='y')
 

@@ -1,0 +1,104 @@
+"""References of recorded maps: runs, scenes along a recorded path, clouds of the user's."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runs.plain_room import LABELS, cloud, ground_truth
+
+from osmabench_ros.errors import ConfigError, SceneError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.ply import write_ply
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+from osmabench_ros.runs.config import load_config
+from osmabench_ros.runs.references import cloud_reference, run_reference, scene_reference
+from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.sequences.ground_truth import read_ground_truth, write_ground_truth
+
+
+def run_folder(root: Path, document: dict[str, object], name: str) -> Path:
+    shared = root / 'shared' / 'test.room.4'
+    write_ground_truth(ground_truth(), shared / 'ground_truth')
+    (shared / 'questions.jsonl').touch()
+    folder = root / 'test.room.baseline.mine.opengl.4'
+    folder.mkdir()
+    (folder / name).write_text(json.dumps(document))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ('name', 'document'),
+    [
+        ('manifest.json', {'dataset': 'test', 'scene': 'room', 'seeds': {'scene': 4, 'map': 5}}),
+        ('report.json', {'metrics': [{'dataset': 'test', 'scene': 'room', 'seed': 4}]}),
+    ],
+)
+def test_a_run_leads_to_the_ground_truth_it_shares(name, document, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, document, name)
+    shared = tmp_path / 'shared' / 'test.room.4'
+    for given in (folder, shared, shared / 'ground_truth'):
+        found = run_reference(given)
+        assert found.directory == shared / 'ground_truth'
+        assert found.questions_file == shared / 'questions.jsonl'
+        assert found.frame_id == 'world'
+
+
+def test_a_folder_without_ground_truth_is_named(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, {'metrics': []}, 'report.json')
+    with pytest.raises(ConfigError, match='there is none of .*osmabench ground-truth'):
+        run_reference(folder)
+
+
+def write_scan(path: Path, **more: np.ndarray) -> Path:
+    with path.open('wb') as stream:
+        points = cloud().points
+        write_ply(stream, {**dict(zip('xyz', points.T, strict=True)), **more})
+    return path
+
+
+def test_a_labelled_cloud_has_objects(tmp_path: Path) -> None:
+    seen = cloud()
+    file = write_scan(tmp_path / 'scan.ply', label=seen.labels, instance=seen.instances)
+    found = cloud_reference(file, LABELS, tmp_path / 'out')
+    truth = read_ground_truth(found.directory)
+    assert [node.label for node in truth.graph.nodes] == ['chair', 'floor', 'table']
+    assert truth.seen_instances == (1, 2, 3)
+    np.testing.assert_array_equal(truth.surface.labels, seen.labels)
+    assert truth.fused is not None
+    assert len(truth.unseen) == 0
+    # 100 points a square metre on three patches of one square metre, in cells of 25 cm.
+    assert truth.points_per_m2 == pytest.approx(100, rel=0.35)
+    assert found.frame_id == ''
+
+
+def test_labels_of_unknown_meaning_leave_the_geometry(tmp_path: Path) -> None:
+    file = write_scan(tmp_path / 'scan.ply', label=cloud().labels)
+    found = cloud_reference(file, None, tmp_path / 'out')
+    truth = read_ground_truth(found.directory)
+    assert set(truth.surface.labels.tolist()) == {UNLABELLED}
+    assert truth.fused is None
+    assert 'geometry only' in found.description
+    classes = [{'id': item.id, 'name': item.name} for item in LABELS.classes]
+    (tmp_path / 'classes.json').write_text(json.dumps({'classes': classes}))
+    again = cloud_reference(file, None, tmp_path / 'again')
+    assert 'labelled' in again.description.split(',')[-1]
+
+
+def test_a_scene_is_seen_from_the_recorded_path(tmp_path: Path) -> None:
+    config = load_config('single_run')
+    camera = Intrinsics.from_hfov(320, 240, 1.5)
+    look = np.array([[0, 0, 1], [-1, 0, 0], [0, -1, 0]], float)
+    pose = Pose(look, np.array([2.3, 6.9, 1.5]))
+    path = StampedTrajectory.from_poses([(0, pose)])
+    found = scene_reference(config, 'apartment', 0, tmp_path, (path, camera), lambda *_: None)
+    assert found.description == 'scene apartment, seed 0, along the recorded path'
+    truth = read_ground_truth(found.directory)
+    assert truth.fused is None
+    assert 0 < len(truth.surface) < len(truth.unseen)
+    # The camera looks along x: nothing behind it counts as seen.
+    assert truth.surface.points[:, 0].min() > 2.3
+    assert len(truth.camera_poses) == 1
+    with pytest.raises(SceneError, match='does not exist'):
+        scene_reference(config, 'nowhere', 0, tmp_path, (path, camera), lambda *_: None)

@@ -1,0 +1,97 @@
+"""Trajectories and frames out of messages, and trajectories by their names."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recorded_messages import (
+    S,
+    header,
+    make,
+    odometry,
+    pose_message,
+    pose_stamped,
+    tf,
+    transform,
+    write_messages,
+)
+
+from osmabench_ros.errors import ConfigError, ContractError
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.runs.recorded_trajectories import read_trajectory
+from osmabench_ros.sequences.pose_topics import trajectory_of, transform_tree_of
+
+POSES = [Pose.from_yaw(0.1 * i, (i, 2.0, 0.0)) for i in range(5)]
+
+
+def covered(pose: Pose, stamp_ns: int):
+    inner = make('geometry_msgs/PoseWithCovariance', pose=pose_message(pose))
+    own = header(stamp_ns, 'map')
+    return make('geometry_msgs/PoseWithCovarianceStamped', header=own, pose=inner)
+
+
+MAKERS = {
+    'geometry_msgs/msg/PoseStamped': lambda pose, stamp: pose_stamped(pose, stamp, 'map'),
+    'geometry_msgs/msg/PoseWithCovarianceStamped': covered,
+    'nav_msgs/msg/Odometry': lambda pose, stamp: odometry(pose, stamp, 'map', 'base'),
+    'geometry_msgs/msg/TransformStamped': lambda pose, stamp: transform(
+        'map', 'base', pose, stamp
+    ),
+}
+
+
+@pytest.mark.parametrize('kind', MAKERS)
+def test_every_kind_of_pose_message_is_read(kind: str) -> None:
+    messages = [MAKERS[kind](pose, (9 - i) * S + 7) for i, pose in enumerate(POSES)]
+    found = trajectory_of(messages, kind, '/pose')
+    assert found.stamps_ns.tolist() == [(5 + i) * S + 7 for i in range(5)]
+    np.testing.assert_array_equal(found.positions[:, 0], [4, 3, 2, 1, 0])
+    np.testing.assert_allclose(found.rotations[0], POSES[4].rotation, atol=1e-12)
+    assert found.frame_id == 'map'
+    assert found.child_frame_id == ('base' if 'Pose' not in kind else '')
+
+
+def test_of_a_path_the_last_message_counts() -> None:
+    paths = [
+        make(
+            'nav_msgs/Path',
+            header=header(0, 'map'),
+            poses=[pose_stamped(pose, i * S, 'map') for i, pose in enumerate(POSES[:count])],
+        )
+        for count in (2, 4)
+    ]
+    assert len(trajectory_of(paths, 'nav_msgs/msg/Path', '/path')) == 4
+    with pytest.raises(ContractError, match='"/path": there is no pose'):
+        trajectory_of([], 'nav_msgs/msg/Path', '/path')
+
+
+def test_messages_at_fault_are_named() -> None:
+    kind = 'geometry_msgs/msg/PoseStamped'
+    broken = pose_stamped(POSES[0], 0)
+    broken.pose.orientation.w = float('nan')
+    with pytest.raises(ContractError, match='"/pose": a quaternion'):
+        trajectory_of([broken], kind, '/pose')
+    mixed = [pose_stamped(POSES[0], 0, 'map'), pose_stamped(POSES[0], 1, 'odom')]
+    with pytest.raises(ContractError, match='several frames'):
+        trajectory_of(mixed, kind, '/pose')
+    with pytest.raises(ContractError, match='Image holds no poses'):
+        trajectory_of([], 'sensor_msgs/msg/Image', '/pose')
+    with pytest.raises(ContractError, match='"/tf": a transform from "" to "base"'):
+        transform_tree_of([('/tf', tf(transform('', 'base', POSES[0])))])
+
+
+def test_a_chain_of_tf_is_a_trajectory(tmp_path: Path) -> None:
+    messages = [('/tf_static', 0, tf(transform('base', 'camera', Pose.from_yaw(0, (0, 0, 1.5)))))]
+    for i, pose in enumerate(POSES):
+        messages.append(('/tf', i * S, tf(transform('/odom', '/base', pose, i * S))))
+        messages.append(('/tf', i * S, tf(transform('map', 'odom', Pose.identity(), i * S))))
+    bag = write_messages(tmp_path / 'bag', messages)
+    found = read_trajectory(f'{bag}:/tf:map.camera')
+    np.testing.assert_allclose(found.positions[:, 2], 1.5)
+    np.testing.assert_allclose(found.positions[:, 0], [0, 1, 2, 3, 4])
+    with pytest.raises(ConfigError, match='names no frames'):
+        read_trajectory(f'{bag}:/tf:map')
+    with pytest.raises(ContractError, match='does not connect "map" with "arm"'):
+        read_trajectory(f'{bag}:/tf:map.arm')
+    with pytest.raises(ConfigError, match='is not in the bag'):
+        read_trajectory(f'{bag}:/odom')
