@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+SPOT_INNER_SHARE = 0.8
+"""A spot shines fully up to this share of its half angle, then ever less up to the edge."""
+
 
 class LightKind(str, Enum):
     """How a light radiates."""

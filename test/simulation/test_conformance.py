@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from small_scenes import CAMERA, camera_at, room_scene, stripes
 from osmabench_ros.errors import MissingDependencyError, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Light, Lighting
+from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Material, Scene
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -175,8 +175,21 @@ def test_brighter_lights_make_brighter_images_and_none_makes_black(world: World)
     assert world.simulator.render(POSES[0]).color.max() == 0
 
 
-def test_a_camera_light_moves_with_the_camera(world: World) -> None:
-    light = Light('camera', attached_to_camera=True, intensity=0.8)
+CAMERA_LIGHTS = {
+    'point': Light('camera', attached_to_camera=True, intensity=0.8),
+    'spot': Light(
+        'headlight',
+        LightKind.SPOT,
+        direction=(0.0, 0.0, 1.0),
+        spot_half_angle_rad=0.7,
+        attached_to_camera=True,
+        intensity=0.8,
+    ),
+}
+
+
+@pytest.mark.parametrize('light', CAMERA_LIGHTS.values(), ids=CAMERA_LIGHTS)
+def test_a_camera_light_moves_with_the_camera(world: World, light: Light) -> None:
     world.simulator.set_lighting(Lighting((light,)))
     # Two cameras a metre in front of a plain wall, at different places: the same picture.
     left, right = (
@@ -187,6 +200,29 @@ def test_a_camera_light_moves_with_the_camera(world: World) -> None:
     assert middle > 1.3 * corner
     flipped = left[:, ::-1].astype(int)
     assert np.abs(left - flipped).max() <= 2
+
+
+def test_a_spot_lights_its_cone_as_a_point_light_would_and_nothing_else(world: World) -> None:
+    pose, half_angle = camera_at(-1.2, 1.0, 1.25, np.pi / 2), 0.45
+    images = []
+    for kind in (LightKind.POINT, LightKind.SPOT):
+        light = Light('lamp', kind, (-1.0, 1.1, 1.3), (0.1, 1.0, -0.1), intensity=0.7)
+        light = replace(light, spot_half_angle_rad=half_angle)
+        world.simulator.set_lighting(Lighting((light,), shadows=False))
+        images.append(world.simulator.render(pose))
+    point, spot = images
+    surface = pose.transform(CAMERA.back_project(spot.depth_m).reshape(-1, 3))
+    offset = (surface - light.position) / np.linalg.norm(
+        surface - light.position, axis=1, keepdims=True
+    )
+    direction = np.array(light.direction) / np.linalg.norm(light.direction)
+    angle = np.arccos(np.clip(offset @ direction, -1, 1)).reshape(spot.depth_m.shape)
+    inside, outside = angle < 0.79 * half_angle, angle > 1.01 * half_angle
+    assert min(inside.sum(), outside.sum()) > 500
+    assert spot.color[outside].max() == 0
+    assert np.abs(spot.color[inside].astype(int) - point.color[inside]).max() <= 2
+    between = ~inside & ~outside
+    assert 0.1 < spot.color[between].mean() / point.color[between].mean() < 0.9
 
 
 def test_nominal_light_shows_textures_as_they_are(world: World) -> None:

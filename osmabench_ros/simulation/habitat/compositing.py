@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,12 +42,13 @@ def encoded(linear: NDArray[np.float32]) -> NDArray[np.uint8]:
 def combined(
     unlit: NDArray[np.uint8] | None,
     lit: NDArray[np.uint8] | None,
+    spots: Sequence[tuple[NDArray[np.uint8], NDArray[np.float32]]] = (),
     *,
-    ambient: float,
-    exposure: float,
-    lit_is_srgb: bool,
+    unlit_factor: float,
+    lit_factor: float = 1.0,
+    lit_is_srgb: bool = False,
 ) -> NDArray[np.uint8]:
-    """Add ambient light on the textures to the lit image, in linear colours.
+    """Add ambient light on the textures, the lit image and the spots, in linear colours.
 
     Parameters
     ----------
@@ -53,24 +56,30 @@ def combined(
         Textures as they are, sRGB.
     lit : ndarray of uint8, shape (height, width, 3), optional
         What the lights add.
-    ambient, exposure : float
-        Factor on the textures, and on the sum.
+    spots : sequence of (ndarray of uint8, ndarray of float32)
+        What further lights add, (height, width, 3), and its factor, (height, width).
+    unlit_factor, lit_factor : float
+        On the textures, which is the ambient light, and on the lit image.
     lit_is_srgb : bool
-        Whether the lit image is encoded as sRGB, else with `LIT_GAMMA`.
+        Whether lit images are encoded as sRGB, else with `LIT_GAMMA`.
 
     Returns
     -------
     ndarray of uint8, shape (height, width, 3)
         sRGB.
     """
-    if lit is None and unlit is not None and ambient * exposure == 1.0:
+    if unlit is not None and lit is None and not spots and unlit_factor == 1.0:
         return unlit.copy()
-    if unlit is None and lit is not None and lit_is_srgb and exposure == 1.0:
+    if lit is not None and unlit is None and not spots and lit_is_srgb and lit_factor == 1.0:
         return lit.copy()
+    table = _UNLIT_LINEAR if lit_is_srgb else _LIT_LINEAR
     parts = []
     if unlit is not None:
-        parts.append((_UNLIT_LINEAR * np.float32(ambient * exposure))[unlit])
+        parts.append((_UNLIT_LINEAR * np.float32(unlit_factor))[unlit])
     if lit is not None:
-        table = _UNLIT_LINEAR if lit_is_srgb else _LIT_LINEAR
-        parts.append((table * np.float32(exposure))[lit])
-    return encoded(parts[0] if len(parts) == 1 else parts[0] + parts[1])
+        parts.append((table * np.float32(lit_factor))[lit])
+    parts += [table[image] * share[..., None] for image, share in spots]
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return encoded(total)

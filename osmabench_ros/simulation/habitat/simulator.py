@@ -11,18 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, camera_pose_to_habitat
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.lights import Light, Lighting
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.habitat.compositing import combined
 from osmabench_ros.simulation.habitat.identity import Identities
-from osmabench_ros.simulation.habitat.lights import habitat_lights
+from osmabench_ros.simulation.habitat.lights import habitat_lights, shining_spots, worker_light
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.habitat.process import WorkerProcess
+from osmabench_ros.simulation.habitat.spots import HEADROOM, as_point, cone_share
 from osmabench_ros.simulation.habitat.worker.frame_memory import map_images, memory_bytes
 from osmabench_ros.simulation.simulator import Observation
 
@@ -35,8 +37,8 @@ SHADINGS = ('pbr', 'phong', 'native')
 class HabitatSimulator:
     """Renders a Habitat scene data set with Habitat-Sim 0.3, in a process with its own Python.
 
-    Implements `Simulator`. Lights cast no shadows, and spots do not exist. The lights are those of
-    the scene until `set_lighting`.
+    Implements `Simulator`. Lights cast no shadows. The lights are those of the scene until
+    `set_lighting`.
 
     Parameters
     ----------
@@ -55,10 +57,11 @@ class HabitatSimulator:
         Habitat-Sim's name of the scene; by default the scene's name.
     shading : str
         'pbr': the lights alone, physically based, plus `Lighting.ambient` on the textures, in
-        linear colours, as the embedded simulator does. 'phong': Habitat-Sim's Phong shader, whose
+        linear colours, as the embedded simulator does; every spot costs one more image a frame.
+        'phong': Habitat-Sim's Phong shader, whose
         ambient share is fixed at 0.4. 'native': the shaders and the environment map that the data
         set asks for, which mute changes of light; its first lit frame takes up to a minute. The
-        last two ignore `Lighting.ambient` while lights shine.
+        last two ignore `Lighting.ambient` while lights shine, and have no spots.
     ambient_occlusion : bool
         Darken corners of lit images (HBAO).
     gpu_device_id : int
@@ -148,44 +151,59 @@ class HabitatSimulator:
         Raises
         ------
         SimulationError
-            If a light is a spot, there are too many, or a number is not finite.
+            If there are too many lights, a number is not finite, or a spot shines and the
+            shading is not 'pbr'.
         """
-        lights = habitat_lights(lighting)
+        spots = shining_spots(lighting)
+        if spots and self._shading != 'pbr':
+            raise SimulationError(
+                f'light "{spots[0].name}" is a spot, which the shading "{self._shading}" does not '
+                'have; set shading to pbr, or change the kind of the light'
+            )
+        # Lit images have 8 bits, so exposure comes before them where they are linear in light.
+        before = lighting.exposure if self._shading == 'pbr' else 1.0
+        lights = habitat_lights(lighting, before)
+        self._lit_factor = 1.0 if self._shading == 'pbr' else lighting.exposure
         self._worker.call('set_lights', self._timeout_s, lights=lights)
-        self._lit = bool(lights)
+        self._lit, self._spots = bool(lights), spots
         self._lighting = lighting
 
     def render(self, camera_pose: Pose) -> Observation:
         """Render all images from an optical pose in the world."""
-        ambient = self._ambient()
-        unlit = not self._lit or ambient != 0.0
-        first = self._lit and not self._has_lit
-        self._worker.call(
-            'render',
-            self._load_timeout_s if first else self._timeout_s,
-            camera=camera_pose_to_habitat(camera_pose).matrix.tolist(),
-            unlit=unlit,
-            lit=self._lit,
+        shines = self._lit or bool(self._spots)
+        ambient = self._lighting.ambient if self._shading == 'pbr' or not shines else 0.0
+        unlit = not shines or ambient != 0.0
+        timeout_s = self._timeout_s if self._has_lit or not shines else self._load_timeout_s
+        camera = camera_pose_to_habitat(camera_pose).matrix.tolist()
+        self._worker.call('render', timeout_s, camera=camera, unlit=unlit, lit=self._lit)
+        lit = self._images['lit'].copy() if self._lit else None  # spots are drawn over it
+        spots = [self._spot(spot, camera_pose, camera, timeout_s) for spot in self._spots]
+        self._has_lit |= shines
+        exposure = self._lighting.exposure
+        color = combined(
+            self._images['unlit'] if unlit else None,
+            lit,
+            spots,
+            unlit_factor=ambient * exposure,
+            lit_factor=self._lit_factor,
+            lit_is_srgb=self._shading != 'pbr',
         )
-        self._has_lit |= self._lit
-        return self._observation(unlit, ambient)
+        return self._observation(color)
 
-    def _ambient(self) -> float:
-        adds = self._shading == 'pbr' or not self._lit
-        return self._lighting.ambient if adds else 0.0
+    def _spot(
+        self, spot: Light, camera_pose: Pose, camera: list[list[float]], timeout_s: float
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Return what a spot would add without its cone, and how much of that the cone lets in."""
+        light = worker_light(as_point(spot), self._lighting.exposure)
+        self._worker.call('render_light', timeout_s, camera=camera, light=light)
+        share = cone_share(spot, self._images['depth'], self._intrinsics, camera_pose)
+        return self._images['lit'].copy(), share * np.float32(HEADROOM)
 
-    def _observation(self, unlit: bool, ambient: float) -> Observation:
+    def _observation(self, color: NDArray[np.uint8]) -> Observation:
         images = self._images
         surface = images['depth'] > 0
         pixels = images['semantic' if self._identities.annotated else 'instance']
         instance, semantic = self._identities.translate(pixels, surface)
-        color = combined(
-            images['unlit'] if unlit else None,
-            images['lit'] if self._lit else None,
-            ambient=ambient,
-            exposure=self._lighting.exposure,
-            lit_is_srgb=self._shading != 'pbr',
-        )
         color[~surface] = 0
         depth_m = np.where(surface, images['depth'], np.float32(np.inf))
         return Observation(color, depth_m, semantic, instance)

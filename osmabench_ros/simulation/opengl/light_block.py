@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.lights import Light, Lighting, LightKind
+from osmabench_ros.scenes.lights import SPOT_INNER_SHARE, Light, Lighting, LightKind
 
 MAX_LIGHTS = 64
 MAX_SHADOWED_DIRECTIONAL = 4
@@ -121,7 +121,7 @@ def light_block(lights: Sequence[Light], rows: Sequence[int]) -> NDArray[np.void
         record['direction'] = light.direction
         record['radiance'] = np.array(light.color) * light.intensity
         edge = light.spot_half_angle_rad
-        record['cone'][:2] = math.cos(edge), math.cos(0.8 * edge)
+        record['cone'][:2] = math.cos(edge), math.cos(SPOT_INNER_SHARE * edge)
     return block
 
 

@@ -39,6 +39,24 @@ LIGHTINGS = {
         shadows=False,
     ),
     'camera': Lighting((Light('a', attached_to_camera=True, intensity=2.0),), shadows=False),
+    'headlight': Lighting(
+        (
+            Light('a', position=(2, 0, 2), intensity=1.0),
+            Light(
+                'b',
+                LightKind.SPOT,
+                direction=(0, 0, 1),
+                intensity=5.0,
+                spot_half_angle_rad=0.7,
+                attached_to_camera=True,
+            ),
+        ),
+        0.1,
+        shadows=False,
+    ),
+    'spot': Lighting(
+        (Light('a', LightKind.SPOT, (3, 0, 2.2), (0.3, 0.1, -1.0), intensity=8.0),), shadows=False
+    ),
     'twilight': Lighting(ambient=0.3),
 }
 

@@ -1,9 +1,20 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from osmabench_ros.errors import SimulationError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
-from osmabench_ros.simulation.habitat.lights import MAX_LIGHTS, habitat_lights
+from osmabench_ros.simulation.habitat.lights import (
+    MAX_LIGHTS,
+    habitat_lights,
+    shining_spots,
+)
+from osmabench_ros.simulation.habitat.spots import cone_share
+
+OPTICAL_LEVEL = np.array([[0.0, 0, 1], [-1, 0, 0], [0, -1, 0]])
 
 
 def only(light: Light) -> dict:
@@ -38,10 +49,43 @@ def test_lights_that_are_off_are_left_out() -> None:
     assert len(habitat_lights(Lighting(lights))) == 1
 
 
+def test_spots_are_kept_apart() -> None:
+    spot, lamp = Light('beam', LightKind.SPOT), Light('lamp', intensity=3.0)
+    lighting = Lighting((spot, lamp, Light('off', LightKind.SPOT, intensity=0.0)))
+    assert shining_spots(lighting) == [spot]
+    (converted,) = habitat_lights(lighting, 0.5)
+    assert converted['color'] == [1.5, 1.5, 1.5]
+
+
+@pytest.mark.parametrize('attached', [False, True])
+def test_a_cone_is_full_in_the_middle_and_ends_at_its_angle(attached: bool) -> None:
+    camera = Intrinsics.from_hfov(201, 101, 1.8)
+    pose = Pose.from_yaw(0.4, (1.0, 2.0, 3.0)) @ Pose(OPTICAL_LEVEL, np.zeros(3))
+    spot = Light('beam', LightKind.SPOT, direction=(0, 0, 1), attached_to_camera=True)
+    spot = replace(spot, spot_half_angle_rad=0.5)
+    if not attached:
+        spot = replace(
+            spot,
+            attached_to_camera=False,
+            position=tuple(pose.translation.tolist()),
+            direction=tuple((pose.rotation @ [0, 0, 1]).tolist()),
+        )
+    depth = np.full((101, 201), 2.0, np.float32)
+    depth[0], depth[1] = 0.0, np.inf
+    share = cone_share(spot, depth, camera, pose)
+    angle = np.arctan(np.hypot(*np.moveaxis(camera.rays()[..., :2], 2, 0)))
+    assert not share[:2].any()
+    assert (share[2:][angle[2:] < 0.39] > 0.999).all()
+    assert (share[angle > 0.501] == 0).all()
+    t = (np.cos(0.45) - np.cos(0.5)) / (np.cos(0.4) - np.cos(0.5))
+    edge = share[2:][np.abs(angle[2:] - 0.45) < 0.004]
+    np.testing.assert_allclose(edge, t * t * (3 - 2 * t), atol=0.08)
+
+
 @pytest.mark.parametrize(
     ('lighting', 'message'),
     [
-        (Lighting((Light('s', LightKind.SPOT),)), 'light "s" is a spot'),
+        (Lighting((Light('s', LightKind.SPOT, direction=(0, 0, 0)),)), 'not zero'),
         (Lighting((Light('n', position=(0.0, float('nan'), 0.0)),)), 'light "n" holds NaN'),
         (Lighting((Light('d', LightKind.DIRECTIONAL, direction=(0, 0, 0)),)), 'not zero'),
         (Lighting((Light('a'),) * (MAX_LIGHTS + 1)), f'more than the {MAX_LIGHTS}'),

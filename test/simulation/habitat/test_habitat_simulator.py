@@ -101,11 +101,23 @@ def test_similar_names_do_not_stand_for_each_other(habitat: None, tmp_path: Path
     assert abs(columns.max() - pixels[:, 0].max()) < 1.01
 
 
-def test_a_spot_is_refused_and_the_lights_stay(simulator: HabitatSimulator) -> None:
+def test_a_spot_needs_linear_light_and_the_lights_stay(habitat: None, room: Scene) -> None:
+    simulator = HabitatSimulator(room, CAMERA, shading='phong')
     before = simulator.render(VIEW).color
-    with pytest.raises(SimulationError, match='"beam" is a spot'):
+    with pytest.raises(SimulationError, match='"beam" is a spot.*set shading to pbr'):
         simulator.set_lighting(Lighting((Light('beam', LightKind.SPOT),)))
     np.testing.assert_array_equal(simulator.render(VIEW).color, before)
+    simulator.close()
+
+
+def test_light_is_exposed_before_it_saturates(
+    simulator: HabitatSimulator,
+) -> None:
+    lamp = Light('lamp', position=(0.0, 0.0, 2.2), intensity=1.0)
+    simulator.set_lighting(Lighting((lamp,)))
+    expected = simulator.render(VIEW).color.astype(int)
+    simulator.set_lighting(Lighting((replace(lamp, intensity=50.0),), exposure=0.02))
+    assert np.abs(simulator.render(VIEW).color - expected).max() <= 1
 
 
 def test_a_pose_with_nan_never_reaches_the_worker(simulator: HabitatSimulator) -> None:

@@ -92,6 +92,10 @@ class _Handlers:
         """Draw one pose."""
         self._session.render(**request)
 
+    def render_light(self, **request: Any) -> None:
+        """Draw one pose under one light alone."""
+        self._session.render_light(**request)
+
     def move(self, object_id: int, motion: list[list[float]]) -> None:
         """Move an object."""
         self._session.move(object_id, motion)

@@ -56,9 +56,11 @@ class Session:
         lights : list of dict
             'vector' (x, y, z, w; w = 1 at a place, w = 0 from a direction), 'color', 'on_camera'.
         """
-        infos = [_light(light) for light in lights]
+        self._shine([_light(light) for light in lights])
+
+    def _shine(self, infos: list[Any]) -> None:
         # A shader is built for a number of lights; dark ones keep it from being built anew.
-        infos += [_light(DARK)] * (len(self._lights) - len(infos))
+        infos = infos + [_light(DARK)] * (len(self._lights) - len(infos))
         self._lights = infos
         if self._lit is not None:
             self._lit.set_light_setup(infos, LIGHTS)
@@ -82,8 +84,26 @@ class Session:
         if unlit:
             self._images['unlit'][:] = seen[COLOR_AGENT]['color'][..., :3]
         if lit:
-            seen = _observe(self._lit_simulator(), camera, [COLOR_AGENT])
-            self._images['lit'][:] = seen[COLOR_AGENT]['color'][..., :3]
+            self._render_lit(camera)
+
+    def render_light(self, camera: list[list[float]], light: dict[str, Any]) -> None:
+        """Put the image of one light alone into the shared memory, as the lit image.
+
+        Parameters
+        ----------
+        camera : list of rows
+            As for `render`.
+        light : dict
+            As for `set_lights`, whose lights shine again afterwards.
+        """
+        lights = self._lights
+        self._shine([_light(light)])
+        self._render_lit(camera)
+        self._shine(lights)
+
+    def _render_lit(self, camera: list[list[float]]) -> None:
+        seen = _observe(self._lit_simulator(), camera, [COLOR_AGENT])
+        self._images['lit'][:] = seen[COLOR_AGENT]['color'][..., :3]
 
     def move(self, object_id: int, motion: list[list[float]]) -> None:
         """Move a rigid object from where the data set has it.
