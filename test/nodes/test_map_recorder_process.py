@@ -1,0 +1,68 @@
+"""The recorder as a process on a disk that fills up."""
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from rclpy.node import Node  # noqa: E402
+
+from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
+from osmabench_ros.maps.semantic_map import (  # noqa: E402
+    DenseMap,
+    MapHeader,
+    Provenance,
+    SemanticMap,
+)
+from osmabench_ros.ros.map_messages import MapPublisher  # noqa: E402
+
+NODE = 'osmabench_ros.nodes.map_recorder_node'
+DISK_BYTES = 64 * 2**10
+IN_A_SMALL_DISK = (
+    'mount -t tmpfs -o size={size} tmpfs "$0" && "$@"; code=$?; '
+    'echo left: $(ls -A "$0") >&2; exit $code'
+)
+
+
+def small_disk() -> list[str]:
+    """Return the start of a command that sees a small disk in a folder; skip without the right."""
+    if shutil.which('unshare') is None:
+        pytest.skip('unshare is not installed')
+    start = ['unshare', '--map-root-user', '--mount', 'sh', '-c']
+    probe = subprocess.run([*start, 'mount -t tmpfs tmpfs /mnt'], capture_output=True, text=True)
+    if probe.returncode:
+        pytest.skip(f'no small disk can be mounted: {probe.stderr.strip()}')
+    return [*start, IN_A_SMALL_DISK.format(size=DISK_BYTES)]
+
+
+def test_a_full_disk_is_told_and_holds_nothing_half_written(
+    tmp_path: Path, ros_domain: int, ros_context: Any
+) -> None:
+    process = subprocess.Popen(
+        [*small_disk(), str(tmp_path), sys.executable, '-m', NODE,
+         '--ros-args', '-p', 'autostart:=true', '-p', f'map_directory:={tmp_path}/map'],
+        env=dict(isolated_environment(ros_domain)), stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    node = Node('mapper', context=ros_context)
+    publisher = MapPublisher(node, 'mapper')
+    while not publisher._chunk.get_subscription_count():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    # The recorder may match a moment later than this side does, and would miss the chunk.
+    time.sleep(0.5)
+    points = np.arange(3 * 20_000, dtype=np.float32).reshape(-1, 3)
+    big = SemanticMap(MapHeader(Provenance('big')), dense=DenseMap(points))
+    publisher.publish(big, is_final=True)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 1, told
+    assert f'cannot write {tmp_path}/map: No space left on device; free some disk' in told
+    assert told.splitlines()[-1] == 'left:'
+    assert 'Traceback' not in told
