@@ -35,9 +35,11 @@ MODULES = (
     _Module('tf_transformations', 'quaternions', 'apt install ros-$ROS_DISTRO-tf-transformations'),
     _Module('sensor_msgs_py', 'point clouds', 'apt install ros-$ROS_DISTRO-sensor-msgs-py'),
     _Module('launch_ros', 'ros2 launch', 'apt install ros-$ROS_DISTRO-launch-ros'),
+    _Module('vision_msgs', 'Detection3DArray', 'apt install ros-$ROS_DISTRO-vision-msgs'),
     _Module('rosbags', 'bags', "pip install 'osmabench_ros[bags]'"),
     _Module('sentence_transformers', 'label matching', "pip install 'osmabench_ros[language]'"),
     _Module('google.genai', 'Gemini', "pip install 'osmabench_ros[language]'"),
+    _Module('rerun', 'recordings to look at', "pip install 'osmabench_ros[rerun]'"),
     _Module('spark_dsg', 'Hydra scene graphs', "pip install 'osmabench_ros[hydra]'"),
 )
 
