@@ -115,6 +115,7 @@ def _table(series: SweepSeries, headlines: Sequence[Headline]) -> Table:
         _, frames, _, _, dropped, loss, _, p95, _ = (cell.text for cell in row.cells)
         verdict = '[red]failed[/]' if row.point.error else ''
         verdict = verdict or ('[green]fastest[/]' if row.fastest else '')
+        verdict = verdict or ('[red]loses too many[/]' if row.point.loses(series.max_loss) else '')
         verdict = verdict or ('' if row.point.reached else '[yellow]not reached[/]')
         figures = [cell.text for cell in row.figures]
         table.add_row(f'{row.point.speed_factor:g}', frames, dropped, loss, p95, *figures, verdict)

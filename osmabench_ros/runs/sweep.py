@@ -42,6 +42,10 @@ class SweepPoint(BaseModel):
         speed = self.reached_speed_factor
         return speed is None or speed >= REACHED_SHARE * self.speed_factor
 
+    def loses(self, max_loss: float) -> bool:
+        """Tell whether the mapper is known not to keep up, at this speed or one below it."""
+        return not self.error and self.loss is not None and self.loss > max_loss
+
     def follows(self, max_loss: float) -> bool:
         """Tell whether the mapper is known to keep up at this speed."""
         return not self.error and self.reached and self.loss is not None and self.loss <= max_loss
@@ -81,13 +85,22 @@ class SweepSeries(BaseModel):
         loss, best = f'{100 * self.max_loss:g} % loss', self.fastest
         if best is None:
             first = self.points[0] if self.points else None
-            told = f'; at {first.speed_factor:g}: {_outcome(first)}' if first else ''
+            told = f'; at {first.speed_factor:g}: {self._outcome(first)}' if first else ''
             return f'no speed with at most {loss} found{told}'
         rest = [point for point in self.points if point.speed_factor > best.speed_factor]
         text = f'fastest speed with at most {loss}: {best.speed_factor:g}'
         if not rest:
             return f'{text}, the fastest that was tried'
-        return f'{text} ({rest[0].speed_factor:g}: {_outcome(rest[0])})'
+        return f'{text} ({rest[0].speed_factor:g}: {self._outcome(rest[0])})'
+
+    def _outcome(self, point: SweepPoint) -> str:
+        if point.error:
+            return f'failed: {point.error}'
+        if point.loss is None:
+            return 'unknown loss; the mapper neither acknowledges frames nor counts them'
+        if point.reached or point.loses(self.max_loss):
+            return f'{100 * point.loss:.1f} % loss'
+        return f'the simulator reached no more than {point.reached_speed_factor:.3g}'
 
     @property
     def remark(self) -> str:
@@ -115,16 +128,6 @@ class SweepReport(BaseModel):
     verdicts: tuple[str, ...] = ()
     versions: dict[str, str] = {}
     hashes: dict[str, str] = {}
-
-
-def _outcome(point: SweepPoint) -> str:
-    if point.error:
-        return f'failed: {point.error}'
-    if not point.reached:
-        return f'the simulator reached no more than {point.reached_speed_factor:.3g}'
-    if point.loss is None:
-        return 'unknown loss; the mapper neither acknowledges frames nor counts them in its map'
-    return f'{100 * point.loss:.1f} % loss'
 
 
 def point_of(speed_factor: float, report: RunReport, measured: Measurements | None) -> SweepPoint:

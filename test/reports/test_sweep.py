@@ -88,7 +88,7 @@ def test_the_terminal_shows_the_edge(report: SweepReport, tmp_path: Path) -> Non
     print_sweep(report, tmp_path, console)
     lines = [re.sub(r' +', ' ', line).strip() for line in console.export_text().splitlines()]
     assert '1 100 0 0.0 250 62.5 fastest' in lines
-    assert '2 100 25 25.0 250 50.0' in lines
+    assert '2 100 25 25.0 250 50.0 loses too many' in lines
     assert '8 100 0 0.0 250 50.0 not reached' in lines
     assert any(line.startswith('fastest speed with at most 5 % loss: 1') for line in lines)
 
