@@ -10,6 +10,7 @@ from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2
+from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.msg import (
     EvaluationReport,
@@ -80,6 +81,9 @@ CONTRACT = (
     ),
     ContractTopic(
         topics.SEMANTIC_MAP_POINTS, PointCloud2, Delivery.LATCHED, 'points of the map for RViz'
+    ),
+    ContractTopic(
+        topics.SEMANTIC_MAP_MARKERS, MarkerArray, Delivery.LATCHED, 'scene graph for RViz'
     ),
     ContractTopic(topics.RECORDED_MAP, RecordedMap, Delivery.LATCHED, 'where the map is'),
     ContractTopic(topics.EVALUATION, EvaluationReport, Delivery.LATCHED, 'every figure'),
