@@ -1,0 +1,118 @@
+"""What `osmabench sweep` takes from the command line and from the configuration."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from osmabench_ros.bringup import sweep_runner
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import ConfigError, RequirementError, RunError
+from osmabench_ros.runs.config import MatrixConfig, SweepConfig
+from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
+
+pytestmark = pytest.mark.ros
+
+POINT = SweepPoint(run_id='r', speed_factor=2.0, frames=500, loss=0.0)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    data = {
+        'name': 'own',
+        'mappers': [{'name': 'oracle'}],
+        'suites': [{'name': 'map_geometry'}],
+        'sweep': {'speeds': [1, 3], 'max_loss': 0.1},
+    }
+    file = tmp_path / 'config.yaml'
+    file.write_text(yaml.safe_dump(data))
+    return file
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[SweepConfig]:
+    """What a sweep was asked for; none is run."""
+    found: list[SweepConfig] = []
+
+    def run_sweep(config: MatrixConfig, out: Path, sweep: SweepConfig, **_rest: object):
+        found.append(sweep)
+        return made(POINT)
+
+    monkeypatch.setattr(sweep_runner, 'run_sweep', run_sweep)
+    return found
+
+
+def made(point: SweepPoint) -> SweepReport:
+    series = SweepSeries(
+        dataset='d',
+        scene='s',
+        seed=0,
+        condition='c',
+        mapper='m',
+        max_loss=0.05,
+        points=(point,),
+    )
+    return SweepReport(name='own', max_loss=0.05, series=(series,))
+
+
+def call(*words: object) -> object:
+    return CliRunner().invoke(app, ['sweep', *map(str, words)])
+
+
+@pytest.mark.parametrize(
+    ('words', 'expected'),
+    [
+        ((), SweepConfig(speeds=(1, 3), max_loss=0.1)),
+        (('--speeds', '0.5, 2 4'), SweepConfig(speeds=(0.5, 2, 4), max_loss=0.1)),
+        (
+            ('--lowest', 1, '--highest', 8, '--steps-per-octave', 3, '--max-loss', 0.02),
+            SweepConfig(lowest=1, highest=8, steps_per_octave=3, max_loss=0.02),
+        ),
+    ],
+)
+def test_the_command_line_wins_over_the_configuration(
+    config: Path, asked: list[SweepConfig], words: tuple, expected: SweepConfig
+) -> None:
+    result = call(config, *words)
+    assert result.exit_code == 0, result.output
+    assert asked == [expected]
+    assert 'fastest speed with at most 5 % loss: 2' in result.output
+
+
+@pytest.mark.parametrize(
+    ('words', 'named'),
+    [
+        (('--speeds', '1,fast'), '--speeds 1,fast: give numbers'),
+        (('--speeds', '0'), 'sweep: speeds: speed factors must be between'),
+        (('--lowest', 4, '--highest', 2), 'sweep: .*highest must not be below lowest'),
+    ],
+)
+def test_speeds_that_make_no_sense_are_refused(
+    config: Path, asked: list[SweepConfig], words: tuple, named: str
+) -> None:
+    result = call(config, *words)
+    assert isinstance(result.exception, ConfigError)
+    with pytest.raises(ConfigError, match=named):
+        raise result.exception
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ('point', 'kind', 'named'),
+    [
+        (POINT.model_copy(update={'loss': 0.5}), RequirementError, 'at 2: 50.0 % loss'),
+        (POINT.model_copy(update={'error': 'mapper died'}), RunError, 'r: mapper died'),
+    ],
+)
+def test_the_verdict_is_the_exit_code(
+    config: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    point: SweepPoint,
+    kind: type[Exception],
+    named: str,
+) -> None:
+    monkeypatch.setattr(sweep_runner, 'run_sweep', lambda *_words, **_named: made(point))
+    result = call(config)
+    assert type(result.exception) is kind
+    assert named in str(result.exception)
