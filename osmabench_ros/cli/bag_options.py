@@ -19,15 +19,16 @@ from osmabench_ros.metrics.trajectory import (
 from osmabench_ros.metrics.trajectory_records import TrajectorySettings
 from osmabench_ros.runs.map_placement import MapAlignment
 
-BAG, REFERENCE, ALIGNMENT, TRAJECTORY = (
+BAG, QUESTIONS, REFERENCE, ALIGNMENT, TRAJECTORY = (
     'Recorded maps',
+    'Questions of a language model about a recorded map',
     'Reference of a recorded map',
     'Alignment of a recorded map',
     'Trajectory',
 )
 """Panels of --help."""
 
-PANELS = (BAG, REFERENCE, ALIGNMENT, TRAJECTORY)
+PANELS = (BAG, QUESTIONS, REFERENCE, ALIGNMENT, TRAJECTORY)
 
 Numbers = tuple[float, float, float, float, float, float, float]
 
@@ -64,6 +65,28 @@ Method = Annotated[
 Labels = Annotated[
     Path | None,
     typer.Option(help='YAML or JSON with names of class ids: "7: chair".', rich_help_panel=BAG),
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        help='Language model that writes questions about images of the bag and answers them from '
+        'the map, e.g. gemini:gemini-2.5-flash; its keys and limits as for `osmabench vqa`.',
+        rich_help_panel=QUESTIONS,
+    ),
+]
+BaseUrl = Annotated[
+    str, typer.Option(help='Address of a model server of your own.', rich_help_panel=QUESTIONS)
+]
+ModelCache = Annotated[
+    Path | None,
+    typer.Option('--cache', help='Folder of kept replies.', rich_help_panel=QUESTIONS),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(help='Stop before more tokens than these are used.', rich_help_panel=QUESTIONS),
+]
+QuestionFrames = Annotated[
+    int, typer.Option(min=1, help='Images to write about.', rich_help_panel=QUESTIONS)
 ]
 Scene = Annotated[
     str,

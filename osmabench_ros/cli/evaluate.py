@@ -13,6 +13,7 @@ from osmabench_ros.cli.evaluate_bag import evaluate_recorded, reference_choice
 from osmabench_ros.cli.progress import shown_progress
 from osmabench_ros.cli.rerun_option import RerunFile
 from osmabench_ros.errors import ConfigError, RequirementError
+from osmabench_ros.language.settings import ModelSettings
 from osmabench_ros.maps.label_file import read_label_file
 from osmabench_ros.metrics.trajectory import DeltaUnit, TrajectoryAlignment
 from osmabench_ros.reports.figures import print_figures
@@ -81,6 +82,11 @@ def evaluate(
     rpe_delta: bag_options.RpeDelta = 1.0,
     rpe_unit: bag_options.RpeUnit = DeltaUnit.FRAMES,
     rpe_all_pairs: bag_options.RpeAllPairs = False,
+    model: bag_options.Model = '',
+    base_url: bag_options.BaseUrl = '',
+    cache: bag_options.ModelCache = None,
+    max_tokens: bag_options.MaxTokens = None,
+    question_frames: bag_options.QuestionFrames = 10,
 ) -> None:
     """Score a map against the ground truth of its scene; needs no ROS.
 
@@ -127,6 +133,8 @@ def evaluate(
             settings.text_features,
             device.value,
             seed,
+            ModelSettings(model, base_url, cache, max_tokens=max_tokens) if model else None,
+            question_frames,
         )
         report = evaluate_recorded(recorded, suites, out, requirements, replace=force, rerun=rerun)
     if report.failed_requirements:

@@ -24,6 +24,8 @@ from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
 from osmabench_ros.runs.bag_content import BagContent, read_content
 from osmabench_ros.runs.bag_map import identity_of, map_of_bag
 from osmabench_ros.runs.bag_poses import poses_of_bag
+from osmabench_ros.runs.bag_questions import SUITE as WRITTEN_SUITE
+from osmabench_ros.runs.bag_questions import written_question_records
 from osmabench_ros.runs.bag_reference import reference_of
 from osmabench_ros.runs.bag_report import BAG_SCHEMA, REFERENCE_FREE, BagReport, timing_records
 from osmabench_ros.runs.bag_settings import BagSource
@@ -51,6 +53,7 @@ Found = TypeVar('Found')
 MAP_FOLDER = 'map'
 ALIGNED_FOLDER = 'aligned'
 TRAJECTORY_FOLDER = 'trajectory'
+WRITTEN_FOLDER = 'written_questions'
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +197,7 @@ class _Work:
         metrics = [
             *figures.metrics,
             *(trajectory.records if trajectory else ()),
+            *self._asked(recorded, identity),
             *timing_records(content, topic),
             *map_statistics(recorded.semantic_map),
         ]
@@ -215,6 +219,27 @@ class _Work:
         self._remarks.append(REFERENCE_FREE)
         unasked = MetricRecord.not_applicable('exact_questions', '', 'accuracy')
         return _Figures((), (unasked,), {'map': sha256_of(self._folder / MAP_FOLDER)})
+
+    def _asked(self, recorded: RecordedMap, identity: RunIdentity) -> list[MetricRecord]:
+        """Return the accuracy of answers to questions of a language model, if there is one."""
+        source = self._source
+        client = None if source.model is None else source.model.client()
+        if client is None:
+            return [MetricRecord.not_applicable(WRITTEN_SUITE, '', 'accuracy')]
+        self._remarks.append(
+            f'questions and right answers are those that {client.name} wrote from images of the '
+            'bag: they are no ground truth'
+        )
+        return written_question_records(
+            self._bag,
+            self._content,
+            recorded.semantic_map,
+            client,
+            self._folder / WRITTEN_FOLDER,
+            most_frames=source.question_frames,
+            scene=str(identity.scene_key),
+            progress=self._progress,
+        )
 
     def _compared(
         self,

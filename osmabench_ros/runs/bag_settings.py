@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.language.settings import ModelSettings
 from osmabench_ros.metrics.trajectory_records import TrajectorySettings
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.map_placement import MapAlignment
@@ -133,6 +134,10 @@ class BagSource:
         'auto', 'cpu' or 'cuda'.
     seed : int
         Of scene, resampling and questions.
+    model : ModelSettings, optional
+        Model that writes questions about the images of the bag and answers them from the map.
+    question_frames : int
+        Images it writes about at most.
     """
 
     path: Path
@@ -149,3 +154,5 @@ class BagSource:
     text_features: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType({}))
     device: str = 'auto'
     seed: int = 0
+    model: ModelSettings | None = None
+    question_frames: int = 10

@@ -77,8 +77,10 @@ class Codec:
             for topic, message in messages.items()
         }
 
-    def frame(self, index: int, stamp_ns: int, data: Mapping[str, bytes]) -> Frame:
-        """Return a frame from the serialized messages of one stamp.
+    def frame(
+        self, index: int, stamp_ns: int, data: Mapping[str, bytes], pose: Pose | None = None
+    ) -> Frame:
+        """Return a frame from the serialized messages of one stamp; the pose may be given.
 
         Raises
         ------
@@ -88,9 +90,9 @@ class Codec:
         return Frame(
             index,
             stamp_ns,
-            self._decoded(CAMERA_POSE, data, _pose_from),
+            pose or self._decoded(CAMERA_POSE, data, _pose_from),
             self._decoded(DEPTH_INFO, data, _intrinsics_from),
-            self._decoded(COLOR, data, _color_from),
+            self._decoded(COLOR, data, color_of_message),
             self._decoded(DEPTH, data, _depth_from),
             self._decoded(SEMANTIC, data, _semantic_from) if SEMANTIC in data else None,
             self._decoded(INSTANCE, data, _instance_from) if INSTANCE in data else None,
@@ -100,6 +102,11 @@ class Codec:
         """Return the camera of a serialized CameraInfo; errors as of `frame`."""
         camera: Intrinsics = self._decoded(DEPTH_INFO, {DEPTH_INFO: data}, _intrinsics_from)
         return camera
+
+    def frame_id(self, image: bytes) -> str:
+        """Return the frame of a serialized Image; errors as of `frame`."""
+        name: str = self._decoded(COLOR, {COLOR: image}, lambda message: message.header.frame_id)
+        return name.lstrip('/')
 
     def _decoded(
         self, topic: str, data: Mapping[str, bytes], convert: Callable[[Any], Any]
@@ -189,7 +196,8 @@ def _pixels(message: Any, encodings: tuple[str, ...]) -> NDArray[Any]:
     return pixels.reshape(message.height, message.width, channels)
 
 
-def _color_from(message: Any) -> NDArray[np.uint8]:
+def color_of_message(message: Any) -> NDArray[np.uint8]:
+    """Return the pixels of an rgb8 or bgr8 image, RGB; a ValueError says what else it is."""
     pixels = _pixels(message, ('rgb8', 'bgr8'))
     return pixels[..., ::-1] if message.encoding == 'bgr8' else pixels
 

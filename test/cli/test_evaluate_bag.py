@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scripted_model
 from click.testing import Result
+from loopback_models import LoopbackModels
 from recorded_messages import make, write_messages
 from runs.plain_room import cloud as true_cloud
 from runs.plain_room import ground_truth, labelled_map
@@ -26,7 +28,13 @@ from runs.recorded_room import (
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
-from osmabench_ros.errors import ConfigError, ContractError, RequirementError, RunError
+from osmabench_ros.errors import (
+    ConfigError,
+    ContractError,
+    RequirementError,
+    RunError,
+    SequenceError,
+)
 from osmabench_ros.geometry.ply import write_ply
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.runs.bag_report import BagReport
@@ -191,10 +199,12 @@ def test_without_a_reference_the_map_is_described_and_the_report_says_so(tmp_pat
     assert own['map_staleness_max_s'] == pytest.approx(3.4)
     assert {record.suite for record in report.metrics} == {
         'exact_questions',
+        'written_questions',
         'map_statistics',
         'bag_timing',
     }
     assert values(out, 'exact_questions') == {'accuracy': None}
+    assert values(out, 'written_questions') == {'accuracy': None}
 
 
 def test_the_stacks_own_poses_are_scored(tmp_path: Path) -> None:
@@ -317,3 +327,22 @@ def test_a_trajectory_is_scored_between_files_and_bags(tmp_path: Path) -> None:
         CliRunner().invoke(
             app, ['score', 'trajectory', str(bag), words[3]], catch_exceptions=False
         )
+
+
+def test_a_language_model_asks_about_the_images_where_there_is_no_reference(tmp_path) -> None:
+    with LoopbackModels(reply=scripted_model.reply) as server:
+        bag = write_room(tmp_path / 'bag', *images(), cloud(labelled_map()), labels())
+        words = ['--model', 'openai:m', '--base-url', server.url, '--cache', tmp_path / 'cache']
+        out = tmp_path / 'out'
+        evaluate(bag, out, *words, '--question-frames', 2)
+        sent = json.dumps([item.body for item in server.received])
+    found = values(out, 'written_questions')
+    # The model answers "Yes", "1" and "chair" whatever it is asked.
+    assert 0 < found['accuracy'] < 1
+    assert sent.count('data:image/jpeg;base64,') >= 2
+    assert any('they are no ground truth' in item for item in report_of(out).remarks)
+    lines = (out / 'written_questions' / 'questions.jsonl').read_text().splitlines()
+    assert {json.loads(line)['evidence']['frames'][0] for line in lines} <= {0, 39}
+    bare = write_room(tmp_path / 'bare', cloud(labelled_map()), labels())
+    with pytest.raises(SequenceError, match='no topic of colour images.*leave out --model'):
+        evaluate(bare, tmp_path / 'none', *words)

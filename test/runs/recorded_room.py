@@ -82,7 +82,11 @@ def cloud(made: SemanticMap, *, stamp_ns: int = START_NS + 3 * S) -> Message:
 def images() -> Iterator[Message]:
     """Yield images of one pixel at 10 Hz, each 20 ms late."""
     for stamp_ns, _ in true_poses():
-        image = make('sensor_msgs/Image', header=header(stamp_ns, 'camera'))
+        image = make(
+            'sensor_msgs/Image',
+            header=header(stamp_ns, 'camera'),
+            height=1, width=1, encoding='rgb8', step=3, data=np.zeros(3, np.uint8),
+        )  # fmt: skip
         yield '/camera/color/image_raw', stamp_ns + S // 50, image
 
 

@@ -1,0 +1,144 @@
+"""Questions that a language model writes about the images of a bag, asked of its map."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.language.client import ModelClient
+from osmabench_ros.language.model import ImagePart
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.runs.bag_content import BagContent
+from osmabench_ros.runs.progress import Progress
+from osmabench_ros.sequences.bag import Bag
+from osmabench_ros.sequences.bag_messages import color_of_message
+from osmabench_ros.vqa.answering.language_model import LanguageModelAnswerer
+from osmabench_ros.vqa.applicability import unserved_categories
+from osmabench_ros.vqa.evaluation import answer_all, judge_all
+from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
+from osmabench_ros.vqa.question_files import write_records
+from osmabench_ros.vqa.run_folder import ANSWERS, QUESTIONS, VERDICTS, write_summary
+from osmabench_ros.vqa.scores import records
+from osmabench_ros.vqa.written.pipeline import FrameImage, QuestionWriter
+
+IMAGE, COMPRESSED = 'sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage'
+SUITE = 'written_questions'
+_COLOR_WORDS = ('color', 'colour', 'rgb')
+_JPEG_QUALITY = 90
+
+
+def written_question_records(
+    bag: Bag,
+    content: BagContent,
+    semantic_map: SemanticMap,
+    client: ModelClient,
+    directory: Path,
+    *,
+    most_frames: int,
+    scene: str,
+    progress: Progress,
+) -> list[MetricRecord]:
+    """Have a model write questions about frames, answer them from the map, and judge.
+
+    The right answers are the model's own, from the images: they are no ground truth.
+
+    Parameters
+    ----------
+    bag : Bag
+        Open.
+    content : BagContent
+        Of the bag.
+    semantic_map : SemanticMap
+        The map that is asked.
+    client : ModelClient
+        Writes, answers and judges; reads images.
+    directory : Path
+        Gets questions, answers, verdicts and generation.json.
+    most_frames : int
+        Frames, evenly spread over the bag.
+    scene : str
+        Name in the ids of questions.
+    progress : callable
+        Gets what is going on and the fraction done.
+
+    Raises
+    ------
+    SequenceError
+        If the bag has no colour images.
+    LanguageModelError
+        If the model cannot be reached, or the budget is used up.
+    """
+    frames = color_frames(bag, content, most_frames)
+    written = QuestionWriter(client).write(frames, scene=scene, progress=progress)
+    questions = list(written.questions)
+    answers = answer_all(semantic_map, questions, LanguageModelAnswerer(client), progress)
+    progress('judging answers', 0.9)
+    verdicts = judge_all(questions, answers, LanguageModelJudge(client))
+    write_summary(directory / 'generation.json', {**written.to_json(), 'model': client.name})
+    write_records(directory / QUESTIONS, questions)
+    write_records(directory / ANSWERS, answers)
+    write_records(directory / VERDICTS, verdicts)
+    if not questions:
+        return [MetricRecord.not_applicable(SUITE, '', 'accuracy')]
+    return records(
+        SUITE,
+        '',
+        'accuracy',
+        questions,
+        {verdict.question_id: verdict for verdict in verdicts},
+        not_applicable=unserved_categories(semantic_map),
+    )
+
+
+def color_frames(bag: Bag, content: BagContent, most: int) -> list[FrameImage]:
+    """Return evenly spread colour images, numbered by their place in the bag.
+
+    Raises
+    ------
+    SequenceError
+        If there is no topic with colour images, or one is malformed.
+    """
+    topic = _color_topic(content)
+    count = len(content.topics[topic].log_ns)
+    wanted = set(np.linspace(0, count - 1, min(most, count)).astype(int).tolist())
+    return [
+        FrameImage(index, _encoded(message.deserialise(), topic))
+        for index, message in enumerate(bag.messages((topic,)))
+        if index in wanted
+    ]
+
+
+def _color_topic(content: BagContent) -> str:
+    """Return the busiest topic of images that calls itself coloured."""
+    found = [
+        topic
+        for topic, times in content.topics.items()
+        if times.message_type in (IMAGE, COMPRESSED)
+        and any(word in topic.lower() for word in _COLOR_WORDS)
+    ]
+    if not found:
+        raise SequenceError(
+            'the bag has no topic of colour images (sensor_msgs/Image or CompressedImage with '
+            '"color" or "rgb" in its name) to write questions about; leave out --model'
+        )
+    return max(sorted(found), key=lambda topic: len(content.topics[topic].log_ns))
+
+
+def _encoded(message: Any, topic: str) -> ImagePart:
+    """Return an image as a model takes it."""
+    if hasattr(message, 'format'):
+        kind = 'image/png' if 'png' in message.format.lower() else 'image/jpeg'
+        return ImagePart(np.asarray(message.data, np.uint8).tobytes(), kind)
+    try:
+        pixels = color_of_message(message)
+    except ValueError as error:
+        raise SequenceError(f'topic "{topic}": {error}') from error
+    buffer = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, 'JPEG', quality=_JPEG_QUALITY)
+    return ImagePart(buffer.getvalue(), 'image/jpeg')
