@@ -1,59 +1,89 @@
-"""Reads frames from MCAP bags, also from one whose recording was cut off."""
+"""Reads frames from bags of any kind, also from one whose recording was cut off."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from osmabench_ros.errors import MissingDependencyError, SequenceError
+from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.sequences.bag import BagMessage, open_bag
 from osmabench_ros.sequences.bag_messages import (
+    CAMERA_FRAME,
     CAMERA_POSE,
     COLOR,
     DEPTH,
     DEPTH_INFO,
     INSTANCE,
     SEMANTIC,
+    TYPES,
     make_codec,
 )
-from osmabench_ros.sequences.bags import BAG_FOLDER
+from osmabench_ros.sequences.bag_poses import (
+    TF_STATIC_TOPIC,
+    TF_TOPIC,
+    CameraPoses,
+    poses_from_tf,
+    poses_from_topic,
+)
+from osmabench_ros.sequences.frame_topics import FrameTopics
 from osmabench_ros.sequences.layout import SequenceInfo, read_info
+from osmabench_ros.sequences.stamp_matching import matched
 
-NEEDED = (COLOR, DEPTH, DEPTH_INFO, CAMERA_POSE)
+NEEDED = (COLOR, DEPTH, DEPTH_INFO)
 OPTIONAL = (SEMANTIC, INSTANCE)
+POSE_GAP_NS = 50_000_000
+"""Beyond the first and last pose, where stamps need not be equal."""
 
 
 class BagSequence:
-    """A sequence in an MCAP bag; messages of one stamp make a frame.
+    """A sequence in a bag; messages of one stamp, or of about one, make a frame.
 
     Parameters
     ----------
     path : Path
-        An .mcap file, a folder of them, or a folder that `BagWriter` wrote.
+        A bag of any distribution, or a folder that `BagWriter` wrote.
     namespace : str
-        Of the topics, such as '/robot'.
+        Of relative topics, such as '/robot'.
+    topics : FrameTopics
+        What the parts of a frame are called in the bag.
+    tolerance_s : float
+        How far stamps of a frame may lie apart; 0 for equal ones. Above 0 the frame has the
+        stamp of its colour image, and the pose is interpolated to it.
+    msg_paths : sequence of Path
+        Message definitions that the bag lacks.
 
     Raises
     ------
     SequenceError
         If there is no bag, a topic is missing, or no stamp has all messages.
+    ContractError
+        If poses are malformed.
     MissingDependencyError
         If mcap or rosbags is not installed.
     """
 
-    def __init__(self, path: Path, namespace: str = '') -> None:
-        self._path = path
-        self._files = _bag_files(path)
+    def __init__(
+        self,
+        path: Path,
+        namespace: str = '',
+        topics: FrameTopics | None = None,
+        tolerance_s: float = 0.0,
+        msg_paths: Sequence[Path] = (),
+    ) -> None:
+        self._path, self._namespace = path, namespace
+        self._tolerance_ns = round(tolerance_s * 1e9)
+        self._topics = topics or FrameTopics()
+        self._parts = self._topics.images(namespace)
         self._codec = make_codec()
-        self._prefix = f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
-        self.cut_off = ''
-        self._topics, self._stamps_ns, self.incomplete, self._intrinsics = self._survey()
-        info, _ = read_info(path if path.is_dir() else path.parent)
-        self._info = info
+        self._bag = open_bag(path, msg_paths)
+        self._frame_id = CAMERA_FRAME
+        self._matches, self._poses, self.incomplete, self._intrinsics = self._survey()
+        self.cut_off = self._bag.cut_off
+        self._info, _ = read_info(path if path.is_dir() else path.parent)
 
     @property
     def info(self) -> SequenceInfo:
@@ -68,7 +98,7 @@ class BagSequence:
     @property
     def stamps_ns(self) -> Sequence[int]:
         """Stamps of the frames, ascending."""
-        return self._stamps_ns
+        return [match[COLOR] for match in self._matches]
 
     @property
     def description(self) -> str:
@@ -81,33 +111,39 @@ class BagSequence:
         return text
 
     def __len__(self) -> int:
-        return len(self._stamps_ns)
+        return len(self._matches)
 
     def __iter__(self) -> Iterator[Frame]:
-        index_of = {stamp_ns: index for index, stamp_ns in enumerate(self._stamps_ns)}
+        wanted = {
+            (part, stamp_ns): index
+            for index, match in enumerate(self._matches)
+            for part, stamp_ns in match.items()
+        }
         pending: dict[int, dict[str, bytes]] = {}
         ready: dict[int, Frame] = {}
         following = 0
-        for topic, stamp_ns, data in self._messages():
-            if topic not in self._topics or stamp_ns not in index_of:
+        for item in self._bag.messages(self._parts):
+            part, stamp_ns = self._part(item)
+            index = wanted.get((part, stamp_ns)) if stamp_ns is not None else None
+            if index is None or index < following or index in ready:
                 continue
-            messages = pending.setdefault(stamp_ns, {})
-            messages[topic] = data
-            if len(messages) == len(self._topics):
-                index = index_of[stamp_ns]
-                ready[index] = self._frame(index, stamp_ns, pending.pop(stamp_ns))
+            messages = pending.setdefault(index, {})
+            messages[part] = item.data
+            if len(messages) == len(self._matches[index]):
+                ready[index] = self._frame(index, pending.pop(index))
             while following in ready:
                 yield ready.pop(following)
                 following += 1
 
-    def _frame(self, index: int, stamp_ns: int, messages: dict[str, bytes]) -> Frame:
+    def _frame(self, index: int, messages: Mapping[str, bytes]) -> Frame:
+        stamp_ns = self._matches[index][COLOR]
         try:
-            frame = self._codec.frame(index, stamp_ns, messages)
+            frame = self._codec.frame(index, stamp_ns, messages, self._poses[index])
         except ValueError as error:
             raise SequenceError(f'{self._path}: {error}') from error
         if frame.intrinsics != self._intrinsics:
             raise SequenceError(
-                f'{self._path}, frame {index}: topic "{DEPTH_INFO}" changed from '
+                f'{self._path}, frame {index}: topic "{self._topics.camera_info}" changed from '
                 f'{self._intrinsics} to {frame.intrinsics}; a sequence has one camera'
             )
         mount = self._info.base_to_camera
@@ -115,85 +151,85 @@ class BagSequence:
             frame = replace(frame, base_pose=frame.camera_pose @ mount.inverse())
         return frame
 
-    def _survey(self) -> tuple[tuple[str, ...], list[int], int, Intrinsics]:
-        """Look through the bag once for its topics and the stamps that have them all."""
+    def _survey(self) -> tuple[list[dict[str, int]], list[Pose], int, Intrinsics]:
+        """Look through the bag once: what makes a frame, its pose, what lacks something."""
         stamps: dict[str, set[int]] = {}
+        small: dict[str, list[BagMessage]] = {}
         camera = b''
-        for topic, stamp_ns, data in self._messages():
-            if topic not in stamps and topic == DEPTH_INFO:
-                camera = data
-            stamps.setdefault(topic, set()).add(stamp_ns)
-        missing = [self._prefix + topic for topic in NEEDED if topic not in stamps]
-        if missing:
-            reason = f'; it was cut off ({self.cut_off})' if self.cut_off else ''
-            raise SequenceError(
-                f'{self._path} has no message on {", ".join(missing)}{reason}. Record these '
-                'topics, or name their namespace'
-            )
-        topics = (*NEEDED, *(topic for topic in OPTIONAL if topic in stamps))
-        complete = set.intersection(*(stamps[topic] for topic in topics))
+        pose_topic = self._topics.pose_topic(self._namespace)
+        for item in self._bag.messages({*self._parts, pose_topic, TF_TOPIC, TF_STATIC_TOPIC}):
+            if item.topic not in self._parts:
+                small.setdefault(item.topic, []).append(item)
+                continue
+            part, stamp_ns = self._part(item)
+            if part == DEPTH_INFO and not camera:
+                camera = item.data
+            if part == COLOR and part not in stamps:
+                self._frame_id = self._codec.frame_id(item.data) or CAMERA_FRAME
+            if stamp_ns is not None:
+                stamps.setdefault(part, set()).add(stamp_ns)
+        self._require({*stamps, *small})
+        poses, pose_stamps = self._camera_poses(small)
+        parts = {part: stamps[part] for part in (*NEEDED, *OPTIONAL) if part in stamps}
+        exact = self._tolerance_ns == 0
+        if exact and pose_stamps:
+            parts[CAMERA_POSE] = pose_stamps
+        found = matched({part: sorted(items) for part, items in parts.items()}, COLOR,
+                        self._tolerance_ns)  # fmt: skip
+        gap_ns = 0 if exact and pose_stamps else POSE_GAP_NS
+        placed = [(match, poses.at(match[COLOR], gap_ns)) for match in found]
+        complete = [(match, pose) for match, pose in placed if pose is not None]
         if not complete:
             raise SequenceError(
-                f'{self._path}: at no stamp is there a message on each of {", ".join(topics)}; '
-                'images, camera and pose of a frame must have equal header stamps'
+                f'{self._path}: at no stamp is there a message on each of {", ".join(parts)}; '
+                'images, camera and pose of a frame must have equal header stamps, or give a '
+                'tolerance'
             )
-        incomplete = len(set.union(*(stamps[topic] for topic in topics))) - len(complete)
-        return topics, sorted(complete), incomplete, self._codec.intrinsics(camera)
+        for match, _ in complete:
+            match.pop(CAMERA_POSE, None)
+        everything = set.union(*parts.values()) if exact else stamps[COLOR]
+        incomplete = len(everything) - len(complete)
+        matches = [match for match, _ in complete]
+        return (
+            matches,
+            [pose for _, pose in complete],
+            incomplete,
+            self._codec.intrinsics(camera),
+        )
 
-    def _messages(self) -> Iterator[tuple[str, int, bytes]]:
-        """Yield topic, header stamp and serialized message, as far as the files go."""
-        wanted = {self._prefix + topic: topic for topic in (*NEEDED, *OPTIONAL)}
-        for path in self._files:
-            yield from self._messages_of(path, wanted)
+    def _require(self, present: Collection[str]) -> None:
+        names = {part: name for name, part in self._parts.items()}
+        missing = [names[part] for part in NEEDED if part not in present]
+        pose = self._topics.pose_topic(self._namespace)
+        if pose and pose not in present:
+            missing.append(pose)
+        if missing:
+            cut_off = self._bag.cut_off
+            reason = f'; it was cut off ({cut_off})' if cut_off else ''
+            known = ', '.join(sorted(self._bag.connections_by_topic)) or 'no topics'
+            raise SequenceError(
+                f'{self._path} has no message on {", ".join(missing)}{reason}. Record these '
+                f'topics, name their namespace, or say what they are called. It has {known}'
+            )
 
-    def _messages_of(self, path: Path, wanted: dict[str, str]) -> Iterator[tuple[str, int, bytes]]:
-        mcap = _mcap()
-        topics: dict[int, str] = {}
-        with path.open('rb') as stream:
-            reader = mcap.stream_reader.StreamReader(stream)
-            iterator = reader.records
-            while True:
-                try:
-                    record = next(iterator)
-                except StopIteration:
-                    return
-                # Over a cut or a broken chunk stumbles the reader, struct or a decompressor, each
-                # with errors of its own; what came before is good in any case.
-                except Exception as error:
-                    self.cut_off = f'{path.name}: {str(error) or type(error).__name__}'
-                    return
-                if isinstance(record, mcap.records.Channel) and record.topic in wanted:
-                    topics[record.id] = wanted[record.topic]
-                elif isinstance(record, mcap.records.Message) and record.channel_id in topics:
-                    topic = topics[record.channel_id]
-                    yield topic, _header_stamp_ns(record.data), record.data
+    def _camera_poses(
+        self, messages: Mapping[str, Sequence[BagMessage]]
+    ) -> tuple[CameraPoses, set[int]]:
+        """Return the poses, and the stamps of their topic; none for TF."""
+        topic = self._topics.pose_topic(self._namespace)
+        if not topic:
+            world = self._topics.world
+            return poses_from_tf(self._path, messages, world, self._frame_id), set()
+        poses = poses_from_topic(self._path, messages, topic, self._frame_id)
+        found = (item.header_stamp_ns for item in messages[topic])
+        return poses, {stamp_ns for stamp_ns in found if stamp_ns is not None}
 
-
-def _mcap() -> Any:
-    try:
-        import mcap.exceptions
-        import mcap.records
-        import mcap.stream_reader
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'bags need mcap ({error}); pip install osmabench_ros[bags]'
-        ) from error
-    return mcap
-
-
-def _header_stamp_ns(data: bytes) -> int:
-    """Return the stamp with which every message with a header begins, after CDR's 4 bytes."""
-    little = data[1] & 1
-    seconds, nanoseconds = struct.unpack_from('<iI' if little else '>iI', data, 4)
-    return int(seconds * 10**9 + nanoseconds)
-
-
-def _bag_files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    folder = path / BAG_FOLDER if (path / BAG_FOLDER).is_dir() else path
-    # name_2.mcap comes before name_10.mcap.
-    files = sorted(folder.glob('*.mcap'), key=lambda item: (len(item.name), item.name))
-    if not files:
-        raise SequenceError(f'{path} is no MCAP bag; name an .mcap file or a folder with one')
-    return files
+    def _part(self, message: BagMessage) -> tuple[str, int | None]:
+        """Return which part of a frame a message is, and its stamp."""
+        part = self._parts[message.topic]
+        if message.message_type != TYPES[part]:
+            raise SequenceError(
+                f'{self._path}: topic "{message.topic}" has type {message.message_type}, '
+                f'expected {TYPES[part]}'
+            )
+        return part, message.header_stamp_ns

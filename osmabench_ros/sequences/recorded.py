@@ -13,8 +13,8 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.sequences.bag import is_bag
 from osmabench_ros.sequences.bag_reader import BagSequence
-from osmabench_ros.sequences.bags import BAG_FOLDER
 from osmabench_ros.sequences.reader import FolderSequence, RecordedSequence
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
 from osmabench_ros.simulation.frame_source import SimulatedFrame
@@ -34,7 +34,7 @@ def open_sequence(path: Path) -> RecordedSequence:
     Parameters
     ----------
     path : Path
-        Folder of a sequence or a bag, or an .mcap file.
+        Folder of a sequence or a bag, or an .mcap or .db3 file.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def open_sequence(path: Path) -> RecordedSequence:
     """
     if not path.exists():
         raise SequenceError(f'{path} does not exist; name a sequence, a bag or an .mcap file')
-    if path.is_file() or (path / BAG_FOLDER).is_dir() or any(path.glob('*.mcap')):
+    if path.is_file() or is_bag(path):
         return BagSequence(path)
     return FolderSequence(path)
 
