@@ -24,7 +24,9 @@ Color = tuple[float, float, float]
 Joints = Mapping[str, float] | Sequence[float]
 
 
-def load_urdf(path: Path, joints: Joints, where: str, link_order: str = '') -> tuple[Mesh, ...]:
+def load_urdf(
+    path: Path, joints: Joints, where: str, *, link_order: str = '', scale: float = 1.0
+) -> tuple[Mesh, ...]:
     """Read the visual meshes of a URDF.
 
     Parameters
@@ -37,6 +39,9 @@ def load_urdf(path: Path, joints: Joints, where: str, link_order: str = '') -> t
         Named in errors.
     link_order : str
         See `joint_positions`.
+    scale : float
+        What the caller multiplies the result by. Habitat-Sim scales links, not strokes, so that
+        prismatic joints have to move by that much less here.
 
     Returns
     -------
@@ -45,7 +50,8 @@ def load_urdf(path: Path, joints: Joints, where: str, link_order: str = '') -> t
         the file.
     """
     root = read_xml(path)
-    poses = _link_poses(root, joint_positions(root, joints, where, link_order), where)
+    positions = joint_positions(root, joints, where, link_order)
+    poses = _link_poses(root, positions, where, scale)
     colors = {
         item.get('name'): color
         for item in root.iterfind('material')
@@ -65,12 +71,14 @@ def load_urdf(path: Path, joints: Joints, where: str, link_order: str = '') -> t
     return tuple(meshes)
 
 
-def _link_poses(root: Element, positions: Mapping[str, float], where: str) -> dict[str, Pose]:
+def _link_poses(
+    root: Element, positions: Mapping[str, float], where: str, scale: float
+) -> dict[str, Pose]:
     parents: dict[str, tuple[str, Pose]] = {}
     for joint in root.findall('joint'):
         parent, child = (_attribute(joint.find(key), 'link', where) for key in ('parent', 'child'))
         name = joint.get('name', '')
-        local = _origin(joint, where) @ _motion(joint, positions.get(name, 0.0), where)
+        local = _origin(joint, where) @ _motion(joint, positions.get(name, 0.0), where, scale)
         parents[child] = parent, local
     poses = {}
     for link in parents:
@@ -95,13 +103,13 @@ def _inertial_frame(root: Element, where: str) -> Pose:
     return Pose.identity()
 
 
-def _motion(joint: Element, position: float, where: str) -> Pose:
+def _motion(joint: Element, position: float, where: str, scale: float) -> Pose:
     if joint.get('type') not in MOVING or position == 0:
         return Pose.identity()
     axis = _vector(joint.find('axis'), 'xyz', (1.0, 0.0, 0.0), where)
     axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
     if joint.get('type') == 'prismatic':
-        return Pose(np.eye(3), position * axis)
+        return Pose(np.eye(3), position / scale * axis)
     return Pose(Rotation.from_rotvec(position * axis).as_matrix(), np.zeros(3))
 
 

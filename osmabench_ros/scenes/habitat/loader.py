@@ -143,8 +143,10 @@ class _SceneReader:
         urdf = folder / str(config['urdf_filepath'])
         self.templates.count(urdf, self.path)
         order = str(entry.get('link_order', config.get('link_order', '')))
-        meshes = load_urdf(urdf, entry.get('initial_joint_pose', []), where, order)
-        matrix = WORLD_FROM_HABITAT * uniform_scale(config, where) * uniform_scale(entry, where)
+        scale = uniform_scale(config, where) * uniform_scale(entry, where)
+        joints = entry.get('initial_joint_pose', [])
+        meshes = load_urdf(urdf, joints, where, link_order=order, scale=scale)
+        matrix = WORLD_FROM_HABITAT * scale
         turned = tuple(linearly_mapped(mesh, matrix) for mesh in meshes)
         class_id = self._class_id(entry, config, name, labels)
         pose = object_pose_from_habitat(pose_of(entry, where))

@@ -1,7 +1,7 @@
 """Makes Habitat-Sim load the templates that a scene instance names, not ones with similar names.
 
 Habitat-Sim 0.3 takes the first template whose path contains the name, so 'PortraitA' may come out
-as 'DeskPortraitA'.
+as 'DeskPortraitA'. Of the positions of joints it leaves out those that are whole numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ExactScene:
     name : str
         What to give to Habitat-Sim: a copy of the scene instance that names templates by their
         whole path if any name is ambiguous, else the scene instance itself.
-    objects, stages : list of str
+    objects, stages, articulated : list of str
         Handles of the templates.
     """
 
@@ -37,6 +37,7 @@ class ExactScene:
         self.name = scene
         self.objects: list[str] = []
         self.stages: list[str] = []
+        self.articulated: list[str] = []
         paths = [
             path
             for path in mediator.get_scene_handles()
@@ -53,7 +54,10 @@ class ExactScene:
         articulated = instance.get('articulated_object_instances', [])
         self.stages = _exact(mediator.stage_template_manager, [stage])
         self.objects = _exact(mediator.object_template_manager, objects)
-        _exact(mediator.ao_template_manager, articulated)
+        self.articulated = _exact(mediator.ao_template_manager, articulated)
+        for entry in articulated:
+            if 'initial_joint_pose' in entry:
+                entry['initial_joint_pose'] = _as_floats(entry['initial_joint_pose'])
         os.makedirs(FOLDER, exist_ok=True)
         self.name = os.path.abspath(os.path.join(FOLDER, os.path.basename(path)))
         with open(self.name, 'w', encoding='utf-8') as file:
@@ -72,3 +76,9 @@ def _exact(manager: Any, entries: list[dict[str, Any]]) -> list[str]:
             entry['template_name'] = exact[0]
             found += exact
     return sorted(set(found))
+
+
+def _as_floats(positions: Any) -> Any:
+    if isinstance(positions, dict):
+        return {key: float(value) for key, value in positions.items()}
+    return [float(value) for value in positions]

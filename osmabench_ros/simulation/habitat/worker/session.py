@@ -13,6 +13,7 @@ from .exact_scene import ExactScene
 from .frame_memory import map_images
 from .inventory import annotated_objects
 from .shading import set_shader, use_linear_pbr
+from .urdf_copies import use_meant_colors
 
 LIGHTS = 'osmabench'
 """Key of the setup of the lit image; setting lights under NO_LIGHT_KEY ends the process."""
@@ -165,6 +166,9 @@ class Session:
         if shader == 'flat':
             use_encoded_colors(mediator.object_template_manager, scene.objects)
             use_encoded_colors(mediator.stage_template_manager, scene.stages)
+        if shader in ('flat', 'pbr'):
+            flat = shader == 'flat'
+            use_meant_colors(mediator.ao_template_manager, scene.articulated, flat)
         images = (geometry_images, ('color',), ())
         agents = [_agent([_sensor(name, config) for name in names]) for names in images]
         return habitat_sim.Simulator(habitat_sim.Configuration(backend, agents, mediator))
