@@ -79,11 +79,11 @@ class RunObserver:
             self._on_diagnostics,
             diagnostics_profile(),
         )
-        self._node.create_subscription(
-            FrameAck, topics.FRAME_ACK, self._on_ack, lossless_profile()
+        create_checked_subscription(
+            self._node, FrameAck, topics.FRAME_ACK, self._on_ack, lossless_profile()
         )
-        self._node.create_subscription(
-            RunState, topics.RUN_STATE, self._on_state, latched_profile()
+        create_checked_subscription(
+            self._node, RunState, topics.RUN_STATE, self._on_state, latched_profile()
         )
         create_checked_subscription(
             self._node,

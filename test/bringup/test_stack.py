@@ -40,6 +40,7 @@ from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
 from osmabench_ros.ros import topics  # noqa: E402
 from osmabench_ros.ros.images import camera_info_message, image_to_message  # noqa: E402
 from osmabench_ros.ros.qos import frame_profile, latched_profile  # noqa: E402
+from osmabench_ros.ros.stack_observation import message_class  # noqa: E402
 
 PINHOLE = Intrinsics(64, 48, 32.0, 32.0, 32.0, 24.0)
 PERIOD_S = 0.05
@@ -182,6 +183,8 @@ def test_the_bridge_itself_keeps_the_contract(ros_domain: int, tmp_path: Path) -
     # A busy machine may be slower than declared; nothing else may be said.
     assert [item for item in bad if 'Hz' not in item.detail] == []
     text = ' '.join(item.detail for item in findings)
+    if message_class('tf2_msgs/msg/TFMessage'):
+        assert 'world → base_link → camera_link → camera_color_optical_frame' in text
     for words in ('declared 5 Hz', 'goes forward', 'all named', 'realtime', '100% of the stamps'):
         assert words in text, text
 
