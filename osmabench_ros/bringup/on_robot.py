@@ -137,6 +137,7 @@ def _evaluator(settings: OnRobot) -> list[NodeSpec]:
                     [item.model_dump() for item in config.requirements]
                 ),
                 'exit_when_done': True,
+                'use_run_info': False,
                 **{name: text for name, text in settings.names.items() if text},
             },
             ends_run=True,

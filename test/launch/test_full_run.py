@@ -2,13 +2,14 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from ros2_launch import finished, ros2_launch, wait_for
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
@@ -16,35 +17,16 @@ pytest.importorskip(
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(300)]
 
+CLOUD_STACK = Path(__file__).parents[1] / 'cloud_stack.py'
 SMALL = ('max_frames:=5', 'frame_rate_hz:=1.0', 'image_width:=96', 'image_height:=64')
 
 
-def ros2_launch(out: Path, *arguments: str, domain: int) -> subprocess.Popen:
-    if shutil.which('ros2') is None:
-        pytest.skip('the ros2 command is not on PATH; source a ROS 2 installation')
-    # launch stops its nodes at SIGINT, and a shell's background job would ignore that signal.
-    return subprocess.Popen(
-        ['ros2', 'launch', 'osmabench_ros', 'full_run.launch.py', f'out:={out}', *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        env={
-            **os.environ,
-            'AMENT_PREFIX_PATH': f'{os.environ.get("AMENT_PREFIX_PATH", "")}:{sys.prefix}',
-            'ROS_DOMAIN_ID': str(domain),
-            'ROS_LOG_DIR': str(out / 'log'),
-        },
-    )
-
-
-def finished(process: subprocess.Popen) -> str:
-    text, _ = process.communicate(timeout=280)
-    return text
+def full_run(out: Path, *arguments: str, domain: int) -> subprocess.Popen:
+    return ros2_launch('full_run.launch.py', f'out:={out}', *arguments, domain=domain, logs=out)
 
 
 def test_a_full_run_ends_with_a_report_and_zero(tmp_path: Path, ros_domain: int) -> None:
-    process = ros2_launch(tmp_path, *SMALL, 'condition:=camera', domain=ros_domain)
+    process = full_run(tmp_path, *SMALL, 'condition:=camera', domain=ros_domain)
     text = finished(process)
     assert process.returncode == 0, text
     [report] = tmp_path.glob('*/report.json')
@@ -52,8 +34,32 @@ def test_a_full_run_ends_with_a_report_and_zero(tmp_path: Path, ros_domain: int)
     assert report.with_suffix('.html').exists()
 
 
+def test_a_stack_of_somebody_else_is_started_and_scored(tmp_path: Path, ros_domain: int) -> None:
+    stack = tmp_path / 'cloud.yaml'
+    stack.write_text(
+        yaml.safe_dump(
+            {
+                'name': 'cloud',
+                'source': 'https://example.org',
+                'install': [],
+                'program': {'command': [sys.executable, str(CLOUD_STACK)]},
+                'map': {'topic': '/stack/cloud_map', 'type': 'sensor_msgs/msg/PointCloud2'},
+                'participants': ['cloud_stack'],
+            }
+        )
+    )
+    process = full_run(
+        tmp_path / 'out', *SMALL, f'mapper:={stack}', 'pacing:=realtime', domain=ros_domain
+    )
+    text = finished(process)
+    assert process.returncode == 0, text
+    [report] = (tmp_path / 'out').glob('*/report.json')
+    records = json.loads(report.read_text())['runs'][0]['metrics']
+    assert {record['mapper'] for record in records} == {'cloud'}
+
+
 def test_a_node_that_dies_ends_the_launch_with_its_name(tmp_path: Path, ros_domain: int) -> None:
-    process = ros2_launch(tmp_path, *SMALL, 'max_frames:=60', domain=ros_domain)
+    process = full_run(tmp_path, *SMALL, 'max_frames:=60', domain=ros_domain)
     mapper = wait_for_node('mapper_node', process)
     os.kill(mapper, signal.SIGKILL)
     text = finished(process)
@@ -63,7 +69,7 @@ def test_a_node_that_dies_ends_the_launch_with_its_name(tmp_path: Path, ros_doma
 
 
 def test_an_unknown_condition_is_refused_with_the_choices(tmp_path: Path, ros_domain: int) -> None:
-    process = ros2_launch(tmp_path, 'condition:=camra', domain=ros_domain)
+    process = full_run(tmp_path, 'condition:=camra', domain=ros_domain)
     text = finished(process)
     assert process.returncode != 0
     assert 'camra' in text
@@ -72,10 +78,6 @@ def test_an_unknown_condition_is_refused_with_the_choices(tmp_path: Path, ros_do
 
 def wait_for_node(program: str, process: subprocess.Popen) -> int:
     """Return the pid of a node once the bridge is ready to publish."""
-    pid = 0
-    for line in process.stdout:
-        if f'[{program}-' in line and 'started with pid' in line:
-            pid = int(line.rsplit('[', 1)[1].split(']')[0])
-        if 'frames from' in line:
-            return pid
-    raise AssertionError('the run did not start')
+    lines = wait_for(process, 'frames from')
+    [line] = [line for line in lines if f'[{program}-' in line and 'started with pid' in line]
+    return int(line.rsplit('[', 1)[1].split(']')[0])

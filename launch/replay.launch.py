@@ -1,0 +1,69 @@
+"""Plays a bag through its topics, or scores the map that it holds."""
+
+import sys
+from pathlib import Path
+
+from launch.actions import ExecuteProcess, OpaqueFunction, RegisterEventHandler
+from launch.event_handlers import OnProcessExit
+from launch.events.process import ProcessExited
+from launch.launch_description_entity import LaunchDescriptionEntity
+
+from launch import LaunchContext, LaunchDescription
+from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
+from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
+from osmabench_ros.bringup.node_spec import NodeSpec
+from osmabench_ros.bringup.replaying import BAG_PLAYER
+
+ARGUMENTS = (
+    Argument('bag', None, 'Folder of a bag, or an .mcap or .db3 file'),
+    Argument('mode', 'topics', 'Play it, or score its map', str, ('topics', 'evaluate')),
+    Argument('rate', '1.0', 'Seconds of the bag in a second', float),
+    Argument('start_s', '0.0', 'Seconds into the bag to start at', float),
+    Argument('duration_s', '0.0', 'Seconds of the bag to play; 0 to the end', float),
+    Argument('loop', 'false', 'Start over at the end', bool),
+    Argument('paused', 'false', 'Wait for the services start_run or step_run', bool),
+    Argument('clock', 'true', 'Publish /clock', bool),
+    Argument('topics', '', 'Topics to play, by commas; empty for all'),
+    Argument('remappings', '{}', 'From topics of the bag to others, a YAML mapping', dict),
+    Argument('map_topic', '', 'mode:=evaluate: topic of the map, if the bag has several'),
+    Argument('ground_truth', '', 'mode:=evaluate: ground truth; empty: reference-free'),
+    Argument('out', 'evaluation', 'mode:=evaluate: folder of the report'),
+)
+PLAYED = ('rate', 'start_s', 'duration_s', 'loop', 'paused', 'clock')
+
+
+def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Start what the arguments ask for; the launch ends with it."""
+    given = values(context, ARGUMENTS)
+    bag = str(Path(given['bag']).absolute())
+    if given['mode'] == 'evaluate':
+        return evaluation(bag, given)
+    parameters = {
+        **{name: given[name] for name in PLAYED},
+        'bag': bag,
+        'topics': [topic.strip() for topic in given['topics'].split(',')],
+    }
+    player = NodeSpec(BAG_PLAYER, 'bag_player_node', parameters, ends_run=True)
+    return ManagedNodes([player], ended, remappings=given['remappings']).actions()
+
+
+def evaluation(bag: str, given: dict[str, str]) -> list[LaunchDescriptionEntity]:
+    """Return what scores the map of a bag and ends with the verdict."""
+    options = {
+        '--map-topic': given['map_topic'],
+        '--ground-truth': given['ground_truth'],
+        '--out': given['out'],
+    }
+    words = [word for name, text in options.items() if text for word in (name, text)]
+    command = [sys.executable, '-m', 'osmabench_ros.cli', 'evaluate', '--bag', bag, *words]
+    process = ExecuteProcess(cmd=command, name='evaluate', output='screen')
+
+    def on_exit(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
+        return [] if context.is_shutdown else ended(event.returncode)
+
+    return [RegisterEventHandler(OnProcessExit(target_action=process, on_exit=on_exit)), process]
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Describe the replay."""
+    return LaunchDescription([*declarations(ARGUMENTS), OpaqueFunction(function=start)])

@@ -1,0 +1,152 @@
+"""The launch files for robots and bags under the real ros2 launch; skipped without launch."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from ros2_launch import finished, interrupted, ros2_launch, wait_for
+
+pytest.importorskip(
+    'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
+)
+
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(300)]
+
+SMALL = ('goals:=2', 'frame_rate_hz:=2.0', 'image_width:=96', 'image_height:=64')
+
+
+@pytest.fixture(scope='module')
+def ground_truth(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ground truth of the path that the bridge plans by itself with these arguments."""
+    from osmabench_ros.runs.config import parse_config
+    from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, prepare_scenes
+
+    config = {
+        'name': 'truth',
+        'scenes': [{'reference': 'apartment', 'seed': 5}],
+        'mappers': [{'name': 'oracle'}],
+        'camera': {'width': 96, 'height': 64},
+        'trajectory': {'goals': 2, 'frame_rate_hz': 2.0},
+        'suites': [{'name': 'map_geometry'}],
+    }
+    out = tmp_path_factory.mktemp('truth')
+    [made] = prepare_scenes(parse_config(config, 'test'), out, lambda _text, _fraction: None)
+    return made / GROUND_TRUTH_FOLDER
+
+
+@pytest.fixture(scope='module')
+def robot_run(
+    tmp_path_factory: pytest.TempPathFactory, ground_truth: Path
+) -> tuple[subprocess.Popen, Path, str]:
+    """A bridge and a stack of their own, and on_robot.launch.py beside them."""
+    from osmabench_ros.bringup.isolation import private_domain
+
+    folder = tmp_path_factory.mktemp('robot')
+    stack = Path(__file__).parents[1] / 'cloud_stack.py'
+    with private_domain() as domain:
+        measuring = ros2_launch(
+            'on_robot.launch.py', f'out:={folder / "out"}', f'ground_truth:={ground_truth}',
+            'map_topic:=/stack/cloud_map', 'mapper:=cloud', 'config:=single_run',
+            domain=domain, logs=folder,
+        )  # fmt: skip
+        wait_for(measuring, 'process started')
+        mapping = subprocess.Popen(
+            ['python3', str(stack)], env={**os.environ, 'ROS_DOMAIN_ID': str(domain)}
+        )
+        simulating = ros2_launch(
+            'bridge.launch.py', *SMALL, 'speed_factor:=2.0',
+            'participants:=mapper,map_recorder,cloud_stack', domain=domain, logs=folder,
+        )  # fmt: skip
+        try:
+            text = finished(measuring)
+        finally:
+            mapping.kill()
+            interrupted(simulating)
+    return measuring, folder / 'out', text
+
+
+def test_a_stack_that_runs_already_is_recorded_and_scored(robot_run: tuple) -> None:
+    process, out, text = robot_run
+    assert process.returncode == 0, text
+    report = json.loads((out / 'report.json').read_text())
+    [accuracy] = [
+        record['value']
+        for record in report['metrics']
+        if (record['metric'], record['mode'], record['class_name']) == ('accuracy', 'strict', '')
+    ]
+    assert accuracy > 0.9
+    assert report['metrics'][0]['mapper'] == 'cloud'
+
+
+def test_its_bag_alone_can_be_scored(
+    robot_run: tuple, ground_truth: Path, tmp_path: Path, ros_domain: int
+) -> None:
+    _, out, _ = robot_run
+    process = ros2_launch(
+        'replay.launch.py', f'bag:={out / "bag"}', 'mode:=evaluate', 'map_topic:=/semantic_map',
+        f'ground_truth:={ground_truth}', f'out:={tmp_path / "report"}',
+        domain=ros_domain, logs=tmp_path,
+    )  # fmt: skip
+    text = finished(process)
+    assert process.returncode == 0, text
+
+    def accuracy(folder: Path) -> float:
+        records = json.loads((folder / 'report.json').read_text())['metrics']
+        return next(
+            item['value']
+            for item in records
+            if (item['suite'], item['mode'], item['metric'], item['class_name'])
+            == ('osma_segmentation', 'strict', 'accuracy', '')
+        )
+
+    assert accuracy(tmp_path / 'report') == pytest.approx(accuracy(out))
+
+
+def test_a_bag_is_replayed_and_recorded_again(
+    robot_run: tuple, tmp_path: Path, ros_domain: int
+) -> None:
+    _, out, _ = robot_run
+    recording = ros2_launch(
+        'record.launch.py', f'out:={tmp_path / "again"}', domain=ros_domain, logs=tmp_path
+    )
+    wait_for(recording, 'process started')
+    playing = ros2_launch(
+        'replay.launch.py', f'bag:={out / "bag"}', 'rate:=4.0', 'paused:=false',
+        'topics:=/camera/depth/image_rect,/run_info', domain=ros_domain, logs=tmp_path,
+    )  # fmt: skip
+    text = finished(playing)
+    assert playing.returncode == 0, text
+    said = interrupted(recording)
+    topics = counts(tmp_path / 'again')
+    before = counts(out / 'bag')
+    assert topics['/run_info'] == before['/run_info'], said
+    assert topics['/camera/depth/image_rect'] == before['/camera/depth/image_rect'], said
+
+
+def counts(bag: Path) -> dict[str, int]:
+    from osmabench_ros.sequences.bag import open_bag
+
+    with open_bag(bag) as opened:
+        return {item.topic: item.message_count for item in opened.connections}
+
+
+def test_a_wrong_number_is_named(tmp_path: Path, ros_domain: int) -> None:
+    process = ros2_launch(
+        'bridge.launch.py', 'image_width:=wide', domain=ros_domain, logs=tmp_path
+    )
+    text = finished(process)
+    assert process.returncode != 0
+    assert 'launch argument image_width:=wide is no int' in text
+
+
+def test_a_stack_that_is_not_installed_is_told_with_the_remedy(
+    tmp_path: Path, ros_domain: int
+) -> None:
+    process = ros2_launch(
+        'stack.launch.py', 'stack:=khronos', f'work:={tmp_path}', domain=ros_domain, logs=tmp_path
+    )
+    text = finished(process)
+    assert process.returncode != 0
+    assert 'method khronos needs the package khronos_ros, which is not installed' in text

@@ -1,0 +1,52 @@
+"""Runs launch files with the real ros2 command."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def ros2_launch(file: str, *arguments: str, domain: int, logs: Path) -> subprocess.Popen:
+    """Start a launch file of this package in a domain."""
+    if shutil.which('ros2') is None:
+        pytest.skip('the ros2 command is not on PATH; source a ROS 2 installation')
+    # launch stops its nodes at SIGINT, and a shell's background job would ignore that signal.
+    return subprocess.Popen(
+        ['ros2', 'launch', 'osmabench_ros', file, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={
+            **os.environ,
+            'AMENT_PREFIX_PATH': f'{os.environ.get("AMENT_PREFIX_PATH", "")}:{sys.prefix}',
+            'ROS_DOMAIN_ID': str(domain),
+            'ROS_LOG_DIR': str(logs / 'log'),
+        },
+    )
+
+
+def finished(process: subprocess.Popen, timeout_s: float = 280.0) -> str:
+    """Return what a launch that ends by itself has printed."""
+    text, _ = process.communicate(timeout=timeout_s)
+    return text
+
+
+def interrupted(process: subprocess.Popen) -> str:
+    """Press Ctrl-C, and return what was printed."""
+    process.send_signal(signal.SIGINT)
+    return finished(process, 60.0)
+
+
+def wait_for(process: subprocess.Popen, text: str) -> list[str]:
+    """Read on until a line holds a text; return all lines up to it."""
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return lines
+    raise AssertionError(f'"{text}" was never printed:\n{"".join(lines)}')
