@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _MOST_FIGURES = 4
 SUMMARIES = (
-    ('over_frames', 'mean over frames', 100.0, 1),
-    ('frames_until_90', 'frames until 90 %', 1.0, 0),
-    ('seconds_until_90', 'seconds until 90 %', 1.0, 1),
+    ('over_frames', 'mean', 100.0, 1),
+    ('frames_until_90', 'frames', 1.0, 0),
+    ('seconds_until_90', 'seconds', 1.0, 1),
 )
 
 
