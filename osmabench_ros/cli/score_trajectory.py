@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from osmabench_ros.cli import bag_options as options
+from osmabench_ros.metrics.evo_figures import evo_figures
 from osmabench_ros.metrics.trajectory import DeltaUnit, TrajectoryAlignment
-from osmabench_ros.metrics.trajectory_records import SUITE, TrajectoryScore, score_trajectory
+from osmabench_ros.metrics.trajectory_records import (
+    ALIGNED,
+    SUITE,
+    TrajectoryScore,
+    score_trajectory,
+)
 from osmabench_ros.reports.cells import plain
 from osmabench_ros.reports.trajectory_page import write_trajectory_page
 from osmabench_ros.runs.files import write_json
@@ -34,6 +41,9 @@ def trajectory(
         Path | None, typer.Option(help='Folder that gets trajectory.json and trajectory.html.')
     ] = None,
     as_json: Annotated[bool, typer.Option('--json', help='Print the figures as JSON.')] = False,
+    evo: Annotated[
+        bool, typer.Option('--evo', help='Also compute them by the evo library, if installed.')
+    ] = False,
 ) -> None:
     """Score a trajectory: absolute and relative pose errors by the conventions of evo.
 
@@ -43,7 +53,9 @@ def trajectory(
     settings = options.trajectory_settings(
         align, max_diff, time_offset, rpe_delta, rpe_unit, rpe_all_pairs
     )
-    score = score_trajectory(read_trajectory(reference), read_trajectory(estimate), settings)
+    true, own = read_trajectory(reference), read_trajectory(estimate)
+    score = score_trajectory(true, own, settings)
+    by_evo = evo_figures(true, own, settings) if evo else {}
     figures = [record.to_json() for record in score.records]
     if out is not None:
         write_json(out / 'trajectory.json', figures)
@@ -51,26 +63,29 @@ def trajectory(
     if as_json:
         typer.echo(json.dumps(figures, indent=1))
         return
-    _print(score)
+    _print(score, by_evo)
     if out is not None:
         typer.echo(page)
 
 
-def _print(score: TrajectoryScore) -> None:
-    """Print one row a figure, aligned beside as recorded."""
+def _print(score: TrajectoryScore, by_evo: Mapping[str, float]) -> None:
+    """Print one row a figure: as recorded, aligned, and aligned by evo."""
     kind = score.settings.alignment.value
     table = Table(box=None, pad_edge=False, header_style='bold')
     table.add_column('figure', no_wrap=True)
-    names = ['as recorded'] + ([f'aligned ({kind})'] if kind != 'none' else [])
-    for name in names:
+    columns = {SUITE: 'as recorded'}
+    if score.settings.alignment is not TrajectoryAlignment.NONE:
+        columns[SUITE + ALIGNED] = f'aligned ({kind})'
+    if by_evo:
+        columns['evo'] = 'by evo'
+    for name in columns.values():
         table.add_column(name, justify='right', no_wrap=True)
     table.add_column('n', justify='right')
     rows: dict[str, dict[str, str]] = {}
-    counts = {record.metric: record.n for record in score.records}
     for record in score.records:
         rows.setdefault(record.metric, {})[record.suite] = plain(record.value)
-    for metric, values in rows.items():
-        plain_value = values.pop(SUITE, '')
-        cells = [plain_value, *values.values()]
-        table.add_row(metric, *cells, *[''] * (len(names) - len(cells)), str(counts[metric]))
+    counts = {record.metric: str(record.n) for record in score.records}
+    for metric, cells in rows.items():
+        cells['evo'] = plain(by_evo[metric]) if metric in by_evo else ''
+        table.add_row(metric, *(cells.get(key, '') for key in columns), counts[metric])
     Console(width=110).print(table)
