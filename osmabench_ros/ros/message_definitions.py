@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.errors import ContractError
+from osmabench_ros.ros.interfaces import interface_class
 
 SEPARATOR = '=' * 80
 _NESTED = re.compile(r'(\w+)/(?:msg/)?(\w+)')
@@ -28,13 +29,13 @@ def message_class(name: str) -> type[Any]:
     ContractError
         If its package is not installed or has no such type.
     """
-    package, _, kind = name.partition('/msg/')
-    try:
-        return getattr(importlib.import_module(f'{package}.msg'), kind)  # type: ignore[no-any-return]
-    except (ImportError, AttributeError, ValueError) as error:
+    found = interface_class(name)
+    if found is None:
+        package = name.partition('/')[0]
         raise ContractError(
             f'message type {name} is not installed; install or build package {package}'
-        ) from error
+        )
+    return found
 
 
 def type_name(message_type: type[Any]) -> str:

@@ -1,7 +1,10 @@
 """The bag recorder over DDS, with publishers in other processes."""
 
 import json
+import shutil
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -157,3 +160,36 @@ def test_bad_settings_end_the_recorder(ros_domain: int, tmp_path: Path) -> None:
         assert recorder.returncode != 0
         assert reason in errors
     assert not (tmp_path / 'x').exists()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 48 MB."""
+    folder = tmp_path / 'disk'
+    folder.mkdir()
+    command = ['mount', '-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', str(folder)]
+    if shutil.which('mount') is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip('a small file system cannot be mounted without root')
+    yield folder
+    subprocess.run(['umount', str(folder)], check=True)
+
+
+def test_a_full_disk_ends_the_recorder_and_leaves_a_whole_bag(
+    ros_domain: int, small_disk: Path
+) -> None:
+    folder = small_disk / 'bag'
+    settings = {'bag_directory': str(folder), 'compression': 'none'}
+    numbers = ('200', '20', '320', '240', '1')
+    arguments = node_arguments('bag_recorder_node', settings)
+    with process(ros_domain, *arguments) as recorder, process(ros_domain, TALKER, *numbers):
+        _, errors = recorder.communicate(timeout=90)
+    assert recorder.returncode == 1
+    assert 'cannot be written any further: no space left' in errors
+    report = json.loads((folder / 'recording.json').read_text())
+    assert not report['complete']
+    assert 'no space left' in report['error']
+    with open_bag(folder) as bag:
+        assert bag.cut_off == ''
+        kept = {item.topic: item.message_count for item in bag.connections}
+    assert kept == {item['topic']: item['written'] for item in report['topics'] if item['written']}
+    assert kept[f'/{topics.COLOR}'] > 20

@@ -1,0 +1,63 @@
+"""Definitions that bags embed, against the independent hashes of rosbags."""
+
+import pytest
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+pytestmark = pytest.mark.ros
+
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
+
+from osmabench_ros.errors import ContractError  # noqa: E402
+from osmabench_ros.ros import message_definitions  # noqa: E402
+from osmabench_ros.ros.contract import CONTRACT  # noqa: E402
+from osmabench_ros.ros.offered_qos import (  # noqa: E402
+    profile_for_playing,
+    profile_for_recording,
+    repeated_messages,
+)
+from osmabench_ros.sequences.bag_qos import Durability, OfferedQos, Reliability  # noqa: E402
+from osmabench_ros.sequences.bag_types import BagTypes  # noqa: E402
+
+NAMES = sorted({message_definitions.type_name(item.message_type) for item in CONTRACT})
+LATCHED = OfferedQos(durability=Durability.TRANSIENT_LOCAL, depth=1)
+
+
+@pytest.mark.parametrize('installed', [True, False], ids=['installed', 'made from the fields'])
+def test_the_text_describes_the_very_type(
+    installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashes = {name: message_definitions.hash_of(name) for name in NAMES}
+    if not installed:
+        monkeypatch.setattr(message_definitions, '_installed', lambda _name, _suffix: '')
+    types = BagTypes({name: message_definitions.definition_of(name) for name in NAMES})
+    assert {name: types.type_hash(name) for name in NAMES} == hashes
+    assert all(value.startswith('RIHS01_') for value in hashes.values())
+
+
+def test_a_type_that_is_not_installed_is_named() -> None:
+    for name in ('absent_msgs/msg/Thing', 'std_msgs/msg/Absent', 'nonsense'):
+        with pytest.raises(ContractError, match=f'{name} is not installed'):
+            message_definitions.definition_of(name)
+
+
+def test_a_recorder_hears_every_publisher() -> None:
+    reliable = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+    hasty = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    assert profile_for_recording([reliable]).reliability == ReliabilityPolicy.RELIABLE
+    assert profile_for_recording([reliable, hasty]).reliability == ReliabilityPolicy.BEST_EFFORT
+    assert profile_for_recording([latched]).durability == DurabilityPolicy.TRANSIENT_LOCAL
+    assert profile_for_recording([latched, reliable]).durability == DurabilityPolicy.VOLATILE
+
+
+def test_a_player_offers_what_was_offered() -> None:
+    hasty = OfferedQos(reliability=Reliability.BEST_EFFORT)
+    assert profile_for_playing('/image', [hasty]).reliability == ReliabilityPolicy.BEST_EFFORT
+    assert profile_for_playing('/image', []).reliability == ReliabilityPolicy.RELIABLE
+    map_profile = profile_for_playing('/map', [LATCHED])
+    assert (map_profile.durability, map_profile.depth) == (DurabilityPolicy.TRANSIENT_LOCAL, 1)
+    static = profile_for_playing('/tf_static', [hasty])
+    assert static.durability == DurabilityPolicy.TRANSIENT_LOCAL
+    assert [repeated_messages(item) for item in ([], [hasty], [LATCHED], [LATCHED] * 3)] == [
+        0, 0, 1, 3,
+    ]  # fmt: skip
