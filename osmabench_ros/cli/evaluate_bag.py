@@ -13,7 +13,8 @@ from osmabench_ros.reports.bag_page import write_bag_page
 from osmabench_ros.reports.figures import print_figures
 from osmabench_ros.reports.outcomes import gate_of
 from osmabench_ros.reports.view_of_run import record_map
-from osmabench_ros.runs.bag_evaluation import MAP_FOLDER, evaluate_bag
+from osmabench_ros.runs.bag_comparison import MAP_FOLDER
+from osmabench_ros.runs.bag_evaluation import evaluate_bag
 from osmabench_ros.runs.bag_report import BagReport
 from osmabench_ros.runs.bag_settings import BagSource, ReferenceChoice
 from osmabench_ros.runs.config import Requirement, SuiteConfig
@@ -47,7 +48,17 @@ def evaluate_recorded(
     replace: bool,
     rerun: Path | None,
 ) -> BagReport:
-    """Evaluate the map of a bag, write the page, print the figures and what to know about them."""
+    """Evaluate the map of a bag, write the page, print the figures and what to know about them.
+
+    Raises
+    ------
+    ConfigError
+        If a Rerun recording is wanted without a reference.
+    OsmabenchError
+        As of `evaluate_bag`.
+    """
+    if rerun is not None and not source.reference.exists:
+        raise ConfigError('--rerun shows a map beside its reference; name one')
     with shown_progress() as progress:
         done = evaluate_bag(source, suites, out, requirements, replace=replace, progress=progress)
         progress('writing the page', 1.0)

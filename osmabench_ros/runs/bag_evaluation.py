@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeVar
 
 from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.geometry.tum_file import tum_text
 from osmabench_ros.language.embedding import PrecomputedEmbedder
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.maps.topics.kinds import choose_map_topic
 from osmabench_ros.maps.topics.recorded_map import RecordedMap
-from osmabench_ros.maps.transformation import transformed_map
 from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
+from osmabench_ros.metrics.trajectory_records import TrajectoryScore
+from osmabench_ros.runs.bag_comparison import MAP_FOLDER, BagFigures, Comparison, compared
 from osmabench_ros.runs.bag_content import BagContent, read_content
 from osmabench_ros.runs.bag_map import identity_of, map_of_bag
 from osmabench_ros.runs.bag_poses import poses_of_bag
@@ -30,7 +28,7 @@ from osmabench_ros.runs.bag_reference import reference_of
 from osmabench_ros.runs.bag_report import BAG_SCHEMA, REFERENCE_FREE, BagReport, timing_records
 from osmabench_ros.runs.bag_settings import BagSource
 from osmabench_ros.runs.config import Requirement, SuiteConfig
-from osmabench_ros.runs.evaluation import REPORT, EvaluationInputs, evaluate_loaded, versions
+from osmabench_ros.runs.evaluation import REPORT, versions
 from osmabench_ros.runs.files import (
     read_json,
     replaced_directory,
@@ -39,19 +37,15 @@ from osmabench_ros.runs.files import (
     write_text,
 )
 from osmabench_ros.runs.identity import RunIdentity
-from osmabench_ros.runs.map_alignment import alignment_of_map
-from osmabench_ros.runs.map_placement import placement_of
 from osmabench_ros.runs.progress import Progress
 from osmabench_ros.runs.references import Reference
-from osmabench_ros.runs.report_model import Record, RunReport, Status, for_run, unmet
+from osmabench_ros.runs.report_model import Record, Status, for_run, unmet
 from osmabench_ros.sequences.bag import Bag, open_bag
-from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.suites.registry import make_suite
 
 Found = TypeVar('Found')
 
-MAP_FOLDER = 'map'
-ALIGNED_FOLDER = 'aligned'
 TRAJECTORY_FOLDER = 'trajectory'
 WRITTEN_FOLDER = 'written_questions'
 
@@ -73,26 +67,6 @@ class BagEvaluation:
     report: BagReport
     trajectory: TrajectoryScore | None
     ground_truth_directory: Path | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Pair:
-    """A run and what its map is compared with."""
-
-    identity: RunIdentity
-    reference: Reference
-    truth: GroundTruth
-
-
-@dataclass(frozen=True, eq=False)
-class _Figures:
-    """Figures of a map: finished records, further metrics, and what they depend on."""
-
-    records: tuple[Record, ...]
-    metrics: tuple[MetricRecord, ...]
-    hashes: Mapping[str, str]
-    encoders: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    transform: Similarity | None = None
 
 
 def evaluate_bag(
@@ -192,8 +166,11 @@ class _Work:
         if reference is None or truth is None:
             figures = self._described(recorded)
         else:
-            pair = _Pair(identity, reference, truth)
-            figures = self._compared(recorded, pair, trajectory, suites)
+            comparison = Comparison(identity, reference, truth, suites, self._folder)
+            figures = compared(
+                recorded.semantic_map, comparison, source, content, trajectory, self._progress
+            )
+            self._remarks += figures.remarks
         metrics = [
             *figures.metrics,
             *(trajectory.records if trajectory else ()),
@@ -213,12 +190,12 @@ class _Work:
         self._remarks += found[1]
         return found[0]
 
-    def _described(self, recorded: RecordedMap) -> _Figures:
+    def _described(self, recorded: RecordedMap) -> BagFigures:
         """Keep the map; there is nothing to compare it with."""
         write_map(recorded.semantic_map, self._folder / MAP_FOLDER)
         self._remarks.append(REFERENCE_FREE)
         unasked = MetricRecord.not_applicable('exact_questions', '', 'accuracy')
-        return _Figures((), (unasked,), {'map': sha256_of(self._folder / MAP_FOLDER)})
+        return BagFigures((), (unasked,), {'map': sha256_of(self._folder / MAP_FOLDER)})
 
     def _asked(self, recorded: RecordedMap, identity: RunIdentity) -> list[MetricRecord]:
         """Return the accuracy of answers to questions of a language model, if there is one."""
@@ -241,75 +218,12 @@ class _Work:
             progress=self._progress,
         )
 
-    def _compared(
-        self,
-        recorded: RecordedMap,
-        pair: _Pair,
-        trajectory: TrajectoryScore | None,
-        suites: Sequence[SuiteConfig],
-    ) -> _Figures:
-        """Return the figures of the map where the bag says it lies, and of the aligned one."""
-        made, choice = recorded.semantic_map, self._source.alignment
-        frame_id = pair.reference.frame_id or made.header.frame_id
-        placement = placement_of(
-            made.header.frame_id,
-            frame_id,
-            made.header.stamp_ns,
-            self._content.transforms,
-            choice.kind,
-            transform_given=choice.transform is not None,
-        )
-        self._remarks.append(placement.remark)
-        placed = transformed_map(made, placement.similarity, frame_id)
-        applied = alignment_of_map(
-            made, pair.truth, choice.kind, choice.transform, placement, trajectory, self._progress
-        )
-        plain = self._scored(placed, '', pair, suites)
-        figures = _Figures(plain.metrics, (), plain.hashes, plain.encoders)
-        if applied is None:
-            return figures
-        self._remarks += applied.remarks
-        aligned = transformed_map(made, applied.similarity, frame_id)
-        variant = self._scored(aligned, ALIGNED, pair, suites)
-        return dataclasses.replace(
-            figures,
-            records=(*plain.metrics, *variant.metrics),
-            metrics=applied.records,
-            transform=applied.similarity,
-        )
-
-    def _scored(
-        self,
-        semantic_map: SemanticMap,
-        variant: str,
-        pair: _Pair,
-        suites: Sequence[SuiteConfig],
-    ) -> RunReport:
-        """Return the figures of a map; the suites of a variant have its name behind theirs."""
-        folder = self._folder / ALIGNED_FOLDER if variant else self._folder
-        write_map(semantic_map, folder / MAP_FOLDER)
-        inputs = EvaluationInputs(
-            pair.identity,
-            folder / MAP_FOLDER,
-            pair.reference.directory,
-            folder,
-            pair.reference.questions_file,
-            self._source.device,
-            self._source.text_features,
-        )
-        report = evaluate_loaded(inputs, semantic_map, pair.truth, suites, (), self._progress)
-        records = (
-            record.model_copy(update={'suite': record.suite + variant})
-            for record in report.metrics
-        )
-        return report.model_copy(update={'metrics': tuple(records)})
-
     def _report(
         self,
         recorded: RecordedMap,
         reference: Reference | None,
         identity: RunIdentity,
-        figures: _Figures,
+        figures: BagFigures,
         records: tuple[Record, ...],
         requirements: Sequence[Requirement],
     ) -> BagReport:

@@ -239,7 +239,7 @@ def test_the_stacks_own_poses_are_scored(tmp_path: Path) -> None:
 def test_words_at_fault_are_named_and_nothing_is_written(words, message, tmp_path) -> None:
     bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels(), *poses())
     with pytest.raises(ConfigError, match=message):
-        evaluate(bag, tmp_path / 'out', *words)
+        evaluate(bag, tmp_path / 'out', *words, '--suite', 'map_geometry')
     assert sorted(item.name for item in tmp_path.iterdir()) == ['bag']
 
 
@@ -346,3 +346,39 @@ def test_a_language_model_asks_about_the_images_where_there_is_no_reference(tmp_
     bare = write_room(tmp_path / 'bare', cloud(labelled_map()), labels())
     with pytest.raises(SequenceError, match='no topic of colour images.*leave out --model'):
         evaluate(bare, tmp_path / 'none', *words)
+
+
+@pytest.mark.gl
+def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuration(
+    tmp_path,
+) -> None:
+    config = {
+        'name': 'short',
+        'mappers': [{'name': 'oracle'}],
+        'suites': [{'name': 'map_geometry'}, {'name': 'osma_segmentation'}],
+        'camera': {'width': 160, 'height': 120},
+        'trajectory': {'goals': 1, 'frame_rate_hz': 1.0, 'max_frames': 2},
+    }
+    (tmp_path / 'short.yaml').write_text(json.dumps(config))
+    bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
+    out = tmp_path / 'out'
+    evaluate(bag, out, '--scene', 'apartment', '--seed', 2, '--config', tmp_path / 'short.yaml')
+    report = report_of(out)
+    assert report.reference == ('scene apartment, seed 2, along the path of configuration "short"')
+    assert report.run_id.startswith('apartment.seed_2.')
+    # The plain room is no apartment: that is measured, not refused.
+    assert 0 <= values(out, 'map_geometry')['coverage'] < 0.2
+    compat = [item for item in report.metrics if item.mode == 'compat' and item.metric == 'macc']
+    assert [item.value for item in compat] != [None]
+
+
+def test_a_rerun_recording_needs_a_reference(tmp_path: Path) -> None:
+    pytest.importorskip('rerun', reason='rerun is not installed')
+    bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
+    with pytest.raises(ConfigError, match='beside its reference'):
+        evaluate(bag, tmp_path / 'out', '--rerun', tmp_path / 'map.rrd')
+    assert not (tmp_path / 'out').exists()
+    write_scan(tmp_path / 'scan.ply', true_cloud().points)
+    words = ['--reference', tmp_path / 'scan.ply', '--rerun', tmp_path / 'map.rrd']
+    evaluate(bag, tmp_path / 'out', *words, '--suite', 'map_geometry')
+    assert (tmp_path / 'map.rrd').stat().st_size > 1000
