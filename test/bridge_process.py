@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,10 @@ from osmabench_ros.sequences.writer import open_writer
 BRIDGE = 'simulator_bridge'
 
 
-def write_sequence(directory: Path) -> Path:
+def write_sequence(directory: Path, frames: Sequence[Frame] = FRAMES) -> Path:
     """Write the small recorded sequence."""
     writer = open_writer(directory, OSMA, INFO)
-    for frame in FRAMES:
+    for frame in frames:
         writer.write(frame)
     writer.close()
     return directory

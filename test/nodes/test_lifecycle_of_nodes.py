@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ import pytest
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
 
+import numpy as np  # noqa: E402
 from bridge_process import Audience, write_sequence  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from osmabench_ros.msg import RecordedMap, RunState  # noqa: E402
+from recorded_frames import FRAMES  # noqa: E402
 
 from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
+from osmabench_ros.geometry.frame import Frame  # noqa: E402
 from osmabench_ros.ros import services, topics  # noqa: E402
 from osmabench_ros.ros.qos import latched_profile  # noqa: E402
 
@@ -35,13 +39,22 @@ def start(domain: int, node: str, parameters: dict[str, Any]) -> subprocess.Pope
     )
 
 
+def two_objects(frame: Frame) -> Frame:
+    """Return a frame with few objects, whose graph is made quickly."""
+    halves = np.where(np.arange(frame.intrinsics.width) < 8, 1, 2)
+    image = np.broadcast_to(halves, (frame.intrinsics.height, frame.intrinsics.width))
+    return replace(frame, semantic=image.astype(np.uint16), instance=image.astype(np.int32))
+
+
 @pytest.fixture
 def processes(ros_domain: int, tmp_path: Path) -> Iterator[dict[str, subprocess.Popen[str]]]:
     parameters: dict[str, dict[str, Any]] = {
         'mapper': {'mapper': 'oracle'},
         'map_recorder': {'map_directory': tmp_path / 'map'},
         'simulator_bridge': {
-            'sequence': write_sequence(tmp_path / 'room'),
+            'sequence': write_sequence(
+                tmp_path / 'room', [two_objects(frame) for frame in FRAMES]
+            ),
             'participants': '["mapper:acks", "map_recorder:acks"]',
         },
     }
