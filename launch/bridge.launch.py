@@ -7,11 +7,14 @@ from launch import LaunchContext, LaunchDescription
 from osmabench_ros.bringup.bridge_alone import bridge_alone
 from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
 from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
+from osmabench_ros.bringup.launch_viewer import viewer_actions
+from osmabench_ros.ros.transforms import TfMode
 from osmabench_ros.simulation.conditions import list_conditions
 from osmabench_ros.simulation.registry import simulator_names
 from osmabench_ros.simulation.strategies import Strategy
 
 STRATEGIES = [item.value for item in Strategy]
+TF_MODES = [item.value for item in TfMode]
 
 ARGUMENTS = (
     Argument('scene', 'apartment', "'apartment', or a *.scene_dataset_config.json"),
@@ -32,7 +35,9 @@ ARGUMENTS = (
     Argument('frame_rate_hz', '5.0', 'Frames per second of stamp time', float),
     Argument('image_width', '640', 'Pixels', int),
     Argument('image_height', '480', 'Pixels', int),
+    Argument('publish_tf', 'world_to_base', 'Edge from the world on TF', choices=TF_MODES),
     Argument('start_paused', 'false', 'Wait for the service start_run', bool),
+    Argument('rviz', 'false', 'Look at the frames in RViz; needs the package rviz2', bool),
     Argument('namespace', '', 'Of the node and its topics'),
 )
 
@@ -41,7 +46,8 @@ def start_bridge(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """Start the bridge that the arguments describe; it stays until it is interrupted."""
     given = values(context, ARGUMENTS)
     namespace = given.pop('namespace')
-    return ManagedNodes([bridge_alone(given)], ended, namespace=namespace).actions()
+    viewer = viewer_actions(rviz=True, namespace=namespace) if given.pop('rviz') else []
+    return [*viewer, *ManagedNodes([bridge_alone(given)], ended, namespace=namespace).actions()]
 
 
 def generate_launch_description() -> LaunchDescription:

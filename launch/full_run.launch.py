@@ -8,6 +8,7 @@ from launch.launch_description_entity import LaunchDescriptionEntity
 from launch import LaunchContext, LaunchDescription
 from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
 from osmabench_ros.bringup.launch_run import RunLaunch
+from osmabench_ros.bringup.launch_viewer import viewer_actions
 from osmabench_ros.bringup.single_run import plan_single_run
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.mappers.registry import mapper_names
@@ -30,6 +31,7 @@ ARGUMENTS = (
     Argument('max_frames', '60', 'Frames at the speed of the baseline', int),
     Argument('image_width', '640', 'Pixels', int),
     Argument('image_height', '480', 'Pixels', int),
+    Argument('rviz', 'false', 'Look at the map in RViz; needs the package rviz2', bool),
     Argument('out', 'runs', 'Folder that gets a folder of results'),
 )
 
@@ -37,7 +39,9 @@ ARGUMENTS = (
 def start_run(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """Prepare the run that the arguments describe, and start its nodes."""
     given = values(context, ARGUMENTS)
-    return RunLaunch(plan_single_run(given, Path(given.pop('out')))).actions()
+    # The viewer comes first, so that a missing RViz costs no preparation of a scene.
+    viewer = viewer_actions(rviz=True) if given.pop('rviz') else []
+    return [*viewer, *RunLaunch(plan_single_run(given, Path(given.pop('out')))).actions()]
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import yaml
-from launch.actions import DeclareLaunchArgument, SetEnvironmentVariable
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable
 from launch.launch_description_entity import LaunchDescriptionEntity
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 
 from launch import LaunchContext
+from osmabench_ros.bringup.isolation import LOCALHOST, RANGE_VARIABLE, launch_environment
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
 
-DISCOVERY = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
 BOOLEANS = {'true': True, 'false': False}
 
 
@@ -91,11 +91,17 @@ def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]
     """
     discovery = DeclareLaunchArgument(
         'discovery_range',
-        default_value=EnvironmentVariable(DISCOVERY, default_value='LOCALHOST'),
+        default_value=EnvironmentVariable(RANGE_VARIABLE, default_value=LOCALHOST),
         description='Who may be heard: LOCALHOST for this machine alone, SUBNET for a robot too',
     )
-    setting = SetEnvironmentVariable(DISCOVERY, LaunchConfiguration('discovery_range'))
-    return [discovery, setting, *(item.declaration() for item in arguments)]
+    setting = SetEnvironmentVariable(RANGE_VARIABLE, LaunchConfiguration('discovery_range'))
+    transports = OpaqueFunction(function=_set_transports)
+    return [discovery, setting, transports, *(item.declaration() for item in arguments)]
+
+
+def _set_transports(context: LaunchContext) -> None:
+    # For the node of launch itself, and for the nodes of foreign stacks.
+    context.environment.update(launch_environment())
 
 
 def values(context: LaunchContext, arguments: Sequence[Argument]) -> dict[str, Any]:
