@@ -18,6 +18,7 @@ from osmabench_ros.ros.qos import clock_profile
 from osmabench_ros.ros.stamps import SECOND_NS
 from osmabench_ros.sequences.bag import Bag, BagMessage
 from osmabench_ros.sequences.bag_storage import BagTopic
+from osmabench_ros.sequences.playback import timing_topics
 
 
 class BagPublishers:
@@ -33,7 +34,7 @@ class BagPublishers:
         Topics to play; empty for all.
     clock : bool
         Whether to publish /clock: the recorded one, or, if there is none, the newest header
-        stamp.
+        stamp of a sensor.
 
     Raises
     ------
@@ -52,6 +53,7 @@ class BagPublishers:
         self._clock = None
         if clock and topics.CLOCK not in self._publishers:
             self._clock = node.create_publisher(Clock, topics.CLOCK, clock_profile())
+        self._timing = timing_topics(bag, self._publishers)
         self._newest_ns = -1
 
     @property
@@ -103,7 +105,7 @@ class BagPublishers:
         self._node.get_logger().warning(f'{topic} is not played: {reason}')
 
     def _tick(self, message: BagMessage) -> None:
-        stamp_ns = message.header_stamp_ns
+        stamp_ns = message.header_stamp_ns if message.topic in self._timing else None
         if stamp_ns is not None and stamp_ns > self._newest_ns:
             self._newest_ns = stamp_ns
             assert self._clock is not None

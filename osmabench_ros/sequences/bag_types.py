@@ -98,10 +98,17 @@ class BagTypes:
 
         A TFMessage counts with the stamp of its first transform, a Clock with its time.
         """
+        place = self._known_stamp_place(message_type)
+        return None if place is None else stamp_at(data, place)
+
+    def has_stamp(self, message_type: str) -> bool:
+        """Tell whether messages of a type have a stamp as `stamp_ns` finds it."""
+        return self._known_stamp_place(message_type) is not None
+
+    def _known_stamp_place(self, message_type: str) -> int | None:
         if message_type not in self._stamp_places:
             self._stamp_places[message_type] = self._stamp_place(message_type)
-        place = self._stamp_places[message_type]
-        return None if place is None else stamp_at(data, place)
+        return self._stamp_places[message_type]
 
     def type_hash(self, message_type: str) -> str:
         """Return the hash of a type as ROS since Iron computes it; empty if it is not defined."""

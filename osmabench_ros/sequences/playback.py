@@ -8,6 +8,21 @@ from dataclasses import dataclass
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.sequences.bag import Bag, BagMessage
 
+SENSORS = 'sensor_msgs/'
+OWN_CLOCK = ('diagnostic_msgs/', 'rcl_interfaces/')
+"""Packages whose messages are stamped with the time of the machine, whatever /clock says."""
+
+
+def timing_topics(bag: Bag, topics: Collection[str]) -> frozenset[str]:
+    """Return the topics whose header stamps tell the time of a bag.
+
+    Those of sensors; where there are none, all but those that have a clock of their own.
+    """
+    kinds = {item.topic: item.message_type for item in bag.connections if item.topic in topics}
+    sensors = {topic for topic, kind in kinds.items() if kind.startswith(SENSORS)}
+    others = {topic for topic, kind in kinds.items() if not kind.startswith(OWN_CLOCK)}
+    return frozenset(sensors or others)
+
 
 @dataclass(frozen=True)
 class PlaybackOptions:
@@ -63,6 +78,10 @@ class Playback:
 
     def __init__(self, bag: Bag, topics: Collection[str], options: PlaybackOptions) -> None:
         self._bag, self._topics, self._options = bag, frozenset(topics), options
+        self._timing = timing_topics(bag, topics)
+        kinds = {item.topic: item.message_type for item in bag.connections}
+        self._apart = {name for name, kind in kinds.items() if kind.startswith(OWN_CLOCK)}
+        self._stamped = any(bag.types.has_stamp(kinds[name]) for name in self._timing)
         first_ns, last_ns = bag.span_ns
         self._begin_ns = first_ns + round(options.start_s * 1e9)
         if self._begin_ns > last_ns:
@@ -131,21 +150,22 @@ class Playback:
         return self._take(self._next)
 
     def step(self) -> list[BagMessage]:
-        """Return the messages up to the next frame: until one with a later header stamp comes.
+        """Return the messages of the next frame: until one comes that is later than its sensors.
 
-        Messages without a stamp belong to the frame before; a bag that has no stamps at all
-        goes on by one message.
+        Messages without a stamp belong to the frame before; what comes before the first frame
+        belongs to it. A bag that has no stamps at all goes on by one message.
         """
         self._anchor = None
         taken: list[BagMessage] = []
         newest_ns: int | None = None
         while self._next is not None:
-            stamp_ns = self._next.header_stamp_ns
+            stamp_ns = None if self._next.topic in self._apart else self._next.header_stamp_ns
             if stamp_ns is not None:
                 if newest_ns is not None and stamp_ns > newest_ns:
                     break
-                newest_ns = max(stamp_ns, newest_ns or stamp_ns)
-            elif taken and newest_ns is None:
+                if self._next.topic in self._timing:
+                    newest_ns = max(stamp_ns, newest_ns or stamp_ns)
+            elif taken and not self._stamped:
                 break
             taken.append(self._take(self._next))
         return taken

@@ -2,11 +2,14 @@ from pathlib import Path
 
 import pytest
 from bag_files import BEACONS, NUMBERS, POSES, START_NS, STEP_NS, write_bag
+from recorded_frames import FRAMES, INFO
 from rosbags.rosbag2 import StoragePlugin
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.sequences.bag import Bag, open_bag
-from osmabench_ros.sequences.playback import Playback, PlaybackOptions
+from osmabench_ros.sequences.bag_messages import CAMERA_POSE, COLOR
+from osmabench_ros.sequences.bags import BagWriter
+from osmabench_ros.sequences.playback import Playback, PlaybackOptions, timing_topics
 
 STEP_S = STEP_NS / 1e9
 
@@ -46,6 +49,7 @@ def test_a_step_ends_before_the_next_stamp(bag: Bag) -> None:
     playback = Playback(bag, [NUMBERS, POSES], PlaybackOptions())
     assert [item.topic for item in playback.step()] == [NUMBERS, POSES, NUMBERS]
     assert [item.topic for item in playback.step()] == [POSES, NUMBERS]
+    assert timing_topics(bag, [NUMBERS, POSES]) == {NUMBERS, POSES}
     unstamped = Playback(bag, [NUMBERS], PlaybackOptions())
     assert len(unstamped.step()) == len(unstamped.step()) == 1
 
@@ -69,3 +73,22 @@ def test_bad_options_are_named(bag: Bag) -> None:
         PlaybackOptions(start_s=-1.0)
     with pytest.raises(ConfigError, match='it has nothing after 99 s'):
         Playback(bag, [NUMBERS], PlaybackOptions(start_s=99.0))
+
+
+def test_sensors_alone_tell_the_time_where_there_are_any(tmp_path: Path) -> None:
+    writer = BagWriter(tmp_path / 'room', INFO)
+    for frame in FRAMES:
+        writer.write(frame)
+    writer.close()
+    with open_bag(tmp_path / 'room') as bag:
+        names = [item.topic for item in bag.connections]
+        timing = timing_topics(bag, names)
+        assert f'/{CAMERA_POSE}' not in timing
+        assert f'/{COLOR}' in timing
+        playback = Playback(bag, names, PlaybackOptions())
+        steps = [playback.step() for _ in FRAMES]
+        assert playback.at_end
+    # The pose of a frame is written before its images, and belongs to them.
+    assert [{item.header_stamp_ns for item in step} for step in steps] == [
+        {frame.stamp_ns} for frame in FRAMES
+    ]
