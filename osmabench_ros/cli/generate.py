@@ -9,6 +9,7 @@ import typer
 
 from osmabench_ros.cli.progress import shown_progress
 from osmabench_ros.runs.config import load_config
+from osmabench_ros.runs.generated_truth import generate_ground_truth
 from osmabench_ros.runs.generation import OutputFormat, generate_sequences
 
 
@@ -21,6 +22,10 @@ def generate(
     out: Annotated[
         Path, typer.Option(help='Folder that gets FORMAT/CONDITION/SCENE folders.')
     ] = Path('sequences'),
+    ground_truth: Annotated[
+        bool,
+        typer.Option('--ground-truth', help='Also make OUT/shared/SCENE/ground_truth.'),
+    ] = False,
 ) -> None:
     """Render the scenes of a configuration under its conditions into sequences on disk.
 
@@ -28,6 +33,9 @@ def generate(
     kept. Nothing is overwritten.
     """
     with shown_progress() as progress:
-        written = generate_sequences(load_config(config), formats, out, progress)
+        loaded = load_config(config)
+        written = generate_sequences(loaded, formats, out, progress)
+        if ground_truth:
+            written += generate_ground_truth(loaded, out, progress)
     for item in written:
         typer.echo(f'{item.directory}{" (kept)" if item.kept else ""}')

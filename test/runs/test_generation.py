@@ -12,12 +12,15 @@ from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError
-from osmabench_ros.runs import generation
+from osmabench_ros.runs import generation, preparation
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.files import sha256_of
-from osmabench_ros.runs.generation import OutputFormat, generate_sequences
+from osmabench_ros.runs.generated_truth import generate_ground_truth
+from osmabench_ros.runs.generation import GeneratedSequence, OutputFormat, generate_sequences
 from osmabench_ros.sequences.bag_reader import BagSequence
+from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.sequences.reader import FolderSequence
+from osmabench_ros.simulation.robot_path import RobotPath
 
 pytestmark = pytest.mark.gl
 
@@ -127,3 +130,27 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert first.stdout.split() == folders
     again = CliRunner().invoke(app, [*arguments, '--out', str(tmp_path / 'out')])
     assert again.stdout.splitlines() == [f'{folder} (kept)' for folder in folders]
+
+
+def test_ground_truth_is_made_once_for_the_same_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparation, '_scene', lambda _item: room_scene())
+    preparation._key.cache_clear()
+    try:
+        (made,) = generate_ground_truth(configuration(), tmp_path)
+        assert made == GeneratedSequence(tmp_path / 'shared' / NAME / 'ground_truth', kept=False)
+        truth = read_ground_truth(made.directory)
+        assert len(truth.graph.nodes) > 3
+        (again,) = generate_ground_truth(configuration(), tmp_path)
+        assert again.kept
+        other = configuration(trajectory={**DATA['trajectory'], 'goals': 2})
+        with pytest.raises(RunError, match='not of this configuration'):
+            generate_ground_truth(other, tmp_path)
+        generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
+    finally:
+        preparation._key.cache_clear()
+    sequence = list(FolderSequence(tmp_path / 'osma' / 'baseline' / NAME))
+    driven = RobotPath.read(made.directory.parent / 'path.json')
+    start = sequence[0].camera_pose.translation[:2]
+    np.testing.assert_allclose(start, driven.states[0][:2], atol=1e-6)

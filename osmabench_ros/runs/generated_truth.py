@@ -1,0 +1,76 @@
+"""Ground truth beside the sequences of a configuration."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from osmabench_ros.errors import RunError
+from osmabench_ros.runs.config import MatrixConfig, SceneConfig
+from osmabench_ros.runs.files import write_json
+from osmabench_ros.runs.generation import GeneratedSequence, Progress
+from osmabench_ros.runs.plan import plan_runs
+from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, prepare_scene, scene_keys
+
+MARK = 'generated.json'
+
+
+def generate_ground_truth(
+    config: MatrixConfig, out: Path, progress: Progress | None = None
+) -> list[GeneratedSequence]:
+    """Make path, ground truth and questions of every scene, as runs have them.
+
+    They belong to the sequences that `generate_sequences` makes of the same configuration: both
+    go by the same path. What an earlier call made is kept.
+
+    Parameters
+    ----------
+    config : MatrixConfig
+        Simulated scenes.
+    out : Path
+        Gets shared/SCENE folders.
+    progress : callable, optional
+        Gets what is going on and the fraction done.
+
+    Returns
+    -------
+    list of GeneratedSequence
+        With the ground_truth folder of every scene.
+
+    Raises
+    ------
+    RunError
+        If a folder is there that is not of this configuration.
+    """
+    report = progress or (lambda _text, _fraction: None)
+    plans = plan_runs(config, scene_keys(config), out)
+    made = []
+    for directory, plan in {plan.shared_directory: plan for plan in plans}.items():
+        digest, kept = _digest(config, plan.scene), directory.exists()
+        if kept:
+            _check(directory, digest)
+        else:
+            prepare_scene(plan, report)
+            write_json(directory / MARK, {'sha256': digest})
+        made.append(GeneratedSequence(directory / GROUND_TRUTH_FOLDER, kept))
+    return made
+
+
+def _digest(config: MatrixConfig, item: SceneConfig) -> str:
+    """Return the digest of everything that the ground truth depends on."""
+    parts = (item, config.camera, config.robot, config.trajectory, config.simulator)
+    text = json.dumps([part.model_dump(mode='json') for part in parts], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check(directory: Path, digest: str) -> None:
+    try:
+        known = json.loads((directory / MARK).read_text(encoding='utf-8'))
+    except (OSError, ValueError):
+        known = None
+    if known != {'sha256': digest}:
+        raise RunError(
+            f'{directory} exists and is not of this configuration; choose another --out or '
+            'remove it'
+        )
