@@ -129,8 +129,11 @@ class OpenGLSimulator:
         self._ownership.check()
         with self._context:
             self._geometry_pass.render(self._targets, camera_pose)
-            self._lighting_pass.render(self._targets, camera_pose, self._lighting)
-            color = self._targets.read_color()
+            if _shows_textures(self._lighting):
+                color = self._targets.read_albedo()
+            else:
+                self._lighting_pass.render(self._targets, camera_pose, self._lighting)
+                color = self._targets.read_color()
             depth_m, number = self._targets.read_depth_and_number()
         return Observation(color, depth_m, self._class_of[number], self._instance_of[number])
 
@@ -186,6 +189,12 @@ class OpenGLSimulator:
                 part.release()
         self._context.release()
         self._ownership.closed = True
+
+
+def _shows_textures(lighting: Lighting) -> bool:
+    """Tell whether the lighting pass would only copy the surface colours."""
+    dark = not any(light.intensity and any(light.color) for light in lighting.lights)
+    return dark and lighting.ambient * lighting.exposure == 1.0
 
 
 def _check(scene: Scene, near_m: float, far_m: float) -> None:

@@ -36,8 +36,11 @@ class Targets:
 
     def read_color(self) -> NDArray[np.uint8]:
         """Return the lit image, shape (height, width, 3)."""
-        raw = np.frombuffer(self.image.read(components=4), np.uint8)
-        return np.ascontiguousarray(raw.reshape(*self._shape, 4)[..., :3])
+        return self._opaque(self.image.read(components=4))
+
+    def read_albedo(self) -> NDArray[np.uint8]:
+        """Return the surface colours, shape (height, width, 3), black without surface."""
+        return self._opaque(self.surface.read(components=4, attachment=0))
 
     def read_depth_and_number(self) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """Return z in metres (+inf without surface) and object numbers, (height, width) each."""
@@ -45,6 +48,10 @@ class Targets:
         pair = raw.reshape(*self._shape, 2)
         number = pair[..., 1].astype(np.int32)
         return np.where(number > 0, pair[..., 0], np.float32(np.inf)), number
+
+    def _opaque(self, raw: bytes) -> NDArray[np.uint8]:
+        pixels = np.frombuffer(raw, np.uint8).reshape(*self._shape, 4)
+        return np.ascontiguousarray(pixels[..., :3])
 
     def release(self) -> None:
         """Free all images."""

@@ -305,3 +305,15 @@ def test_a_profile_counts_what_a_frame_costs(make: Maker) -> None:
     assert min(first[step] for step in ('geometry', 'lighting', 'read_back')) > 0
     away = simulator.profile(camera_at(2.9, 0.0, 1.4))
     assert away['triangles'] < first['triangles']
+
+
+def test_nominal_light_is_what_the_lighting_pass_makes_of_it(make: Maker) -> None:
+    simulator = make(room_scene())
+    # Lit by so little that not a level changes, but lit.
+    glow = Light('glow', position=(0.0, 0.0, 1e4), intensity=1e-9)
+    for pose in (VIEW, VIEW @ DOWN):
+        images = []
+        for lighting in (Lighting.unlit(), Lighting((glow,), 1.0, shadows=False)):
+            simulator.set_lighting(lighting)
+            images.append(simulator.render(pose).color)
+        np.testing.assert_array_equal(*images)
