@@ -1,10 +1,12 @@
 """Frames a second of the simulators, what bounds them, and whether memory stays flat.
 
     python benchmarks/rendering.py
-    python benchmarks/rendering.py --scene house.scene_dataset_config.json --habitat-python PYTHON
+    python benchmarks/rendering.py --habitat-python PYTHON --habitat-scene FILE
 
-Frames are those of a path through the scene at 2 frames a second, so that every one looks
-elsewhere. Run it on an idle machine; the load before and after is printed.
+The second also compares with Habitat-Sim on a `*.scene_dataset_config.json`, by default the small
+house in `shared/` beside the repository. Frames are those of a path through the scene at 2 frames
+a second, so that every one looks elsewhere. Run it on an idle machine; the load before and after
+is printed.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.registry import make_simulator
@@ -34,6 +37,8 @@ from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 
 SIZES = ((640, 480), (1200, 680))
+WARM_UP = 5
+HOUSE = Path(__file__).parents[2] / 'shared/scenes/small_house/house.scene_dataset_config.json'
 console = Console()
 
 
@@ -58,13 +63,34 @@ def lightings(scene: Scene, lamps: int) -> dict[str, Lighting]:
 
 
 def frames_per_second(simulator: Simulator, poses: Sequence[Pose]) -> tuple[float, float]:
-    """Return frames a second by the wall clock, and milliseconds of processor time a frame."""
-    simulator.render(poses[0])
-    wall, processor = time.perf_counter(), time.process_time()
+    """Return frames a second by the wall clock, and milliseconds of processor time a frame.
+
+    The processor time is that of this process and, where there is one, of the worker.
+    """
+    for pose in poses[:WARM_UP]:  # shadows of all lights, shaders, caches
+        simulator.render(pose)
+    wall, processor = time.perf_counter(), processor_s(simulator)
     for pose in poses:
         simulator.render(pose)
-    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    wall, processor = time.perf_counter() - wall, processor_s(simulator) - processor
     return len(poses) / wall, 1e3 * processor / len(poses)
+
+
+def processes(simulator: Simulator) -> list[psutil.Process]:
+    """Return the processes that render."""
+    worker = getattr(simulator, 'worker_pid', None)
+    return [psutil.Process(), *([psutil.Process(worker)] if worker else [])]
+
+
+def processor_s(simulator: Simulator) -> float:
+    """Return the processor time used so far, seconds."""
+    times = [process.cpu_times() for process in processes(simulator)]
+    return float(sum(item.user + item.system for item in times))
+
+
+def memory_mib(simulator: Simulator) -> float:
+    """Return the resident memory of all that renders."""
+    return float(sum(process.memory_info().rss for process in processes(simulator)) / 2**20)
 
 
 def camera(size: tuple[int, int]) -> Intrinsics:
@@ -74,7 +100,7 @@ def camera(size: tuple[int, int]) -> Intrinsics:
 
 def print_speed(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
     """Print the speed of the embedded simulator: every frame has all four images."""
-    table = Table(title='embedded simulator: colour, depth, classes and instances')
+    table = Table(title='embedded simulator: all four images, which come from one pass')
     for column in ('size', 'light', 'frames/s', 'processor ms/frame'):
         table.add_column(column, justify='left' if column in ('size', 'light') else 'right')
     for size in SIZES:
@@ -128,6 +154,7 @@ def print_bounds(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
         ('light without shadows', plain['lighting']),
         ('looking shadows up', full['lighting'] - plain['lighting']),
         ('read-back', full['read_back']),
+        ('classes and instances from ids: what RGB-D alone saves', lookup_s(scene)),
         ('a frame', frame),
         ('a frame if a wall moved: all its shadows anew', anew),
     ):
@@ -137,39 +164,58 @@ def print_bounds(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
     console.print(f'{full["triangles"]:.0f} of {total} triangles drawn a frame after culling')
 
 
-def print_memory(scene: Scene, poses: Sequence[Pose], frames: int) -> None:
+def lookup_s(scene: Scene) -> float:
+    """Return what it takes to look up classes and instances of the pixels of a frame."""
+    classes = np.array([item.class_id for item in scene.objects], np.uint16)
+    instances = np.array([item.instance_id for item in scene.objects], np.int32)
+    number = np.random.default_rng(0).integers(0, len(classes), (480, 640))
+    start = time.perf_counter()
+    for _ in range(20):
+        classes[number], instances[number]
+    return (time.perf_counter() - start) / 20
+
+
+def print_memory(
+    name: str, options: dict[str, str], scene: Scene, poses: Sequence[Pose], frames: int
+) -> None:
     """Print how memory grows over many frames under changing light."""
-    process, simulator = psutil.Process(), OpenGLSimulator(scene, camera((640, 480)))
+    simulator = make_simulator(name, scene, camera((640, 480)), options)
     used = []
     for i in range(frames):
         lights = tuple(light for j, light in enumerate(scene.lights) if (i // 7 + j) % 3)
         simulator.set_lighting(Lighting(lights, scene.ambient))
         simulator.render(poses[i % len(poses)])
-        used.append(process.memory_info().rss / 2**20)
+        used.append(memory_mib(simulator))
     simulator.close()
-    settled = used[frames // 10]
+    settled, growth = used[frames // 10], used[-1] - used[frames // 10]
     console.print(
-        f'memory over {frames} frames: {settled:.0f} MiB after a tenth, {used[-1]:.0f} MiB at the '
-        f'end ({used[-1] - settled:+.1f}), {process.memory_info().rss / 2**20:.0f} MiB after close'
+        f'memory of {name} over {frames} frames: {settled:.0f} MiB after a tenth, '
+        f'{used[-1]:.0f} MiB at the end ({growth:+.1f}), '
+        f'{psutil.Process().memory_info().rss / 2**20:.0f} MiB of this process after close'
     )
 
 
-def print_habitat(scene: Scene, poses: Sequence[Pose], lamps: int, habitat_python: str) -> None:
+def print_habitat(
+    scene: Scene, poses: Sequence[Pose], lamps: int, options: dict[str, str]
+) -> None:
     """Print the ratio to Habitat-Sim under the same lights, none of which casts shadows there."""
-    rates = {}
-    for name, options in (('habitat', {'habitat_python': habitat_python}), ('opengl', {})):
-        simulator = make_simulator(name, scene, camera((640, 480)), options)
+    rates, costs = {}, {}
+    for name, chosen in (('habitat', options), ('opengl', {})):
+        simulator = make_simulator(name, scene, camera((640, 480)), chosen)
         for light, lighting in lightings(scene, lamps).items():
             simulator.set_lighting(lighting)
-            rates[name, light] = frames_per_second(simulator, poses)[0]
+            rates[name, light], costs[name, light] = frames_per_second(simulator, poses)
         console.print(simulator.description)
         simulator.close()
-    table = Table(title='frames/s at 640 x 480, all four images')
-    for column in ('light', 'embedded', 'habitat-sim', 'ratio'):
-        table.add_column(column, justify='left' if column == 'light' else 'right')
+    table = Table(title=f'{scene.dataset}/{scene.name}, 640 x 480, all four images')
+    table.add_column('light')
+    for column in ('frames/s', 'habitat-sim', 'ratio', 'processor ms', 'habitat-sim', 'ratio'):
+        table.add_column(column, justify='right')
     for light in lightings(scene, lamps):
         ours, theirs = rates['opengl', light], rates['habitat', light]
-        table.add_row(light, f'{ours:.1f}', f'{theirs:.1f}', f'{ours / theirs:.2f}')
+        cost, other = costs['opengl', light], costs['habitat', light]
+        cells = (f'{ours:.1f}', f'{theirs:.1f}', f'{ours / theirs:.2f}')
+        table.add_row(light, *cells, f'{cost:.0f}', f'{other:.0f}', f'{other / cost:.2f}')
     console.print(table)
 
 
@@ -181,10 +227,12 @@ def main() -> None:
     parser.add_argument('--frames', type=int, default=60)
     parser.add_argument('--lamps', type=int, default=4)
     parser.add_argument('--memory-frames', type=int, default=2000, help='0 leaves it out')
-    parser.add_argument('--habitat-python', default='', type=str)
+    parser.add_argument('--habitat-python', default=os.environ.get(PYTHON_VARIABLE, ''))
+    parser.add_argument('--habitat-scene', default=HOUSE, type=Path)
     options = parser.parse_args()
-    if options.habitat_python and not Path(options.habitat_python).exists():
-        parser.error(f'--habitat-python: {options.habitat_python} does not exist')
+    for name, path in (('python', options.habitat_python), ('scene', options.habitat_scene)):
+        if options.habitat_python and not Path(path).exists():
+            parser.error(f'--habitat-{name}: {path} does not exist')
     scene = load_scene(options.scene, seed=options.seed)
     poses = path_poses(scene, options.frames)
     simulator = OpenGLSimulator(scene, camera((64, 48)))
@@ -194,9 +242,14 @@ def main() -> None:
     print_speed(scene, poses, options.lamps)
     print_bounds(scene, poses, options.lamps)
     if options.memory_frames:
-        print_memory(scene, poses, options.memory_frames)
+        print_memory('opengl', {}, scene, poses, options.memory_frames)
     if options.habitat_python:
-        print_habitat(scene, poses, options.lamps, options.habitat_python)
+        house = load_scene(str(options.habitat_scene))
+        chosen = {'habitat_python': options.habitat_python}
+        poses = path_poses(house, options.frames)
+        print_habitat(house, poses, options.lamps, chosen)
+        if options.memory_frames:
+            print_memory('habitat', chosen, house, poses, options.memory_frames)
     console.print(f'load after: {os.getloadavg()[0]:.1f}')
 
 
