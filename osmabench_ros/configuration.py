@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
-from osmabench_ros.errors import ConfigError
+import yaml
+
+from osmabench_ros.errors import ConfigError, suggestion
 
 
 def share_directories() -> list[Path]:
@@ -38,3 +41,43 @@ def config_path(*parts: str) -> Path:
         f'config/{"/".join(parts)} is in none of the places it is looked for: '
         f'{", ".join(str(share) for share in share_directories())}; reinstall the package'
     )
+
+
+def described_names(*folder: str) -> list[str]:
+    """Return the names of the YAML files in a folder below `config/`."""
+    return sorted(path.stem for path in config_path(*folder).glob('*.yaml'))
+
+
+def described(name_or_path: str, *folder: str) -> tuple[Any, str]:
+    """Read what a YAML file says, the package's own or one of the user's.
+
+    Parameters
+    ----------
+    name_or_path : str
+        Name of a file in the folder, without its end, or path of a .yaml file.
+    *folder : str
+        Below `config/`, e.g. ``'methods', 'live'``.
+
+    Returns
+    -------
+    tuple of any and str
+        Its data, and the path to name in errors about them.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such file, or it is not YAML.
+    """
+    path = Path(name_or_path)
+    if path.suffix != '.yaml':
+        known = described_names(*folder)
+        if name_or_path not in known:
+            raise ConfigError(
+                f'there is no config/{"/".join(folder)}/{name_or_path}.yaml. '
+                f'{suggestion(name_or_path, known)}'
+            )
+        path = config_path(*folder, f'{name_or_path}.yaml')
+    try:
+        return yaml.safe_load(path.read_text('utf-8')), str(path)
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f'{path} cannot be read: {error}') from error

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import Field, model_validator
 
-from osmabench_ros.configuration import config_path
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.configuration import described, described_names
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.offline_method import filled
 from osmabench_ros.simulation.section import Section, validated
 
@@ -175,7 +173,7 @@ def _filled(value: _Value, values: Mapping[str, str], where: str) -> Any:
 
 def live_method_names() -> list[str]:
     """Return the names of the stacks in config/methods/live."""
-    return sorted(path.stem for path in config_path(*FOLDER).glob('*.yaml'))
+    return described_names(*FOLDER)
 
 
 def load_live_method(name_or_path: str) -> LiveMethod:
@@ -186,17 +184,5 @@ def load_live_method(name_or_path: str) -> LiveMethod:
     ConfigError
         If there is none, or a key is wrong; names the file and the key.
     """
-    path = Path(name_or_path)
-    if path.suffix != '.yaml':
-        known = live_method_names()
-        if name_or_path not in known:
-            raise ConfigError(
-                f'there is no config/methods/live/{name_or_path}.yaml. '
-                f'{suggestion(name_or_path, known)}'
-            )
-        path = config_path(*FOLDER, f'{name_or_path}.yaml')
-    try:
-        data = yaml.safe_load(path.read_text('utf-8'))
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigError(f'{path} cannot be read: {error}') from error
-    return validated(LiveMethod, data, str(path))
+    data, source = described(name_or_path, *FOLDER)
+    return validated(LiveMethod, data, source)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from string import Template
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from osmabench_ros.configuration import config_path
+from osmabench_ros.configuration import described, described_names
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.sequences.layout import SequenceFormat as SequenceFormat
 
@@ -75,7 +73,7 @@ class OfflineMethod(_Part):
 
 def list_methods() -> list[str]:
     """Return the names of the methods in config/methods."""
-    return sorted(path.stem for path in config_path('methods').glob('*.yaml'))
+    return described_names('methods')
 
 
 def load_method(name_or_path: str) -> OfflineMethod:
@@ -86,24 +84,13 @@ def load_method(name_or_path: str) -> OfflineMethod:
     ConfigError
         If there is none, or a key is wrong; names the file and the key.
     """
-    path = Path(name_or_path)
-    if path.suffix != '.yaml':
-        known = list_methods()
-        if name_or_path not in known:
-            raise ConfigError(
-                f'there is no config/methods/{name_or_path}.yaml. '
-                f'{suggestion(name_or_path, known)}'
-            )
-        path = config_path('methods', f'{name_or_path}.yaml')
+    data, source = described(name_or_path, 'methods')
     try:
-        data = yaml.safe_load(path.read_text('utf-8'))
         return OfflineMethod.model_validate(data)
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigError(f'{path} cannot be read: {error}') from error
     except ValidationError as error:
         first = error.errors()[0]
         key = '.'.join(str(part) for part in first['loc'])
-        raise ConfigError(f'{path}: {key}: {first["msg"]}') from error
+        raise ConfigError(f'{source}: {key}: {first["msg"]}') from error
 
 
 def filled(text: str, values: Mapping[str, str], where: str) -> str:

@@ -8,6 +8,12 @@ from typing import Any
 PARTS = 3
 
 
+def is_interface_name(name: str) -> bool:
+    """Tell whether a name is of the form ``package/msg/Name``."""
+    parts = name.split('/')
+    return len(parts) == PARTS and all(part.isidentifier() for part in parts)
+
+
 def interface_class(name: str) -> type[Any] | None:
     """Return the class of an interface.
 
@@ -21,12 +27,12 @@ def interface_class(name: str) -> type[Any] | None:
     type or None
         None if the package is not installed, or has no such interface.
     """
-    parts = name.split('/')
-    if len(parts) != PARTS or not all(part.isidentifier() for part in parts):
+    if not is_interface_name(name):
         return None
+    package, kind, interface = name.split('/')
     try:
-        module = importlib.import_module(f'{parts[0]}.{parts[1]}')
+        module = importlib.import_module(f'{package}.{kind}')
     except ImportError:
         return None
-    found = getattr(module, parts[2], None)
+    found = getattr(module, interface, None)
     return found if isinstance(found, type) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from rclpy.signals import SignalHandlerOptions
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.contract import CONTRACT, ContractTopic, Delivery
 from osmabench_ros.ros.endpoints import TopicGraph, own_type_hash, topic_graph
+from osmabench_ros.ros.interfaces import interface_class, is_interface_name
 from osmabench_ros.ros.topic_record import TopicListener, TopicRecord
 
 DISCOVERY_S = 2.0
@@ -60,14 +60,9 @@ def message_class(type_name: str) -> type[Any] | None:
     ConfigError
         If the name is not of the form ``package/msg/Name``.
     """
-    parts = type_name.split('/')
-    if len(parts) != 3 or not all(part.isidentifier() for part in parts):
+    if not is_interface_name(type_name):
         raise ConfigError(f'message type "{type_name}" is not of the form package/msg/Name')
-    try:
-        found = getattr(importlib.import_module(f'{parts[0]}.{parts[1]}'), parts[2], None)
-    except ImportError:
-        return None
-    return found if isinstance(found, type) else None
+    return interface_class(type_name)
 
 
 def observe(
