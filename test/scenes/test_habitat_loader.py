@@ -132,11 +132,14 @@ def test_rooms_come_from_regions(tmp_path):
 def test_stage_is_an_unlabelled_object(tmp_path):
     write_json(tmp_path / 'stages' / 'hull.stage_config.json', {'render_asset': 'hull.glb'})
     trimesh.creation.box((10, 3, 10)).export(tmp_path / 'stages' / 'hull.glb')
-    scene = load(tmp_path, [entry()], scene={'stage_instance': {'template_name': 'stages/hull'}})
+    # Habitat-Sim does not move stages.
+    stage = {'template_name': 'stages/hull', 'translation': [1, 2, 3], 'uniform_scale': 1.0}
+    scene = load(tmp_path, [entry()], scene={'stage_instance': stage})
     assert scene.objects[0].name == 'stage'
     assert scene.objects[0].class_id == UNLABELLED
     assert [item.instance_id for item in scene.objects] == [1, 2]
-    np.testing.assert_allclose(scene.objects[0].box.size, (10, 10, 3), atol=1e-5)
+    np.testing.assert_allclose(scene.objects[0].box.minimum, (-5, -5, -1.5), atol=1e-5)
+    np.testing.assert_allclose(scene.objects[0].box.maximum, (5, 5, 1.5), atol=1e-5)
 
 
 def test_class_0_named_unknown_means_no_class(tmp_path):

@@ -50,6 +50,8 @@ def read_stage(
     templates: Templates, name: str, entry: Mapping[str, Any], labels: LabelSet, where: str
 ) -> Stage:
     """Read a stage; `labels` are those of the scene, for a stage with a semantic id."""
+    # Habitat-Sim scales a stage, but leaves it where its file has it.
+    entry = {key: value for key, value in entry.items() if key not in ('translation', 'rotation')}
     template = templates.read(name, where, is_stage=True)
     text, painted = template.path('semantic_descriptor_filename'), template.path('semantic_asset')
     if text is None or painted is None or not text.name.endswith('.semantic.txt'):

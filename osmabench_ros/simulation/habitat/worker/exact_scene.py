@@ -72,6 +72,7 @@ def _exact(manager: Any, entries: list[dict[str, Any]]) -> list[str]:
         similar = manager.get_template_handles(name) if name else []
         wanted = os.path.basename(name).split('.')[0]
         exact = [handle for handle in similar if os.path.basename(handle).split('.')[0] == wanted]
+        exact = exact or similar  # a part of a name will do if only one template has it
         if len(exact) == 1:
             entry['template_name'] = exact[0]
             found += exact
