@@ -134,7 +134,8 @@ class RelationScores:
     triplet_recall : Share
         As recall, and both ends have the right label.
     unmatched : int
-        Predicted relations that end at a node that stands for nothing.
+        Predicted relations that end at a node that stands for nothing. They leave precision, for
+        such nodes are counted already, but keep their place among the k best.
     unknown : int
         Predicted relations whose word is none of `RelationType` nor a synonym; left out.
     """
@@ -206,22 +207,22 @@ def relation_scores(
     nodes = None if considered is None else frozenset(considered)
     wanted_kinds = None if kinds is None else frozenset(kinds)
     wanted = _true_triples(true, nodes, wanted_kinds)
-    ranked, unmatched, unknown = _ranked_triples(predicted, matches.true_of)
-    ranked = [
+    places, unknown = _ranked_triples(predicted, matches.true_of, wanted_kinds)
+    places = [
         triple
-        for triple in ranked
-        if (wanted_kinds is None or triple[1] in wanted_kinds)
-        and (nodes is None or {triple[0], triple[2]} <= nodes)
+        for triple in places
+        if triple is None or nodes is None or {triple[0], triple[2]} <= nodes
     ]
+    ranked = [triple for triple in places if triple is not None]
     hits = [triple in wanted for triple in ranked]
     labelled = {t for p, t in matches.pairs if same(predicted.by_id[p].label, true.by_id[t].label)}
     right = sum(hit and {a, b} <= labelled for hit, (a, _, b) in zip(hits, ranked, strict=True))
     return RelationScores(
         Share(sum(hits), len(hits)),
         Share(sum(hits), len(wanted)),
-        {k: Share(sum(hits[:k]), len(wanted)) for k in ks},
+        {k: Share(sum(triple in wanted for triple in places[:k]), len(wanted)) for k in ks},
         Share(right, len(wanted)),
-        unmatched,
+        len(places) - len(ranked),
         unknown,
     )
 
@@ -240,22 +241,25 @@ def _true_triples(
 
 
 def _ranked_triples(
-    graph: SceneGraph, true_of: Mapping[int, int]
-) -> tuple[list[Triple], int, int]:
-    """Return predicted relations between true ids, best first, and counts of what was left out."""
-    found: dict[Triple, None] = {}
-    unmatched = unknown = 0
+    graph: SceneGraph, true_of: Mapping[int, int], kinds: frozenset[str] | None
+) -> tuple[list[Triple | None], int]:
+    """Return predicted relations between true ids, best first, each of them once.
+
+    None holds the place of a relation that ends at an unmatched node. Beside them the number of
+    relations whose word is unknown.
+    """
+    found: dict[Triple, bool] = {}
+    unknown = 0
     for edge in sorted(graph.edges, key=_descending_score):
         triple = canonical_relation(edge.source, edge.type, edge.target)
         if triple is None:
             unknown += 1
-        elif triple[0] not in true_of or triple[2] not in true_of:
-            unmatched += 1
-        else:
-            moved = canonical_relation(true_of[triple[0]], triple[1], true_of[triple[2]])
-            assert moved is not None
-            found[moved] = None
-    return list(found), unmatched, unknown
+        elif kinds is None or triple[1] in kinds:
+            found[triple] = triple[0] in true_of and triple[2] in true_of
+    return [
+        canonical_relation(true_of[a], word, true_of[b]) if matched else None
+        for (a, word, b), matched in found.items()
+    ], unknown
 
 
 def _descending_score(edge: SceneEdge) -> tuple[bool, float]:

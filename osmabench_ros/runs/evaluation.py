@@ -169,6 +169,7 @@ def suite_context(
         output_directory=answers,
         questions=read_records(questions, Question) if questions and questions.exists() else (),
         labeller=text.labeller,
+        node_labeller=text.node_labeller,
         similarity=text.similarity,
         text_encoder=text.text_encoder,
         progress=progress,

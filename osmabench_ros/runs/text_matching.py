@@ -22,10 +22,14 @@ from osmabench_ros.language.embedding import (
 from osmabench_ros.maps.labelling import averaged_text_features, label_by_features
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
+from osmabench_ros.suites.named_map import NodeLabeller
 from osmabench_ros.suites.suite import Labeller, Similarity, TextEncoder
 
 CAPTIONS = 'captions'
 """Feature space that is made of the captions of nodes."""
+
+_NAMES_OF_A_NODE = 5
+"""Ranks that top-k accuracies may ask for."""
 
 
 class TextMatching:
@@ -50,8 +54,8 @@ class TextMatching:
     Attributes
     ----------
     encoders : dict of str to str
-        Of every feature space its own encoder, and what was used so far: 'labels', 'prompts' and
-        'similarity'.
+        Of every feature space its own encoder, and what was used so far: 'labels', 'node_labels',
+        'prompts' and 'similarity'.
     """
 
     def __init__(
@@ -70,8 +74,16 @@ class TextMatching:
     @property
     def labeller(self) -> Labeller | None:
         """Labels the points by features or captions; None if there is nothing to do it with."""
-        able = self._space() is not None or self._has_captions
+        dense = self._map.dense
+        in_nodes = dense is not None and dense.instances is not None
+        able = self._space() is not None or (in_nodes and self._has_captions)
         return self._label if able else None
+
+    @property
+    def node_labeller(self) -> NodeLabeller | None:
+        """Names the nodes by features or captions; None if there is nothing to do it with."""
+        able = self._node_space() is not None or self._has_captions
+        return self._label_nodes if able else None
 
     @property
     def similarity(self) -> Similarity | None:
@@ -94,12 +106,8 @@ class TextMatching:
 
     @property
     def _has_captions(self) -> bool:
-        dense = self._map.dense
-        return (
-            SentenceEmbedder.is_available()
-            and dense is not None
-            and dense.instances is not None
-            and any(node.captions for node in self._map.graph.nodes)
+        return SentenceEmbedder.is_available() and any(
+            node.captions for node in self._map.graph.nodes
         )
 
     def _warn_of_missing(self) -> None:
@@ -146,7 +154,18 @@ class TextMatching:
             return None
         names = [dense.feature_space] if dense.feature_rows is not None else []
         if dense.instances is not None:
-            names += sorted({node.feature_space for node in self._map.graph.nodes})
+            names += self._spaces_of_nodes
+        return self._first_served(names)
+
+    def _node_space(self) -> FeatureSpace | None:
+        return self._first_served(self._spaces_of_nodes)
+
+    @property
+    def _spaces_of_nodes(self) -> list[str]:
+        nodes = self._map.graph.nodes
+        return sorted({node.feature_space for node in nodes if node.feature_row is not None})
+
+    def _first_served(self, names: Sequence[str]) -> FeatureSpace | None:
         by_name = {space.name: space for space in self._served}
         return next((by_name[name] for name in names if name in by_name), None)
 
@@ -181,22 +200,44 @@ class TextMatching:
         return embedder.name
 
     def _label(self, semantic_map: SemanticMap, names: Sequence[str]) -> NDArray[np.int64]:
-        space = self._space()
-        if space is None:
-            semantic_map = self._with_caption_features(semantic_map)
-            space = semantic_map.feature_spaces[CAPTIONS]
-            self.encoders['labels'] = f'{self._sentences.name} on captions'
-            text = self._sentences.embed(names)
-        else:
-            self.encoders['labels'] = self._name_of(space)
-            text = self._features(space, names)
-        classes = tuple(LabelClass(index, name) for index, name in enumerate(names))
-        made = label_by_features(
-            semantic_map, text, LabelSet('vocabulary', classes), space=space.name, top_k=1
-        )
+        made = self._labelled(semantic_map, names, self._space(), 'labels', 1)
         assert made.dense is not None
         assert made.dense.labels is not None
         return np.where(made.dense.labels == UNLABELLED, -1, made.dense.labels).astype(np.int64)
+
+    def _label_nodes(
+        self, semantic_map: SemanticMap, names: Sequence[str]
+    ) -> dict[int, tuple[tuple[int, float], ...]]:
+        # The points are not asked for.
+        graph_alone = dataclasses.replace(semantic_map, dense=None)
+        space, use = self._node_space(), 'node_labels'
+        made = self._labelled(graph_alone, names, space, use, _NAMES_OF_A_NODE)
+        return {
+            node.id: tuple((label.class_id, label.score) for label in node.labels)
+            for node in made.graph.nodes
+            if node.labels and node.class_id != UNLABELLED
+        }
+
+    def _labelled(
+        self,
+        semantic_map: SemanticMap,
+        names: Sequence[str],
+        space: FeatureSpace | None,
+        use: str,
+        top_k: int,
+    ) -> SemanticMap:
+        """Return the map with the names as its classes, by a space or else by captions."""
+        if space is None:
+            semantic_map = self._with_caption_features(semantic_map)
+            space = semantic_map.feature_spaces[CAPTIONS]
+            self.encoders[use] = f'{self._sentences.name} on captions'
+            text = self._sentences.embed(names)
+        else:
+            self.encoders[use] = self._name_of(space)
+            text = self._features(space, names)
+        classes = tuple(LabelClass(index, name) for index, name in enumerate(names))
+        vocabulary = LabelSet('vocabulary', classes)
+        return label_by_features(semantic_map, text, vocabulary, space=space.name, top_k=top_k)
 
     def _with_caption_features(self, semantic_map: SemanticMap) -> SemanticMap:
         nodes = semantic_map.graph.nodes

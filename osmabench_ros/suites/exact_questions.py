@@ -18,11 +18,9 @@ from osmabench_ros.vqa.applicability import unserved_categories
 from osmabench_ros.vqa.evaluation import QuestionResult, evaluate_questions
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, generate_questions
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
+from osmabench_ros.vqa.progress import silent
 from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import Question
-
-QUESTIONS_PER_CALL = 20
-"""The rules answer one by one, so that progress may be told often."""
 
 
 class EmbeddingUse(str, Enum):
@@ -66,15 +64,14 @@ class ExactQuestionsSuite:
         embedder = self._embedder(context)
         truth = context.ground_truth
         result = evaluate_questions(
-            context.semantic_map,
+            context.named_map,
             questions,
             RuleAnswerer(embedder),
             DeterministicJudge(embedder),
             suite=self.name,
             ceiling_map=ground_truth_map(truth.graph, truth.seen_instances, truth.label_set),
             not_applicable=unserved_categories(context.semantic_map),
-            questions_per_call=QUESTIONS_PER_CALL,
-            progress=context.progress,
+            progress=context.progress or silent,
         )
         self._write(context, questions, result)
         return list(result.records)

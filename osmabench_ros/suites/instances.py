@@ -29,7 +29,11 @@ from osmabench_ros.suites.things import Masks, mask_overlaps, masks_of_things, s
 LOWER_IS_BETTER = frozenset(
     {'over_segmentation', 'under_segmentation', 'most_pieces', 'count_error', 'background_masks'}
 )
-FIGURES = ('ap25', 'ap50', 'map', 'class_agnostic_ap50', 'pq', 'over_segmentation')
+FIGURES_OF_CLASSES = ('ap25', 'ap50', 'map', 'pq', 'rq', 'sq')
+FIGURES_OF_MASKS = (
+    *('class_agnostic_ap50', 'class_agnostic_pq'),
+    *('over_segmentation', 'under_segmentation', 'background_masks'),
+)
 
 
 class InstanceOptions(SuiteOptions):
@@ -65,15 +69,16 @@ class InstancesSuite:
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the masks and the number of objects of one map."""
         overlaps = mask_overlaps(context, self._options.gate_m)
+        counts = list(self._counts(context))
         if overlaps is None:
-            return [*(self._record(metric, None) for metric in FIGURES), *self._counts(context)]
+            missing = (*FIGURES_OF_CLASSES, *FIGURES_OF_MASKS)
+            return [*(self._record(metric, None) for metric in missing), *counts]
         masks = masks_of_things(context, overlaps)
-        return [
-            *self._precision(context, masks),
-            *self._panoptic(masks),
-            *self._pieces(context, masks),
-            *self._counts(context),
-        ]
+        if masks.named:
+            of_classes = [*self._precision(context, masks), *self._panoptic(masks)]
+        else:
+            of_classes = [self._record(metric, None) for metric in FIGURES_OF_CLASSES]
+        return [*of_classes, *self._agnostic(masks), *self._pieces(context, masks), *counts]
 
     def _record(
         self, metric: str, value: float | None, n: int = 0, class_name: str = ''
@@ -99,9 +104,13 @@ class InstancesSuite:
                 name = context.ground_truth.label_set.name_of(class_id)
                 yield self._record(metric, value, support, name)
         yield self._record('map', mean_average_precision(*arguments), n)
+
+    def _agnostic(self, masks: Masks) -> Iterator[MetricRecord]:
+        n = len(masks.true_classes)
         hits = greedy_hits(masks.overlaps.iou, masks.confidence, 0.5)
         agnostic = average_precision(hits, masks.confidence, n)
         yield self._record('class_agnostic_ap50', agnostic, n)
+        yield self._record('class_agnostic_pq', panoptic_quality(masks.overlaps.iou).quality, n)
 
     def _panoptic(self, masks: Masks) -> Iterator[MetricRecord]:
         per_class = {}
@@ -113,7 +122,6 @@ class InstancesSuite:
         yield self._record('rq', _mean({k: v.recognition for k, v in per_class.items()}), n)
         found = {k: v.segmentation for k, v in per_class.items() if v.true_positives}
         yield self._record('sq', _mean(found), n)
-        yield self._record('class_agnostic_pq', panoptic_quality(masks.overlaps.iou).quality, n)
 
     def _pieces(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
         limits = {
@@ -133,9 +141,7 @@ class InstancesSuite:
 
     def _counts(self, context: SuiteContext) -> Iterator[MetricRecord]:
         """Yield how far the number of objects of each class is off; its mean is over classes."""
-        nodes = [
-            node for node in context.semantic_map.graph.of_kind(NodeKind.OBJECT) if node.label
-        ]
+        nodes = [node for node in context.named_map.graph.of_kind(NodeKind.OBJECT) if node.label]
         if not nodes:
             yield self._record('count_error', None)
             return

@@ -202,7 +202,7 @@ class OsmaSegmentationSuite:
         if not self._options.top_k:
             return
         assert matches.predicted is not None
-        ranking = ranked_labels(context.semantic_map, truth.label_set, max(self._options.top_k))
+        ranking = ranked_labels(context.named_map, truth.label_set, max(self._options.top_k))
         for k in self._options.top_k:
             metric = f'top{k}_accuracy'
             if ranking is None:

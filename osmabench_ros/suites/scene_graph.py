@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from osmabench_ros.metrics.graph import (
@@ -17,22 +16,17 @@ from osmabench_ros.metrics.graph import (
     label_accuracy,
     relation_scores,
 )
-from osmabench_ros.metrics.graph_matching import (
-    NodeMatches,
-    box_iou_of_nodes,
-    box_of,
-    mask_iou_of_nodes,
-    match_nodes,
-)
+from osmabench_ros.metrics.graph_matching import NodeMatches, box_iou_of_nodes, box_of
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
+from osmabench_ros.semantics.scene_graph import NodeKind
+from osmabench_ros.suites.node_matching import matched_graph
 from osmabench_ros.suites.options import SuiteOptions, checked_options
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.suites.things import mask_overlaps, seen_things
+from osmabench_ros.suites.things import seen_things
 from osmabench_ros.vqa.knowledge import knowledge
 
-NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'label_accuracy', 'box_iou')
+NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'box_iou')
 RELATION_FIGURES = ('relation_precision', 'relation_recall', 'triplet_recall')
 
 
@@ -69,7 +63,9 @@ class SceneGraphOptions(SuiteOptions):
 class SceneGraphSuite:
     """Nodes, labels, boxes, attributes and relations of the objects that the trajectory saw.
 
-    Nodes that stand for parts of the building are matched and then left out on both sides.
+    Nodes that stand for parts of the building, or for things that were not seen, are matched and
+    then left out on both sides. Nodes that a method knows by features or captions alone take the
+    names of the scene that these are most like.
     """
 
     name = 'scene_graph'
@@ -79,16 +75,27 @@ class SceneGraphSuite:
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the graph of one map; relations only if the method gives any."""
-        nodes = list(context.semantic_map.graph.of_kind(NodeKind.OBJECT))
-        matches = self._matches(context, nodes) if nodes else None
-        if matches is None:
-            return [self._record(item, None) for item in (*NODE_FIGURES, *RELATION_FIGURES)]
+        options = self._options
+        found = matched_graph(context, options.match, options.min_iou, options.gate_m)
+        if found is None:
+            return list(self._nothing(context))
         return [
-            *self._nodes(context, matches),
-            *self._labels(context, matches),
-            *self._attributes(context, matches),
-            *self._relations(context, matches),
+            *self._nodes(context, found.things),
+            *self._labels(context, found.things),
+            *self._attributes(context, found.things),
+            *self._relations(context, found.everything),
         ]
+
+    def _nothing(self, context: SuiteContext) -> Iterator[MetricRecord]:
+        labels = [f'label_accuracy{suffix}' for suffix in self._meanings(context)]
+        for metric in (*NODE_FIGURES, *labels, *self._relation_figures()):
+            yield self._record(metric, None)
+        for key in self._options.attributes:
+            yield self._record('attribute_accuracy', None, 0, key)
+
+    def _relation_figures(self) -> tuple[str, ...]:
+        at_k = (f'relation_recall_at_{k}' for k in self._options.recall_at)
+        return (*RELATION_FIGURES, *at_k)
 
     def _record(
         self,
@@ -107,43 +114,6 @@ class SceneGraphSuite:
     def _share(self, metric: str, share: Share, class_name: str = '') -> MetricRecord:
         return self._record(metric, share.value, share.n, class_name)
 
-    def _matches(self, context: SuiteContext, nodes: list[SceneNode]) -> NodeMatches | None:
-        """Pair nodes with everything that was seen, then leave out what is no object."""
-        truth = context.ground_truth
-        seen = frozenset(truth.seen_instances)
-        true = [node for node in truth.graph.nodes if node.id in seen]
-        iou = self._iou(context, nodes, true)
-        if iou is None:
-            return None
-        found = match_nodes(
-            [node.id for node in nodes],
-            [node.id for node in true],
-            iou,
-            min_iou=self._options.min_iou,
-        )
-        things = {node.id for node in seen_things(truth)}
-        kept = np.array([t in things for _, t in found.pairs], bool)
-        return NodeMatches(
-            tuple(pair for pair, keep in zip(found.pairs, kept, strict=True) if keep),
-            found.iou[kept],
-            found.predicted - int((~kept).sum()),
-            len(things),
-        )
-
-    def _iou(
-        self, context: SuiteContext, nodes: list[SceneNode], true: list[SceneNode]
-    ) -> NDArray[np.float64] | None:
-        overlaps = None
-        if self._options.match != 'boxes':
-            overlaps = mask_overlaps(context, self._options.gate_m)
-        if overlaps is not None:
-            return mask_iou_of_nodes(
-                [node.id for node in nodes], [node.id for node in true], overlaps
-            )
-        if self._options.match == 'masks' or not any(box_of(node) for node in nodes):
-            return None
-        return box_iou_of_nodes(nodes, true)
-
     def _nodes(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
         precision, recall = matches.precision, matches.recall
         total = matches.predicted + matches.true
@@ -151,16 +121,17 @@ class SceneGraphSuite:
         yield self._record('node_precision', precision, matches.predicted)
         yield self._record('node_recall', recall, matches.true)
         yield self._record('node_f1', f1, total)
-        graphs = context.semantic_map.graph, context.ground_truth.graph
+        graphs = context.named_map.graph, context.ground_truth.graph
         pairs = [(graphs[0].by_id[p], graphs[1].by_id[t]) for p, t in matches.pairs]
         boxed = [(p, t) for p, t in pairs if box_of(p) is not None and box_of(t) is not None]
         iou = [float(box_iou_of_nodes([p], [t])[0, 0]) for p, t in boxed]
         yield self._record('box_iou', float(np.mean(iou)) if iou else None, len(iou))
 
     def _labels(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
-        graphs = context.semantic_map.graph, context.ground_truth.graph
+        graphs = context.named_map.graph, context.ground_truth.graph
         if not any(node.label for node in graphs[0].of_kind(NodeKind.OBJECT)):
-            yield self._record('label_accuracy', None)
+            for suffix in self._meanings(context):
+                yield self._record(f'label_accuracy{suffix}', None)
             return
         for suffix, same in self._meanings(context).items():
             share = label_accuracy(matches, *graphs, same)
@@ -174,7 +145,7 @@ class SceneGraphSuite:
         return meanings
 
     def _attributes(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
-        graphs = context.semantic_map.graph, context.ground_truth.graph
+        graphs = context.named_map.graph, context.ground_truth.graph
         shares = attribute_accuracy(matches, *graphs, self._options.attributes)
         for key in self._options.attributes:
             share = shares.get(key)
@@ -185,9 +156,9 @@ class SceneGraphSuite:
             )
 
     def _relations(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
-        predicted, true = context.semantic_map.graph, context.ground_truth.graph
+        predicted, true = context.named_map.graph, context.ground_truth.graph
         if not predicted.edges:
-            yield from (self._record(metric, None) for metric in RELATION_FIGURES)
+            yield from (self._record(metric, None) for metric in self._relation_figures())
             return
         things = [node.id for node in seen_things(context.ground_truth)]
         options = self._options

@@ -15,6 +15,7 @@ from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.matches import Matches
+from osmabench_ros.suites.named_map import NodeLabeller, named_map
 from osmabench_ros.vqa.questions import Question
 
 Labeller = Callable[[SemanticMap, Sequence[str]], NDArray[np.int64]]
@@ -49,6 +50,8 @@ class SuiteContext:
         The question set of the scene, shared by all maps of it; empty if none was prepared.
     labeller : Labeller, optional
         Labels the points of maps that carry features and no labels.
+    node_labeller : NodeLabeller, optional
+        Names the nodes of maps that carry features or captions and no names.
     similarity : Similarity, optional
         Similarity of two labels in [-1, 1], such as the cosine of their text features.
     text_encoder : TextEncoder, optional
@@ -65,6 +68,7 @@ class SuiteContext:
     output_directory: Path | None = None
     questions: Sequence[Question] = ()
     labeller: Labeller | None = None
+    node_labeller: NodeLabeller | None = None
     similarity: Similarity | None = None
     text_encoder: TextEncoder | None = None
     progress: Callable[[str, float], None] | None = None
@@ -73,6 +77,11 @@ class SuiteContext:
     def matches(self) -> Matches:
         """Nearest neighbours between map and truth, computed once for all suites."""
         return Matches(self.semantic_map, self.ground_truth, self.device, self.progress)
+
+    @cached_property
+    def named_map(self) -> SemanticMap:
+        """The map with names for its nodes, by text where the method names none itself."""
+        return named_map(self.semantic_map, self.ground_truth, self.node_labeller)
 
 
 class Suite(Protocol):

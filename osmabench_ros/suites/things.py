@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.metrics.confusion import OUTSIDE
 from osmabench_ros.metrics.overlaps import Overlaps, overlaps_of_instances, overlaps_of_masks
-from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.prediction import predicted_labels
 from osmabench_ros.suites.suite import SuiteContext
 
 
@@ -51,13 +52,21 @@ class Masks:
     Parameters
     ----------
     overlaps : Overlaps
-        Masks that do not lie mostly on the building, and all seen things.
+        Masks that do not lie mostly on the building, and all seen things. Surface that is void
+        (of no instance, or of one that was hardly seen) is no part of the masks.
     classes, true_classes : ndarray of int64, shapes (P,), (G,)
         Class ids in the label set of the ground truth; OUTSIDE for what it has no class for.
     confidence : ndarray of float64, shape (P,)
         Score of the mask's label; 1 where the method gives none.
     background : int
-        Masks left out because at least half of them lies on the building.
+        Masks left out because at least half of them lies on the building or on void.
+    named : bool
+        False if the method says of no mask what it is, so that classes mean nothing.
+
+    Notes
+    -----
+    Void is treated as by Kirillov et al. (Panoptic Segmentation, 2019): it changes no IoU, and
+    masks that lie mostly on it are no false positives.
     """
 
     overlaps: Overlaps
@@ -65,27 +74,51 @@ class Masks:
     true_classes: NDArray[np.int64]
     confidence: NDArray[np.float64]
     background: int
+    named: bool
 
 
 def masks_of_things(context: SuiteContext, overlaps: Overlaps) -> Masks:
     """Leave out masks on the building and things that were not seen, and look up classes."""
-    truth = context.ground_truth
+    truth, graph = context.ground_truth, context.named_map.graph
     things = {node.id for node in seen_things(truth)}
-    true = np.array([int(item) in things for item in overlaps.true_ids], bool)
     structure = {node.id for node in truth.graph.of_kind(NodeKind.BACKGROUND)}
+    true = np.array([int(item) in things for item in overlaps.true_ids], bool)
     on_building = np.array([int(item) in structure for item in overlaps.true_ids], bool)
-    covered = overlaps.shared[:, on_building].sum(axis=1)
-    building = (overlaps.predicted_sizes > 0) & (2 * covered >= overlaps.predicted_sizes)
-    kept = overlaps.select(~building, true)
-    nodes = [context.semantic_map.graph.by_id.get(int(item)) for item in kept.predicted_ids]
-    true_nodes = [truth.graph.by_id[int(item)] for item in kept.true_ids]
+    known = overlaps.shared[:, true | on_building].sum(axis=1)
+    no_thing = overlaps.predicted_sizes - overlaps.shared[:, true].sum(axis=1)
+    left_out = (overlaps.predicted_sizes > 0) & (2 * no_thing >= overlaps.predicted_sizes)
+    kept = replace(overlaps, predicted_sizes=known).select(~left_out, true)
+    nodes = [graph.by_id.get(int(item)) for item in kept.predicted_ids]
+    classes = np.array([_class_of(node, truth.label_set) for node in nodes], np.int64)
+    unnamed = np.array([node is None or not node.label for node in nodes], bool)
+    if unnamed.any():
+        votes = _voted_classes(context)
+        own = [votes.get(int(item), OUTSIDE) for item in kept.predicted_ids[unnamed]]
+        classes[unnamed] = own
     return Masks(
         kept,
-        np.array([_class_of(node, truth.label_set) for node in nodes], np.int64),
-        np.array([node.class_id for node in true_nodes], np.int64),
+        classes,
+        np.array([truth.graph.by_id[int(item)].class_id for item in kept.true_ids], np.int64),
         np.array([_confidence(node) for node in nodes], np.float64),
-        int(building.sum()),
+        int(left_out.sum()),
+        bool((classes != OUTSIDE).any()) or any(node.label for node in graph.nodes),
     )
+
+
+def _voted_classes(context: SuiteContext) -> dict[int, int]:
+    """Return the class that most points of each mask have; of equally many the lowest."""
+    dense, label_set = context.semantic_map.dense, context.ground_truth.label_set
+    if dense is None or dense.labels is None or dense.instances is None:
+        return {}
+    labels = predicted_labels(context.semantic_map, label_set)
+    assert labels is not None
+    kept = (labels >= 0) & (labels != UNLABELLED) & (dense.instances != NO_INSTANCE)
+    keys = dense.instances[kept].astype(np.int64) * UNLABELLED + labels[kept]
+    pairs, counts = np.unique(keys, return_counts=True)
+    # Ascending counts, so that the last entry of a mask is the best one.
+    best_last = np.lexsort((-pairs, counts))
+    masks, classes = np.divmod(pairs[best_last], UNLABELLED)
+    return dict(zip(masks.tolist(), classes.tolist(), strict=True))
 
 
 def _class_of(node: SceneNode | None, label_set: LabelSet) -> int:

@@ -11,6 +11,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.runs import text_matching
 from osmabench_ros.runs.text_matching import TextMatching
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
 AXES = {'chair': [1.0, 0, 0], 'floor': [0, 1.0, 0], 'table': [0, 0, 1.0]}
 NAMES = ['table', 'chair', 'floor']
@@ -169,3 +170,43 @@ def test_similarity_is_a_cosine_and_names_its_encoder() -> None:
     assert text.similarity('couch', 'couch') == pytest.approx(1.0, abs=1e-6)
     assert text.similarity('couch', 'sofa') > 0.6 > text.similarity('couch', 'ceiling lamp')
     assert text.encoders == {'similarity': 'all-MiniLM-L6-v2'}
+
+
+def test_nodes_are_named_by_their_own_features_best_first(file: Path) -> None:
+    features = np.array([[1, 0, 0], [0.1, 1, 0.5], [0, 0, 0], [0, 0, 1]], np.float32)
+    nodes = tuple(
+        SceneNode(i + 1, feature_row=None if i == 3 else i, feature_space='clip') for i in range(4)
+    )
+    source = featured_map()
+    space = replace(source.feature_spaces['clip'], vectors=features)
+    source = replace(source, graph=SceneGraph(nodes), dense=None, feature_spaces={'clip': space})
+    text = TextMatching(source, {'clip': file})
+    assert text.labeller is None
+    assert text.node_labeller is not None
+    ranked = text.node_labeller(source, NAMES)
+    assert {key: [index for index, _ in own] for key, own in ranked.items()} == {
+        1: [1, 0, 2],
+        2: [2, 0, 1],
+    }
+    assert ranked[1][0][1] == pytest.approx(1.0)
+    assert text.encoders['node_labels'] == 'ToyCLIP/toys from file toys.npy'
+
+
+def test_nodes_without_features_or_captions_cannot_be_named(file: Path) -> None:
+    assert TextMatching(labelled_map(), {}).node_labeller is None
+    assert TextMatching(featured_map(), {'clip': file}).node_labeller is None
+
+
+@needs_embedder
+def test_nodes_are_named_by_their_captions() -> None:
+    source = replace(captioned_map(), dense=None)
+    text = TextMatching(source, {})
+    assert text.labeller is None
+    assert text.node_labeller is not None
+    ranked = text.node_labeller(source, NAMES)
+    assert {key: NAMES[own[0][0]] for key, own in ranked.items()} == {
+        1: 'chair',
+        2: 'floor',
+        3: 'table',
+    }
+    assert text.encoders == {'node_labels': 'all-MiniLM-L6-v2 on captions'}

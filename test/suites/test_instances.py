@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -85,3 +85,74 @@ def test_a_map_without_masks_or_nodes_is_not_applicable(
     found = evaluate(replace(context, semantic_map=bare))
     assert found
     assert not any(item.applicable for item in found.values())
+
+
+def test_masks_of_a_method_that_names_nothing_are_scored_without_classes(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap]
+) -> None:
+    silent = replace(with_dense(labels=None), graph=SceneGraph(), label_set=None)
+    found = evaluate(replace(context, semantic_map=silent))
+    assert found['class_agnostic_ap50', ''].value == 1.0
+    assert found['over_segmentation', ''].value == 0.0
+    for metric in ('ap25', 'ap50', 'map', 'pq', 'rq', 'sq', 'count_error'):
+        assert not found[metric, ''].applicable, metric
+
+
+def test_masks_without_nodes_take_the_class_of_most_of_their_points(
+    context: SuiteContext, perfect_map: SemanticMap, with_dense: Callable[..., SemanticMap]
+) -> None:
+    labels, instances = perfect_map.dense.labels.copy(), perfect_map.dense.instances
+    chair = np.flatnonzero(instances == 3)
+    labels[chair[: len(chair) // 3]] = 4
+    few = replace(with_dense(labels=labels), graph=SceneGraph())
+    assert evaluate(replace(context, semantic_map=few))['ap50', 'chair'].value == 1.0
+    labels[chair[: 2 * len(chair) // 3]] = 4
+    most = replace(with_dense(labels=labels), graph=SceneGraph())
+    assert evaluate(replace(context, semantic_map=most))['ap50', 'chair'].value == 0.0
+
+
+def test_nodes_known_by_features_alone_take_the_names_that_text_gives_them(
+    context: SuiteContext, perfect_map: SemanticMap, with_dense: Callable[..., SemanticMap]
+) -> None:
+    nodes = tuple(SceneNode(i) for i in (1, 2, 3))
+    unnamed = replace(with_dense(labels=None), graph=SceneGraph(nodes), label_set=None)
+    asked = []
+
+    def labeller(semantic_map: SemanticMap, names: Sequence[str]) -> dict:
+        asked.append((semantic_map, list(names)))
+        return {2: [(names.index('table'), 0.9)], 3: [(names.index('chair'), 0.8)]}
+
+    opened = replace(context, semantic_map=unnamed, node_labeller=labeller)
+    found = evaluate(opened)
+    assert found['ap50', ''].value == 1.0
+    assert found['count_error', ''].value == 0.0
+    assert asked == [(unnamed, ['chair', 'floor', 'table'])]
+    assert not evaluate(replace(opened, node_labeller=None))['ap50', ''].applicable
+
+
+@pytest.mark.parametrize('hidden', ['no instance', 'hardly seen'])
+def test_void_surface_is_neither_right_nor_wrong(context: SuiteContext, hidden: str) -> None:
+    truth, whole = context.ground_truth, evaluate(context)
+    if hidden == 'no instance':
+        instances = np.where(truth.surface.instances == 3, 0, truth.surface.instances)
+        truth = replace(truth, surface=replace(truth.surface, instances=instances))
+    truth = replace(truth, seen_instances=(1, 2))
+    found = evaluate(replace(context, ground_truth=truth))
+    assert found['ap50', ''].n == 1
+    assert found['ap50', ''].value == 1.0
+    assert found['class_agnostic_pq', ''].value == pytest.approx(
+        whole['class_agnostic_pq', ''].value, abs=0.05
+    )
+    assert found['background_masks', ''].value == 2.0
+
+
+def test_the_part_of_a_mask_that_lies_on_void_changes_no_iou(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap]
+) -> None:
+    instances = context.semantic_map.dense.instances
+    merged = with_dense(instances=np.where(instances == 3, 2, instances))
+    truth = replace(context.ground_truth, seen_instances=(1, 2))
+    known = replace(context, ground_truth=context.ground_truth, semantic_map=merged)
+    void = replace(context, ground_truth=truth, semantic_map=merged)
+    assert evaluate(known)['class_agnostic_pq', ''].value < 0.7
+    assert evaluate(void)['class_agnostic_pq', ''].value > 0.9

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -91,3 +92,67 @@ def test_a_map_without_nodes_is_not_applicable(context: SuiteContext) -> None:
     found = evaluate(with_graph(context))
     assert found
     assert not any(item.applicable for item in found.values())
+
+
+@pytest.mark.parametrize('match', ['masks', 'boxes'])
+def test_a_node_for_a_thing_that_was_not_seen_is_neither_right_nor_wrong(
+    context: SuiteContext, match: str
+) -> None:
+    unseen = replace(context, ground_truth=replace(context.ground_truth, seen_instances=(1, 2)))
+    found = evaluate(unseen, match=match)
+    assert found['node_precision', ''].value == 1.0
+    assert (found['node_precision', ''].n, found['node_recall', ''].n) == (1, 1)
+
+
+def test_relations_of_ghosts_take_the_places_of_better_ones(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    nodes = [replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3)]
+    nodes.append(SceneNode(50, box=AxisAlignedBox([9] * 3, [10] * 3)))
+    edges = (SceneEdge(50, 2, 'on', score=0.9), SceneEdge(3, 2, 'next to', score=0.5))
+    found = evaluate(with_graph(context, *nodes, edges=edges), match='boxes', recall_at=(1, 2))
+    assert found['relation_recall_at_1', ''].value == 0.0
+    assert found['relation_recall_at_2', ''].value == 1.0
+    assert found['relation_precision', ''].value == 1.0
+    assert found['unmatched_relations', ''].value == 1.0
+
+
+def test_relations_to_the_building_are_not_counted_as_relations_of_ghosts(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    nodes = [
+        SceneNode(i, labels=node.labels, box=node.box)
+        for i, node in perfect_map.graph.by_id.items()
+        if i in (1, 2, 3)
+    ]
+    edges = (SceneEdge(2, 1, 'on', score=0.9), SceneEdge(3, 2, 'next to', score=0.5))
+    found = evaluate(with_graph(context, *nodes, edges=edges), match='boxes', recall_at=(1,))
+    assert found['unmatched_relations', ''].value == 0.0
+    assert found['relation_recall_at_1', ''].value == 1.0
+
+
+def named_by_text(semantic_map: SemanticMap, names: Sequence[str]) -> dict:
+    assert list(names) == ['chair', 'floor', 'table']
+    return {2: [(2, 0.9), (0, 0.5)], 3: [(1, 0.4), (0, 0.3)]}
+
+
+def test_nodes_known_by_features_alone_take_the_names_that_text_gives_them(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    nodes = [replace(perfect_map.graph.by_id[i], parent=None, labels=()) for i in (2, 3)]
+    silent = with_graph(context, *nodes, edges=(SceneEdge(3, 2, 'next to'),))
+    assert not evaluate(silent)['label_accuracy_synonym', ''].applicable
+    found = evaluate(replace(silent, node_labeller=named_by_text))
+    assert found['label_accuracy', ''].value == 0.5
+    assert found['triplet_recall', ''].value == 0.0
+    assert found['relation_recall', ''].value == 1.0
+
+
+def test_a_map_that_names_its_nodes_speaks_for_itself(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    def labeller(*_: object) -> dict:
+        raise AssertionError('asked')
+
+    found = evaluate(replace(context, node_labeller=labeller))
+    assert found['label_accuracy', ''].value == 1.0

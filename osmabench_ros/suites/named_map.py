@@ -1,0 +1,50 @@
+"""Names for the nodes of open-vocabulary maps, so that their graphs can be scored like others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics.segmentation import scene_vocabulary
+from osmabench_ros.semantics.scene_graph import NodeKind, ScoredLabel
+from osmabench_ros.sequences.ground_truth import GroundTruth
+
+NodeLabeller = Callable[[SemanticMap, Sequence[str]], Mapping[int, Sequence[tuple[int, float]]]]
+"""Ranks names for the nodes of a map: by node id, indices into the names with their scores, best
+first. Nodes that there is nothing to tell of are left out."""
+
+
+def scene_names(truth: GroundTruth) -> list[str]:
+    """Return the names of the classes on the visible surface, in the order of their ids."""
+    ids = scene_vocabulary(truth.surface.labels, ())
+    return [truth.label_set.name_of(int(item)) for item in ids]
+
+
+def named_map(
+    semantic_map: SemanticMap, truth: GroundTruth, labeller: NodeLabeller | None
+) -> SemanticMap:
+    """Return a map whose nodes have names.
+
+    A map that names any of its objects speaks for itself and comes back unchanged. The objects of
+    a map that has only features or captions take the names of the scene that these are most like,
+    as its points do.
+    """
+    graph = semantic_map.graph
+    objects = [node for node in graph.nodes if node.kind is NodeKind.OBJECT]
+    names = scene_names(truth)
+    if labeller is None or not objects or not names or any(node.label for node in objects):
+        return semantic_map
+    ranked = labeller(semantic_map, names)
+    ids = truth.label_set.id_of
+    made = {
+        key: tuple(ScoredLabel(names[index], score, ids(names[index])) for index, score in ranking)
+        for key, ranking in ranked.items()
+    }
+    nodes = tuple(
+        replace(node, labels=made[node.id])
+        if node.kind is NodeKind.OBJECT and node.id in made
+        else node
+        for node in graph.nodes
+    )
+    return replace(semantic_map, graph=replace(graph, nodes=nodes))

@@ -1,0 +1,89 @@
+"""Which node of a map stands for which thing of the ground truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.metrics.graph_matching import (
+    NodeMatches,
+    box_iou_of_nodes,
+    box_of,
+    mask_iou_of_nodes,
+    match_nodes,
+)
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
+from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.things import mask_overlaps, seen_things
+
+_SOLID = frozenset({NodeKind.OBJECT, NodeKind.BACKGROUND})
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedGraph:
+    """Nodes of a map and what they stand for.
+
+    Parameters
+    ----------
+    things : NodeMatches
+        Pairs of nodes with seen things. Nodes that stand for parts of the building, or for
+        things that were not seen, are counted on neither side.
+    everything : NodeMatches
+        Pairs of nodes with seen things and with parts of the building.
+    """
+
+    things: NodeMatches
+    everything: NodeMatches
+
+
+def matched_graph(
+    context: SuiteContext, match: str, min_iou: float, gate_m: float
+) -> MatchedGraph | None:
+    """Pair the objects of a map with the truth; None if they have neither masks nor boxes.
+
+    Parameters
+    ----------
+    context : SuiteContext
+        Map and ground truth.
+    match : str
+        'masks', 'boxes', or 'auto' for masks where the map has them.
+    min_iou : float
+        Least overlap of a pair.
+    gate_m : float
+        Largest distance from surface to map at which a mask covers it.
+    """
+    truth = context.ground_truth
+    nodes = list(context.named_map.graph.of_kind(NodeKind.OBJECT))
+    true = [node for node in truth.graph.nodes if node.kind in _SOLID]
+    iou = _iou(context, nodes, true, match, gate_m) if nodes else None
+    if iou is None:
+        return None
+    ids, true_ids = [node.id for node in nodes], np.array([node.id for node in true], np.int64)
+    seen = np.isin(true_ids, truth.seen_instances)
+    found = match_nodes(ids, true_ids[seen].tolist(), iou[:, seen], min_iou=min_iou)
+    things = {node.id for node in seen_things(truth)}
+    kept = np.array([t in things for _, t in found.pairs], bool)
+    matched = np.isin(ids, [p for p, _ in found.pairs])
+    unseen = ~matched & (iou[:, ~seen].max(axis=1, initial=0.0) >= min_iou)
+    excused = int((~kept).sum()) + int(unseen.sum())
+    pairs = tuple(pair for pair, keep in zip(found.pairs, kept, strict=True) if keep)
+    return MatchedGraph(
+        NodeMatches(pairs, found.iou[kept], found.predicted - excused, len(things)), found
+    )
+
+
+def _iou(
+    context: SuiteContext,
+    nodes: list[SceneNode],
+    true: list[SceneNode],
+    match: str,
+    gate_m: float,
+) -> NDArray[np.float64] | None:
+    overlaps = None if match == 'boxes' else mask_overlaps(context, gate_m)
+    if overlaps is not None:
+        return mask_iou_of_nodes([node.id for node in nodes], [node.id for node in true], overlaps)
+    if match == 'masks' or not any(box_of(node) for node in nodes):
+        return None
+    return box_iou_of_nodes(nodes, true)
