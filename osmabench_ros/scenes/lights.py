@@ -36,7 +36,7 @@ class Light:
         Linear RGB in [0, 1].
     intensity : float
         Linear factor on the colour; the irradiance at 1 m of a point light. May be negative, as
-        in ReplicaCAD's light set.
+        in ReplicaCAD's light set: it then takes from other lights, not from ambient light.
     spot_half_angle_rad : float
         From the axis to the edge of a spot's cone.
     attached_to_camera : bool

@@ -175,6 +175,21 @@ def test_brighter_lights_make_brighter_images_and_none_makes_black(world: World)
     assert world.simulator.render(POSES[0]).color.max() == 0
 
 
+def test_negative_lights_take_from_other_lights_and_not_from_ambient_light(world: World) -> None:
+    lamp = Light('lamp', position=(0.0, 0.0, 2.0), intensity=2.0)
+    hole = Light('hole', position=(1.0, 0.5, 1.5), intensity=-0.5)
+
+    def image(*lights: Light) -> NDArray[np.int64]:
+        world.simulator.set_lighting(Lighting(lights, 0.2, shadows=False))
+        return world.simulator.render(POSES[0]).color.astype(np.int64)
+
+    ambient, lit, less = image(), image(lamp), image(lamp, hole)
+    assert lit.mean() > less.mean() + 2
+    assert (less <= lit + 1).all()
+    assert (less >= ambient - 1).all()
+    assert np.abs(image(hole) - ambient).max() <= 1
+
+
 CAMERA_LIGHTS = {
     'point': Light('camera', attached_to_camera=True, intensity=0.8),
     'spot': Light(

@@ -95,5 +95,6 @@ void main() {
         float factor = received(lights[i], position, surface_normal, to_light, distance_m);
         total += factor * lights[i].radiance.rgb;
     }
+    total = max(total, vec3(ambient));  // negative lights take from other lights alone
     color = vec4(max(surface * total * exposure, 0.0), 1.0);
 }
