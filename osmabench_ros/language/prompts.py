@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import yaml
 
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError
+
+_KEYS = ('version', 'system', 'prompt')
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class Prompt:
         What it is asked; Jinja2.
     sha256 : str
         Hex digest of the file.
+    settings : mapping
+        What else the file has, such as the categories of questions.
     """
 
     name: str
@@ -37,6 +42,7 @@ class Prompt:
     system: str
     template: str
     sha256: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def render(self, **values: Any) -> str:
         """Fill the template in; a value that is missing is a ConfigError.
@@ -92,6 +98,7 @@ def load_prompt(name: str) -> Prompt:
             str(content['system']).strip(),
             str(content['prompt']).strip(),
             hashlib.sha256(data).hexdigest(),
+            {key: value for key, value in content.items() if key not in _KEYS},
         )
     except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
         raise ConfigError(

@@ -112,6 +112,28 @@ def bootstrap_interval(
     return Interval(value, float(low), float(high), len(rows), unit)
 
 
+def wilson_interval(hits: int, total: int, *, level: float = LEVEL) -> tuple[float, float]:
+    """Return the interval of a proportion (Wilson, 1927); NaNs without samples.
+
+    Parameters
+    ----------
+    hits, total : int
+        hits <= total.
+    level : float
+        Confidence in (0, 1).
+    """
+    from scipy.stats import norm
+
+    if total == 0:
+        return math.nan, math.nan
+    z = float(norm.ppf(0.5 + level / 2))
+    share, spread = hits / total, z * z / total
+    centre = (share + spread / 2) / (1 + spread)
+    half = z * math.sqrt(share * (1 - share) / total + spread / (4 * total)) / (1 + spread)
+    # At the ends rounding would leave something like 1e-17.
+    return (0.0 if hits == 0 else centre - half), (1.0 if hits == total else centre + half)
+
+
 def _finite_rows(values: Sequence[float] | NDArray[np.floating]) -> NDArray[np.float64]:
     rows = np.asarray(values, np.float64)
     if rows.ndim < 1:

@@ -72,8 +72,8 @@ def _no_verdict(question: Question) -> Verdict:
 
 def paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, float] | None:
     """Return the interval of the change of accuracy in points, None without shared questions."""
-    _, low, high, count = paired_change(before.correct, after.correct)
-    return (100.0 * low, 100.0 * high) if count else None
+    change = paired_change(before.correct, after.correct)
+    return (100.0 * change.low, 100.0 * change.high) if change.n else None
 
 
 def question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:

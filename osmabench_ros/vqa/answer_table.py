@@ -179,10 +179,8 @@ def _row(
         by_category[item.question.category].append(right)
     low, high = scene_bootstrap(by_scene)
     plain = [right for item, right in judged if item.question.category not in SPATIAL]
-    change = low_change = high_change = None
-    if reference:
-        own = {(item.question.scene, item.question.id): right for item, right in judged}
-        change, low_change, high_change, _ = paired_change(reference, own)
+    own = {(item.question.scene, item.question.id): right for item, right in judged}
+    change = paired_change(reference, own) if reference else None
     return AnswerRow(
         scene,
         condition,
@@ -193,9 +191,7 @@ def _row(
         high,
         _mean(plain) if plain else None,
         {name: _mean(by_category[name]) for name in sorted(by_category)},
-        change,
-        low_change,
-        high_change,
+        *((change.value, change.low, change.high) if change is not None else ()),
     )
 
 

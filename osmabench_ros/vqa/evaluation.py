@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,13 +10,9 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent, question_only
 from osmabench_ros.vqa.judging.deterministic import Judge
+from osmabench_ros.vqa.progress import Progress, counted, share, silent
 from osmabench_ros.vqa.questions import Answer, Inquiry, Question, Verdict, inquiry
 from osmabench_ros.vqa.scores import records
-
-Progress = Callable[[str, float], None]
-
-QUESTIONS_PER_CALL = 200
-"""A language model's answerer asks several batches at a time."""
 
 
 class Answerer(Protocol):
@@ -24,7 +20,12 @@ class Answerer(Protocol):
 
     name: str
 
-    def answer(self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]) -> list[Answer]:
+    def answer(
+        self,
+        semantic_map: SemanticMap,
+        inquiries: Sequence[Inquiry],
+        progress: Progress = silent,
+    ) -> list[Answer]:
         """Return an answer for each inquiry; those that are left out count as unanswered."""
         ...
 
@@ -56,8 +57,7 @@ def evaluate_questions(
     mode: str = '',
     ceiling_map: SemanticMap | None = None,
     not_applicable: Collection[str] = (),
-    questions_per_call: int = QUESTIONS_PER_CALL,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> QuestionResult:
     """Ask a map all questions and score the answers.
 
@@ -75,10 +75,8 @@ def evaluate_questions(
         Map of the seen ground truth (`baselines.ground_truth_map`), answered by the same answerer.
     not_applicable : collection of str
         Categories that the method cannot serve.
-    questions_per_call : int
-        How many the answerer gets at a time; progress is told after each call.
-    progress : callable, optional
-        Called with a text and a fraction in 0 to 1.
+    progress : callable
+        Gets what is going on and the fraction done.
 
     Returns
     -------
@@ -87,12 +85,8 @@ def evaluate_questions(
         category; `baseline_always_yes`, `baseline_always_no`, `baseline_most_frequent`,
         `baseline_question_only`, `ceiling_ground_truth` likewise without the last two.
     """
-    report = progress or (lambda _text, _fraction: None)
-    answers = answer_all(
-        semantic_map, questions, answerer, _share(report, 0.0, 0.6), questions_per_call
-    )
-    verdicts = judge_all(questions, answers, judge)
-    report(f'judged {len(verdicts)} answers', 0.65)
+    answers = answer_all(semantic_map, questions, answerer, share(progress, 0.0, 0.55))
+    verdicts = judge_all(questions, answers, judge, share(progress, 0.55, 0.65))
     found = records(
         suite,
         mode,
@@ -107,8 +101,7 @@ def evaluate_questions(
             ceiling_map,
             questions,
             answerer,
-            _share(report, 0.65, 0.95, 'ground truth as the map: '),
-            questions_per_call,
+            share(progress, 0.65, 0.95, 'ground truth as the map: '),
         )
     for metric, given in others.items():
         judged = {v.question_id: v for v in judge_all(questions, given, judge)}
@@ -121,13 +114,8 @@ def evaluate_questions(
             not_applicable=not_applicable,
             answered_too=False,
         )
-    report('scored answers', 1.0)
+    progress('scored answers', 1.0)
     return QuestionResult(tuple(answers), tuple(verdicts), tuple(found))
-
-
-def _share(progress: Progress, start: float, end: float, prefix: str = '') -> Progress:
-    """Return a callback that takes up a share of another."""
-    return lambda text, fraction: progress(prefix + text, start + fraction * (end - start))
 
 
 def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:
@@ -144,39 +132,38 @@ def answer_all(
     semantic_map: SemanticMap,
     questions: Sequence[Question],
     answerer: Answerer,
-    progress: Progress | None = None,
-    questions_per_call: int = QUESTIONS_PER_CALL,
+    progress: Progress = silent,
 ) -> list[Answer]:
     """Return one answer for each question, joined by id.
 
     An answer with an id that was not asked is dropped; a question without answer gets one with
     value None.
     """
-    report = progress or (lambda _text, _fraction: None)
+    told = counted(progress, 'answered', len(questions), 'questions')
+    told('', 0.0)
     given: dict[str, Answer] = {}
-    for start in range(0, len(questions), questions_per_call):
-        _tell_answered(report, start, len(questions))
-        batch = questions[start : start + questions_per_call]
-        for answer in answerer.answer(semantic_map, [inquiry(item) for item in batch]):
-            given.setdefault(answer.question_id, answer)
-    _tell_answered(report, len(questions), len(questions))
+    for answer in answerer.answer(semantic_map, [inquiry(item) for item in questions], told):
+        given.setdefault(answer.question_id, answer)
+    told('', 1.0)
     return [
         given.get(item.id) or Answer(item.id, None, answerer.name, note='no answer came back')
         for item in questions
     ]
 
 
-def _tell_answered(progress: Progress, answered: int, total: int) -> None:
-    progress(f'answered {answered} of {total} questions', answered / max(total, 1))
-
-
 def judge_all(
-    questions: Sequence[Question], answers: Sequence[Answer], judge: Judge
+    questions: Sequence[Question],
+    answers: Sequence[Answer],
+    judge: Judge,
+    progress: Progress = silent,
 ) -> list[Verdict]:
     """Return one verdict for each question, answers joined by id; none missing."""
     by_id = {answer.question_id: answer for answer in answers}
     pairs = [(question, by_id.get(question.id)) for question in questions]
-    verdicts = {verdict.question_id: verdict for verdict in judge.judge(pairs)}
+    told = counted(progress, 'judged', len(pairs), 'answers')
+    told('', 0.0)
+    verdicts = {verdict.question_id: verdict for verdict in judge.judge(pairs, told)}
+    told('', 1.0)
     return [
         verdicts.get(item.id)
         or Verdict(

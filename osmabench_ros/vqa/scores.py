@@ -8,13 +8,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
 
 from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.statistics import (
+    RESAMPLES,
+    Interval,
+    bootstrap_interval,
+    ratio_statistic,
+    wilson_interval,
+)
 from osmabench_ros.vqa.questions import Question, Verdict
-
-CONFIDENCE = 0.95
-RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
@@ -51,18 +54,6 @@ def tally(verdicts: Sequence[Verdict]) -> Tally:
     )
 
 
-def wilson_interval(correct: int, total: int) -> tuple[float, float]:
-    """Return the 95 % interval of a proportion (Wilson 1927); NaNs without samples."""
-    if total == 0:
-        return math.nan, math.nan
-    z = float(norm.ppf(0.5 + CONFIDENCE / 2))
-    share, spread = correct / total, z * z / total
-    centre = (share + spread / 2) / (1 + spread)
-    half = z * math.sqrt(share * (1 - share) / total + spread / (4 * total)) / (1 + spread)
-    low = 0.0 if correct == 0 else centre - half
-    return low, 1.0 if correct == total else centre + half
-
-
 def scene_bootstrap(
     correct: Mapping[str, Sequence[bool]], *, seed: int = 0, resamples: int = RESAMPLES
 ) -> tuple[float, float]:
@@ -71,16 +62,15 @@ def scene_bootstrap(
     Parameters
     ----------
     correct : mapping of str to sequence of bool
-        Verdicts by scene.
+        Verdicts by scene; of a single scene the interval of a proportion is returned.
     """
-    hits = np.array([sum(values) for values in correct.values()], float)
-    sizes = np.array([len(values) for values in correct.values()], float)
-    if len(hits) < 2:
-        return wilson_interval(int(hits.sum()), int(sizes.sum()))
-    drawn = np.random.default_rng(seed).integers(len(hits), size=(resamples, len(hits)))
-    shares = hits[drawn].sum(1) / np.maximum(sizes[drawn].sum(1), 1)
-    low, high = np.quantile(shares, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)
+    rows = [(float(sum(values)), float(len(values))) for values in correct.values()]
+    if len(rows) < 2:
+        return wilson_interval(*map(int, rows[0])) if rows else (math.nan, math.nan)
+    found = bootstrap_interval(
+        np.array(rows), statistic=ratio_statistic, seed=seed, resamples=resamples
+    )
+    return found.low, found.high
 
 
 def paired_change(
@@ -88,8 +78,7 @@ def paired_change(
     after: Mapping[tuple[str, str], bool],
     *,
     seed: int = 0,
-    resamples: int = RESAMPLES,
-) -> tuple[float, float, float, int]:
+) -> Interval:
     """Return the change of accuracy on the questions both conditions have.
 
     Parameters
@@ -99,27 +88,18 @@ def paired_change(
 
     Returns
     -------
-    tuple of float, float, float, int
-        Mean change, its 95 % interval over scenes drawn with replacement, number of questions.
+    Interval
+        Mean change over questions, with an interval over scenes drawn with replacement; over
+        questions if all are of one scene. `n` is 0 without a shared question.
     """
-    shared = sorted(before.keys() & after.keys())
     by_scene: dict[str, list[int]] = defaultdict(list)
-    for key in shared:
+    for key in sorted(before.keys() & after.keys()):
         by_scene[key[0]].append(int(after[key]) - int(before[key]))
-    if not shared:
-        return math.nan, math.nan, math.nan, 0
-    sums = np.array([sum(v) for v in by_scene.values()], float)
-    sizes = np.array([len(v) for v in by_scene.values()], float)
-    change = float(sums.sum() / sizes.sum())
-    if len(sums) < 2:
-        sums, sizes = (
-            np.array([v for vs in by_scene.values() for v in vs], float),
-            np.ones(len(shared)),
-        )
-    drawn = np.random.default_rng(seed).integers(len(sums), size=(resamples, len(sums)))
-    changes = sums[drawn].sum(1) / sizes[drawn].sum(1)
-    low, high = np.quantile(changes, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return change, float(low), float(high), len(shared)
+    if len(by_scene) == 1:
+        (changes,) = by_scene.values()
+        return bootstrap_interval(changes, unit='questions', seed=seed)
+    rows = [(float(sum(values)), float(len(values))) for values in by_scene.values()]
+    return bootstrap_interval(np.array(rows), statistic=ratio_statistic, seed=seed)
 
 
 def records(

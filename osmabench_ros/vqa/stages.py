@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from osmabench_ros.vqa.evaluation import answer_all, baseline_answers, judge_all
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, generate_questions
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
+from osmabench_ros.vqa.progress import Progress, silent
 from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import Answer, Category, Question, Verdict, inquiry
 from osmabench_ros.vqa.run_folder import (
@@ -34,8 +35,6 @@ from osmabench_ros.vqa.scores import records
 from osmabench_ros.vqa.written.frames import frames_at_interval, novel_frames
 from osmabench_ros.vqa.written.histogram import write_histogram
 from osmabench_ros.vqa.written.pipeline import FrameImage, QuestionWriter
-
-Progress = Callable[[str, float], None]
 
 COMPAT_EXCLUDED = frozenset({Category.RELATIONS_FUNCTIONAL.value, 'Object Relations - Functional'})
 """What the paper leaves out of its accuracies."""
@@ -93,7 +92,7 @@ def generate_written(
     run: RunFolder,
     client: ModelClient,
     frames: Sequence[FrameImage],
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[Question]:
     """Have a language model write questions about frames.
 
@@ -114,7 +113,7 @@ def answer(
     run: RunFolder,
     client: ModelClient | None,
     options: AnswerOptions | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[Answer]:
     """Answer a run's questions from its map: by rule, or by a language model if there is one.
 
@@ -154,14 +153,16 @@ def estimate_answers(run: RunFolder, client: ModelClient, options: AnswerOptions
     return client.estimate(requests)
 
 
-def judge(run: RunFolder, client: ModelClient | None) -> list[Verdict]:
+def judge(
+    run: RunFolder, client: ModelClient | None, progress: Progress = silent
+) -> list[Verdict]:
     """Judge a run's answers: by rule, or by a language model if there is one.
 
     Writes verdicts.jsonl and judging.json.
     """
     embedder = label_embedder(run.semantic_map(), run.ground_truth().label_set)
     judging = LanguageModelJudge(client) if client is not None else DeterministicJudge(embedder)
-    verdicts = judge_all(run.questions(), run.answers(), judging)
+    verdicts = judge_all(run.questions(), run.answers(), judging, progress)
     write_records(run.folder / VERDICTS, verdicts)
     about = {'judge': judging.name}
     if isinstance(judging, LanguageModelJudge):

@@ -16,6 +16,7 @@ from osmabench_ros.metrics.statistics import (
     relative_change,
     sign_flip_p,
     smallest_attainable_p,
+    wilson_interval,
 )
 
 RNG = np.random.default_rng(3)
@@ -138,3 +139,15 @@ def test_robustness_is_the_change_relative_to_the_reference() -> None:
     assert math.isnan(relative_change([0.0, 0.0], [0.1, 0.2]).value)
     paired = relative_change([0.4, math.nan, 0.6], [0.4, 0.1, 0.6])
     assert (paired.value, paired.n) == (0.0, 2)
+
+
+@pytest.mark.parametrize(('hits', 'total'), [(0, 5), (5, 5), (3, 10), (70, 184), (1, 1)])
+@pytest.mark.parametrize('level', [0.9, 0.95])
+def test_the_wilson_interval_is_scipys(hits: int, total: int, level: float) -> None:
+    other = stats.binomtest(hits, total).proportion_ci(level, method='wilson')
+    found = wilson_interval(hits, total, level=level)
+    assert found == pytest.approx((other.low, other.high), abs=1e-9)
+
+
+def test_no_samples_give_no_proportion() -> None:
+    assert np.isnan(wilson_interval(0, 0)).all()

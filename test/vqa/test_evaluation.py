@@ -83,7 +83,7 @@ class Careless:
 
     name = 'careless'
 
-    def answer(self, semantic_map, inquiries):
+    def answer(self, semantic_map, inquiries, progress):
         given = [Answer(item.id, f'to {item.text}', self.name) for item in inquiries[1:]]
         return [Answer('q-unknown', 'x', self.name), *reversed(given), *given[:2]]
 
@@ -96,12 +96,27 @@ def test_answers_are_joined_by_id_whatever_comes_back():
     assert sum(a.value is None for a in answers) == 1
 
 
+def test_the_rule_answerer_tells_how_far_it_is():
+    told = []
+    evaluate_questions(
+        as_map(GRAPH), QUESTIONS, RuleAnswerer(), DeterministicJudge(),
+        progress=lambda text, fraction: told.append((text, fraction)),
+    )  # fmt: skip
+    total = len(QUESTIONS)
+    assert told[:3] == [
+        (f'answered {n} of {total} questions', pytest.approx(0.55 * n / total))
+        for n in (0, 20, 40)
+    ]
+    assert told[-1] == ('scored answers', 1.0)
+    assert [fraction for _, fraction in told] == sorted(fraction for _, fraction in told)
+
+
 class Silent:
     """A judge that loses verdicts."""
 
     name = 'silent'
 
-    def judge(self, pairs):
+    def judge(self, pairs, progress):
         return []
 
 

@@ -11,12 +11,13 @@ import scripted_model
 from furnished_graph import as_map, large_graph, living_room, seen, thing
 from loopback_models import LoopbackModels, Misstep
 
-from osmabench_ros.errors import BudgetExceededError
+from osmabench_ros.errors import BudgetExceededError, ConfigError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.budget import Ledger
 from osmabench_ros.language.cache import ResponseCache
 from osmabench_ros.language.client import ModelClient, Patience
 from osmabench_ros.language.model import ImagePart
+from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.language.registry import make_language_model
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph
 from osmabench_ros.vqa.answering.language_model import (
@@ -27,7 +28,8 @@ from osmabench_ros.vqa.evaluation import answer_all, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.graph_text import graph_text
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-from osmabench_ros.vqa.questions import Answer, AnswerType, Question
+from osmabench_ros.vqa.questions import Answer, AnswerType, Category, Question
+from osmabench_ros.vqa.written.categories import category_requests
 from osmabench_ros.vqa.written.frames import frames_at_interval, novel_frames
 from osmabench_ros.vqa.written.histogram import write_histogram
 from osmabench_ros.vqa.written.pipeline import FrameImage, QuestionWriter
@@ -143,6 +145,36 @@ def test_a_batch_that_keeps_failing_is_unanswered_and_says_why(server, tmp_path)
     answers = answer_all(as_map(GRAPH), QUESTIONS, LanguageModelAnswerer(client))
     assert [a.value is None for a in answers] == [i < 10 for i in range(len(QUESTIONS))]
     assert 'something else than asked for' in answers[0].note
+
+
+def test_progress_is_told_after_every_batch(client):
+    told = []
+
+    def note(text, fraction):
+        told.append((text, round(fraction, 3)))
+
+    answers = answer_all(as_map(GRAPH), QUESTIONS, LanguageModelAnswerer(client), note)
+    assert [text for text, _ in told] == [
+        f'answered {n} of 35 questions' for n in (0, 9, 18, 26, 35, 35)
+    ]
+    told.clear()
+    judge_all(QUESTIONS, answers, LanguageModelJudge(client), note)
+    assert told[0] == ('judged 0 of 35 answers', 0.0)
+    assert told[-1] == ('judged 35 of 35 answers', 1.0)
+
+
+def test_work_that_is_stopped_from_outside_sends_nothing_more(server, tmp_path):
+    class StopError(Exception):
+        pass
+
+    def stop(text, fraction):
+        if fraction > 0:
+            raise StopError
+
+    client = make_client(server, tmp_path, concurrency=1)
+    with pytest.raises(StopError):
+        answer_all(as_map(GRAPH), QUESTIONS, LanguageModelAnswerer(client), stop)
+    assert len(server.received) <= 3
 
 
 def test_a_budget_ends_the_stage_and_the_next_run_resumes(server, tmp_path):
@@ -276,3 +308,13 @@ def test_the_histogram_shows_its_objects_and_is_repeatable(tmp_path):
     assert 'desk' in text
     assert 'chair &amp; table' in text
     assert text == (tmp_path / 'b.svg').read_text()
+
+
+def test_categories_and_their_numbers_come_from_the_prompt_file():
+    prompt = load_prompt('write_questions')
+    wanted = category_requests(prompt)
+    assert {item.name for item in wanted} == set(Category)
+    assert all(item.least <= item.most for item in wanted)
+    unknown = replace(prompt, settings={'categories': [{'name': 'Riddles'}]})
+    with pytest.raises(ConfigError, match=r'write_questions.*categories\.0\.name'):
+        category_requests(unknown)

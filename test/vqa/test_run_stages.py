@@ -16,12 +16,13 @@ from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.embedding import SentenceEmbedder
+from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth
 from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import Question, Verdict
-from osmabench_ros.vqa.written.categories import CATEGORY_REQUESTS
+from osmabench_ros.vqa.written.categories import category_requests
 
 GRAPH = living_room()
 KEY = 'sk-secret-0123456789'
@@ -169,7 +170,7 @@ def test_a_dry_run_asks_nobody_and_tells_the_cost(run_directory, tmp_path, monke
             *model, '--dry-run',
         )  # fmt: skip
         # Two frames: describe and write each, and check all questions, five at a time.
-        most = sum(item.most for item in CATEGORY_REQUESTS)
+        most = sum(item.most for item in category_requests(load_prompt('write_questions')))
         assert f'{2 * (2 + -(-most // 5))} requests' in result.output
         assert not server.received
 

@@ -2,16 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
+from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.vqa.questions import AnswerType, Question, Verdict
-from osmabench_ros.vqa.scores import paired_change, records, scene_bootstrap, wilson_interval
-
-
-@pytest.mark.parametrize(('hits', 'total'), [(0, 5), (5, 5), (3, 10), (70, 184), (1, 1)])
-def test_the_wilson_interval_is_scipys(hits, total):
-    other = binomtest(hits, total).proportion_ci(method='wilson')
-    assert wilson_interval(hits, total) == pytest.approx((other.low, other.high), abs=1e-9)
+from osmabench_ros.vqa.scores import paired_change, records, scene_bootstrap
 
 
 def test_the_scene_bootstrap_covers_the_truth_about_as_often_as_it_says():
@@ -33,17 +27,26 @@ def test_a_paired_change_uses_shared_questions_only_and_is_tight():
     before = {key: i % 2 == 0 for i, key in enumerate(keys)}
     after = {key: value and i % 10 != 0 for i, (key, value) in enumerate(before.items())}
     after['s0', 'new'] = True
-    change, low, high, n = paired_change(before, after)
-    assert n == 500
-    assert change == pytest.approx(-0.1)
-    assert low <= change <= high < 0
-    assert high - low < 0.01, 'every scene loses the same'
+    change = paired_change(before, after)
+    assert (change.n, change.unit) == (5, 'scenes')
+    assert change.value == pytest.approx(-0.1)
+    assert change.low <= change.value <= change.high < 0
+    assert change.high - change.low < 0.01, 'every scene loses the same'
+
+
+def test_the_change_of_one_scene_is_resampled_by_question():
+    before = {('a', f'q{i}'): True for i in range(100)}
+    after = {key: i >= 20 for i, key in enumerate(before)}
+    change = paired_change(before, after)
+    assert (change.value, change.n, change.unit) == (-0.2, 100, 'questions')
+    # Four standard deviations of a mean of 100 draws of -1 (20 %) and 0 (80 %) are 0.157.
+    assert change.high - change.low == pytest.approx(0.157, abs=0.02)
 
 
 def test_no_shared_question_gives_no_figure():
-    change, low, high, n = paired_change({('a', 'q'): True}, {('b', 'q'): True})
-    assert n == 0
-    assert np.isnan([change, low, high]).all()
+    change = paired_change({('a', 'q'): True}, {('b', 'q'): True})
+    assert change.n == 0
+    assert np.isnan([change.value, change.low, change.high]).all()
 
 
 def test_unanswered_questions_lower_one_figure_and_not_the_other():

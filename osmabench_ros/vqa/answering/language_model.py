@@ -12,6 +12,7 @@ from osmabench_ros.language.prompts import Prompt, load_prompt
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.vqa.graph_text import GraphText, graph_text
 from osmabench_ros.vqa.judging.reading import is_refusal
+from osmabench_ros.vqa.progress import Progress, silent
 from osmabench_ros.vqa.questions import Answer, Inquiry
 from osmabench_ros.vqa.schemas import GivenAnswer, GivenAnswers, parse, schema
 
@@ -68,7 +69,12 @@ class LanguageModelAnswerer:
         self.dropped_relations = text.relations_dropped
         return text
 
-    def answer(self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]) -> list[Answer]:
+    def answer(
+        self,
+        semantic_map: SemanticMap,
+        inquiries: Sequence[Inquiry],
+        progress: Progress = silent,
+    ) -> list[Answer]:
         """Return one answer for each inquiry, joined by id; what did not come back has no value.
 
         Raises
@@ -77,7 +83,9 @@ class LanguageModelAnswerer:
             If the budget is used up; replies so far are in the client's cache.
         """
         requests = self.requests(semantic_map, inquiries)
-        outcomes = self._client.ask_all(requests, partial(parse, GivenAnswers), what='answers')
+        outcomes = self._client.ask_all(
+            requests, partial(parse, GivenAnswers), progress=progress, what='answers'
+        )
         raise_if_stopped(outcomes)
         known = frozenset(semantic_map.graph.by_id)
         return joined(inquiries, outcomes, self.name, known)
@@ -97,11 +105,18 @@ class QuestionOnlyAnswerer:
         self._client = client
         self._prompt = load_prompt('answer_without_map')
 
-    def answer(self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]) -> list[Answer]:
+    def answer(
+        self,
+        semantic_map: SemanticMap,
+        inquiries: Sequence[Inquiry],
+        progress: Progress = silent,
+    ) -> list[Answer]:
         """Return one answer for each inquiry; the map is not looked at."""
         del semantic_map
         requests = [_request(self._prompt, batch, None) for batch in batches(inquiries)]
-        outcomes = self._client.ask_all(requests, partial(parse, GivenAnswers), what='guesses')
+        outcomes = self._client.ask_all(
+            requests, partial(parse, GivenAnswers), progress=progress, what='guesses'
+        )
         raise_if_stopped(outcomes)
         return joined(inquiries, outcomes, self.name, frozenset())
 

@@ -11,8 +11,12 @@ from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.references import ReferenceResolver
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.label_matching import SIMILARITY_THRESHOLD, Embedder, LabelMatcher
+from osmabench_ros.vqa.progress import Progress, silent
 from osmabench_ros.vqa.questions import Answer, Inquiry
 from osmabench_ros.vqa.wording import parsed
+
+TOLD_EVERY = 20
+"""Questions between two reports of progress."""
 
 
 def label_embedder(semantic_map: SemanticMap, label_set: LabelSet) -> SentenceEmbedder | None:
@@ -46,10 +50,20 @@ class RuleAnswerer:
         self._threshold = threshold
         self._latest: tuple[SemanticMap, QueryExecutor] | None = None
 
-    def answer(self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]) -> list[Answer]:
+    def answer(
+        self,
+        semantic_map: SemanticMap,
+        inquiries: Sequence[Inquiry],
+        progress: Progress = silent,
+    ) -> list[Answer]:
         """Return one answer for each inquiry, value None where the map or the rules are silent."""
         executor = self._executor(semantic_map)
-        return [_answered(executor, item, self.name) for item in inquiries]
+        answers = []
+        for start in range(0, len(inquiries), TOLD_EVERY):
+            batch = inquiries[start : start + TOLD_EVERY]
+            answers += [_answered(executor, item, self.name) for item in batch]
+            progress('', len(answers) / len(inquiries))
+        return answers
 
     def _executor(self, semantic_map: SemanticMap) -> QueryExecutor:
         if self._latest is None or self._latest[0] is not semantic_map:

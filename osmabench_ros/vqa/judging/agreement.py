@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.reading import plain
+from osmabench_ros.vqa.progress import Progress, counted, silent
 from osmabench_ros.vqa.published import SavedAnswer
 from osmabench_ros.vqa.questions import AnswerType
 
@@ -60,7 +61,9 @@ class JudgeCheck:
     doubtful: tuple[SavedAnswer, ...]
 
 
-def check_judge(saved: Sequence[SavedAnswer], judge: Judge) -> JudgeCheck:
+def check_judge(
+    saved: Sequence[SavedAnswer], judge: Judge, progress: Progress = silent
+) -> JudgeCheck:
     """Judge saved answers and compare with their saved verdicts.
 
     Parameters
@@ -69,9 +72,14 @@ def check_judge(saved: Sequence[SavedAnswer], judge: Judge) -> JudgeCheck:
         Those without a verdict are left out.
     judge : Judge
         Who is checked.
+    progress : callable
+        Gets how many answers were judged.
     """
     known = [item for item in saved if item.similar is not None]
-    verdicts = judge.judge([(item.question, item.answer) for item in known])
+    verdicts = judge.judge(
+        [(item.question, item.answer) for item in known],
+        counted(progress, 'judged', len(known), 'answers'),
+    )
     groups: dict[str, list[tuple[bool, bool]]] = {'all': [], 'different strings': []}
     by_category: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     rejected = []

@@ -15,6 +15,7 @@ from osmabench_ros.vqa.judging.reading import (
 )
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.label_matching import Embedder
+from osmabench_ros.vqa.progress import Progress, silent
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
 
 SIMILARITY_THRESHOLD = 0.75
@@ -28,7 +29,9 @@ class Judge(Protocol):
 
     name: str
 
-    def judge(self, pairs: Sequence[tuple[Question, Answer | None]]) -> list[Verdict]:
+    def judge(
+        self, pairs: Sequence[tuple[Question, Answer | None]], progress: Progress = silent
+    ) -> list[Verdict]:
         """Return one verdict for each pair; no answer is a wrong answer."""
         ...
 
@@ -52,8 +55,11 @@ class DeterministicJudge:
         self._embedder = embedder
         self._threshold = threshold
 
-    def judge(self, pairs: Sequence[tuple[Question, Answer | None]]) -> list[Verdict]:
-        """Return one verdict for each pair, in order."""
+    def judge(
+        self, pairs: Sequence[tuple[Question, Answer | None]], progress: Progress = silent
+    ) -> list[Verdict]:
+        """Return one verdict for each pair, in order; quick, so no progress is told."""
+        del progress
         return [self._verdict(question, answer) for question, answer in pairs]
 
     def _verdict(self, question: Question, answer: Answer | None) -> Verdict:

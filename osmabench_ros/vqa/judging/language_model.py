@@ -10,6 +10,7 @@ from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.reading import plain
+from osmabench_ros.vqa.progress import Progress, silent
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
 from osmabench_ros.vqa.schemas import JudgedAnswers, parse, schema
 
@@ -38,7 +39,7 @@ class LanguageModelJudge:
         free = [pair for pair in pairs if _is_free(pair)]
         return [self._request(free[i : i + BATCH]) for i in range(0, len(free), BATCH)]
 
-    def judge(self, pairs: Sequence[_Pair]) -> list[Verdict]:
+    def judge(self, pairs: Sequence[_Pair], progress: Progress = silent) -> list[Verdict]:
         """Return one verdict for each pair; one that the model left out is a wrong answer.
 
         Raises
@@ -48,7 +49,10 @@ class LanguageModelJudge:
         """
         free = [pair for pair in pairs if _is_free(pair)]
         outcomes = self._client.ask_all(
-            self.requests(pairs), partial(parse, JudgedAnswers), what='verdicts'
+            self.requests(pairs),
+            partial(parse, JudgedAnswers),
+            progress=progress,
+            what='verdicts',
         )
         raise_if_stopped(outcomes)
         verdicts: dict[str, Verdict] = {}

@@ -3,66 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.language.prompts import Prompt
 from osmabench_ros.vqa.questions import Category
 
 
 @dataclass(frozen=True)
 class CategoryRequest:
-    """What to ask for in one category; numbers are those of OSMa-Bench.
+    """What to ask for in one category.
 
     Parameters
     ----------
-    category : Category
-        The category.
+    name : Category
+        The category; the prompt and the reply spell it by its value.
     least, most : int
         Questions a frame.
     meaning : str
-        What it is about, for the prompt.
+        What it is about.
     """
 
-    category: Category
-    least: int
-    most: int
+    __pydantic_config__ = ConfigDict(extra='forbid')
+
+    name: Category
+    least: Annotated[int, Field(ge=0)]
+    most: Annotated[int, Field(ge=1)]
     meaning: str
 
-    @property
-    def name(self) -> str:
-        """Name as the prompt and the reply spell it."""
-        return self.category.value
+
+_REQUESTS = TypeAdapter(tuple[CategoryRequest, ...])
 
 
-CATEGORY_REQUESTS = (
-    CategoryRequest(
-        Category.EXISTENCE_POSITIVE, 3, 5, 'asks whether something that is there is there'
-    ),
-    CategoryRequest(
-        Category.EXISTENCE_NEGATIVE, 2, 4, 'asks for a plausible thing that is not there'
-    ),
-    CategoryRequest(
-        Category.BINARY_LOGICAL, 3, 5, 'joins two existence questions with AND, OR or NOT'
-    ),
-    CategoryRequest(
-        Category.OBJECT_ATTRIBUTES, 3, 5, 'asks for a colour, material, shape or state'
-    ),
-    CategoryRequest(
-        Category.RELATIONS_SPATIAL, 3, 5, 'asks what is on, in, under, above, next to something'
-    ),
-    CategoryRequest(
-        Category.RELATIONS_FUNCTIONAL, 1, 3, 'asks what supports, holds or contains something'
-    ),
-    CategoryRequest(Category.MEASUREMENT, 1, 3, 'asks for a number of things'),
-    CategoryRequest(
-        Category.COMPARISON, 3, 5, 'asks which of two named things is larger, higher, darker'
-    ),
-    CategoryRequest(
-        Category.TASK_REACHABILITY, 2, 4, 'asks whether a robot finds the space to reach something'
-    ),
-    CategoryRequest(
-        Category.OBJECT_AFFORDANCE, 3, 5, 'asks what can be done with a thing, or what allows it'
-    ),
-    CategoryRequest(
-        Category.MANIPULATION_PRECONDITION, 1, 3,
-        'asks what has to be done before something can be grasped, opened or moved',
-    ),
-)  # fmt: skip
+def category_requests(prompt: Prompt) -> tuple[CategoryRequest, ...]:
+    """Return the categories that a prompt file lists.
+
+    Raises
+    ------
+    ConfigError
+        If one is unknown or incomplete; names it.
+    """
+    try:
+        return _REQUESTS.validate_python(prompt.settings.get('categories', ()))
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = '.'.join(str(part) for part in fault['loc'])
+        raise ConfigError(f'prompt "{prompt.name}", categories.{key}: {fault["msg"]}') from None

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.vqa.schemas import Description, SeenObject
-from osmabench_ros.vqa.written.categories import CATEGORY_REQUESTS
 from osmabench_ros.vqa.written.pipeline import CHECK_BATCH, FrameImage, QuestionWriter
 from osmabench_ros.vqa.written.validation import Candidate
 
@@ -33,7 +32,7 @@ def expected_requests(writer: QuestionWriter, frames: Sequence[FrameImage]) -> l
         statements=[SENTENCE] * STATEMENTS,
         objects=[SeenObject(name='wooden chair', count=1)] * OBJECTS,
     )
-    questions = sum(item.most for item in CATEGORY_REQUESTS)
+    questions = sum(item.most for item in writer.categories)
     requests = writer.description_requests(frames)
     for frame in frames:
         candidates = [

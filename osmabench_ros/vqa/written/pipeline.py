@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from osmabench_ros.language.client import ModelClient, raise_if_stopped
 from osmabench_ros.language.model import ImagePart, ModelRequest
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.vqa.judging.reading import as_number, as_yes_no
+from osmabench_ros.vqa.progress import Progress, share, silent
 from osmabench_ros.vqa.questions import (
     AnswerType,
     AnswerValue,
@@ -25,7 +26,7 @@ from osmabench_ros.vqa.schemas import (
     parse,
     schema,
 )
-from osmabench_ros.vqa.written.categories import CATEGORY_REQUESTS
+from osmabench_ros.vqa.written.categories import category_requests
 from osmabench_ros.vqa.written.validation import (
     Candidate,
     Removal,
@@ -40,8 +41,6 @@ from osmabench_ros.vqa.written.validation import (
 SUITE = 'written_questions'
 CHECK_BATCH = 5
 """Questions a checking prompt, as in OSMa-Bench."""
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
@@ -110,6 +109,7 @@ class QuestionWriter:
         self._describe = load_prompt('describe_frame')
         self._write = load_prompt('write_questions')
         self._check = load_prompt('check_questions')
+        self.categories = category_requests(self._write)
 
     def description_requests(self, frames: Sequence[FrameImage]) -> list[ModelRequest]:
         """Return the requests for descriptions, one a frame."""
@@ -124,7 +124,7 @@ class QuestionWriter:
         prompt = self._write.render(
             statements=description.statements,
             objects=[item.model_dump() for item in description.objects],
-            categories=CATEGORY_REQUESTS,
+            categories=self.categories,
         )
         return ModelRequest(prompt, self._write.system, schema=schema(WrittenQuestions))
 
@@ -139,7 +139,7 @@ class QuestionWriter:
         return ModelRequest(prompt, self._check.system, (image,), schema(Checks))
 
     def write(
-        self, frames: Sequence[FrameImage], *, scene: str, progress: Progress | None = None
+        self, frames: Sequence[FrameImage], *, scene: str, progress: Progress = silent
     ) -> WrittenSet:
         """Return the question set of a scene.
 
@@ -149,10 +149,9 @@ class QuestionWriter:
             If the budget is used up; replies so far are in the client's cache, so that the next
             run goes on from there.
         """
-        report = _stages(progress)
         failed: dict[int, str] = {}
-        descriptions = self._described(frames, failed, report(0))
-        candidates = self._written(descriptions, failed, report(1))
+        descriptions = self._described(frames, failed, share(progress, 0.0, 1 / 3))
+        candidates = self._written(descriptions, failed, share(progress, 1 / 3, 2 / 3))
         before = object_histogram(candidates)
         counts = {
             index: {
@@ -163,7 +162,7 @@ class QuestionWriter:
         kept, removals = sift_by_rules(candidates, counts)
         kept, overuse = sift_by_overuse(kept)
         images = {frame.index: frame.image for frame in frames}
-        kept, doubted = self._checked(kept, descriptions, images, report(2))
+        kept, doubted = self._checked(kept, descriptions, images, share(progress, 2 / 3, 1.0))
         kept, unbalanced = balanced(kept)
         prompts = tuple(p.identity for p in (self._describe, self._write, self._check))
         return WrittenSet(
@@ -274,16 +273,3 @@ def _value(candidate: Candidate) -> AnswerValue:
     if candidate.answer_type is AnswerType.INTEGER and number is not None:
         return int(number)
     return candidate.answer
-
-
-def _stages(progress: Progress | None) -> Callable[[int], Progress]:
-    """Return a maker of callbacks that put the progress of three stages one after another."""
-
-    def stage(number: int) -> Progress:
-        def report(text: str, fraction: float) -> None:
-            if progress is not None:
-                progress(text, (number + fraction) / 3)
-
-        return report
-
-    return stage
