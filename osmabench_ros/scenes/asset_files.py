@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+IMAGE_SUFFIXES = ('.png', '.jpg', '.jpeg', '.bmp', '.tga', '.tif', '.tiff', '.gif', '.webp')
+"""Of files that are textures."""
+
 
 def files_near(mesh: Path) -> Any:
     """Return a trimesh resolver for the files a mesh file refers to.
@@ -18,12 +21,17 @@ def files_near(mesh: Path) -> Any:
     ----------
     mesh : Path
         The mesh file.
+
+    Returns
+    -------
+    trimesh.resolvers.Resolver
+        Its `missing` collects the names that led nowhere.
     """
     from trimesh.resolvers import Resolver
 
     class NearbyFiles(Resolver):  # type: ignore[misc]
-        def __init__(self, folder: Path) -> None:
-            self.folder = folder
+        def __init__(self, folder: Path, missing: list[str]) -> None:
+            self.folder, self.missing = folder, missing
 
         def get(self, key: str) -> bytes:
             root = self.folder.resolve().parent
@@ -34,10 +42,11 @@ def files_near(mesh: Path) -> Any:
                 path = (self.folder / place).resolve()
                 if path.is_relative_to(root) and path.is_file():
                     return path.read_bytes()
+            self.missing.append(name)
             raise FileNotFoundError(f'{key} is not near {mesh}')
 
         def namespaced(self, namespace: str) -> NearbyFiles:
-            return NearbyFiles(self.folder / namespace)
+            return NearbyFiles(self.folder / namespace, self.missing)
 
         def keys(self) -> list[str]:
             return [path.name for path in self.folder.iterdir()]
@@ -45,4 +54,4 @@ def files_near(mesh: Path) -> Any:
         def write(self, name: str, data: bytes) -> None:  # noqa: ARG002
             raise PermissionError(f'{name}: the files of a scene are only read')
 
-    return NearbyFiles(mesh.parent)
+    return NearbyFiles(mesh.parent, [])

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MissingDependencyError, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.asset_files import files_near
+from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES, files_near
 from osmabench_ros.scenes.scene import Material, Mesh
 
 NEUTRAL = Material()
-"""For surfaces whose texture is missing or that have no material."""
+"""For surfaces whose texture cannot be decoded or that have no material."""
 
 MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.ply', '.stl', '.dae', '.off')
 
@@ -47,7 +47,7 @@ def load_meshes(path: Path) -> tuple[Mesh, ...]:
     Raises
     ------
     SceneError
-        If the file is missing, broken or has no triangles.
+        If the file or a texture is missing, the file is broken or has no triangles.
     """
     meshes: list[Mesh] = []
     for node in load_nodes(path):
@@ -79,7 +79,7 @@ def load_nodes(path: Path) -> tuple[AssetNode, ...]:
     Raises
     ------
     SceneError
-        If the file is missing or broken.
+        If the file or a texture is missing, or the file is broken.
     """
     nodes = []
     # Collada's colours are sRGB, those of glTF linear; trimesh passes both on as they are.
@@ -99,11 +99,12 @@ def _geometries(path: Path) -> list[tuple[tuple[str, ...], Any]]:
         raise SceneError(f'mesh file {path} does not exist; check the path that names it')
     logging.getLogger('trimesh').setLevel(logging.CRITICAL)
     frame = _collada_frame(path) if path.suffix.lower() == '.dae' else np.eye(4)
+    files = files_near(path)
     try:
         kind = path.suffix.lower().removeprefix('.')
         with path.open('rb') as file:
             loaded = trimesh.load(
-                file, file_type=kind, resolver=files_near(path), process=False, force='scene'
+                file, file_type=kind, resolver=files, process=False, force='scene'
             )
         nodes = []
         for name in loaded.graph.nodes_geometry:
@@ -112,12 +113,18 @@ def _geometries(path: Path) -> list[tuple[tuple[str, ...], Any]]:
             if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
                 names = _with_ancestors(str(name), loaded.graph.transforms.parents)
                 nodes.append((names, _transformed(geometry, frame @ matrix)))
-        return nodes
     except Exception as error:  # trimesh raises whatever its parsers raise
         raise SceneError(
             f'{path} cannot be read as a mesh ({type(error).__name__}: {error}); '
             'check that it is complete, or export it again'
         ) from error
+    gone = [name for name in files.missing if name.lower().endswith(IMAGE_SUFFIXES)]
+    if gone:
+        raise SceneError(
+            f'{path} names the texture {gone[0]}, which is not near it; put it there, or take it '
+            'out of the file'
+        )
+    return nodes
 
 
 def _collada_frame(path: Path) -> NDArray[np.float64]:
@@ -203,7 +210,7 @@ def _normals(geometry: Any) -> NDArray[np.float32]:
 
 
 def material_of(material: Any, linear: bool = True) -> Material:
-    """Convert a trimesh material; one whose texture is missing is neutral grey."""
+    """Convert a trimesh material; one whose texture cannot be decoded is neutral grey."""
     image = getattr(material, 'baseColorTexture', None)
     factor = getattr(material, 'baseColorFactor', None)
     if hasattr(material, 'diffuse'):

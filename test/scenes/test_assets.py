@@ -51,11 +51,18 @@ def write_gltf(path, image_uri):
     path.write_text(json.dumps(document))
 
 
-def test_missing_texture_is_neutral(tmp_path):
+def test_a_missing_texture_is_named(tmp_path):
     path = tmp_path / 'triangle.gltf'
-    write_gltf(path, 'gone.png')
+    write_gltf(path, 'textures/gone.png')
+    with pytest.raises(SceneError, match=r'triangle\.gltf names the texture textures/gone\.png'):
+        load_meshes(path)
+
+
+def test_nodes_are_where_the_file_has_them(tmp_path):
+    path = tmp_path / 'triangle.gltf'
+    (tmp_path / 'x.png').write_bytes(b'no image')
+    write_gltf(path, 'x.png')
     (mesh,) = load_meshes(path)
-    assert mesh.material == NEUTRAL
     np.testing.assert_allclose(mesh.vertices, TRIANGLE + np.array([0, 0, 5]))
 
 
@@ -69,7 +76,8 @@ def test_textures_are_not_read_from_elsewhere(tmp_path):
     write_gltf(folder / 'triangle.gltf', '../inside.png')
     assert load_meshes(folder / 'triangle.gltf')[0].material.texture is not None
     write_gltf(folder / 'triangle.gltf', '../../outside.png')
-    assert load_meshes(folder / 'triangle.gltf')[0].material == NEUTRAL
+    with pytest.raises(SceneError, match=r'outside\.png, which is not near it'):
+        load_meshes(folder / 'triangle.gltf')
 
 
 def test_texture_that_cannot_be_decoded_is_neutral(tmp_path):
