@@ -205,6 +205,11 @@ class _LiveRun:
         if not mapping_s and self._first_frame_s is not None and self._finished_s is not None:
             mapping_s = self._finished_s - self._first_frame_s
         memory = {name: item.peak_memory_bytes for name, item in self._processes.items()}
+        on_gpu = {
+            name: item.peak_gpu_memory_bytes
+            for name, item in self._processes.items()
+            if item.peak_gpu_memory_bytes is not None
+        }
         measured = Measurements(
             pacing,
             watch.state.frames_published,
@@ -214,5 +219,6 @@ class _LiveRun:
             memory,
             watch.staleness.result(),
             watch.speed_factor(),
+            on_gpu,
         )
         return LiveRunResult(code, process.reason() if code else '', measured)

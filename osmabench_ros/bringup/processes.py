@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from osmabench_ros.bringup.gpu_memory import GpuMemory
 from osmabench_ros.errors import RunError
 from osmabench_ros.ros.lifecycle import ERROR_PREFIX
 
@@ -47,6 +48,8 @@ class ManagedProcess:
         self.name = name
         self.log_file = log_file
         self.peak_memory_bytes = 0
+        self.peak_gpu_memory_bytes: int | None = None
+        self._gpu = GpuMemory()
         with log_file.open('wb') as log:
             try:
                 self._process = subprocess.Popen(  # noqa: S603 - the user's own configuration
@@ -76,6 +79,9 @@ class ManagedProcess:
                 family = self._family()
                 memory = sum(process.memory_info().rss for process in family)
                 self.peak_memory_bytes = max(self.peak_memory_bytes, memory)
+                on_gpu = self._gpu.used_by([process.pid for process in family])
+                if on_gpu is not None:
+                    self.peak_gpu_memory_bytes = max(self.peak_gpu_memory_bytes or 0, on_gpu)
         return code
 
     def reason(self) -> str:

@@ -23,6 +23,7 @@ class CostRow:
     mapping_s: str
     frames_per_second: str
     mapper_memory_mib: str
+    mapper_gpu_memory_mib: str
 
 
 def cost_rows(runs: Sequence[Run]) -> list[CostRow]:
@@ -41,14 +42,14 @@ def cost_rows(runs: Sequence[Run]) -> list[CostRow]:
         data = read_json(file)
         if not isinstance(data, dict):
             raise RunError(f'{file}: must hold an object of timings; delete it')
-        memory = _number(data.get('mapper_peak_memory_bytes'))
         rows.append(
             CostRow(
                 f'{run.title} · {run.scene}',
                 _text(data.get('frames'), 0),
                 _text(data.get('mapping_s'), 1),
                 _text(data.get('mapping_frames_per_second'), 2),
-                _text(None if memory is None else memory / 2**20, 0),
+                _mebibytes(data.get('mapper_peak_memory_bytes')),
+                _mebibytes(data.get('mapper_peak_gpu_memory_bytes')),
             )
         )
     return rows
@@ -56,6 +57,11 @@ def cost_rows(runs: Sequence[Run]) -> list[CostRow]:
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
+
+
+def _mebibytes(value: Any) -> str:
+    number = _number(value)
+    return _text(None if number is None else number / 2**20, 0)
 
 
 def _text(value: Any, digits: int) -> str:

@@ -41,6 +41,8 @@ class Measurements:
         Of the map; None without one.
     speed_factor : float, optional
         Stamp seconds per wall second as they really were; None if there was one frame only.
+    peak_gpu_memory_bytes : mapping of str to int
+        Memory of GPUs by node, as sampled; nodes that used none are left out.
     """
 
     pacing: str
@@ -51,6 +53,7 @@ class Measurements:
     peak_memory_bytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     staleness: Staleness | None = None
     speed_factor: float | None = None
+    peak_gpu_memory_bytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def mapping(self) -> Participation:
@@ -88,6 +91,8 @@ def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
         'mapping_frames_per_second': _rate(measured),
         'peak_memory_bytes': dict(sorted(measured.peak_memory_bytes.items())),
         'mapper_peak_memory_bytes': measured.peak_memory_bytes.get(measured.mapper) or None,
+        'peak_gpu_memory_bytes': dict(sorted(measured.peak_gpu_memory_bytes.items())),
+        'mapper_peak_gpu_memory_bytes': measured.peak_gpu_memory_bytes.get(measured.mapper),
         'participants': [item.to_json() for item in measured.participants],
         'staleness': None if staleness is None else asdict(staleness),
         'records': [
@@ -118,6 +123,7 @@ def read_measurements(file: Path) -> Measurements | None:
             data['peak_memory_bytes'],
             None if stale is None else Staleness(**stale),
             data['speed_factor'],
+            data.get('peak_gpu_memory_bytes', {}),
         )
     except (KeyError, TypeError) as error:
         raise RunError(f'{file} is malformed ({error!r}); start over with --fresh') from error
@@ -133,6 +139,8 @@ def _records(measured: Measurements) -> Iterator[MetricRecord]:
     memory = measured.peak_memory_bytes.get(measured.mapper) or None
     yield MetricRecord(SUITE, '', 'mapping_frames_per_second', value=rate, n=mapped)
     yield _cost('mapper_peak_memory_bytes', memory, 0 if memory is None else 1)
+    on_gpu = measured.peak_gpu_memory_bytes.get(measured.mapper)
+    yield _cost('mapper_peak_gpu_memory_bytes', on_gpu, 0 if on_gpu is None else 1)
     if measured.pacing == 'realtime':
         yield MetricRecord(
             SUITE, '', 'speed_factor', value=measured.speed_factor, n=measured.frames

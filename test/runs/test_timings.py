@@ -52,6 +52,15 @@ def test_records_have_the_form_of_those_in_a_report() -> None:
     assert (speed.higher_is_better, memory.higher_is_better) == (True, False)
 
 
+def test_memory_of_gpus_is_a_record_and_not_applicable_without_one() -> None:
+    assert not by_name(timings())['mapper_peak_gpu_memory_bytes', ''].applicable
+    assert timings()['mapper_peak_gpu_memory_bytes'] is None
+    found = timings(peak_gpu_memory_bytes={'mapper': 7 * 2**20})
+    record = by_name(found)['mapper_peak_gpu_memory_bytes', '']
+    assert (record.value, record.higher_is_better) == (7 * 2**20, False)
+    assert found['peak_gpu_memory_bytes'] == {'mapper': 7 * 2**20}
+
+
 def test_frames_and_latencies_are_told_node_by_node() -> None:
     records = by_name(timings())
     found = {

@@ -1,0 +1,84 @@
+"""The driver is played by a module of the same name: machines that test this have no GPU."""
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from osmabench_ros.bringup import gpu_memory
+from osmabench_ros.bringup.gpu_memory import GpuMemory
+from osmabench_ros.bringup.processes import ManagedProcess
+
+MIB = 2**20
+
+
+class NVMLError(Exception):
+    pass
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[SimpleNamespace]]:
+    """Processes on each of two GPUs."""
+    devices: dict[int, list[SimpleNamespace]] = {0: [], 1: []}
+    driver = ModuleType('pynvml')
+    driver.NVMLError = NVMLError
+    driver.nvmlInit = lambda: None
+    driver.nvmlDeviceGetCount = lambda: len(devices)
+    driver.nvmlDeviceGetHandleByIndex = lambda index: index
+    driver.nvmlDeviceGetComputeRunningProcesses = lambda handle: devices[handle]
+    monkeypatch.setitem(sys.modules, 'pynvml', driver)
+    monkeypatch.setattr(gpu_memory, 'SAMPLE_EVERY_S', 0.0)
+    return devices
+
+
+def on_gpu(pid: int, used: int | None) -> SimpleNamespace:
+    return SimpleNamespace(pid=pid, usedGpuMemory=used)
+
+
+def test_memory_of_the_processes_is_added_over_gpus(held: dict) -> None:
+    held[0] += [on_gpu(7, 100 * MIB), on_gpu(8, 5 * MIB), on_gpu(99, 1000 * MIB)]
+    held[1] += [on_gpu(7, 20 * MIB), on_gpu(8, None)]
+    assert GpuMemory().used_by([7, 8]) == 125 * MIB
+
+
+def test_what_holds_no_memory_of_a_gpu_is_unknown_and_not_zero(held: dict) -> None:
+    held[0].append(on_gpu(99, MIB))
+    assert GpuMemory().used_by([7]) is None
+
+
+def test_the_driver_is_not_asked_too_often(held: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_memory, 'SAMPLE_EVERY_S', 60.0)
+    held[0].append(on_gpu(7, MIB))
+    memory = GpuMemory()
+    assert [memory.used_by([7]), memory.used_by([7])] == [MIB, None]
+
+
+def test_without_a_driver_nothing_is_known(held: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise NVMLError('Driver Not Loaded')
+
+    monkeypatch.setattr(sys.modules['pynvml'], 'nvmlInit', fail)
+    held[0].append(on_gpu(7, MIB))
+    assert GpuMemory().used_by([7]) is None
+
+
+def test_without_the_package_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, 'pynvml', None)
+    assert GpuMemory().used_by([7]) is None
+
+
+def test_a_process_keeps_its_peak(held: dict, tmp_path: Path) -> None:
+    process = ManagedProcess(
+        'sleeper', [sys.executable, '-c', 'input()'], tmp_path / 'log', os.environ
+    )
+    try:
+        process.poll()
+        assert process.peak_gpu_memory_bytes is None
+        for used in (3, 9, 4):
+            held[1][:] = [on_gpu(process.pid, used * MIB)]
+            process.poll()
+    finally:
+        process.stop()
+    assert process.peak_gpu_memory_bytes == 9 * MIB
