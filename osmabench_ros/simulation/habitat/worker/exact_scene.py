@@ -66,7 +66,7 @@ class ExactScene:
 
 def _exact(manager: Any, entries: list[dict[str, Any]]) -> list[str]:
     """Replace the template names of entries by whole paths, and return those without repeats."""
-    found = []
+    found: list[str] = []
     for entry in entries:
         name = entry.get('template_name', '')
         similar = manager.get_template_handles(name) if name else []
