@@ -24,6 +24,7 @@ from osmabench_ros.runs.config import MatrixConfig, Requirement, SuiteConfig, lo
 from osmabench_ros.runs.map_evaluation import MapOnDisk, evaluate_map
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, prepare_scenes
 from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.runs.requirement import BAG_SUITES
 
 DEFAULT_CONFIG = 'single_run'
 
@@ -98,7 +99,11 @@ def evaluate(
     settings = load_config(config)
     suites = _suites(settings, suite)
     names = [item.name for item in suites]
-    requirements = [item for item in settings.requirements if item.suite in names]
+    requirements = [
+        item
+        for item in settings.requirements
+        if item.base_suite in names or item.suite in BAG_SUITES
+    ]
     if bag is None:
         if map_directory is None or ground_truth is None:
             raise ConfigError('name MAP_DIR and --ground-truth, or a bag with --bag')

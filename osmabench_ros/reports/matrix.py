@@ -12,6 +12,7 @@ from osmabench_ros.runs.evaluation import versions
 from osmabench_ros.runs.files import write_json
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, unmet
+from osmabench_ros.runs.run_records import judged_records
 
 
 def write_matrix_report(
@@ -33,8 +34,7 @@ def write_matrix_report(
     MatrixReport
         As written; it passed if every run completed and every requirement holds.
     """
-    records = tuple(record for run in runs for record in run.metrics)
-    failed = unmet(config.requirements, records)
+    failed = unmet(config.requirements, judged_records(plans, runs))
     complete = all(run.status is Status.COMPLETE for run in runs)
     report = MatrixReport(
         name=config.name,

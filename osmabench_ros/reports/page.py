@@ -26,12 +26,13 @@ from osmabench_ros.reports.pacing import PacingView, pacing_view
 from osmabench_ros.reports.palette import hex_color
 from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.question_plot import question_plot
-from osmabench_ros.reports.requirement_table import requirement_rows
+from osmabench_ros.reports.requirement_table import RequirementRow, requirement_rows
 from osmabench_ros.reports.robustness_plot import robustness_plot
 from osmabench_ros.reports.run_view import Run, baseline_condition, joined
 from osmabench_ros.runs.files import write_text
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import MatrixReport
+from osmabench_ros.runs.run_records import judged_records
 
 PAGE = 'report.html'
 TEMPLATES = Path(__file__).parent / 'templates'
@@ -68,7 +69,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             report=report,
             runs=runs,
             content=content,
-            requirements=requirement_rows(report, plans[0].config.requirements if plans else ()),
+            requirements=_requirements(report, plans),
             headline=headline_table(runs),
             summary=summary_table(runs),
             plots=_plots(runs, content.dialogues, pacing, comparison, growth),
@@ -91,6 +92,11 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
     )
     write_text(root / PAGE, text)
     return root / PAGE
+
+
+def _requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[RequirementRow]:
+    required = plans[0].config.requirements if plans else ()
+    return requirement_rows(judged_records(plans, report.runs), required) if required else []
 
 
 def page_environment() -> Environment:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from osmabench_ros.reports.cells import plain
 from osmabench_ros.runs.config import Requirement
-from osmabench_ros.runs.report_model import MatrixReport, unmet
+from osmabench_ros.runs.report_model import Record, unmet
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class RequirementRow:
 
 
 def requirement_rows(
-    report: MatrixReport, requirements: Sequence[Requirement]
+    records: Sequence[Record], requirements: Sequence[Requirement]
 ) -> list[RequirementRow]:
     """Return every requirement with the values it was held against."""
     return [
@@ -30,8 +30,8 @@ def requirement_rows(
             ' '.join(filter(None, (item.suite, item.mode, item.metric, item.class_name))),
             ', '.join(filter(None, (item.mapper, item.condition))) or 'every run',
             _bound(item),
-            ', '.join(_found(item, report)) or 'no such figure',
-            not unmet((item,), report.metrics),
+            ', '.join(_found(item, records)) or 'no such figure',
+            not unmet((item,), tuple(records)),
         )
         for item in requirements
     ]
@@ -42,12 +42,12 @@ def _bound(requirement: Requirement) -> str:
     return ' and '.join(f'{sign} {value:g}' for sign, value in bounds if value is not None)
 
 
-def _found(requirement: Requirement, report: MatrixReport) -> list[str]:
+def _found(requirement: Requirement, records: Sequence[Record]) -> list[str]:
     return [
         f'{record.condition}: {plain(record.value)}'
         if requirement.mapper
         else f'{record.mapper} · {record.condition}: {plain(record.value)}'
-        for record in report.metrics
+        for record in records
         if (record.suite, record.metric, record.class_name)
         == (requirement.suite, requirement.metric, requirement.class_name)
         and requirement.mode in (None, record.mode)

@@ -40,6 +40,7 @@ from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.progress import Progress
 from osmabench_ros.runs.references import Reference
 from osmabench_ros.runs.report_model import Record, Status, for_run, unmet
+from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.sequences.bag import Bag, open_bag
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.suites.registry import make_suite
@@ -232,7 +233,7 @@ class _Work:
             run_id=identity.run_id,
             status=Status.COMPLETE,
             metrics=records,
-            failed_requirements=unmet(for_run(tuple(requirements), identity), records),
+            failed_requirements=unmet(_of_bag(requirements, identity), records),
             versions=versions(),
             hashes=dict(figures.hashes),
             encoders=dict(figures.encoders),
@@ -252,6 +253,11 @@ class _Work:
         folder = self._folder / TRAJECTORY_FOLDER
         for name, part in (('reference', score.reference), ('estimate', score.estimate)):
             write_text(folder / f'{name}.tum', tum_text(part))
+
+
+def _of_bag(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple[Requirement, ...]:
+    """Return the requirements that a recorded map can be held against."""
+    return of_sources(for_run(tuple(requirements), identity), Source.MAP, Source.BAG)
 
 
 def _numbers(transform: Similarity | None) -> tuple[float, ...]:

@@ -15,6 +15,9 @@ from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.runs.mapper_config import MapperConfig as MapperConfig
 from osmabench_ros.runs.mapper_config import plain_name
+from osmabench_ros.runs.requirement import Requirement as Requirement
+from osmabench_ros.runs.requirement import known_suites
+from osmabench_ros.runs.sweep_config import SweepConfig as SweepConfig
 from osmabench_ros.simulation.section import Section, validated
 from osmabench_ros.simulation.strategies import Strategy
 
@@ -139,39 +142,6 @@ class RecordingConfig(Section):
     split_duration_s: float = Field(0.0, ge=0)
 
 
-class SweepConfig(Section):
-    """Which speed factors `osmabench sweep` tries: those listed, or a search on a grid."""
-
-    speeds: tuple[float, ...] = ()
-    lowest: float = Field(0.25, ge=0.001, le=1000)
-    highest: float = Field(16.0, ge=0.001, le=1000)
-    steps_per_octave: int = Field(2, ge=1, le=24)
-    max_loss: float = Field(0.05, ge=0.0, lt=1.0)
-
-    @field_validator('speeds')
-    @classmethod
-    def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
-        if any(not 0.001 <= speed <= 1000 for speed in value):
-            raise ValueError('speed factors must be between 0.001 and 1000')
-        return tuple(sorted(set(value)))
-
-    @model_validator(mode='after')
-    def _a_range(self) -> SweepConfig:
-        if self.highest < self.lowest:
-            raise ValueError('highest must not be below lowest')
-        return self
-
-    @property
-    def grid(self) -> tuple[float, ...]:
-        """Speed factors from the lowest to the highest, geometric, to three digits."""
-        octaves = math.log2(self.highest / self.lowest)
-        steps = max(0, math.ceil(octaves * self.steps_per_octave - 1e-9))
-        speeds = [
-            self.lowest * 2 ** min(octaves, i / self.steps_per_octave) for i in range(steps + 1)
-        ]
-        return tuple(dict.fromkeys(float(f'{speed:.3g}') for speed in speeds))
-
-
 class SimulatorConfig(Section):
     """A simulator backend and its options."""
 
@@ -184,25 +154,6 @@ class SuiteConfig(Section):
 
     name: str
     options: dict[str, Any] = Field(default_factory=dict)
-
-
-class Requirement(Section):
-    """A threshold that must hold for every matching record of the report."""
-
-    suite: str
-    metric: str
-    mode: str | None = None
-    class_name: str = ''
-    mapper: str | None = None
-    condition: str | None = None
-    at_least: float | None = None
-    at_most: float | None = None
-
-    @model_validator(mode='after')
-    def _bounded(self) -> Requirement:
-        if self.at_least is None and self.at_most is None:
-            raise ValueError('a requirement needs at_least or at_most')
-        return self
 
 
 class MatrixConfig(Section):
@@ -233,7 +184,7 @@ class MatrixConfig(Section):
     @model_validator(mode='after')
     def _requirements_name_runs(self) -> MatrixConfig:
         mappers = [item.name for item in self.mappers]
-        suites = [item.name for item in self.suites]
+        suites = known_suites([item.name for item in self.suites])
         for item in self.requirements:
             for kind, name, known in (
                 ('mapper', item.mapper, mappers),
@@ -272,10 +223,10 @@ def load_config(name_or_path: str) -> MatrixConfig:
     if not path.suffix and not path.exists():
         path = _bundled(name_or_path)
     try:
-        data = yaml.safe_load(path.read_text())
+        data = yaml.safe_load(path.read_text(encoding='utf-8'))
     except OSError as error:
         raise ConfigError(f'configuration {path}: {error.strerror}; give a YAML file') from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f'configuration {path} is not YAML: {error}') from error
     return parse_config(data, str(path))
 

@@ -16,6 +16,7 @@ from osmabench_ros.runs.files import merged_directory, sha256_of, write_json
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.progress import Progress, StagedProgress
 from osmabench_ros.runs.report_model import Record, RunReport, Status, for_run, unmet
+from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.runs.text_matching import TextMatching
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.suites.registry import make_suite
@@ -72,7 +73,8 @@ def evaluate_run(
     suites : sequence of SuiteConfig
         In order.
     requirements : sequence of Requirement
-        Of the whole matrix; those of other runs are left out.
+        Of the whole matrix; those of other runs are left out, and those of other figures than
+        the suites give.
     progress : callable, optional
         Gets what is going on and the fraction done; may raise to stop the evaluation, which then
         writes nothing.
@@ -120,13 +122,18 @@ def evaluate_loaded(
         run_id=inputs.identity.run_id,
         status=Status.COMPLETE,
         metrics=records,
-        failed_requirements=unmet(for_run(tuple(requirements), inputs.identity), records),
+        failed_requirements=unmet(_of_map(requirements, inputs.identity), records),
         versions=versions(),
         hashes=hashes,
         encoders=text.encoders,
     )
     write_json(inputs.output_directory / REPORT, report.model_dump(mode='json'))
     return report
+
+
+def _of_map(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple[Requirement, ...]:
+    """Return the requirements that the final map of a run can be held against."""
+    return of_sources(for_run(tuple(requirements), identity), Source.MAP)
 
 
 def _scored(

@@ -25,6 +25,7 @@ from osmabench_ros.runs.recorded_scenes import (
     recorded_labels,
     recorded_truth,
 )
+from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
@@ -59,9 +60,10 @@ def check_names(config: MatrixConfig) -> None:
     Raises
     ------
     ConfigError
-        If a condition, mapper, suite or option is unknown, or a file of text features is at
-        fault.
+        If a condition, mapper, suite or option is unknown, a file of text features is at fault,
+        or a requirement is one that no run can fulfil.
     """
+    check_for_runs(config.requirements, grows=config.evaluation.map_every_frames > 0)
     for condition in config.conditions:
         load_condition(condition)
     check_recorded_conditions(config)

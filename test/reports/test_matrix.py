@@ -6,6 +6,7 @@ from rich.console import Console
 
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.reports.terminal import print_report
+from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.report_model import MatrixReport, Status
 
 
@@ -26,6 +27,25 @@ def test_it_fails_with_a_failed_run_and_with_an_unmet_requirement(matrix: Matrix
     assert passed(complete, requirements=held)
     assert not passed(complete)
     assert not passed(matrix.report.runs, requirements=held)
+
+
+def test_thresholds_of_time_are_held_against_the_timings_of_the_runs(matrix: Matrix, tmp_path):
+    complete = [run for run in matrix.report.runs if run.status is Status.COMPLETE][:1]
+    identity = next(
+        plan.identity for plan in matrix.plans if plan.identity.run_id == complete[0].run_id
+    )
+
+    def failures(metric: str, **bounds: float) -> tuple[str, ...]:
+        required = Requirement(suite='timing', metric=metric, mapper=identity.mapper, **bounds)
+        settings = config().model_copy(update={'requirements': (required,)})
+        return write_matrix_report(settings, matrix.plans, complete, tmp_path).failed_requirements
+
+    assert failures('mapping_frames_per_second', at_least=0.001) == ()
+    [sentence] = failures('mapping_frames_per_second', at_least=1e9)
+    assert identity.run_id in sentence
+    assert failures('no_such', at_least=0) == (
+        f'timing no_such >= 0 mapper {identity.mapper}: no such metric was computed',
+    )
 
 
 def test_the_terminal_shows_every_run(written: MatrixReport, matrix: Matrix):

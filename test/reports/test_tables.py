@@ -67,7 +67,7 @@ def test_failed_runs_have_no_cells(runs: list[Run]):
 
 
 def test_every_requirement_is_listed_with_what_was_found(matrix: Matrix):
-    kept, failed = requirement_rows(matrix.report, matrix.plans[0].config.requirements)
+    kept, failed = requirement_rows(matrix.report.metrics, matrix.plans[0].config.requirements)
     assert (kept.holds, kept.where, kept.bound) == (True, 'oracle', '≥ 0.5')
     assert kept.found.startswith('baseline: ')
     assert (failed.holds, failed.where, failed.found) == (False, 'every run', 'no such figure')

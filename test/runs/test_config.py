@@ -100,6 +100,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     broken.write_text('name: [')
     with pytest.raises(ConfigError, match=r'broken\.yaml is not YAML'):
         load_config(str(broken))
+    broken.write_bytes(b'\x89PNG\xff\xfe')
+    with pytest.raises(ConfigError, match=r'broken\.yaml is not YAML'):
+        load_config(str(broken))
 
 
 def test_another_scene_gives_the_matrix_another_name() -> None:

@@ -39,6 +39,9 @@ def divided_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every reference leads to a room that a wall with a gap divides."""
     wall = box_object(8, 'wall', (-0.6, -2.0, 0), (-0.5, 1.0, 2.5))
     monkeypatch.setattr(preparation, '_scene', lambda _config: room_scene(extra=(wall,)))
+    # What is remembered of this room is nothing for other tests.
+    for name in ('_key', '_digest'):
+        monkeypatch.setattr(preparation, name, getattr(preparation, name).__wrapped__)
 
 
 def prepared(root: Path, **trajectory: Any) -> Path:

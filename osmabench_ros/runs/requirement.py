@@ -1,0 +1,116 @@
+"""Thresholds of a configuration, and which part of the benchmark can tell whether they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from pydantic import model_validator
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.metrics.map_statistics import SUITE as STATISTICS
+from osmabench_ros.metrics.trajectory_records import ALIGNED
+from osmabench_ros.metrics.trajectory_records import SUITE as TRAJECTORY
+from osmabench_ros.simulation.section import Section
+
+TIMING_SUITES = ('timing',)
+"""Figures of timings.json of a run, frames and latencies with the node as class name."""
+
+BAG_SUITES = (
+    TRAJECTORY,
+    f'{TRAJECTORY}{ALIGNED}',
+    'alignment',
+    'bag_timing',
+    STATISTICS,
+    'written_questions',
+)
+"""Suites of the evaluation of a bag beside those that are configured."""
+
+GROWTH_SUFFIXES = ('_over_frames', '_over_time', '_frames_until_90', '_seconds_until_90')
+"""What follows the name of a metric in growth.json."""
+
+
+class Source(str, Enum):
+    """What tells whether a requirement holds."""
+
+    MAP = 'map'
+    TIMING = 'timing'
+    GROWTH = 'growth'
+    BAG = 'bag'
+
+
+class Requirement(Section):
+    """A threshold that must hold for every matching record of the report.
+
+    Besides those of the suites of the configuration there are figures that only a run has (suite
+    `timing`, and how figures grew), and some that only the evaluation of a bag has (`BAG_SUITES`
+    and, after an alignment, ``SUITE@aligned``).
+    """
+
+    suite: str
+    metric: str
+    mode: str | None = None
+    class_name: str = ''
+    mapper: str | None = None
+    condition: str | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @model_validator(mode='after')
+    def _bounded(self) -> Requirement:
+        if self.at_least is None and self.at_most is None:
+            raise ValueError('a requirement needs at_least or at_most')
+        return self
+
+    @property
+    def source(self) -> Source:
+        """What can tell whether it holds."""
+        if self.suite in TIMING_SUITES:
+            return Source.TIMING
+        if self.suite in BAG_SUITES or self.suite.endswith(ALIGNED):
+            return Source.BAG
+        return Source.GROWTH if self.metric.endswith(GROWTH_SUFFIXES) else Source.MAP
+
+    @property
+    def base_suite(self) -> str:
+        """The suite of the configuration that its figure is of, if it is of any."""
+        return self.suite.removesuffix(ALIGNED)
+
+
+def known_suites(configured: Sequence[str]) -> list[str]:
+    """Return what a requirement may name as its suite, given the suites of a configuration."""
+    aligned = [f'{name}{ALIGNED}' for name in configured]
+    return [*configured, *TIMING_SUITES, *BAG_SUITES, *aligned]
+
+
+def of_sources(requirements: Iterable[Requirement], *sources: Source) -> tuple[Requirement, ...]:
+    """Return the requirements that can be judged by what is at hand."""
+    return tuple(item for item in requirements if item.source in sources)
+
+
+def check_for_runs(requirements: Iterable[Requirement], *, grows: bool) -> None:
+    """Refuse requirements that no run could ever fulfil.
+
+    Parameters
+    ----------
+    requirements : iterable of Requirement
+        Of the configuration of a matrix.
+    grows : bool
+        Whether maps on the way are scored.
+
+    Raises
+    ------
+    ConfigError
+        If a figure is one of recorded bags, or of growth while none is measured.
+    """
+    for item in requirements:
+        if item.source is Source.BAG:
+            raise ConfigError(
+                f'a requirement names suite "{item.suite}", which a run does not have, only '
+                '`osmabench evaluate --bag`; put it in a configuration of its own for --config'
+            )
+        if item.source is Source.GROWTH and not grows:
+            raise ConfigError(
+                f'a requirement names metric "{item.metric}", which needs maps on the way; set '
+                'evaluation: {map_every_frames: 10}'
+            )

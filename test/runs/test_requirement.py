@@ -1,0 +1,73 @@
+"""Which figures a requirement may name, and what tells whether it holds."""
+
+import pytest
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.runs.config import parse_config
+from osmabench_ros.runs.participation import SUITE as TIMING
+from osmabench_ros.runs.requirement import (
+    BAG_SUITES,
+    GROWTH_SUFFIXES,
+    TIMING_SUITES,
+    Requirement,
+    Source,
+    check_for_runs,
+    of_sources,
+)
+from osmabench_ros.suites.incremental import Moment, growth_records
+
+
+def required(suite: str, metric: str = 'm') -> Requirement:
+    return Requirement(suite=suite, metric=metric, at_least=0.5)
+
+
+def parsed(suite: str):
+    return parse_config(
+        {
+            'name': 'small',
+            'mappers': [{'name': 'oracle'}],
+            'suites': [{'name': 'map_geometry'}],
+            'requirements': [{'suite': suite, 'metric': 'm', 'at_least': 0}],
+        },
+        'test.yaml',
+    )
+
+
+@pytest.mark.parametrize(
+    'suite', ['map_geometry', 'map_geometry@aligned', *TIMING_SUITES, *BAG_SUITES]
+)
+def test_a_requirement_may_name_whatever_a_run_or_a_bag_can_give(suite: str) -> None:
+    assert parsed(suite).requirements[0].suite == suite
+
+
+@pytest.mark.parametrize('suite', ['instances', 'instances@aligned', 'timings', ''])
+def test_other_suites_are_refused(suite: str) -> None:
+    with pytest.raises(ConfigError, match='which is not run'):
+        parsed(suite)
+
+
+def test_each_requirement_is_judged_by_what_has_its_figure() -> None:
+    assert required('map_geometry').source is Source.MAP
+    assert required('map_geometry', 'f_score_over_frames').source is Source.GROWTH
+    assert required(TIMING, 'frame_loss').source is Source.TIMING
+    assert required('map_geometry@aligned').source is Source.BAG
+    assert required('trajectory', 'ape_translation_rmse_m').source is Source.BAG
+    both = (required('map_geometry'), required(TIMING))
+    assert of_sources(both, Source.MAP, Source.GROWTH) == both[:1]
+
+
+def test_the_names_of_growth_are_those_that_are_written() -> None:
+    record = MetricRecord('s', '', 'm', value=0.5, n=3)
+    names = {item.metric for item in growth_records([Moment(1, 0.1, (record,))])}
+    assert names == {f'm{suffix}' for suffix in GROWTH_SUFFIXES}
+
+
+def test_a_run_refuses_what_it_can_never_fulfil() -> None:
+    grown = required('map_geometry', 'm_over_time')
+    check_for_runs([required('map_geometry'), required(TIMING)], grows=False)
+    check_for_runs([grown], grows=True)
+    with pytest.raises(ConfigError, match='map_every_frames'):
+        check_for_runs([grown], grows=False)
+    with pytest.raises(ConfigError, match='"alignment", which a run does not have'):
+        check_for_runs([required('alignment')], grows=True)
