@@ -214,6 +214,12 @@ def test_templates_that_the_configuration_itself_describes(tmp_path):
     objects['configs'][0]['original_file'] = 'objects/tabel.object_config.json'
     with pytest.raises(SceneError, match='changes "objects/tabel.object_config.json"'):
         load(tmp_path / 'b', [entry()], dataset={'objects': objects})
+    for i, (cells, message) in enumerate(
+        [({}, 'must be a list'), ([{'attributes': {}}], '"original_file" or a "template_handle"')]
+    ):
+        objects['configs'] = cells
+        with pytest.raises(SceneError, match=message):
+            load(tmp_path / f'c{i}', [entry()], dataset={'objects': objects})
 
 
 def test_a_part_of_a_template_name_will_do_if_only_one_has_it(tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.scenes.habitat.inline_templates import inline_templates
 from osmabench_ros.scenes.json_files import read_object
 
 SUFFIX = '.scene_dataset_config.json'
@@ -177,32 +178,22 @@ class HabitatDataset:
             return configured[key]
         return self._read(section, self._files(section)[key])
 
-    def _read(self, section: str, path: Path) -> tuple[dict[str, Any], Path]:
+    def _read(self, section: str, path: Path | None) -> tuple[dict[str, Any], Path]:
+        defaults = self.defaults(section)
+        if path is None:
+            return defaults, self.path.parent
         if path.suffix != '.json':
-            return {**self.defaults(section), 'render_asset': path.name}, path.parent
-        return {**self.defaults(section), **read_object(path)}, path.parent
+            return {**defaults, 'render_asset': path.name}, path.parent
+        return {**defaults, **read_object(path)}, path.parent
 
     def _configured(self, section: str) -> dict[str, tuple[dict[str, Any], Path]]:
-        """Return the templates that the configuration itself describes, with their folders."""
-        found: dict[str, tuple[dict[str, Any], Path]] = {}
-        files = self._files(section)
-        for cell in self.data.get(section, {}).get('configs', []):
-            original, changes = str(cell.get('original_file', '')), cell.get('attributes', {})
-            base, folder = self.defaults(section), self.path.parent
-            key = str(cell.get('template_handle', ''))
-            if original:
-                sources = [k for k, path in files.items() if str(path).endswith(original)]
-                if not sources:
-                    raise SceneError(
-                        f'{self.path}: "{section}.configs" changes "{original}", which is not '
-                        f'among its paths'
-                    )
-                base, folder = self._read(section, files[sources[0]])
-                key = key or sources[0]
-            lights = {**base.get('lights', {}), **changes.get('lights', {})}
-            merged = {**base, **changes, **({'lights': lights} if lights else {})}
-            found[_last(key)] = merged, folder
-        return found
+        described = inline_templates(
+            self.data.get(section, {}).get('configs', []),
+            self._files(section),
+            lambda path: self._read(section, path),
+            f'{self.path}: "{section}.configs"',
+        )
+        return {_last(key): found for key, found in described.items()}
 
     def _files(self, section: str) -> dict[str, Path]:
         if section in self._found:

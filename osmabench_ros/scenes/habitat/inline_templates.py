@@ -1,0 +1,58 @@
+"""Templates that a scene data set describes in its own configuration, under `configs`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import SceneError
+
+Described = tuple[dict[str, Any], Path]
+"""Attributes, and the folder that paths in them start from."""
+
+
+def inline_templates(
+    cells: Any, files: Mapping[str, Path], read: Callable[[Path | None], Described], where: str
+) -> dict[str, Described]:
+    """Return the described templates by handle.
+
+    Parameters
+    ----------
+    cells : list of mapping
+        Each with 'attributes', and 'original_file' (what it changes), 'template_handle' (what it
+        is called) or both.
+    files : mapping of str to Path
+        Templates of the section that have files.
+    read : callable
+        Returns what a file describes, with the section's defaults; of None, the defaults.
+    where : str
+        Named in errors.
+
+    Raises
+    ------
+    SceneError
+        If a cell is malformed or changes a file that is not there.
+    """
+    found: dict[str, Described] = {}
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        raise SceneError(f'{where} must be a list of objects')
+    for cell in cells:
+        original, changes = str(cell.get('original_file', '')), cell.get('attributes', {})
+        key = str(cell.get('template_handle', ''))
+        source = None
+        if original:
+            source = next((k for k, path in files.items() if str(path).endswith(original)), None)
+            if source is None:
+                raise SceneError(f'{where} changes "{original}", which is not among the paths')
+        if not (key or source) or not isinstance(changes, dict):
+            raise SceneError(
+                f'{where}: an entry needs "attributes", and an "original_file" or a '
+                '"template_handle"'
+            )
+        base, folder = read(None if source is None else files[source])
+        # Lights are added to those of the original, light by light.
+        lights = {**base.get('lights', {}), **changes.get('lights', {})}
+        merged = {**base, **changes, **({'lights': lights} if lights else {})}
+        found[key or str(source)] = merged, folder
+    return found
