@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.matching import Neighbours
-from osmabench_ros.metrics.similarity import prompt_ranks
+from osmabench_ros.metrics.similarity import CosineTable, ranks_of_rows
 from osmabench_ros.metrics.tiers import Category, TieredLabels, TieredObject, stripped
 
 GATE_M = 0.05
@@ -173,7 +173,7 @@ class SetRanking:
 
 def set_ranking(
     points: PointFeatures,
-    similarity: NDArray[np.floating],
+    similarity: NDArray[np.floating] | CosineTable,
     labels: TieredLabels,
     prompts: Sequence[str],
     *,
@@ -189,8 +189,8 @@ def set_ranking(
     ----------
     points : PointFeatures
         True points with the features that speak for them.
-    similarity : ndarray, shape (M, L)
-        Similarity of features and prompts.
+    similarity : ndarray or CosineTable, shape (M, L)
+        Similarity of features and prompts; of a table only the rows that are used are computed.
     labels : TieredLabels
         Words for the objects.
     prompts : sequence of str, length L
@@ -237,7 +237,7 @@ _Scores = Mapping[str, tuple[float, int]]
 def _object_scores(
     item: TieredObject,
     rows: NDArray[np.int64],
-    similarity: NDArray[np.floating],
+    similarity: NDArray[np.floating] | CosineTable,
     place: Mapping[str, int],
     compat: bool,
 ) -> _Scores:
@@ -248,9 +248,9 @@ def _object_scores(
     if not len(wanted):
         return {}
     used, inverse, counts = np.unique(
-        rows % len(similarity), return_inverse=True, return_counts=True
+        rows % similarity.shape[0], return_inverse=True, return_counts=True
     )
-    ranks = prompt_ranks(similarity[used], wanted)
+    ranks = ranks_of_rows(similarity, used, wanted)
     primary = box_scores(ranks[:, :n_synonyms], 0, n_synonyms - 1, last)
     secondary = box_scores(ranks[:, n_synonyms:], n_synonyms, len(wanted) - 1, last)
     # What the published code overwrites with every point is left with the last one.

@@ -33,17 +33,65 @@ def _chunks(
     features: NDArray[np.floating], prompts: NDArray[np.floating], device: str
 ) -> Iterator[tuple[slice, torch.Tensor]]:
     """Yield slices of features with their cosines, shape (n, L)."""
-    where = resolve_device(device)
+    table = CosineTable(features, prompts, device=device)
+    for start in range(0, len(features), table.rows_per_chunk):
+        part = slice(start, start + table.rows_per_chunk)
+        yield part, table[part]
+
+
+class CosineTable:
+    """Cosines of features with prompts, computed for the rows that are asked for.
+
+    The table of a map with a feature for each of a million points would not fit into memory.
+
+    Parameters
+    ----------
+    features : ndarray, shape (M, D)
+        Of the map.
+    prompts : ndarray, shape (L, D)
+        Of the words.
+    device : str
+        'auto', 'cpu' or 'cuda'.
+
+    Raises
+    ------
+    MetricError
+        If the dimensions differ, or a value is not finite.
+    """
+
+    def __init__(
+        self,
+        features: NDArray[np.floating],
+        prompts: NDArray[np.floating],
+        *,
+        device: str = 'auto',
+    ) -> None:
+        self._device = resolve_device(device)
+        _check_dimensions(features, prompts)
+        self._features = features
+        self._text = _unit_rows(prompts, 'prompts', self._device).T.contiguous()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Features and prompts."""
+        return len(self._features), self._text.shape[1]
+
+    def __getitem__(self, rows: NDArray[np.integer] | slice) -> torch.Tensor:
+        """Return the cosines of some features, shape (n, L)."""
+        return _unit_rows(self._features[rows], 'features', self._device) @ self._text
+
+    @property
+    def rows_per_chunk(self) -> int:
+        """Rows that may be asked for at once."""
+        return max(1, _ELEMENTS_PER_CHUNK // max(1, self.shape[1]))
+
+
+def _check_dimensions(features: NDArray[np.floating], prompts: NDArray[np.floating]) -> None:
     if features.ndim == prompts.ndim == 2 and features.shape[1] != prompts.shape[1]:
         raise MetricError(
             f'features have {features.shape[1]} dimensions, prompts {prompts.shape[1]}; '
             'they come from different encoders'
         )
-    text = _unit_rows(prompts, 'prompts', where).T.contiguous()
-    size = max(1, _ELEMENTS_PER_CHUNK // max(1, text.shape[1]))
-    for start in range(0, len(features), size):
-        part = slice(start, start + size)
-        yield part, _unit_rows(features[part], 'features', where) @ text
 
 
 def cosine_similarity(
@@ -78,6 +126,20 @@ def best_prompts(
     result = np.empty((len(features), n), np.int32)
     for part, cosines in _chunks(features, prompts, device):
         result[part] = cosines.topk(n, dim=1).indices.cpu().numpy()
+    return result
+
+
+def ranks_of_rows(
+    similarity: NDArray[np.floating] | CosineTable,
+    rows: NDArray[np.integer],
+    wanted: NDArray[np.integer],
+) -> NDArray[np.int32]:
+    """Return `prompt_ranks` of some features, in chunks, shape (len(rows), W)."""
+    result = np.empty((len(rows), len(wanted)), np.int32)
+    size = max(1, _ELEMENTS_PER_CHUNK // max(1, similarity.shape[1]))
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        result[part] = prompt_ranks(similarity[rows[part]], wanted)
     return result
 
 

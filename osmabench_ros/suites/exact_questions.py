@@ -16,7 +16,7 @@ from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
 from osmabench_ros.vqa.applicability import unserved_categories
 from osmabench_ros.vqa.evaluation import QuestionResult, evaluate_questions
-from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, generate_questions
+from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.progress import silent
 from osmabench_ros.vqa.question_files import write_records
@@ -78,13 +78,10 @@ class ExactQuestionsSuite:
 
     def _questions(self, context: SuiteContext) -> Sequence[Question]:
         given = [item for item in context.questions if item.suite == self.name]
-        truth = context.ground_truth
-        return given or generate_questions(
-            truth.graph,
-            truth.seen_instances,
+        return given or questions_about(
+            context.ground_truth,
             scene=context.scene_name,
             seed=context.seed,
-            label_set=truth.label_set,
             count=self._options.count,
         )
 

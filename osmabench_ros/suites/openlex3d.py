@@ -6,14 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from osmabench_ros.metrics.matching import NeighbourIndex
 from osmabench_ros.metrics.openlex3d import (
     GATE_M,
-    PointFeatures,
     SetRanking,
     category_shares,
     set_ranking,
@@ -21,8 +17,6 @@ from osmabench_ros.metrics.openlex3d import (
 )
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.retrieval import (
-    COMPAT_ALIGNMENT_M,
-    Retrieval,
     compat_average_precision,
     compat_inverse_rank,
     mean_over_thresholds,
@@ -30,19 +24,18 @@ from osmabench_ros.metrics.retrieval import (
     recall_at_k,
     strict_average_precision,
 )
-from osmabench_ros.metrics.similarity import best_prompts, cosine_similarity
-from osmabench_ros.metrics.tiers import TieredLabels, read_tiers, write_tiers
-from osmabench_ros.metrics.voxels import voxel_keys
+from osmabench_ros.metrics.tiers import Category, TieredLabels, read_tiers, write_tiers
+from osmabench_ros.suites.asked_map import AskedMap
 from osmabench_ros.suites.options import SuiteOptions, checked_options
-from osmabench_ros.suites.point_features import FeaturedPoints, featured_points
+from osmabench_ros.suites.point_features import featured_points
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.suites.things import mask_overlaps, seen_things
 from osmabench_ros.suites.tiered_ground_truth import build_tiers
 from osmabench_ros.suites.wordnet import DIRECTORY, WordNet
 
-COMPAT_VOXEL_M = 0.05
-"""Edge of the voxels the published code thins a prediction with."""
+MACHINE_MADE = 'machine_made_labels'
+"""1 if the tiered labels were made by a program, 0 if people wrote them."""
 
+_CATEGORIES = tuple(item.name.lower() for item in Category if item is not Category.NONE)
 _RANKING_FIGURES = tuple(name for name in SetRanking.__dataclass_fields__ if name != 'objects')
 
 
@@ -86,24 +79,48 @@ class OpenLex3DSuite:
         """Score the features of one map."""
         features = featured_points(context.semantic_map)
         if features is None or context.text_encoder is None:
-            metrics = [f'top{n}_synonym' for n in self._options.top_n] + ['set_ranking', 'map']
-            modes = (Mode.COMPAT.value, Mode.STRICT.value)
-            return [
-                MetricRecord.not_applicable(self.name, mode, metric)
-                for mode in modes
-                for metric in metrics
-            ]
+            return list(self._nothing())
         tiers = self._tiers(context)
         prompts = tiers.prompts()
+        if not prompts:
+            return list(self._nothing())
         text = context.text_encoder(features.space, prompts)
-        return [
-            record
-            for compat in (True, False)
-            for record in (
-                *self._words(context, features, tiers, prompts, text, compat),
-                *self._retrieval(context, features, tiers, prompts, text, compat),
-            )
-        ]
+        most_words = max(self._options.top_n, default=1)
+        asked = AskedMap(context, features, tiers, prompts, text, most_words)
+        scored = [item for item in tiers.objects.values() if TieredLabels.is_scored(item)]
+        by_machine = MetricRecord(
+            self.name,
+            '',
+            MACHINE_MADE,
+            value=float(tiers.machine_made),
+            n=len(scored),
+            higher_is_better=False,
+        )
+        return [by_machine, *self._mode(asked, compat=True), *self._mode(asked, compat=False)]
+
+    def _mode(self, asked: AskedMap, *, compat: bool) -> Iterator[MetricRecord]:
+        yield from self._words(asked, compat)
+        yield from self._ranking(asked, compat)
+        yield from self._retrieval(asked, compat)
+
+    def _nothing(self) -> Iterator[MetricRecord]:
+        for compat in (True, False):
+            for n in self._options.top_n:
+                for name in _CATEGORIES:
+                    yield self._missing(compat, f'top{n}_{name}')
+            for figure in _RANKING_FIGURES:
+                yield self._missing(compat, _ranking_metric(figure))
+            for metric in self._retrieval_figures(compat):
+                yield self._missing(compat, metric)
+
+    def _missing(self, compat: bool, metric: str) -> MetricRecord:
+        mode = (Mode.COMPAT if compat else Mode.STRICT).value
+        better = not metric.startswith('top') or metric.endswith('_synonym')
+        return MetricRecord.not_applicable(self.name, mode, metric, higher_is_better=better)
+
+    def _retrieval_figures(self, compat: bool) -> list[str]:
+        at_k = [] if compat else [f'recall_at_{k}' for k in self._options.recall_at]
+        return ['map', 'ap50', 'ap25', 'inverse_rank', *at_k]
 
     def _tiers(self, context: SuiteContext) -> TieredLabels:
         if self._options.tiers is not None:
@@ -121,42 +138,34 @@ class OpenLex3DSuite:
             self.name, mode.value, metric, value=value, n=n, higher_is_better=higher_is_better
         )
 
-    def _words(
-        self,
-        context: SuiteContext,
-        features: FeaturedPoints,
-        tiers: TieredLabels,
-        prompts: list[str],
-        text: NDArray[np.float32],
-        compat: bool,
-    ) -> Iterator[MetricRecord]:
-        points = _points(context, features, compat)
-        gate, vectors = self._options.gate_m, features.space.vectors
+    def _words(self, asked: AskedMap, compat: bool) -> Iterator[MetricRecord]:
+        points, gate = asked.points(compat=compat), self._options.gate_m
         for n in self._options.top_n:
-            best = best_prompts(vectors, text, min(n, len(prompts)), device=context.device)
-            frequency = top_n_frequency(points, best, tiers, prompts, gate_m=gate, compat=compat)
+            best = asked.best[:, :n]
+            frequency = top_n_frequency(
+                points, best, asked.tiers, asked.prompts, gate_m=gate, compat=compat
+            )
             for name, share in category_shares(frequency):
                 metric, good = f'top{n}_{name}', name == 'synonym'
                 yield self._record(compat, metric, share, len(points.rows), higher_is_better=good)
-        similarity = cosine_similarity(vectors, text, device=context.device)
-        ranking = set_ranking(points, similarity, tiers, prompts, gate_m=gate, compat=compat)
-        for figure in _RANKING_FIGURES:
-            metric = 'set_ranking' if figure == 'overall' else f'set_ranking_{figure}'
-            yield self._record(compat, metric, getattr(ranking, figure), ranking.objects)
 
-    def _retrieval(
-        self,
-        context: SuiteContext,
-        features: FeaturedPoints,
-        tiers: TieredLabels,
-        prompts: list[str],
-        text: NDArray[np.float32],
-        compat: bool,
-    ) -> Iterator[MetricRecord]:
-        retrieval = self._queries(context, features, tiers, prompts, text, compat)
+    def _ranking(self, asked: AskedMap, compat: bool) -> Iterator[MetricRecord]:
+        ranking = set_ranking(
+            asked.points(compat=compat),
+            asked.cosines,
+            asked.tiers,
+            asked.prompts,
+            gate_m=self._options.gate_m,
+            compat=compat,
+        )
+        for figure in _RANKING_FIGURES:
+            value = getattr(ranking, figure)
+            yield self._record(compat, _ranking_metric(figure), value, ranking.objects)
+
+    def _retrieval(self, asked: AskedMap, compat: bool) -> Iterator[MetricRecord]:
+        retrieval = asked.retrieval(compat=compat, gate_m=self._options.gate_m)
         if retrieval is None:
-            mode = Mode.COMPAT if compat else Mode.STRICT
-            yield MetricRecord.not_applicable(self.name, mode.value, 'map')
+            yield from (self._missing(compat, item) for item in self._retrieval_figures(compat))
             return
         n = len(retrieval.wanted)
         precision = compat_average_precision if compat else strict_average_precision
@@ -169,56 +178,6 @@ class OpenLex3DSuite:
             for k in self._options.recall_at:
                 yield self._record(compat, f'recall_at_{k}', recall_at_k(retrieval, k), n)
 
-    def _queries(
-        self,
-        context: SuiteContext,
-        features: FeaturedPoints,
-        tiers: TieredLabels,
-        prompts: list[str],
-        text: NDArray[np.float32],
-        compat: bool,
-    ) -> Retrieval | None:
-        """Ask for every object by its first synonym; objects called the same belong together."""
-        gate = COMPAT_ALIGNMENT_M if compat else self._options.gate_m
-        overlaps = mask_overlaps(context, gate)
-        if overlaps is None or not features.node_rows:
-            return None
-        known = np.array([int(i) in features.node_rows for i in overlaps.predicted_ids], bool)
-        kept = overlaps.select(known, np.ones(len(overlaps.true_ids), bool))
-        rows = [features.node_rows[int(item)] for item in kept.predicted_ids]
-        column = {int(item): i for i, item in enumerate(kept.true_ids)}
-        wanted: dict[str, list[int]] = {}
-        for node in seen_things(context.ground_truth):
-            item = tiers.objects.get(node.id)
-            if item is not None and TieredLabels.is_scored(item) and node.id in column:
-                wanted.setdefault(item.synonyms[0], []).append(column[node.id])
-        if not rows or not wanted:
-            return None
-        place = {prompt: i for i, prompt in enumerate(prompts)}
-        queries = text[[place[word] for word in wanted]]
-        similarity = cosine_similarity(
-            features.space.vectors[rows], queries, device=context.device
-        )
-        return Retrieval(similarity, kept.iou, kept.predicted_sizes, list(wanted.values()))
 
-
-def _points(context: SuiteContext, features: FeaturedPoints, compat: bool) -> PointFeatures:
-    """Return the feature that speaks for each visible surface point."""
-    predicted, surface = context.matches.predicted, context.ground_truth.surface
-    assert predicted is not None
-    rows = features.rows[predicted.rows]
-    if not compat or not len(rows):
-        return PointFeatures.of(surface.instances, context.matches.surface_to_map, rows)
-    centers = _voxel_centers(predicted.points)
-    original = NeighbourIndex(predicted.points, context.device, 'map').query(centers).indices
-    near = NeighbourIndex(centers, context.device, 'map').query(surface.points)
-    return PointFeatures.of(surface.instances, near, rows[original])
-
-
-def _voxel_centers(points: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the mean of the points of each occupied voxel."""
-    _, inverse, counts = np.unique(
-        voxel_keys(points, COMPAT_VOXEL_M), return_inverse=True, return_counts=True
-    )
-    sums = [np.bincount(inverse, weights=points[:, axis]) for axis in range(3)]
-    return np.stack([total / counts for total in sums], axis=1).astype(np.float32)
+def _ranking_metric(figure: str) -> str:
+    return 'set_ranking' if figure == 'overall' else f'set_ranking_{figure}'

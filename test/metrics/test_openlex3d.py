@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from osmabench_ros.errors import MetricError
+from osmabench_ros.metrics import similarity as similarity_module
 from osmabench_ros.metrics.matching import Neighbours
 from osmabench_ros.metrics.openlex3d import (
     PointFeatures,
@@ -16,7 +17,13 @@ from osmabench_ros.metrics.openlex3d import (
     set_ranking,
     top_n_frequency,
 )
-from osmabench_ros.metrics.similarity import best_prompts, cosine_similarity, prompt_ranks
+from osmabench_ros.metrics.similarity import (
+    CosineTable,
+    best_prompts,
+    cosine_similarity,
+    prompt_ranks,
+    ranks_of_rows,
+)
 from osmabench_ros.metrics.tiers import (
     Category,
     TieredObject,
@@ -128,6 +135,22 @@ def test_ranks_and_best_prompts_agree_with_sorting() -> None:
     for row in range(20):
         assert ranks[row].tolist() == [list(order[row]).index(p) for p in (3, 17)]
     assert prompt_ranks(np.ones((1, 4)), np.array([2])).tolist() == [[2]]
+
+
+def test_a_table_of_cosines_gives_the_same_ranks_in_chunks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(1)
+    vectors, prompts = rng.normal(size=(20, 16)), rng.normal(size=(30, 16))
+    table = CosineTable(vectors, prompts, device='cpu')
+    whole = cosine_similarity(vectors, prompts, device='cpu')
+    rows, wanted = np.array([19, 3, 3, 7, 0]), np.array([3, 17])
+    expected = prompt_ranks(whole[rows], wanted)
+    monkeypatch.setattr(similarity_module, '_ELEMENTS_PER_CHUNK', 60)
+    assert table.shape == (20, 30)
+    np.testing.assert_array_equal(ranks_of_rows(table, rows, wanted), expected)
+    np.testing.assert_array_equal(ranks_of_rows(whole, rows, wanted), expected)
+    np.testing.assert_allclose(cosine_similarity(vectors, prompts, device='cpu'), whole, atol=1e-6)
 
 
 def ranked(*order: int) -> np.ndarray:

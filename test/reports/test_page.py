@@ -119,6 +119,22 @@ def test_a_folder_with_nothing_but_reports_still_gives_a_page(matrix: Matrix, tm
     assert 'id="question-table"' not in html
 
 
+def test_encoders_and_labels_made_by_machine_are_named(matrix: Matrix, tmp_path: Path):
+    plans = [replace(plan, root=tmp_path) for plan in matrix.plans]
+    first, *others = matrix.report.runs
+    of_tiers = {'suite': 'openlex3d', 'metric': 'machine_made_labels', 'value': 1.0}
+    record = first.metrics[0].model_copy(update=of_tiers)
+    told = first.model_copy(
+        update={'metrics': (*first.metrics, record), 'encoders': {'prompts': 'ToyCLIP <b>'}}
+    )
+    plain = write_page(matrix.report, plans, tmp_path).read_text(encoding='utf-8')
+    assert 'made by machine' not in plain
+    report = matrix.report.model_copy(update={'runs': (told, *others)})
+    html = write_page(report, plans, tmp_path).read_text(encoding='utf-8')
+    assert 'labels behind the OpenLex3D figures were made by machine' in html
+    assert '<th scope="row">prompts</th><td>ToyCLIP &lt;b&gt;</td>' in html
+
+
 def test_a_large_matrix_shows_the_pictures_of_its_first_runs(matrix: Matrix, monkeypatch):
     monkeypatch.setattr(content, 'MOST_ILLUSTRATED', 1)
     sections = content.gather(joined(matrix.plans, matrix.report.runs)).sections

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -102,3 +103,57 @@ def test_features_that_do_not_exist_are_named(
     broken = replace(named.semantic_map, feature_spaces={'clip': short})
     with pytest.raises(MetricError, match='"clip" has 1 rows'):
         evaluate(replace(named, semantic_map=broken), tiers=tiers)
+
+
+def test_figures_that_are_not_applicable_are_the_same_as_those_that_are(
+    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
+) -> None:
+    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
+    full, bare = evaluate(named, tiers=tiers), evaluate(context, tiers=tiers)
+    assert full.keys() - bare.keys() == {('', 'machine_made_labels')}
+    assert {key: item.higher_is_better for key, item in bare.items()} == {
+        key: full[key].higher_is_better for key in bare
+    }
+    maskless = replace(named.semantic_map.dense, instances=None, feature_space='clip')
+    rows = np.zeros(len(maskless.points), np.int32)
+    flat = replace(named.semantic_map, dense=replace(maskless, feature_rows=rows))
+    found = evaluate(replace(named, semantic_map=flat), tiers=tiers)
+    assert found.keys() == full.keys()
+    assert not found['strict', 'recall_at_1'].applicable
+    assert found['strict', 'top1_synonym'].applicable
+
+
+def test_a_feature_of_zeros_is_no_word_in_strict_mode(
+    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
+) -> None:
+    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
+    space = named.semantic_map.feature_spaces['clip']
+    vectors = space.vectors.copy()
+    vectors[2] = 0
+    dull = replace(named.semantic_map, feature_spaces={'clip': replace(space, vectors=vectors)})
+    found = evaluate(replace(named, semantic_map=dull), tiers=tiers, gate_m=0.1)
+    assert found['strict', 'top1_missing'].value == pytest.approx(0.5, abs=0.02)
+    assert found['compat', 'top1_missing'].value == pytest.approx(0.0, abs=0.02)
+
+
+def test_labels_made_by_machine_are_said_to_be(
+    context: SuiteContext, perfect_map: SemanticMap, tiers: Path, tmp_path: Path
+) -> None:
+    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
+    assert evaluate(named, tiers=tiers)['', 'machine_made_labels'].value == 0.0
+    data = json.loads(tiers.read_text())
+    data['dataset']['machine_made'] = True
+    made = tmp_path / 'made.json'
+    made.write_text(json.dumps(data))
+    record = evaluate(named, tiers=made)['', 'machine_made_labels']
+    assert (record.value, record.n, record.higher_is_better) == (1.0, 2, False)
+
+
+def test_a_scene_without_words_is_not_applicable(
+    context: SuiteContext, perfect_map: SemanticMap, tmp_path: Path
+) -> None:
+    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
+    write_tiers(tiers_by_id([]), tmp_path / 'none.json')
+    found = evaluate(named, tiers=tmp_path / 'none.json')
+    assert found
+    assert not any(item.applicable for item in found.values())
