@@ -13,6 +13,7 @@ from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 
 from launch import LaunchContext
 from osmabench_ros.bringup.isolation import LOCALHOST, RANGE_VARIABLE, launch_environment
+from osmabench_ros.bringup.launch_orphans import end_orphans_at_exit
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
 
@@ -84,7 +85,7 @@ _READERS: dict[type, Callable[[str], Any]] = {Pose: _pose, dict: _mapping}
 
 
 def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]:
-    """Return the actions that declare arguments, and the one that all launch files have.
+    """Return the actions that declare arguments, and those that all launch files have.
 
     Nothing listens beyond this machine unless the user says so, by that argument or by the
     environment.
@@ -96,7 +97,8 @@ def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]
     )
     setting = SetEnvironmentVariable(RANGE_VARIABLE, LaunchConfiguration('discovery_range'))
     transports = OpaqueFunction(function=_set_transports)
-    return [discovery, setting, transports, *(item.declaration() for item in arguments)]
+    start = [discovery, setting, transports, end_orphans_at_exit()]
+    return [*start, *(item.declaration() for item in arguments)]
 
 
 def _set_transports(context: LaunchContext) -> None:

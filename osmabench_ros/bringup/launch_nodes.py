@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from launch.actions import EmitEvent, RegisterEventHandler
-from launch.event_handlers import OnProcessExit
+from launch.actions import EmitEvent, OpaqueFunction, RegisterEventHandler
+from launch.event_handler import EventHandler
+from launch.event_handlers import OnProcessExit, OnShutdown
 from launch.events import Shutdown, matches_action
 from launch.events.process import ProcessExited
 from launch.launch_description_entity import LaunchDescriptionEntity
@@ -14,7 +15,7 @@ from launch_ros.event_handlers import OnStateTransition
 from launch_ros.events.lifecycle import ChangeState
 from lifecycle_msgs.msg import Transition
 
-from launch import LaunchContext
+from launch import Event, LaunchContext
 from osmabench_ros.bringup.isolation import launch_environment
 from osmabench_ros.bringup.node_spec import PACKAGE, NodeSpec
 from osmabench_ros.errors import ParticipantError, RunError
@@ -24,6 +25,10 @@ Verdict = Callable[[int], list[LaunchDescriptionEntity]]
 
 STOP_S = '30'
 """A recorder may have a map or a bag to finish when it is asked to end."""
+
+
+class _Interrupted(Event):
+    """Ctrl-C came before the end of the run."""
 
 
 class ManagedNodes:
@@ -60,12 +65,35 @@ class ManagedNodes:
 
     def actions(self) -> list[LaunchDescriptionEntity]:
         """Return everything that a launch description needs."""
-        actions: list[LaunchDescriptionEntity] = []
+        # Ctrl-C is how a bag, a bridge or a player ends; not so what was to end with a result.
+        owed = any(spec.ends_run and spec.parameters.get('exit_when_done') for spec in self._specs)
+        actions: list[LaunchDescriptionEntity] = self._interruption() if owed else []
         for spec in self._specs:
             node = self._node(spec)
             actions += [self._exit_handler(spec, node), _activation(node), node]
             actions.append(_transition(node, Transition.TRANSITION_CONFIGURE))
         return actions
+
+    def _interruption(self) -> list[LaunchDescriptionEntity]:
+        """Return what makes Ctrl-C an error as long as there is no verdict."""
+
+        def on_shutdown(event: Shutdown, _context: LaunchContext) -> EmitEvent | None:
+            # Raised by a handler of Shutdown itself, it would keep others from ending processes.
+            cut_off = event.due_to_sigint and not self._over
+            return EmitEvent(event=_Interrupted()) if cut_off else None
+
+        def tell(_context: LaunchContext) -> None:
+            raise RunError('interrupted before the end of the run; there is no verdict')
+
+        return [
+            RegisterEventHandler(OnShutdown(on_shutdown=on_shutdown)),
+            RegisterEventHandler(
+                EventHandler(
+                    matcher=lambda event: isinstance(event, _Interrupted),
+                    entities=[OpaqueFunction(function=tell)],
+                )
+            ),
+        ]
 
     def _node(self, spec: NodeSpec) -> LifecycleNode:
         return LifecycleNode(

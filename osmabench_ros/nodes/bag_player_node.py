@@ -201,7 +201,6 @@ class BagPlayerNode(BenchmarkNode):
             self._rewind()
             return
         self._control.finish()
-        self.done = True
         self._outlets.wait_until_delivered(DELIVERY_TIMEOUT_S)
         self._tell()
         self._state.wait_for_all_acked(Duration(seconds=1))

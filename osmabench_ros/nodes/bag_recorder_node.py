@@ -104,8 +104,8 @@ class BagRecorderNode(BenchmarkNode):
         self.create_timer(REPORT_PERIOD_S, self.guarded(self._report_progress))
 
     def activate(self) -> None:
-        """Record from now on; ending it is no failure."""
-        self._active = self.done = True
+        """Record from now on."""
+        self._active = True
 
     def deactivate(self) -> None:
         """Ignore messages until activated again."""

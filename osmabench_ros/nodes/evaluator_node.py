@@ -112,6 +112,10 @@ class EvaluatorNode(BenchmarkNode):
         self._automatic = None
         self._queue.stop()
 
+    def owes_result(self) -> bool:
+        """Tell whether an evaluation goes on, or its verdict is what somebody waits for."""
+        return bool(self._queue) or self.parameter['exit_when_done']
+
     def health(self) -> Health:
         """Tell what is evaluated and how far it is."""
         job = self._queue.current

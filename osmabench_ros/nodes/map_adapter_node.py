@@ -70,6 +70,7 @@ class MapAdapterNode(BenchmarkNode):
         self._newest: Any = None
         self._newest_s = 0.0
         self._over_s: float | None = None
+        self._published = False
         self._finish: FinishCall | None = None
         self._transforms = TransformHistory(self)
         self._maps = MapPublisher(self, self.get_name())
@@ -138,7 +139,7 @@ class MapAdapterNode(BenchmarkNode):
     def _tick(self) -> None:
         if self._subscription is not None:
             self._subscription.look()
-        if self._over_s is None or self.done:
+        if self._over_s is None or self._published:
             return
         if self._finish is not None and not self._finish.done():
             return
@@ -181,7 +182,7 @@ class MapAdapterNode(BenchmarkNode):
 
     def _publish(self, semantic_map: SemanticMap) -> None:
         self._maps.publish(semantic_map, is_final=True)
-        self.done = True
+        self._published = True
         self.get_logger().info(f'published the map of {self.parameter["method"]}')
 
 

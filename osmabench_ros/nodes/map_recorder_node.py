@@ -133,7 +133,7 @@ class MapRecorderNode(BenchmarkNode):
         if missing and waited_s > CHUNKS_LATE_AFTER_S:
             level = Level.WARN
             message = f'{missing} chunks of the announced map missing for {waited_s:.0f} s'
-        elif self.done:
+        elif self._final is not None:
             message = f'wrote {self._directory}'
         values = {
             'maps': len(self._written),
@@ -143,6 +143,11 @@ class MapRecorderNode(BenchmarkNode):
             'frames_acknowledged': self._frames,
         }
         return Health(level, message, values)
+
+    def owes_result(self) -> bool:
+        """Tell whether a map is on its way, or its end is what somebody waits for."""
+        unwritten = self.parameter['exit_when_done'] and self._final is None
+        return unwritten or self._assembler.missing_chunks > 0
 
     def _on_pose(self, message: PoseStamped) -> None:
         stamp_ns = stamp_from_message(message.header.stamp)
@@ -157,7 +162,6 @@ class MapRecorderNode(BenchmarkNode):
         self._assembler = MapAssembler(self.parameter['max_map_bytes'])
         self._final = None
         self._frames = 0
-        self.done = False
         self._directory = self._free_directory()
 
     def _on_run_info(self, message: RunInfo) -> None:
@@ -227,7 +231,6 @@ class MapRecorderNode(BenchmarkNode):
         self._written.append(self._directory)
         self._final = announcement
         self._recorded.publish(self._record_message(announcement, semantic_map))
-        self.done = True
         self.get_logger().info(f'wrote {self._directory}')
         if self.parameter['exit_when_done']:
             self._recorded.wait_for_all_acked(ACK_TIMEOUT)

@@ -91,7 +91,6 @@ class MapperNode(BenchmarkNode):
     def _start_over(self) -> None:
         """Map anew after a reset of the run, with the labels that were latched before."""
         self._forget()
-        self.done = False
         if self._labels is not None:
             self._on_labels(self._labels)
 
@@ -169,7 +168,6 @@ class MapperNode(BenchmarkNode):
         if all_here or (self.parameter['pacing'] == 'realtime' and settled):
             self._published = True
             self._maps.publish(self._mapper.semantic_map(final=True), is_final=True)
-            self.done = True
             self.get_logger().info(f'published the map of {self._work.count} frames')
 
 

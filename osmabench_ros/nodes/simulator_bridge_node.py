@@ -169,7 +169,6 @@ class SimulatorBridgeNode(BenchmarkNode):
     def reset_run(self) -> None:
         """Start over from frame 0, with the stamps of the first time."""
         self._control.reset()
-        self.done = False
         self._playing.restart()
         self._follow_phase()
 
@@ -245,7 +244,6 @@ class SimulatorBridgeNode(BenchmarkNode):
             self._say('')
             return
         if self.phase is RunPhase.FINISHED:
-            self.done = True
             self.get_logger().info(f'published {self._playing.published} frames')
         self._follow_phase()
 

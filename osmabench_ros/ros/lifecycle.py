@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +13,7 @@ from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.signals import SignalHandlerOptions
+from rclpy.signals import SignalHandlerOptions, uninstall_signal_handlers
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
@@ -28,7 +29,7 @@ AUTOSTART = ParameterSpec(
 )
 
 INTERRUPTED = 130
-"""Exit code of a process that was asked to end before its job was done."""
+"""Exit code of a process that was asked to end while somebody waited for its result."""
 
 
 class WhileActive(MutuallyExclusiveCallbackGroup):
@@ -78,8 +79,6 @@ class BenchmarkNode(LifecycleNode):
         self._diagnostics = DiagnosticsPublisher(self, self._health_or_failure)
         self._lasting = self._entities()
         self.exit_code: int | None = None
-        self.done = False
-        """Whether the job is done, so that being asked to end is no failure."""
         self.parameter: dict[str, Any] = declare(self, [*specs, AUTOSTART])
 
     @property
@@ -130,6 +129,14 @@ class BenchmarkNode(LifecycleNode):
     def cleanup(self) -> None:
         """Free what `configure` allocated; must not fail if it never ran."""
 
+    def owes_result(self) -> bool:
+        """Return whether the process fails if it is asked to end now.
+
+        As nodes do, one ends with 0 when it is interrupted. Not so one whose exit code is a
+        verdict that it has not given yet, or that has not written what it was given.
+        """
+        return False
+
     def finish(self, exit_code: int = 0) -> None:
         """End the process once the current callback returns."""
         if self.exit_code is None:
@@ -173,7 +180,6 @@ class BenchmarkNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Answer the lifecycle manager."""
         del state
-        self.done = False
         result = self._transition(self.configure)
         if result == TransitionCallbackReturn.FAILURE:
             self._release()
@@ -274,16 +280,27 @@ def run_node(factory: Callable[[], BenchmarkNode], arguments: Sequence[str] | No
         # A signal takes the context away at any moment, and rclpy then fails in many ways.
         return _code_of_interrupted(node)
     finally:
+        _ignore_signals()
         if node is not None:
             node.cleanup()
             node.destroy_node()
         rclpy.try_shutdown()
 
 
+def _ignore_signals() -> None:
+    """Let no impatient second Ctrl-C cut off what a node has to finish; SIGKILL still ends it."""
+    uninstall_signal_handlers()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _code_of_interrupted(node: BenchmarkNode | None) -> int:
     if node is not None and node.exit_code is not None:
         return node.exit_code
-    return 0 if node is not None and node.done else INTERRUPTED
+    if node is not None and not node.owes_result():
+        return 0
+    print('osmabench: asked to end before there was a result', file=sys.stderr)  # noqa: T201
+    return INTERRUPTED
 
 
 def _spin(node: BenchmarkNode) -> int:

@@ -1,0 +1,87 @@
+"""How launch files end before their time: Ctrl-C, and a part that is not installed."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+from ros2_launch import finished, ros2_launch, wait_for
+
+pytest.importorskip(
+    'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
+)
+
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(300)]
+
+SMALL = ('max_frames:=60', 'frame_rate_hz:=1.0', 'image_width:=96', 'image_height:=64')
+
+
+def family(process: subprocess.Popen) -> list[psutil.Process]:
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def all_gone(processes: list[psutil.Process], timeout_s: float = 20.0) -> bool:
+    return not psutil.wait_procs(processes, timeout=timeout_s)[1]
+
+
+def test_ctrl_c_ends_all_nodes_quietly_and_the_launch_with_an_error(
+    tmp_path: Path, ros_domain: int
+) -> None:
+    process = ros2_launch(
+        'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
+    )
+    wait_for(process, 'frames from')
+    time.sleep(1.0)
+    nodes = family(process)
+    assert len(nodes) >= 4
+    # As a terminal does: the whole group hears it, and an impatient user presses twice.
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    text = finished(process, 60.0)
+    assert process.returncode == 1, text
+    assert 'interrupted before the end of the run' in text
+    assert 'Traceback' not in text
+    died = [line for line in text.splitlines() if 'process has died' in line]
+    # It alone owes a result: its exit code is the verdict.
+    assert [line for line in died if '[evaluator_node-' not in line] == [], text
+    assert all_gone(nodes)
+
+
+def test_a_node_that_cannot_be_started_leaves_no_other_behind(
+    tmp_path: Path, ros_domain: int
+) -> None:
+    stack = tmp_path / 'half.yaml'
+    stack.write_text(
+        yaml.safe_dump(
+            {
+                'name': 'half',
+                'source': 'https://example.org',
+                'install': [],
+                'nodes': [
+                    {
+                        'package': 'osmabench_ros',
+                        'executable': 'map_viewer_node',
+                        'name': 'there',
+                        'arguments': [str(tmp_path)],
+                    },
+                    {'package': 'osmabench_ros', 'executable': 'not_there', 'name': 'absent'},
+                ],
+                'map': {'topic': '/cloud', 'type': 'sensor_msgs/msg/PointCloud2'},
+                'participants': ['there'],
+            }
+        )
+    )
+    process = ros2_launch(
+        'full_run.launch.py', f'out:={tmp_path / "out"}', f'mapper:={stack}', *SMALL,
+        domain=ros_domain, logs=tmp_path,
+    )  # fmt: skip
+    text = finished(process, 90.0)
+    assert process.returncode == 1, text
+    assert "'not_there' not found" in text
+    found = [' '.join(item.info['cmdline'] or []) for item in psutil.process_iter(['cmdline'])]
+    assert [line for line in found if str(tmp_path) in line] == []

@@ -1,0 +1,58 @@
+"""What a signal makes of a node's process: its exit code, and what it still finishes."""
+
+import signal
+import subprocess
+import time
+
+import pytest
+from ros_processes import process
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+PROGRAM = """
+import sys, time
+from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+
+class Debtor(BenchmarkNode):
+    def __init__(self):
+        super().__init__('debtor', ())
+        print('up', flush=True)
+
+    def owes_result(self):
+        return sys.argv[1] == 'owing'
+
+    def cleanup(self):
+        print('cleaning', flush=True)
+        time.sleep(1.0)
+        print('clean', flush=True)
+
+raise SystemExit(run_node(Debtor, ['--ros-args', '-p', 'autostart:=true']))
+"""
+
+
+@pytest.mark.parametrize(('kind', 'code'), [('free', 0), ('owing', 130)])
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_an_impatient_user_cuts_nothing_off(
+    kind: str, code: int, number: signal.Signals, ros_domain: int
+) -> None:
+    with process(ros_domain, '-c', PROGRAM, kind) as running:
+        read_until(running, 'up')
+        time.sleep(0.3)
+        running.send_signal(number)
+        read_until(running, 'cleaning')
+        for _ in range(3):
+            running.send_signal(number)
+            time.sleep(0.1)
+        output, errors = running.communicate(timeout=30)
+    assert 'clean' in output.split()
+    assert 'Traceback' not in errors
+    assert ('asked to end before there was a result' in errors) == (kind == 'owing')
+    assert running.returncode == code
+
+
+def read_until(running: subprocess.Popen, word: str) -> None:
+    for line in running.stdout:
+        if line.strip() == word:
+            return
+    raise AssertionError(running.stderr.read())
