@@ -33,8 +33,8 @@ from osmabench_ros.bringup.stack_timing import (
     check_synchrony,
 )
 from osmabench_ros.bringup.stack_transforms import check_transforms, edge_samples
-from osmabench_ros.configuration import config_path
-from osmabench_ros.errors import ConfigError, ContractError
+from osmabench_ros.configuration import config_path, described_names
+from osmabench_ros.errors import ConfigError, ContractError, suggestion
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.contract import CONTRACT, ContractTopic, Delivery
@@ -88,6 +88,12 @@ def names_of_robot(file: Path) -> StackNames:
         If the file cannot be read, or names a topic that the contract does not know.
     """
     if not file.suffix and not file.exists():
+        known = described_names('methods', 'live')
+        if str(file) not in known:
+            raise ConfigError(
+                f'robot "{file}" is neither a file nor a name in config/methods/live. '
+                f'{suggestion(str(file), known)}'
+            )
         file = config_path('methods', 'live', f'{file}.yaml')
     try:
         data = yaml.safe_load(file.read_text())

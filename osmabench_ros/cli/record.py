@@ -48,6 +48,8 @@ def record(
 
     Says at the end how many messages of each topic are there and how many were lost.
     """
+    _check_pattern(exclude)
+    max_file_bytes = bytes_from_text(split_size)
     try:
         from osmabench_ros.bringup.recording import RecordingSettings
         from osmabench_ros.bringup.recording import record as record_bag
@@ -62,7 +64,7 @@ def record(
         all_topics,
         exclude,
         compression,
-        bytes_from_text(split_size),
+        max_file_bytes,
         split_duration,
         acks,
     )
@@ -75,6 +77,15 @@ def record(
             log=lambda line: console.print(escape(line), highlight=False, style='dim'),
         )
     print_report(report, out)
+
+
+def _check_pattern(text: str) -> None:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ConfigError(
+            f"--exclude {text} is no regular expression: {error}; write e.g. '/camera/.*'"
+        ) from error
 
 
 def bytes_from_text(text: str) -> int:

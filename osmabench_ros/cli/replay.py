@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from osmabench_ros.cli.progress import shown_progress
 from osmabench_ros.errors import ConfigError, MissingDependencyError
+from osmabench_ros.sequences.bag import open_bag
 from osmabench_ros.sequences.playback import PlaybackOptions
 
 
@@ -57,6 +58,8 @@ def replay(
     settings = ReplaySettings(
         bag, options, step, clock, tuple(topics or ()), tuple(remap or ()), tuple(msg_path or ())
     )
+    # A bag that cannot be read is told before a node is started.
+    open_bag(bag, settings.msg_paths).close()
     # The player and who watches it must speak through the same transports.
     os.environ.update(transport_environment())
     console = Console(stderr=True)

@@ -29,8 +29,14 @@ def read_tum(path: Path) -> StampedTrajectory:
         if path.stat().st_size > MAX_BYTES:
             raise SequenceError(f'{path} is larger than {MAX_BYTES} bytes')
         lines = path.read_text(encoding='utf-8-sig').splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SequenceError(f'cannot read trajectory {path}: {error}') from error
+    except OSError as error:
+        raise SequenceError(
+            f'trajectory {path}: {error.strerror}; name a TUM file, or BAG:TOPIC'
+        ) from error
+    except UnicodeDecodeError as error:
+        raise SequenceError(
+            f'{path} is no text; a trajectory is a TUM file, or BAG:TOPIC'
+        ) from error
     stamps: list[int] = []
     numbers: list[list[float]] = []
     for number, line in enumerate(lines, start=1):

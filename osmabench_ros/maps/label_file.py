@@ -32,8 +32,10 @@ def read_label_file(path: Path) -> LabelSet:
         if path.stat().st_size > MAX_BYTES:
             raise ConfigError(f'label file {path} is larger than {MAX_BYTES} bytes')
         data = yaml.safe_load(path.read_text(encoding='utf-8'))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f'label file {path} cannot be read: {error}') from error
+    except OSError as error:
+        raise ConfigError(f'label file {path}: {error.strerror}; name a YAML file') from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f'label file {path} is not YAML: {error}') from error
     try:
         classes = _classes(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

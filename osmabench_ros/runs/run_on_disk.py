@@ -59,6 +59,8 @@ def _check_is_run(directory: Path) -> None:
     parts = directory.name.split('.')
     if len(parts) in (_PARTS, _PARTS + 1) and parts[_PARTS - 1].isdigit():
         return
+    if not directory.is_dir():
+        raise RunError(f'{directory} does not exist; name the folder of a run or of a map')
     runs = sorted(path.parent.name for path in directory.glob('*/map'))
     hint = f'; name one of its runs: {", ".join(runs)}' if runs else ''
     raise RunError(

@@ -265,6 +265,10 @@ def _files_of(path: Path) -> tuple[list[Path], str, list[str]]:
     if not _present(folder) and _present(path / INNER_FOLDER):
         folder = path / INNER_FOLDER
     present = _present(folder)
+    if not path.exists():
+        raise SequenceError(
+            f'{path} does not exist; name a folder of a bag, or an .mcap or .db3 file'
+        )
     if not present:
         raise SequenceError(f'{path} is no bag: there is no .mcap or .db3 file in it')
     metadata = read_metadata(folder)

@@ -79,11 +79,20 @@ class RecordingReport:
     def summary(self) -> str:
         """Return one line for a log."""
         heard = sum(1 for item in self.topics if item.written)
-        return (
-            f'recorded {self.messages} messages of {heard} topics, '
-            f'{self.bytes_written / 2**20:.1f} MiB in {self.files} files; lost {self.lost}, '
-            f'{self.frames_expected} frames expected (by {self.frames_counted_by})'
+        frames = (
+            f', {_counted(self.frames_expected, "frame")} expected (by {self.frames_counted_by})'
+            if self.frames_expected
+            else ''
         )
+        return (
+            f'recorded {_counted(self.messages, "message")} of {_counted(heard, "topic")}, '
+            f'{self.bytes_written / 2**20:.1f} MiB in {_counted(self.files, "file")}; '
+            f'lost {self.lost}{frames}'
+        )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f'{number} {noun}{"" if number == 1 else "s"}'
 
 
 def write_report(report: RecordingReport, directory: Path) -> None:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 from osmabench_ros.cli.record import bytes_from_text
-from osmabench_ros.errors import ConfigError, SequenceError
+from osmabench_ros.errors import ConfigError, OsmabenchError, SequenceError
 from osmabench_ros.sequences.recording_report import read_report
 
 
@@ -77,4 +77,26 @@ def test_record_until_ctrl_c_then_replay(ros_domain: int, tmp_path: Path) -> Non
     with process(ros_domain, *command[:-3], str(tmp_path / 'absent')) as player:
         output, errors = player.communicate(timeout=60)
     assert player.returncode != 0
-    assert 'is no bag' in errors
+    assert errors.startswith('error: ')
+    assert 'absent does not exist; name a folder of a bag' in errors
+    assert errors.count('\n') == 1
+
+
+@pytest.mark.parametrize(
+    ('words', 'message'),
+    [
+        (['record', '--out', 'bag', '--exclude', '('], 'is no regular expression'),
+        (['record', '--out', 'bag', '--split-size', 'lots'], 'is no size'),
+        (['replay', 'absent'], 'absent does not exist; name a folder of a bag'),
+        (['replay', 'text.mcap'], 'text.mcap is empty or no MCAP file'),
+    ],
+)
+def test_mistakes_are_told_before_a_node_is_started(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'text.mcap').write_text('no bag')
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(OsmabenchError, match=message):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    assert sorted(tmp_path.iterdir()) == before

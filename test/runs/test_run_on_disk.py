@@ -49,6 +49,8 @@ def test_the_folder_of_a_matrix_is_no_run_but_names_them(tmp_path: Path) -> None
     found = plans(tmp_path)
     with pytest.raises(RunError, match=found[0].identity.run_id):
         open_run(tmp_path)
+    with pytest.raises(RunError, match='absent does not exist'):
+        open_run(tmp_path / 'absent')
 
 
 @pytest.mark.parametrize('old', ['velocity', 'oracle', '.3'])
