@@ -16,6 +16,10 @@ from osmabench_ros.semantics.scene_graph import SceneGraph
 
 FORMAT = 'osmabench.semantic_map/1'
 
+IN_SCENE_GRAPH = 'in_scene_graph'
+"""Attribute of nodes that says False where a method mapped an object, but left it out of its own
+scene graph. Such a node counts as a mask, and not as a node of the graph."""
+
 
 @dataclass(frozen=True)
 class Provenance:

@@ -64,7 +64,7 @@ class ExactQuestionsSuite:
         embedder = self._embedder(context)
         truth = context.ground_truth
         result = evaluate_questions(
-            context.named_map,
+            context.stated_map,
             questions,
             RuleAnswerer(embedder),
             DeterministicJudge(embedder),

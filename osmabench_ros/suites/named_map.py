@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, SemanticMap
 from osmabench_ros.metrics.segmentation import scene_vocabulary
-from osmabench_ros.semantics.scene_graph import NodeKind, ScoredLabel
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, ScoredLabel
 from osmabench_ros.sequences.ground_truth import GroundTruth
 
 NodeLabeller = Callable[[SemanticMap, Sequence[str]], Mapping[int, Sequence[tuple[int, float]]]]
@@ -48,3 +48,22 @@ def named_map(
         for node in graph.nodes
     )
     return replace(semantic_map, graph=replace(graph, nodes=nodes))
+
+
+def graph_as_stated(semantic_map: SemanticMap) -> SemanticMap:
+    """Return a map with the scene graph that its method stands by.
+
+    Objects that the method mapped and then left out of its scene graph, as ConceptGraphs does
+    with what it saw once, are masks, but no nodes.
+    """
+    graph = semantic_map.graph
+    kept = [node for node in graph.nodes if node.attributes.get(IN_SCENE_GRAPH) is not False]
+    if len(kept) == len(graph.nodes):
+        return semantic_map
+    ids = {node.id for node in kept}
+    edges = tuple(edge for edge in graph.edges if {edge.source, edge.target} <= ids)
+    nodes = tuple(
+        node if node.parent is None or node.parent in ids else replace(node, parent=None)
+        for node in kept
+    )
+    return replace(semantic_map, graph=SceneGraph(nodes, edges, graph.frame_id))

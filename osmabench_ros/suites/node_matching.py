@@ -55,7 +55,7 @@ def matched_graph(
         Largest distance from surface to map at which a mask covers it.
     """
     truth = context.ground_truth
-    nodes = list(context.named_map.graph.of_kind(NodeKind.OBJECT))
+    nodes = list(context.stated_map.graph.of_kind(NodeKind.OBJECT))
     true = [node for node in truth.graph.nodes if node.kind in _SOLID]
     iou = _iou(context, nodes, true, match, gate_m) if nodes else None
     if iou is None:

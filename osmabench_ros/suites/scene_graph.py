@@ -121,14 +121,14 @@ class SceneGraphSuite:
         yield self._record('node_precision', precision, matches.predicted)
         yield self._record('node_recall', recall, matches.true)
         yield self._record('node_f1', f1, total)
-        graphs = context.named_map.graph, context.ground_truth.graph
+        graphs = context.stated_map.graph, context.ground_truth.graph
         pairs = [(graphs[0].by_id[p], graphs[1].by_id[t]) for p, t in matches.pairs]
         boxed = [(p, t) for p, t in pairs if box_of(p) is not None and box_of(t) is not None]
         iou = [float(box_iou_of_nodes([p], [t])[0, 0]) for p, t in boxed]
         yield self._record('box_iou', float(np.mean(iou)) if iou else None, len(iou))
 
     def _labels(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
-        graphs = context.named_map.graph, context.ground_truth.graph
+        graphs = context.stated_map.graph, context.ground_truth.graph
         if not any(node.label for node in graphs[0].of_kind(NodeKind.OBJECT)):
             for suffix in self._meanings(context):
                 yield self._record(f'label_accuracy{suffix}', None)
@@ -145,7 +145,7 @@ class SceneGraphSuite:
         return meanings
 
     def _attributes(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
-        graphs = context.named_map.graph, context.ground_truth.graph
+        graphs = context.stated_map.graph, context.ground_truth.graph
         shares = attribute_accuracy(matches, *graphs, self._options.attributes)
         for key in self._options.attributes:
             share = shares.get(key)
@@ -156,7 +156,7 @@ class SceneGraphSuite:
             )
 
     def _relations(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
-        predicted, true = context.named_map.graph, context.ground_truth.graph
+        predicted, true = context.stated_map.graph, context.ground_truth.graph
         if not predicted.edges:
             yield from (self._record(metric, None) for metric in self._relation_figures())
             return

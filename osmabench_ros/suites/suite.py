@@ -15,7 +15,7 @@ from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.matches import Matches
-from osmabench_ros.suites.named_map import NodeLabeller, named_map
+from osmabench_ros.suites.named_map import NodeLabeller, graph_as_stated, named_map
 from osmabench_ros.vqa.questions import Question
 
 Labeller = Callable[[SemanticMap, Sequence[str]], NDArray[np.int64]]
@@ -82,6 +82,11 @@ class SuiteContext:
     def named_map(self) -> SemanticMap:
         """The map with names for its nodes, by text where the method names none itself."""
         return named_map(self.semantic_map, self.ground_truth, self.node_labeller)
+
+    @cached_property
+    def stated_map(self) -> SemanticMap:
+        """The named map with no more nodes than the method has in its own scene graph."""
+        return graph_as_stated(self.named_map)
 
 
 class Suite(Protocol):

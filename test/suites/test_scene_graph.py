@@ -7,6 +7,7 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.suites.instances import InstancesSuite
 from osmabench_ros.suites.scene_graph import SceneGraphSuite
 from osmabench_ros.suites.suite import SuiteContext
 
@@ -156,3 +157,19 @@ def test_a_map_that_names_its_nodes_speaks_for_itself(
 
     found = evaluate(replace(context, node_labeller=labeller))
     assert found['label_accuracy', ''].value == 1.0
+
+
+@pytest.mark.parametrize('match', ['masks', 'boxes'])
+def test_objects_that_a_method_left_out_of_its_graph_are_no_nodes(
+    context: SuiteContext, perfect_map: SemanticMap, match: str
+) -> None:
+    table, chair = (replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3))
+    pruned = replace(chair, attributes={'in_scene_graph': False}, parent=2)
+    kept = replace(table, attributes={'in_scene_graph': True}, parent=3)
+    made = with_graph(context, kept, pruned, edges=(SceneEdge(3, 2, 'next to'),))
+    found = evaluate(made, match=match)
+    assert (found['node_precision', ''].value, found['node_precision', ''].n) == (1.0, 1)
+    assert found['node_recall', ''].value == 0.5
+    assert not found['relation_recall', ''].applicable
+    masks = InstancesSuite(options={}).evaluate(made)
+    assert {item.value for item in masks if item.metric == 'class_agnostic_ap50'} == {1.0}

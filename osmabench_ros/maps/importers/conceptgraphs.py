@@ -19,7 +19,7 @@ from osmabench_ros.maps.importers.object_pickles import load_object_pickle, obje
 from osmabench_ros.maps.importers.plain_data import plain, unknown_data
 from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_json, the_file
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
-from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind
 
 METHOD = Method(
@@ -159,7 +159,7 @@ def _describe(
             )
     for item in objects:
         node = described.get(item.source_id)
-        item.attributes['in_scene_graph'] = node is not None
+        item.attributes[IN_SCENE_GRAPH] = node is not None
         if node is not None:
             item.labels = [(tag, float('nan')) for tag in node['tags']] or item.labels
             item.captions = [node['caption']]
