@@ -43,7 +43,7 @@ from osmabench_ros.simulation.registry import make_simulator
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
 from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
 from osmabench_ros.suites.registry import make_suite
-from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
 
 PATH_FILE = 'path.json'
@@ -175,13 +175,7 @@ def prepare_scene(plan: RunPlan, progress: Progress) -> Path:
 
 def _write_truth(plan: RunPlan, truth: GroundTruth, directory: Path, progress: Progress) -> None:
     progress('generating questions', 0.0)
-    questions = generate_questions(
-        truth.graph,
-        truth.seen_instances,
-        scene=str(plan.identity.scene_key),
-        seed=plan.scene.seed,
-        label_set=truth.label_set,
-    )
+    questions = questions_about(truth, scene=str(plan.identity.scene_key), seed=plan.scene.seed)
     write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
     write_records(directory / QUESTIONS_FILE, questions)
 

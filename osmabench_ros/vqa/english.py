@@ -66,8 +66,13 @@ def is_plural_only(noun: str) -> bool:
     return regular_plural and last not in _IRREGULAR and last not in ('gas', 'lens', 'canvas')
 
 
+def _measure(noun: str) -> str:
+    """Return what a noun that has no singular is counted in."""
+    return 'piece' if noun in _MASS or noun.split(' ')[-1] in _MASS else 'set'
+
+
 def _countable(noun: str) -> str:
-    return f'set of {noun}' if is_plural_only(noun) else noun
+    return f'{_measure(noun)} of {noun}' if is_plural_only(noun) else noun
 
 
 def indefinite(noun: str) -> str:
@@ -90,7 +95,7 @@ def bare(noun: str) -> str:
 def plural(noun: str) -> str:
     """Return the plural of a singular noun phrase; the last word changes."""
     if is_plural_only(noun):
-        return f'sets of {noun}'
+        return f'{_measure(noun)}s of {noun}'
     head, _, last = noun.rpartition(' ')
     lead = f'{head} ' if head else ''
     if last in _IRREGULAR:
@@ -105,8 +110,9 @@ def plural(noun: str) -> str:
 @lru_cache(maxsize=4096)
 def singular(noun: str) -> str:
     """Return the singular of what `plural` makes; other nouns come back as they are."""
-    if noun.startswith('sets of '):
-        return noun[len('sets of ') :]
+    counted = re.match('(?:sets|pieces) of (.+)', noun)
+    if counted:
+        return counted[1]
     head, _, last = noun.rpartition(' ')
     lead = f'{head} ' if head else ''
     if last in _SINGULAR:
@@ -120,9 +126,9 @@ def singular(noun: str) -> str:
 
 
 def without_article(phrase: str) -> str:
-    """Return a noun phrase without its leading article and without 'set of'."""
+    """Return a noun phrase without its leading article, 'set of' and 'piece of'."""
     stripped = re.sub(r'^(?:a|an|the)\s+', '', phrase.strip())
-    return re.sub(r'^sets? of\s+', '', stripped)
+    return re.sub(r'^(?:set|piece)s? of\s+', '', stripped)
 
 
 def color_name(word: str) -> str:

@@ -96,6 +96,14 @@ class GraphIndex:
         """Tell whether any relation at all joins two things."""
         return (first, second) in self._joined
 
+    def connected_by(self, first: int, second: int, relations: Iterable[str]) -> bool:
+        """Tell whether one of some relations joins two things, either way."""
+        return any(
+            pair in self._pairs.get(relation, ())
+            for relation in relations
+            for pair in ((first, second), (second, first))
+        )
+
     @cached_property
     def _joined(self) -> frozenset[tuple[int, int]]:
         pairs = {pair for found in self._pairs.values() for pair in found}

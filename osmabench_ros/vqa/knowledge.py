@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -30,12 +30,21 @@ class Knowledge:
         Classes that homes have, in order.
     fixed : frozenset of str
         Labels of things that are built in and that no robot carries.
+    unclear : mapping of str to frozenset of str
+        Labels of which people do not agree whether an affordance holds.
+    mixed : frozenset of str
+        Labels of things that have no one colour or material.
+    spelling : mapping of str to str
+        How questions spell some labels.
     """
 
     affordances: Mapping[str, frozenset[str]]
     synonyms: Mapping[str, str]
     household: tuple[str, ...]
     fixed: frozenset[str]
+    unclear: Mapping[str, frozenset[str]]
+    mixed: frozenset[str]
+    spelling: Mapping[str, str]
 
     def canonical(self, label: str) -> str:
         """Return the head of a label's group of synonyms, the label itself if it has none."""
@@ -44,6 +53,19 @@ class Knowledge:
     def affords(self, label: str, affordance: str) -> bool:
         """Tell whether things of a label can be used so; their synonyms can too."""
         return self.canonical(label) in self.affordances.get(affordance, frozenset())
+
+    def may_afford(self, label: str, affordance: str) -> bool:
+        """Tell whether at least some people would use things of a label so."""
+        unclear = self.unclear.get(affordance, frozenset())
+        return self.affords(label, affordance) or self.canonical(label) in unclear
+
+    def is_mixed(self, label: str) -> bool:
+        """Tell whether things of a label have no one colour or material."""
+        return self.canonical(label) in self.mixed
+
+    def spelt(self, label: str) -> str:
+        """Return a normalised label as questions and answers spell it."""
+        return self.spelling.get(label, label)
 
     def is_fixed(self, label: str) -> bool:
         """Tell whether things of a label are built in; their synonyms are too."""
@@ -60,10 +82,19 @@ def knowledge() -> Knowledge:
     text = resources.files('osmabench_ros.vqa').joinpath('knowledge.yaml').read_text('utf-8')
     data = yaml.safe_load(text)
     synonyms = {label: group[0] for group in data['synonyms'] for label in group}
-    affordances = {
-        word: frozenset(synonyms.get(label, label) for label in labels)
-        for word, labels in data['affordances'].items()
-    }
+
+    def heads(labels: Iterable[str]) -> frozenset[str]:
+        return frozenset(synonyms.get(label, label) for label in labels)
+
+    affordances = {word: heads(labels) for word, labels in data['affordances'].items()}
+    unclear = {word: heads(labels) - affordances[word] for word, labels in data['unclear'].items()}
     household = tuple(sorted({label for group in data['household'] for label in group}))
-    fixed = frozenset(synonyms.get(label, label) for label in data['fixed'])
-    return Knowledge(affordances, synonyms, household, fixed)
+    return Knowledge(
+        affordances,
+        synonyms,
+        household,
+        heads(data['fixed']),
+        unclear,
+        heads(data['mixed']),
+        data['spelling'],
+    )

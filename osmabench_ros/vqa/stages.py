@@ -18,7 +18,7 @@ from osmabench_ros.vqa.answering.language_model import (
 from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
 from osmabench_ros.vqa.applicability import unserved_categories
 from osmabench_ros.vqa.evaluation import answer_all, baseline_answers, judge_all
-from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, generate_questions
+from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.progress import Progress, silent
@@ -61,15 +61,7 @@ class AnswerOptions:
 
 def generate_exact(run: RunFolder, *, seed: int, count: int = DEFAULT_COUNT) -> list[Question]:
     """Write exact questions about the run's ground truth."""
-    truth = run.ground_truth()
-    questions = generate_questions(
-        truth.graph,
-        truth.seen_instances,
-        scene=run.scene,
-        seed=seed,
-        label_set=truth.label_set,
-        count=count,
-    )
+    questions = questions_about(run.ground_truth(), scene=run.scene, seed=seed, count=count)
     write_records(run.folder / QUESTIONS, questions)
     return questions
 

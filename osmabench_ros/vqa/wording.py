@@ -143,7 +143,7 @@ WORDINGS: Mapping[QueryKind, tuple[str, ...]] = MappingProxyType(
         ),
         QueryKind.AFFORDS_NEAR: (
             'Is there something next to {0:the} that can be {done}?',
-            'Can any neighbour of {0:the} be {done}?',
+            'Can anything next to {0:the} be {done}?',
         ),
         QueryKind.AFFORDS_COUNT: (
             'How many objects of the scene can be {done}?',

@@ -156,7 +156,8 @@ class QueryExecutor:
             objects = [i for i in named if self._index.by_id[i].kind is NodeKind.OBJECT]
             if named:
                 other = self._index.by_id[(objects or named)[0]]
-                return Finding(normalised_name(other.label), (node.id, other.id))
+                label = knowledge().spelt(normalised_name(other.label))
+                return Finding(label, (node.id, other.id))
         raise _SilentError(f'the map names nothing {relation} for {query.phrases[0]}')
 
     def _related_to(self, query: Query) -> Finding:

@@ -40,11 +40,25 @@ def _compared(first: SceneNode, second: SceneNode, word: str) -> bool | None:
     values = [extent(node, word) for node in (first, second)]
     low, high = sorted(value or 0.0 for value in values)
     if word == 'higher up':
-        clear = high - low >= _HIGHER_M
+        clear = high - low >= _HIGHER_M and _is_above(first, second)
     else:
         clear = low > 0 and high / low >= _RATIO[word]
         clear = clear and (word == 'bulkier' or high - low >= _LEAST_M)
     return (values[0] or 0.0) > (values[1] or 0.0) if clear else None
+
+
+def _is_above(first: SceneNode, second: SceneNode) -> bool:
+    """Tell whether feet and top of one are clearly above those of the other.
+
+    A wardrobe is not higher up than the bowl beside it, though its centre may be.
+    """
+    assert first.box is not None
+    assert second.box is not None
+    low, high = sorted((first.box, second.box), key=lambda box: float(box.center[2]))
+    feet, tops = (
+        float(getattr(high, end)[2] - getattr(low, end)[2]) for end in ('minimum', 'maximum')
+    )
+    return min(feet, tops) >= _HIGHER_M / 2
 
 
 def distances(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -59,11 +73,22 @@ def distances(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator
         near, far = sorted(_distance_m(node, third) for node in (first, second))
         if far < max(near * _CLOSER_RATIO, near + 0.5):
             continue
-        winner = first if _distance_m(first, third) < _distance_m(second, third) else second
+        winner, loser = sorted((first, second), key=lambda node: _distance_m(node, third))
+        if not _is_nearer_by_surface(winner, loser, third):
+            continue
         names = tuple(view.name(node) for node in (first, second, third))
         query = Query(QueryKind.CLOSER, names)
         nodes_used = (first.id, second.id, third.id)
         yield Draft(_CATEGORY, query, AnswerType.TEXT, view.name(winner), nodes_used)
+
+
+def _is_nearer_by_surface(winner: SceneNode, loser: SceneNode, origin: SceneNode) -> bool:
+    """Tell whether who is nearer by centre is so by surface too: large things reach far."""
+    assert winner.box is not None
+    assert loser.box is not None
+    assert origin.box is not None
+    near, far = (node.distance_to(origin.box) for node in (winner.box, loser.box))
+    return far >= max(near * _CLOSER_RATIO, near + 0.3)
 
 
 def _distance_m(first: SceneNode, second: SceneNode) -> float:

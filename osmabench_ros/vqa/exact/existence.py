@@ -66,7 +66,9 @@ def logical(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
         first_pool, second_pool = (there if has else missing for has in (has_first, has_second))
         for first, second in _joined(rng, first_pool, second_pool, per_case):
             nodes = [view.by_label[x][0] for x in (first, second) if x in view.by_label]
-            for kind, answer in _truth(has_first, has_second):
+            # One yes and one no of a pair: more would ask the same fact again.
+            cases = shuffled(rng, _truth(has_first, has_second))
+            for kind, answer in {a: (k, a) for k, a in cases}.values():
                 yield yes_no(Category.BINARY_LOGICAL, Query(kind, (first, second)), answer, *nodes)
 
 

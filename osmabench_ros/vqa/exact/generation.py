@@ -9,7 +9,8 @@ import numpy as np
 
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph
+from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.references import ReferenceResolver
 from osmabench_ros.vqa.exact import (
@@ -22,6 +23,7 @@ from osmabench_ros.vqa.exact import (
 )
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.view import Draft, SceneView, shuffled
+from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.label_matching import LabelMatcher
 from osmabench_ros.vqa.questions import (
     AnswerType,
@@ -33,7 +35,7 @@ from osmabench_ros.vqa.questions import (
 from osmabench_ros.vqa.wording import WORDINGS, parsed, worded
 
 SUITE = 'exact_questions'
-GENERATOR = 'exact/1'
+GENERATOR = 'exact/2'
 ALL_CATEGORIES = tuple(category.value for category in Category)
 DEFAULT_COUNT = 184
 """Questions a scene, as many as OSMa-Bench asks on average."""
@@ -66,6 +68,7 @@ def generate_questions(
     *,
     scene: str,
     seed: int,
+    glimpsed_ids: Collection[int] = (),
     label_set: LabelSet | None = None,
     count: int = DEFAULT_COUNT,
     categories: Sequence[str] = ALL_CATEGORIES,
@@ -82,6 +85,9 @@ def generate_questions(
         Name of the scene.
     seed : int
         The same arguments and seed give the same questions in the same order.
+    glimpsed_ids : collection of int
+        Instances of which too little was seen to ask about them. Only questions with the same
+        answer with and without them are asked.
     label_set : LabelSet, optional
         Classes of the data set: those marked as structure are never asked about, those absent
         are plausible for negative questions.
@@ -107,33 +113,83 @@ def generate_questions(
             f'{list(categories)}; count must be at least 1, categories come from '
             f'{list(ALL_CATEGORIES)}'
         )
-    view = _view(graph, seen_ids, label_set)
+    view = _view(graph, seen_ids, glimpsed_ids, label_set)
     quota = _quota(count, categories)
-    drafts = _candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())))
+    drafts = candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())))
     chosen = select(drafts, quota, view.by_label)
     return [
         question for draft in chosen if (question := _question(draft, scene, seed)) is not None
     ]
 
 
-def _view(graph: SceneGraph, seen_ids: Collection[int], label_set: LabelSet | None) -> SceneView:
+def questions_about(
+    truth: GroundTruth, *, scene: str, seed: int, count: int = DEFAULT_COUNT
+) -> list[Question]:
+    """Generate exact questions from a ground truth; otherwise as `generate_questions`.
+
+    Glimpsed is what has any surface point that the trajectory could see, and what stands on or
+    in something seen: small things have hardly a point, but a map may well have them.
+    """
+    seen = set(truth.seen_instances)
+    glimpsed = set(np.unique(truth.surface.instances).tolist())
+    glimpsed |= {
+        edge.source
+        for edge in truth.graph.edges
+        if edge.type in (RelationType.ON.value, RelationType.IN.value)
+        and edge.target in seen
+        and truth.graph.by_id[edge.target].kind is NodeKind.OBJECT
+    }
+    return generate_questions(
+        truth.graph,
+        seen,
+        scene=scene,
+        seed=seed,
+        glimpsed_ids=glimpsed - seen,
+        label_set=truth.label_set,
+        count=count,
+    )
+
+
+def _view(
+    graph: SceneGraph,
+    seen_ids: Collection[int],
+    glimpsed_ids: Collection[int],
+    label_set: LabelSet | None,
+) -> SceneView:
     if label_set is None:
-        return SceneView(graph, seen_ids)
+        return SceneView(graph, seen_ids, glimpsed_ids)
     structure = [item.name for item in label_set.classes if item.structure]
-    return SceneView(graph, seen_ids, structure, list(label_set.by_name))
+    return SceneView(graph, seen_ids, glimpsed_ids, structure, list(label_set.by_name))
 
 
-def _candidates(view: SceneView, seed: int, limit: int) -> list[Draft]:
-    """Return all drafts the sources offer that the ground truth answers as they say."""
-    matcher = LabelMatcher(view.index.by_label, view.vocabulary | set(view.index.by_label))
-    executor = QueryExecutor(view.index, ReferenceResolver(view.index, matcher))
+def candidates(view: SceneView, seed: int, limit: int) -> list[Draft]:
+    """Return the drafts among which questions are chosen.
+
+    All that the sources offer and that the ground truth answers as they say, both with what was
+    glimpsed and without it.
+
+    Parameters
+    ----------
+    view : SceneView
+        The scene.
+    seed : int
+        Of the order.
+    limit : int
+        Things or pairs that a source looks at, at most.
+    """
+    executors = [_executor(view, index) for index in (view.index, view.wide)]
     drafts: dict[object, Draft] = {}
     for number, source in enumerate(_SOURCES):
         rng = np.random.default_rng([seed, number])
         for draft in shuffled(rng, source(view, rng, limit)):
-            if executor.execute(draft.query).value == draft.answer:
+            if all(executor.execute(draft.query).value == draft.answer for executor in executors):
                 drafts.setdefault(draft.query, draft)
     return list(drafts.values())
+
+
+def _executor(view: SceneView, index: GraphIndex) -> QueryExecutor:
+    matcher = LabelMatcher(index.by_label, view.vocabulary | set(index.by_label))
+    return QueryExecutor(index, ReferenceResolver(index, matcher))
 
 
 def _quota(count: int, categories: Sequence[str]) -> dict[str, int]:

@@ -18,11 +18,14 @@ UNDER, ATTACHED = RelationType.UNDER.value, RelationType.ATTACHED_TO.value
 _FAR_M = {ON: 0.5, IN: 0.5, UNDER: 0.5, ATTACHED: 0.5, CLOSE[0]: 2.0, CLOSE[1]: 3.0}
 """Two boxes at least this far apart are certainly not so related."""
 
+_OVERHEAD_M = 0.5
+
 
 def spatial(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask whether two things are related, right and clearly wrong, and what stands where."""
     for relation in _FAR_M:
-        pairs = shuffled(rng, _pairs(view, relation))[:limit]
+        pairs = [pair for pair in _pairs(view, relation) if not _is_overhead(relation, *pair)]
+        pairs = shuffled(rng, pairs)[:limit]
         for source, target in pairs:
             names = (view.name(source), view.name(target))
             query = Query(QueryKind.RELATED, names, relation)
@@ -58,10 +61,14 @@ def _wrong(
     relation: str,
     pairs: list[tuple[SceneNode, SceneNode]],
 ) -> Iterator[Draft]:
-    """Exchange one end of true pairs for that of another, so that both ends stay plausible."""
+    """Exchange one end of true pairs for that of another, so that both ends stay plausible.
+
+    Where all true pairs share an end, for another thing that could be it.
+    """
     targets = list({target.id: target for _, target in pairs}.values())
+    others = [node for node in view.named_boxed if _could_be_target(view, relation, node)]
     for source, target in pairs:
-        for other in shuffled(rng, targets)[:6]:
+        for other in [*shuffled(rng, targets)[:6], *shuffled(rng, others)[:6]]:
             if other.id not in (source.id, target.id) and _clearly_not(
                 view, relation, source, other
             ):
@@ -76,11 +83,34 @@ def _clearly_not(view: SceneView, relation: str, source: SceneNode, target: Scen
     return source.box.distance_to(target.box) >= _FAR_M[relation]
 
 
+def _could_be_target(view: SceneView, relation: str, node: SceneNode) -> bool:
+    if relation in CLOSE:
+        return True
+    return relation == ON and could_carry(node) and not view.index.targets(ATTACHED, node.id)
+
+
+def _is_overhead(relation: str, source: SceneNode, target: SceneNode) -> bool:
+    """Tell whether one hangs over the other: people do not agree that this is near."""
+    if relation not in CLOSE or source.box is None or target.box is None:
+        return False
+    low, high = sorted((source.box, target.box), key=lambda box: float(box.minimum[2]))
+    return float(high.minimum[2] - low.maximum[2]) > _OVERHEAD_M
+
+
+def could_carry(node: SceneNode) -> bool:
+    """Tell whether a thing is low and wide enough to put something on."""
+    return (
+        node.box is not None
+        and bool(node.box.size[:2].min() >= 0.3)
+        and bool(node.box.size[2] <= 1.3)
+    )
+
+
 def _only_object(view: SceneView, ids: tuple[int, ...]) -> SceneNode | None:
     """Return the one object among ids if its label may be an answer."""
     if len(ids) != 1:
         return None
-    node = view.index.by_id[ids[0]]
+    node = view.wide.by_id[ids[0]]
     is_nameable = node.kind is NodeKind.OBJECT and node.label and label_of(node) in view.by_label
     return node if is_nameable else None
 
@@ -88,11 +118,14 @@ def _only_object(view: SceneView, ids: tuple[int, ...]) -> SceneNode | None:
 def _sole(view: SceneView, relation: str, kind: QueryKind, category: Category) -> Iterator[Draft]:
     """Yield questions for the one thing that stands in a relation to a named one."""
     for target in view.named:
-        source = _only_object(view, view.index.sources(relation, target.id))
+        source = _only_object(view, view.wide.sources(relation, target.id))
         # A pile would make what lies on top of it an answer as well.
-        if source is None or view.index.sources(relation, source.id):
+        if source is None or view.wide.sources(relation, source.id):
             continue
-        if relation == UNDER and view.index.targets(ON, target.id):
+        if relation == UNDER and view.wide.targets(ON, target.id):
+            continue
+        # Books in a bookshelf are on it, and borne by it, to most people.
+        if relation == ON and view.wide.sources(IN, target.id):
             continue
         word = relation if kind is QueryKind.RELATED_TO else ''
         query = Query(kind, (view.name(target),), word)
@@ -103,7 +136,7 @@ def _sole(view: SceneView, relation: str, kind: QueryKind, category: Category) -
 def _holders(view: SceneView, relation: str, kind: QueryKind) -> Iterator[Draft]:
     """Yield questions for the one thing that a named one is on, in or fixed to."""
     for source in view.named:
-        target = _only_object(view, view.index.targets(relation, source.id))
+        target = _only_object(view, view.wide.targets(relation, source.id))
         if target is None or label_of(target) == label_of(source):
             continue
         query = Query(kind, (view.name(source),))

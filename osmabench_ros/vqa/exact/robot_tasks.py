@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
+from osmabench_ros.vqa.exact.relations import could_carry
 from osmabench_ros.vqa.exact.view import (
     Draft,
     SceneView,
@@ -28,9 +29,15 @@ MARGIN_M = 0.2
 
 ON, IN, NEXT_TO = RelationType.ON.value, RelationType.IN.value, RelationType.NEXT_TO.value
 _COUNTABLE = ('sat on', 'lain on')
+_ALMOST = {
+    QueryKind.AFFORDS_ON: (ON, IN, RelationType.NEXT_TO.value),
+    QueryKind.AFFORDS_NEAR: (NEXT_TO, RelationType.NEAR.value, ON),
+}
 _ON_IT = ('picked up', 'switched on', 'opened')
 _BESIDE_IT = ('sat on', 'lain on', 'written at', 'switched on', 'opened')
 _LONGEST_GAP_M = 2.5
+_OBSTACLE_M = 0.1
+_PASSED_UNDER_M = 2.0
 
 
 def reachability(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -47,9 +54,32 @@ def reachability(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
             for number in thresholds:
                 if abs(value - number) >= MARGIN_M:
                     reached = value <= number if kind is QueryKind.REACHABLE else value >= number
+                    if (
+                        kind is QueryKind.CLEARANCE
+                        and reached
+                        and _meets_ceiling(view, node, number)
+                    ):
+                        continue
                     query = Query(kind, (view.name(node),), number=number)
                     yield yes_no(category, query, reached, node)
     yield from _gaps(view, rng, limit)
+
+
+def _meets_ceiling(view: SceneView, node: SceneNode, number: float) -> bool:
+    """Tell whether a ceiling may end the free space: it is no object, but few would say so."""
+    assert node.box is not None
+    attached = view.index.targets(RelationType.ATTACHED_TO.value, node.id)
+    if any(label_of(view.index.by_id[i]) == 'ceiling' for i in attached):
+        return True
+    top, centre = float(node.box.maximum[2]), float(node.box.center[2])
+    lows = [
+        float(other.box.minimum[2])
+        for other in view.graph.of_kind(NodeKind.BACKGROUND)
+        if other.box is not None
+        and (other.box.minimum[:2] < node.box.maximum[:2]).all()
+        and (other.box.maximum[:2] > node.box.minimum[:2]).all()
+    ]
+    return any(low > centre and low - top < number + MARGIN_M for low in lows)
 
 
 def _gaps(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -57,21 +87,63 @@ def _gaps(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dra
     for first, second in sampled_pairs(rng, standing, limit):
         gap = gap_m(first, second)
         number = ROBOT_WIDTHS_M[int(rng.integers(len(ROBOT_WIDTHS_M)))]
-        if gap <= _LONGEST_GAP_M and abs(gap - number) >= MARGIN_M:
+        if (
+            gap <= _LONGEST_GAP_M
+            and abs(gap - number) >= MARGIN_M
+            and _is_open_between(view, first, second)
+        ):
             names = (view.name(first), view.name(second))
             query = Query(QueryKind.PASSABLE, names, number=number)
             yield yes_no(Category.TASK_REACHABILITY, query, gap >= number, first, second)
 
 
 def _stands_on_floor(view: SceneView, node: SceneNode) -> bool:
+    """Tell whether a robot has to go around a thing; it drives over a rug."""
     assert node.box is not None
-    return abs(float(node.box.minimum[2]) - view.index.floor_height_m(node)) < 0.1
+    floor = view.index.floor_height_m(node)
+    stands = abs(float(node.box.minimum[2]) - floor) < 0.1
+    return stands and float(node.box.maximum[2]) - floor >= _OBSTACLE_M
+
+
+def _is_open_between(view: SceneView, first: SceneNode, second: SceneNode) -> bool:
+    """Tell whether two things are in one room and nothing but floor lies between them."""
+    assert first.box is not None
+    assert second.box is not None
+    if first.parent != second.parent or view.wide.connected_by(first.id, second.id, (ON, IN)):
+        return False
+    low = np.minimum(first.box.maximum, second.box.maximum)[:2]
+    high = np.maximum(first.box.minimum, second.box.minimum)[:2]
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    floor = view.index.floor_height_m(first)
+    return not any(
+        node.id not in (first.id, second.id)
+        and node.box is not None
+        and (node.box.minimum[:2] < high).all()
+        and (node.box.maximum[:2] > low).all()
+        and float(node.box.maximum[2]) - floor >= _OBSTACLE_M
+        and float(node.box.minimum[2]) - floor < _PASSED_UNDER_M
+        and not _encloses(node, first, second)
+        for node in view.graph.nodes
+        if node.kind in (NodeKind.OBJECT, NodeKind.BACKGROUND)
+    )
+
+
+def _encloses(node: SceneNode, *things: SceneNode) -> bool:
+    """Tell whether a box holds others from above: the one mesh of all walls of a house."""
+    return node.box is not None and all(
+        thing.box is not None
+        and bool((node.box.minimum[:2] <= thing.box.minimum[:2] + 0.1).all())
+        and bool((node.box.maximum[:2] >= thing.box.maximum[:2] - 0.1).all())
+        for thing in things
+    )
 
 
 def affordance(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask what things on or next to another can be used for, and how many there are."""
     category = Category.OBJECT_AFFORDANCE
     for word in _COUNTABLE:
+        if any(_is_unclear(node, word) for node in _objects(view, tuple(view.wide.by_id))):
+            continue
         nodes = tuple(n.id for n in view.objects if knowledge().affords(label_of(n), word))
         query = Query(QueryKind.AFFORDS_COUNT, (), word)
         yield Draft(category, query, AnswerType.INTEGER, len(nodes), nodes)
@@ -83,10 +155,21 @@ def affordance(view: SceneView, rng: np.random.Generator, limit: int) -> Iterato
             others = _objects(view, view.index.sources(relation, node.id))
             if not others or not all(knowledge().knows(label_of(other)) for other in others):
                 continue
+            # What almost stands there, or is only glimpsed, must not make a "no" doubtful.
+            around = _objects(
+                view, tuple(i for r in _ALMOST[kind] for i in view.wide.sources(r, node.id))
+            )
             for word in words:
                 usable = [o for o in others if knowledge().affords(label_of(o), word)]
+                if not usable and any(knowledge().may_afford(label_of(o), word) for o in around):
+                    continue
                 query = Query(kind, (view.name(node),), word)
                 yield yes_no(category, query, bool(usable), node, *(usable or others))
+
+
+def _is_unclear(node: SceneNode, word: str) -> bool:
+    label = label_of(node)
+    return knowledge().may_afford(label, word) and not knowledge().affords(label, word)
 
 
 def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -100,11 +183,14 @@ def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
     }
     kinds_of_carriers = {label_of(view.index.by_id[i]) for i in carriers}
     for node in shuffled(rng, view.named)[:limit]:
-        if knowledge().is_fixed(label_of(node)):
+        hangs = view.index.targets(RelationType.ATTACHED_TO.value, node.id)
+        if hangs or knowledge().is_fixed(label_of(node)):
             continue
         loaded = bool(view.index.sources(ON, node.id))
-        # Only a thing that others like it carry something on makes "nothing" worth asking.
-        if not loaded and not _could_carry(node, kinds_of_carriers):
+        # Only a thing that others like it carry something on makes "nothing" worth asking, and
+        # what lies in a shelf is on it to some.
+        could = label_of(node) in kinds_of_carriers or could_carry(node)
+        if not loaded and (not could or view.wide.sources(IN, node.id)):
             continue
         for kind in (QueryKind.LOADED, QueryKind.UNLOADED):
             answer = loaded is (kind is QueryKind.LOADED)
@@ -112,17 +198,16 @@ def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
     yield from _containers(view)
 
 
-def _could_carry(node: SceneNode, kinds: set[str]) -> bool:
-    flat_and_wide = (
-        node.box is not None and node.box.size[:2].min() >= 0.3 and node.box.size[2] <= 1.3
-    )
-    return label_of(node) in kinds or flat_and_wide
-
-
 def _containers(view: SceneView) -> Iterator[Draft]:
+    """Yield what has to be opened: containers known as closed.
+
+    A thing that was seen in another can be had as it is.
+    """
     for node in view.named:
-        holders = _objects(view, view.index.targets(IN, node.id))
-        if len(holders) == 1 and knowledge().affords(label_of(holders[0]), 'opened'):
+        holders = _objects(view, view.wide.targets(IN, node.id))
+        if len(holders) != 1 or holders[0].attributes.get('state') != 'closed':
+            continue
+        if knowledge().affords(label_of(holders[0]), 'opened'):
             query = Query(QueryKind.OPEN_FIRST, (view.name(node),))
             nodes = (node.id, holders[0].id)
             answer = label_of(holders[0])
@@ -131,5 +216,5 @@ def _containers(view: SceneView) -> Iterator[Draft]:
 
 
 def _objects(view: SceneView, ids: tuple[int, ...]) -> list[SceneNode]:
-    nodes = (view.index.by_id[i] for i in ids)
+    nodes = (view.wide.by_id[i] for i in ids)
     return [node for node in nodes if node.kind is NodeKind.OBJECT and node.label]

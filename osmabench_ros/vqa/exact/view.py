@@ -69,6 +69,9 @@ class SceneView:
         Ground truth; ids are instance ids.
     seen_ids : collection of int
         Instances that the trajectory saw. The rest does not exist for any question.
+    glimpsed_ids : collection of int
+        Instances of which too little was seen to ask about them. A map may have them: what they
+        would change is not asked either.
     structure : collection of str
         Labels of walls, floors and the like, which no question is about.
     vocabulary : collection of str
@@ -79,17 +82,28 @@ class SceneView:
         self,
         graph: SceneGraph,
         seen_ids: Collection[int],
+        glimpsed_ids: Collection[int] = (),
         structure: Collection[str] = (),
         vocabulary: Collection[str] = (),
     ) -> None:
         self.graph = graph
         self.index = GraphIndex(graph, seen_ids)
+        self.wide = GraphIndex(graph, {*seen_ids, *glimpsed_ids})
         self.structure = {normalised_name(label) for label in structure} | {
             normalised_name(node.label)
             for node in graph.of_kind(NodeKind.BACKGROUND)
             if node.label
         }
         self.vocabulary = {normalised_name(label) for label in vocabulary}
+
+    @cached_property
+    def _rivals(self) -> Mapping[str, tuple[SceneNode, ...]]:
+        """All objects that a map may have, by label."""
+        groups: dict[str, list[SceneNode]] = {}
+        for node in self.wide.things:
+            if node.label:
+                groups.setdefault(label_of(node), []).append(node)
+        return {label: tuple(nodes) for label, nodes in groups.items()}
 
     @cached_property
     def objects(self) -> tuple[SceneNode, ...]:
@@ -111,7 +125,7 @@ class SceneView:
     @cached_property
     def _canonical_count(self) -> Mapping[str, int]:
         counts: dict[str, int] = {}
-        for label in self.by_label:
+        for label in self._rivals:
             head = knowledge().canonical(label)
             counts[head] = counts.get(head, 0) + 1
         return counts
@@ -128,7 +142,8 @@ class SceneView:
             if self.has_rival(label):
                 continue
             for node in nodes:
-                name = label if len(nodes) == 1 else _telling_name(label, node, nodes)
+                rivals = self._rivals[label]
+                name = label if len(rivals) == 1 else _telling_name(label, node, rivals)
                 if name:
                     found[node.id] = name
         return found
@@ -161,18 +176,21 @@ class SceneView:
         def plausible(label: str) -> bool:
             return knowledge().canonical(label) not in heads and not words & set(label.split())
 
-        own = sorted(filter(plausible, self.vocabulary - self.structure))
+        offered = {knowledge().spelt(label) for label in self.vocabulary - self.structure}
+        own = sorted(filter(plausible, offered))
         common = [label for label in knowledge().household if plausible(label)]
         return (*own, *(label for label in common if label not in own))
 
 
 def label_of(node: SceneNode) -> str:
-    """Return the normalised best label of a node."""
-    return normalised_name(node.label)
+    """Return the best label of a node as questions spell it."""
+    return knowledge().spelt(normalised_name(node.label))
 
 
 def color_of(node: SceneNode) -> str:
-    """Return the colour of a node, '' if unknown."""
+    """Return the colour of a node, '' if unknown or if its parts differ."""
+    if knowledge().is_mixed(label_of(node)):
+        return ''
     return color_name(str(node.attributes.get('color', '')))
 
 
@@ -182,7 +200,9 @@ def is_basic(color: str) -> bool:
 
 
 def material_of(node: SceneNode) -> str:
-    """Return the material noun of a node, '' if unknown or not one the questions use."""
+    """Return the material noun of a node, '' if unknown, mixed, or not one the questions use."""
+    if knowledge().is_mixed(label_of(node)):
+        return ''
     noun = material_noun(str(node.attributes.get('material', '')))
     return noun if noun in MATERIALS else ''
 
