@@ -18,10 +18,11 @@ from osmabench_ros.metrics.geometry import (
     volume_of,
 )
 from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.segmentation import scene_vocabulary
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.options import SuiteOptions, checked_options
-from osmabench_ros.suites.prediction import predicted_labels
+from osmabench_ros.suites.point_labels import point_labels
 from osmabench_ros.suites.suite import SuiteContext
 
 LOWER_IS_BETTER = frozenset(
@@ -62,10 +63,7 @@ class MapGeometrySuite:
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the points of one map."""
         if context.matches.predicted is None:
-            return [
-                self._record(metric, None)
-                for metric in ('coverage', 'accuracy_m', 'completeness_m', 'chamfer_m')
-            ]
+            return [self._record(metric, None) for metric in self._figures(context)]
         return [
             *self._overall(context),
             *self._volumes(context),
@@ -73,6 +71,16 @@ class MapGeometrySuite:
             *self._per_class(context),
             *self._per_room(context),
         ]
+
+    def _figures(self, context: SuiteContext) -> Iterator[str]:
+        """Yield the names of the overall figures."""
+        yield from ('coverage', 'accuracy_m', 'completeness_m', 'chamfer_m')
+        for threshold in self._options.thresholds_m:
+            for metric in ('precision', 'recall', 'f_score'):
+                yield f'{metric}_{threshold:g}m'
+        yield from ('hallucinated_volume_m3', 'missed_volume_m3')
+        if context.ground_truth.surface.normals is not None and self._options.normal_samples:
+            yield 'normal_consistency'
 
     def _record(
         self, metric: str, value: float | None, n: int = 0, class_name: str = ''
@@ -123,9 +131,7 @@ class MapGeometrySuite:
 
     def _per_class(self, context: SuiteContext) -> Iterator[MetricRecord]:
         truth, matches = context.ground_truth, context.matches
-        assert matches.predicted is not None
-        labels = predicted_labels(context.semantic_map, truth.label_set)
-        predicted = None if labels is None else labels[matches.predicted.rows]
+        predicted = point_labels(context, scene_vocabulary(truth.surface.labels, ()))
         back, there = matches.surface_to_map.distances_m, matches.map_to_truth.distances_m
         for class_id in np.unique(truth.surface.labels):
             if class_id == UNLABELLED:

@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from osmabench_ros.errors import MetricError
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.confusion import (
     NOTHING,
     ConfusionMatrix,
@@ -30,10 +28,12 @@ from osmabench_ros.metrics.segmentation import (
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.suites.node_rankings import ranked_labels
 from osmabench_ros.suites.options import SuiteOptions, checked_options
-from osmabench_ros.suites.prediction import labels_from_indices, predicted_labels
+from osmabench_ros.suites.point_labels import point_labels
 from osmabench_ros.suites.suite import SuiteContext
 
 FIGURES = ('macc', 'miou', 'fmiou', 'accuracy')
+LOST = ('missing', 'unlabelled', 'outside_vocabulary', 'hallucinated')
+"""Shares of true points that got no valid class, and of map points made up; 0 is best."""
 
 
 class SegmentationOptions(SuiteOptions):
@@ -81,14 +81,23 @@ class OsmaSegmentationSuite:
         return records
 
     def _nothing(self, mode: str) -> list[MetricRecord]:
-        return [MetricRecord.not_applicable(self.name, mode, metric) for metric in FIGURES]
+        metrics = list(FIGURES)
+        if mode == Mode.STRICT.value:
+            top_k = (f'top{k}_accuracy' for k in self._options.top_k)
+            metrics += ['macc_over_objects', *top_k, *LOST]
+        return [
+            MetricRecord.not_applicable(
+                self.name, mode, metric, higher_is_better=metric not in LOST
+            )
+            for metric in metrics
+        ]
 
     def _compat(self, context: SuiteContext) -> list[MetricRecord]:
         fused = context.ground_truth.fused
         if fused is None or context.matches.predicted is None:
             return []
         vocabulary = scene_vocabulary(fused.labels, self._options.ignored_ids)
-        labels = _labels(context, vocabulary)
+        labels = point_labels(context, vocabulary)
         if labels is None:
             return []
         matrix = compat_confusion(
@@ -109,7 +118,7 @@ class OsmaSegmentationSuite:
         is_global = self._options.vocabulary == 'global'
         seen = scene_vocabulary(truth.surface.labels, ())
         vocabulary = truth.label_set.ids.astype(np.int64) if is_global else seen
-        labels = _labels(context, vocabulary)
+        labels = point_labels(context, vocabulary)
         if labels is None:
             return []
         hallucinated = ~context.matches.map_to_truth.within(self._options.gate_m)
@@ -183,12 +192,7 @@ class OsmaSegmentationSuite:
         got = taken[truth != UNLABELLED]
         missing, unlabelled = got == NOTHING, got == UNLABELLED
         outside = ~np.isin(got, vocabulary) & ~missing & ~unlabelled
-        for metric, lost in (
-            ('missing', missing),
-            ('unlabelled', unlabelled),
-            ('outside_vocabulary', outside),
-            ('hallucinated', hallucinated),
-        ):
+        for metric, lost in zip(LOST, (missing, unlabelled, outside, hallucinated), strict=True):
             yield self._share(metric, int(lost.sum()), len(lost))
 
     def _share(self, metric: str, part: int, n: int) -> MetricRecord:
@@ -214,31 +218,6 @@ class OsmaSegmentationSuite:
             ]
             value, n = top_k_accuracy(ranking[rows], truth.surface.labels, k)
             yield MetricRecord(self.name, Mode.STRICT.value, metric, value=value, n=n)
-
-
-def _labels(context: SuiteContext, vocabulary: NDArray[np.int64]) -> NDArray[np.int32] | None:
-    """Return the class of every valid point of the map, None if there is no telling."""
-    truth, predicted = context.ground_truth, context.matches.predicted
-    assert predicted is not None
-    labels = predicted_labels(context.semantic_map, truth.label_set)
-    if labels is None and context.labeller is not None and _has_material(context.semantic_map):
-        names = [truth.label_set.name_of(int(item)) for item in vocabulary]
-        indices = context.labeller(context.semantic_map, names)
-        dense = context.semantic_map.dense
-        labels = labels_from_indices(indices, vocabulary, len(dense.points) if dense else 0)
-    return None if labels is None else labels[predicted.rows]
-
-
-def _has_material(semantic_map: SemanticMap) -> bool:
-    """Tell whether there are features or captions that a labeller can work with."""
-    dense = semantic_map.dense
-    if dense is None:
-        return False
-    if not semantic_map.feature_spaces:
-        return any(node.captions for node in semantic_map.graph.nodes)
-    if dense.feature_space and dense.feature_space not in semantic_map.feature_spaces:
-        raise MetricError(f'map: there is no feature space "{dense.feature_space}"')
-    return True
 
 
 def _keep(context: SuiteContext, matrix: ConfusionMatrix, mode: Mode) -> None:

@@ -27,6 +27,9 @@ from osmabench_ros.suites.things import seen_things
 from osmabench_ros.vqa.knowledge import knowledge
 
 NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'box_iou')
+LOST_RELATIONS = ('unmatched_relations', 'unknown_relations')
+"""Relations that end at a node that stands for nothing, and those in words that are unknown."""
+
 RELATION_FIGURES = ('relation_precision', 'relation_recall', 'triplet_recall')
 
 
@@ -89,13 +92,13 @@ class SceneGraphSuite:
     def _nothing(self, context: SuiteContext) -> Iterator[MetricRecord]:
         labels = [f'label_accuracy{suffix}' for suffix in self._meanings(context)]
         for metric in (*NODE_FIGURES, *labels, *self._relation_figures()):
-            yield self._record(metric, None)
+            yield self._record(metric, None, higher_is_better=metric not in LOST_RELATIONS)
         for key in self._options.attributes:
             yield self._record('attribute_accuracy', None, 0, key)
 
     def _relation_figures(self) -> tuple[str, ...]:
         at_k = (f'relation_recall_at_{k}' for k in self._options.recall_at)
-        return (*RELATION_FIGURES, *at_k)
+        return (*RELATION_FIGURES, *at_k, *LOST_RELATIONS)
 
     def _record(
         self,
@@ -158,7 +161,8 @@ class SceneGraphSuite:
     def _relations(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
         predicted, true = context.stated_map.graph, context.ground_truth.graph
         if not predicted.edges:
-            yield from (self._record(metric, None) for metric in self._relation_figures())
+            for metric in self._relation_figures():
+                yield self._record(metric, None, higher_is_better=metric not in LOST_RELATIONS)
             return
         things = [node.id for node in seen_things(context.ground_truth)]
         options = self._options
@@ -176,10 +180,9 @@ class SceneGraphSuite:
         yield self._share('triplet_recall', scores.triplet_recall)
         for k, share in scores.recall_at.items():
             yield self._share(f'relation_recall_at_{k}', share)
-        for metric, count in (('unmatched', scores.unmatched), ('unknown', scores.unknown)):
-            yield self._record(
-                f'{metric}_relations', count, len(predicted.edges), higher_is_better=False
-            )
+        counts = scores.unmatched, scores.unknown
+        for metric, count in zip(LOST_RELATIONS, counts, strict=True):
+            yield self._record(metric, count, len(predicted.edges), higher_is_better=False)
         for kind in options.relations:
             narrowed = relation_scores(
                 matches, predicted, true, considered=things, kinds=(kind,), ks=()

@@ -79,6 +79,11 @@ class SuiteContext:
         return Matches(self.semantic_map, self.ground_truth, self.device, self.progress)
 
     @cached_property
+    def labels_by_vocabulary(self) -> dict[tuple[int, ...], NDArray[np.int32] | None]:
+        """Keeps what `point_labels` found."""
+        return {}
+
+    @cached_property
     def named_map(self) -> SemanticMap:
         """The map with names for its nodes, by text where the method names none itself."""
         return named_map(self.semantic_map, self.ground_truth, self.node_labeller)

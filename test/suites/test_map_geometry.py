@@ -1,13 +1,15 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
+from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
 from osmabench_ros.suites.suite import SuiteContext
 
 
@@ -73,3 +75,27 @@ def test_a_map_without_points_is_not_applicable_and_an_empty_one_covers_nothing(
     assert found['f_score_0.1m', ''].value == 0.0
     assert not found['accuracy_m', ''].applicable
     assert not found['chamfer_m', ''].applicable
+
+
+def test_a_labeller_is_asked_once_for_all_suites_that_need_classes(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    asked = []
+
+    def labeller(semantic_map: SemanticMap, names: Sequence[str]) -> np.ndarray:
+        asked.append(list(names))
+        return np.full(len(semantic_map.dense.points), names.index('floor'))
+
+    space = FeatureSpace('clip', np.zeros((1, 4), np.float32), 'ViT-B-32')
+    bare = replace(
+        perfect_map,
+        graph=SceneGraph(),
+        dense=replace(perfect_map.dense, labels=None),
+        feature_spaces={'clip': space},
+    )
+    asking = replace(context, semantic_map=bare, labeller=labeller)
+    found = evaluate(asking)
+    OsmaSegmentationSuite(options={}).evaluate(asking)
+    assert asked == [['chair', 'floor', 'table']]
+    assert found['accuracy_m', 'floor'].n == len(perfect_map.dense.points)
+    assert not found['accuracy_m', 'table'].applicable
