@@ -8,7 +8,12 @@ from typing import Any
 
 import yaml
 
-from osmabench_ros.errors import ConfigError, MissingDependencyError, ParticipantError
+from osmabench_ros.errors import (
+    ConfigError,
+    MissingDependencyError,
+    OsmabenchError,
+    ParticipantError,
+)
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.registry import import_map
@@ -67,11 +72,9 @@ class MapAdapterNode(BenchmarkNode):
         """Subscribe to the run; to the stack as soon as it publishes."""
         self._scene = self._condition = ''
         self._labels: LabelSet | None = None
-        self._newest: Any = None
-        self._newest_s = 0.0
-        self._over_s: float | None = None
-        self._published = False
         self._finish: FinishCall | None = None
+        self._start_over()
+        self._finish_request = _request_from_yaml(self.parameter['finish_request'])
         self._transforms = TransformHistory(self)
         self._maps = MapPublisher(self, self.get_name())
         self._subscription = self._subscribe_to_stack()
@@ -83,6 +86,16 @@ class MapAdapterNode(BenchmarkNode):
             create_checked_subscription(self, message_type, topic, callback, latched_profile())
         self.create_service(ControlRun, services.FINISH_MAP, self._on_finish_map)
         self.create_timer(PERIOD_S, self.guarded(self._tick))
+
+    def _start_over(self) -> None:
+        """Wait for the map of a run that begins."""
+        self._newest: Any = None
+        self._newest_s = 0.0
+        self._over_s: float | None = None
+        self._published = self._bridge_is_done = False
+        if self._finish is not None:
+            self._finish.close()
+        self._finish = None
 
     def _subscribe_to_stack(self) -> MatchedSubscription | None:
         value = self.parameter
@@ -111,8 +124,13 @@ class MapAdapterNode(BenchmarkNode):
         self._newest, self._newest_s = message, time.monotonic()
 
     def _on_run_state(self, message: RunState) -> None:
-        if message.state == RunState.STATE_FINISHED and self._over_s is None:
-            self._end()
+        if message.state == RunState.STATE_FINISHED:
+            self._bridge_is_done = True
+            if self._over_s is None:
+                self._end()
+        elif self._bridge_is_done and message.state != RunState.STATE_FAILED:
+            # The run was reset: what the stack publishes from now on is another map.
+            self._start_over()
 
     def _on_finish_map(
         self, _request: ControlRun.Request, response: ControlRun.Response
@@ -121,7 +139,12 @@ class MapAdapterNode(BenchmarkNode):
             response.error_code = ControlRun.Response.ERROR_WRONG_STATE
             response.error_msg = 'the node is not active' if not self.active else 'already called'
             return response
-        self._end()
+        try:
+            self._end()
+        except OsmabenchError as error:
+            # Whoever called gets the reason, too; raised, it would end the process untold.
+            response.error_code, response.error_msg = response.ERROR_FAILED, str(error)
+            self.fail(error)
         return response
 
     def _end(self) -> None:
@@ -132,7 +155,7 @@ class MapAdapterNode(BenchmarkNode):
                 self,
                 value['finish_service'],
                 value['finish_type'],
-                yaml.safe_load(value['finish_request']) or {},
+                self._finish_request,
                 value['map_timeout_s'],
             )
 
@@ -184,6 +207,20 @@ class MapAdapterNode(BenchmarkNode):
         self._maps.publish(semantic_map, is_final=True)
         self._published = True
         self.get_logger().info(f'published the map of {self.parameter["method"]}')
+
+
+def _request_from_yaml(text: str) -> dict[str, Any]:
+    try:
+        request = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(
+            f'node mapper: parameter "finish_request" is not YAML: {error}'
+        ) from error
+    if not isinstance(request, dict):
+        raise ConfigError(
+            'node mapper: parameter "finish_request" must be a mapping, e.g. {file_path: /map.ply}'
+        )
+    return request
 
 
 def main() -> int:

@@ -52,7 +52,7 @@ class FinishCall:
             self._request = kind.Request(**request)
         except (AssertionError, TypeError, AttributeError) as error:
             raise ConfigError(f'service "{service}": the request is wrong: {error}') from error
-        self._service, self._timeout_s = service, timeout_s
+        self._node, self._service, self._timeout_s = node, service, timeout_s
         self._client = node.create_client(kind, service)
         self._answer: Any = None
         self._started_s = time.monotonic()
@@ -72,6 +72,7 @@ class FinishCall:
             if getattr(response, 'success', True) is False:
                 reason = getattr(response, 'message', '') or 'no reason given'
                 raise ParticipantError(f'service "{self._service}" failed: {reason}')
+            self.close()
             return True
         if time.monotonic() - self._started_s > self._timeout_s:
             what = 'is not there' if self._answer is None else 'gave no answer'
@@ -80,3 +81,7 @@ class FinishCall:
                 'the stack'
             )
         return False
+
+    def close(self) -> None:
+        """Forget the call; an answer that comes later is not looked at."""
+        self._node.destroy_client(self._client)

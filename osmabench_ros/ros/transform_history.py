@@ -30,7 +30,7 @@ class TransformHistory:
 
     def __init__(self, node: Node) -> None:
         self._messages: deque[tuple[str, Any]] = deque(maxlen=KEPT)
-        self._static: list[tuple[str, Any]] = []
+        self._static: dict[tuple[tuple[str, str], ...], Any] = {}
         message_type = interface_class(TF_TYPE)
         self.available = message_type is not None
         if message_type is None:
@@ -46,9 +46,14 @@ class TransformHistory:
             node,
             message_type,
             TF_STATIC,
-            lambda message: self._static.append((TF_STATIC, message)),
+            self._on_static,
             tf_profile(static=True),
         )
+
+    def _on_static(self, message: Any) -> None:
+        # Some publish theirs every second; of the same edges the newest word counts.
+        edges = tuple((item.header.frame_id, item.child_frame_id) for item in message.transforms)
+        self._static[edges] = message
 
     def lookup(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
         """Return the pose of a frame in another at a time, None if nobody said it.
@@ -58,5 +63,6 @@ class TransformHistory:
         ContractError
             If two nodes say where one frame lies.
         """
-        tree = transform_tree_of([*self._static, *self._messages])
+        static = ((TF_STATIC, message) for message in self._static.values())
+        tree = transform_tree_of([*static, *self._messages])
         return tree.lookup(parent, child, stamp_ns)

@@ -82,9 +82,9 @@ class Adapting:
         [whole] = [made for made in map(assembler.add, self.chunks) if made is not None]
         return unpack_map(whole[1], max_bytes=MAX_PAYLOAD_BYTES)
 
-    def failure(self, capsys: pytest.CaptureFixture[str]) -> str:
+    def failure(self, capsys: pytest.CaptureFixture[str], exit_code: int = 1) -> str:
         self.stage.spin_until(lambda: self.stage.node.exit_code is not None)
-        assert self.stage.node.exit_code == 1
+        assert self.stage.node.exit_code == exit_code
         return capsys.readouterr().err
 
 
@@ -238,3 +238,67 @@ def test_a_topic_and_a_file_are_one_too_many(
     ) as stage:
         assert stage.node.exit_code == 2
     assert 'set one of the parameters "map_topic" and "map_file"' in capsys.readouterr().err
+
+
+def test_a_request_that_is_no_mapping_is_refused_before_the_run(
+    ros_domain: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = {'map_topic': TOPIC, 'finish_service': '/stack/save'}
+    for request in ('[unfinished', 'save it'):
+        with on_stage(
+            MapAdapterNode, tmp_path, ros_domain, **values, finish_request=request
+        ) as stage:
+            assert stage.node.exit_code == 2
+        assert 'parameter "finish_request"' in capsys.readouterr().err
+
+
+def test_whoever_ends_the_mapping_hears_why_the_stack_cannot_be_asked(
+    adapt: Opening, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adapting = adapt(finish_service='/stack/save', finish_type='stack_msgs/srv/Save')
+    client = adapting.stage.peer.create_client(ControlRun, services.FINISH_MAP)
+    adapting.stage.spin_until(client.service_is_ready)
+    answer = client.call_async(ControlRun.Request())
+    adapting.stage.spin_until(answer.done)
+    assert answer.result().error_code == ControlRun.Response.ERROR_FAILED
+    assert 'stack_msgs/srv/Save, which is not installed' in answer.result().error_msg
+    assert 'which is not installed' in adapting.failure(capsys, exit_code=3)
+
+
+def test_after_a_reset_the_stack_is_asked_for_another_map(adapt: Opening) -> None:
+    adapting = adapt()
+    publisher = adapting.publish_cloud('world')
+    adapting.finish()
+    adapting.result()
+    adapting.states.publish(RunState(state=RunState.STATE_WAITING))
+    adapting.stage.spin_until(lambda: adapting.stage.node._newest is None)
+    adapting.announced.clear()
+    adapting.chunks.clear()
+    dense = labelled_map().dense
+    moved = type(dense)(dense.points + np.float32(3.0), labels=dense.labels)
+    publisher.publish(point_cloud_message(moved, Header(frame_id='world')))
+    adapting.stage.spin_until(lambda: adapting.stage.node._newest is not None)
+    adapting.finish()
+    np.testing.assert_allclose(adapting.result().dense.points, moved.points, atol=1e-6)
+
+
+def test_static_transforms_that_are_said_again_and_again_take_no_memory(adapt: Opening) -> None:
+    message_type = interface_class(TF_TYPE)
+    if message_type is None:
+        pytest.skip('tf2_msgs is not installed; source a ROS 2 installation')
+    from geometry_msgs.msg import TransformStamped
+
+    adapting = adapt()
+    history = adapting.stage.node._transforms
+    publisher = adapting.stage.speak(message_type, TF_STATIC, tf_profile(static=True))
+    for place in range(5):
+        moved = TransformStamped(child_frame_id='map')
+        moved.header.frame_id = 'world'
+        moved.transform.translation.x = float(place)
+        publisher.publish(message_type(transforms=[moved]))
+    adapting.stage.spin_until(
+        lambda: (
+            (pose := history.lookup('world', 'map', 0)) is not None and pose.translation[0] == 4.0
+        )
+    )
+    assert len(history._static) == 1
