@@ -6,16 +6,16 @@ import os
 import time
 from pathlib import Path
 
-from rclpy.serialization import deserialize_message
-
-from osmabench_ros.errors import ConfigError, OsmabenchError
+from osmabench_ros.errors import ConfigError, ContractError, OsmabenchError, RunError
 from osmabench_ros.msg import RunState
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.acknowledger import Acknowledger
+from osmabench_ros.ros.checked_subscription import deserialize_checked
 from osmabench_ros.ros.contract import CONTRACT, Delivery
 from osmabench_ros.ros.diagnostics import Health, Level
 from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
 from osmabench_ros.ros.message_definitions import type_name
+from osmabench_ros.ros.offered_qos import profile_for_recording
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import (
     clock_profile,
@@ -47,9 +47,10 @@ PARAMETERS = (
 
 PROFILES = {
     Delivery.FRAME: frame_profile(lockstep=True),
-    Delivery.LATCHED: latched_profile(),
+    # The contract keeps one, which several states of a run between two looks would overtake.
+    Delivery.LATCHED: profile_for_recording([latched_profile()]),
     Delivery.LOSSLESS: lossless_profile(),
-    Delivery.CLOCK: clock_profile(),
+    Delivery.CLOCK: profile_for_recording([clock_profile()]),
 }
 BESIDES = ('/tf', '/tf_static', topics.DIAGNOSTICS)
 REPORT_PERIOD_S = 1.0
@@ -106,6 +107,7 @@ class BagRecorderNode(BenchmarkNode):
     def activate(self) -> None:
         """Record from now on."""
         self._active = True
+        self.get_logger().info(f'recording to {self._directory}')
 
     def deactivate(self) -> None:
         """Ignore messages until activated again."""
@@ -154,7 +156,7 @@ class BagRecorderNode(BenchmarkNode):
 
     def _prepare_frames(self) -> None:
         self._frame_topics = {str(self.resolve_topic_name(name)) for name in topics.FRAME_TOPICS}
-        self._run_state = self.resolve_topic_name(topics.RUN_STATE)
+        self._run_state = str(self.resolve_topic_name(topics.RUN_STATE))
         self._ledger = FrameLedger(str(self.resolve_topic_name(topics.CAMERA_POSE)))
 
     def _on_message(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> None:
@@ -168,7 +170,14 @@ class BagRecorderNode(BenchmarkNode):
             self._take_run_state(data)
 
     def _take_run_state(self, data: bytes) -> None:
-        state = deserialize_message(data, RunState)
+        if self._recorder.topics[self._run_state].message_type != type_name(RunState):
+            return
+        try:
+            state = deserialize_checked(data, RunState, self._run_state)
+        except ContractError as error:
+            # It is in the bag all the same; frames are counted by their stamps then.
+            self.get_logger().warning(str(error), once=True)
+            return
         self._ledger.run_state(state.frames_published, stamp_from_message(state.header.stamp))
 
     def _acknowledge(self, stamp_ns: int) -> None:
@@ -186,7 +195,10 @@ class BagRecorderNode(BenchmarkNode):
 
     def _report_progress(self) -> None:
         assert self._writer is not None
-        write_report(self._report(self._writer, finished=False), self._directory)
+        try:
+            write_report(self._report(self._writer, finished=False), self._directory)
+        except OSError as error:
+            raise RunError(f'cannot write to {self._directory}: {error.strerror}') from error
 
     def _report(self, writer: BackgroundWriter, *, finished: bool) -> RecordingReport:
         recorder, counts = self._recorder, self._recording.counts

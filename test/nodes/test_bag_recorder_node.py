@@ -15,12 +15,16 @@ pytest.importorskip('rclpy', reason='rclpy is not installed')
 pytestmark = pytest.mark.ros
 
 from frame_talker import FIRST_NS, STEP_NS, talker_frame  # noqa: E402
+from nodes.node_stage import on_stage  # noqa: E402
 from osmabench_ros.msg import FrameAck, RunInfo, RunState  # noqa: E402
 from rclpy.serialization import deserialize_message  # noqa: E402
 from ros_processes import TEST_FOLDER, interrupt, node_arguments, process  # noqa: E402
 from rosbags.highlevel import AnyReader  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
 
+from osmabench_ros.nodes.bag_recorder_node import BagRecorderNode  # noqa: E402
 from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.qos import latched_profile  # noqa: E402
 from osmabench_ros.ros.stamps import stamp_from_message  # noqa: E402
 from osmabench_ros.sequences.bag import open_bag  # noqa: E402
 from osmabench_ros.sequences.bag_reader import BagSequence  # noqa: E402
@@ -193,3 +197,46 @@ def test_a_full_disk_ends_the_recorder_and_leaves_a_whole_bag(
         kept = {item.topic: item.message_count for item in bag.connections}
     assert kept == {item['topic']: item['written'] for item in report['topics'] if item['written']}
     assert kept[f'/{topics.COLOR}'] > 20
+
+
+def test_somebody_elses_run_state_is_recorded_and_not_read(
+    ros_domain: int, tmp_path: Path
+) -> None:
+    """A robot may have a topic of that name; as our type it would claim 1.2 GB of strings."""
+    folder = tmp_path / 'bag'
+    settings = {'bag_directory': str(folder), 'topics': [topics.RUN_STATE]}
+    with on_stage(BagRecorderNode, tmp_path, ros_domain, **settings) as stage:
+        publisher = stage.speak(String, topics.RUN_STATE, latched_profile())
+        publisher.publish(String(data='driving home'))
+        stage.spin_until(lambda: stage.node._recorder.received[f'/{topics.RUN_STATE}'] == 1)
+        assert stage.node.exit_code is None
+    with open_bag(folder) as bag:
+        assert [item.message_count for item in bag.connections] == [1]
+
+
+def test_in_lockstep_no_state_of_the_run_is_overtaken(ros_domain: int, tmp_path: Path) -> None:
+    folder = tmp_path / 'bag'
+    settings = {'bag_directory': str(folder), 'acks': True}
+    with on_stage(BagRecorderNode, tmp_path, ros_domain, **settings) as stage:
+        publisher = stage.speak(RunState, topics.RUN_STATE, latched_profile())
+        for number in range(20):
+            publisher.publish(RunState(frames_published=number))
+        stage.spin_until(lambda: stage.node._recorder.received[f'/{topics.RUN_STATE}'] == 20)
+    with open_bag(folder) as bag:
+        states = list(bag.messages([f'/{topics.RUN_STATE}']))
+    numbers = [deserialize_message(item.data, RunState).frames_published for item in states]
+    assert numbers == list(range(20))
+
+
+def test_a_report_that_cannot_be_written_ends_the_recorder_with_the_reason(
+    ros_domain: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / 'bag'
+    with on_stage(BagRecorderNode, tmp_path, ros_domain, bag_directory=str(folder)) as stage:
+        (folder / 'recording.json').unlink(missing_ok=True)
+        (folder / 'recording.json').mkdir()
+        stage.spin_until(lambda: stage.node.exit_code is not None)
+        assert stage.node.exit_code == 1
+        (folder / 'recording.json').rmdir()
+    assert f'cannot write to {folder}' in capsys.readouterr().err
+    assert json.loads((folder / 'recording.json').read_text())['complete']
