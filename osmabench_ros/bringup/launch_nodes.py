@@ -7,16 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from launch.actions import EmitEvent, OpaqueFunction, RegisterEventHandler
 from launch.event_handler import EventHandler
 from launch.event_handlers import OnProcessExit, OnShutdown
-from launch.events import Shutdown, matches_action
+from launch.events import Shutdown
 from launch.events.process import ProcessExited
 from launch.launch_description_entity import LaunchDescriptionEntity
 from launch_ros.actions import LifecycleNode
-from launch_ros.event_handlers import OnStateTransition
-from launch_ros.events.lifecycle import ChangeState
-from lifecycle_msgs.msg import Transition
 
 from launch import Event, LaunchContext
 from osmabench_ros.bringup.isolation import launch_environment
+from osmabench_ros.bringup.launch_lifecycle import bring_up
 from osmabench_ros.bringup.node_spec import PACKAGE, NodeSpec
 from osmabench_ros.errors import ParticipantError, RunError
 
@@ -70,8 +68,7 @@ class ManagedNodes:
         actions: list[LaunchDescriptionEntity] = self._interruption() if owed else []
         for spec in self._specs:
             node = self._node(spec)
-            actions += [self._exit_handler(spec, node), _activation(node), node]
-            actions.append(_transition(node, Transition.TRANSITION_CONFIGURE))
+            actions += [self._exit_handler(spec, node), node, bring_up(node)]
         return actions
 
     def _interruption(self) -> list[LaunchDescriptionEntity]:
@@ -127,20 +124,3 @@ def ended(exit_code: int) -> list[LaunchDescriptionEntity]:
     if exit_code:
         raise RunError(f'the run ended with exit code {exit_code}; see the messages above')
     return [EmitEvent(event=Shutdown(reason='the run is over'))]
-
-
-def _activation(node: LifecycleNode) -> RegisterEventHandler:
-    return RegisterEventHandler(
-        OnStateTransition(
-            target_lifecycle_node=node,
-            start_state='configuring',
-            goal_state='inactive',
-            entities=[_transition(node, Transition.TRANSITION_ACTIVATE)],
-        )
-    )
-
-
-def _transition(node: LifecycleNode, transition: int) -> EmitEvent:
-    return EmitEvent(
-        event=ChangeState(lifecycle_node_matcher=matches_action(node), transition_id=transition)
-    )
