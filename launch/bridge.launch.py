@@ -20,6 +20,9 @@ ARGUMENTS = (
     Argument('scene', 'apartment', "'apartment', or a *.scene_dataset_config.json"),
     Argument('scene_name', '', 'Scene of a data set with several'),
     Argument('sequence', '', 'Recorded sequence or bag to publish instead of a scene'),
+    Argument(
+        'sequence_topics', '', "Other topics of that bag: YAML file, or '{color: /rgb, pose: tf}'"
+    ),
     Argument('seed', '5', 'Seed of the scene and the path', int),
     Argument('condition', 'baseline', 'Light and motion', choices=list_conditions()),
     Argument('strategy', 'follow', 'How the path is chosen', choices=STRATEGIES),

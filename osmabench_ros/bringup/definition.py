@@ -49,6 +49,9 @@ def simulation_parameters(plan: RunPlan) -> dict[str, Any]:
     if plan.scene.sequence is not None:
         return {
             'sequence': str(plan.scene.sequence.absolute()),
+            'sequence_topics': yaml.safe_dump(
+                plan.scene.topics.model_dump(mode='json', exclude_defaults=True)
+            ),
             'seed': plan.scene.seed,
             'condition': plan.identity.condition,
         }

@@ -10,6 +10,7 @@ from typing import Any
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.simulation_parameters import SIMULATION_PARAMETERS, open_frames
+from osmabench_ros.sequences.reading import reading_from_text
 from osmabench_ros.sequences.recorded import RECORDED, RecordedFrames, names_of, open_sequence
 from osmabench_ros.simulation.frame_source import FrameSource
 
@@ -19,6 +20,12 @@ FRAME_SOURCE_PARAMETERS = (
         'sequence',
         '',
         'Recorded sequence to play instead of a simulation: a folder, a bag, an .mcap file.',
+    ),
+    ParameterSpec(
+        'sequence_topics',
+        '',
+        'Topics of a bag with other names: a YAML mapping such as {color: /rgb, pose: tf}, or '
+        'a file with one.',
     ),
 )
 
@@ -64,6 +71,8 @@ def open_source(values: Mapping[str, Any]) -> BridgeSource:
     """
     if values['sequence']:
         return _open_sequence(values)
+    if values['sequence_topics']:
+        raise ConfigError('parameter "sequence_topics" is about a bag; name it in "sequence"')
     frames = open_frames(dict(values))
     return BridgeSource(
         frames, frames.dataset, frames.scene, values['condition'], values['simulator']
@@ -73,7 +82,7 @@ def open_source(values: Mapping[str, Any]) -> BridgeSource:
 def _open_sequence(values: Mapping[str, Any]) -> BridgeSource:
     path = Path(values['sequence'])
     _refuse_settings_of_simulations(values)
-    sequence = open_sequence(path)
+    sequence = open_sequence(path, reading_from_text(values['sequence_topics']))
     frames, info = RecordedFrames(sequence), sequence.info
     condition = values['condition']
     default = next(spec.default for spec in SIMULATION_PARAMETERS if spec.name == 'condition')

@@ -18,6 +18,7 @@ from osmabench_ros.runs.mapper_config import plain_name
 from osmabench_ros.runs.requirement import Requirement as Requirement
 from osmabench_ros.runs.requirement import known_suites
 from osmabench_ros.runs.sweep_config import SweepConfig as SweepConfig
+from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.simulation.section import Section, validated
 from osmabench_ros.simulation.strategies import Strategy
 
@@ -25,7 +26,8 @@ from osmabench_ros.simulation.strategies import Strategy
 class SceneConfig(Section):
     """Which scene; `reference` is 'apartment' or a path to a scene data set.
 
-    Or a recorded one: `sequence` is a folder or bag, `ground_truth` the folder made for it.
+    Or a recorded one: `sequence` is a folder or bag, `ground_truth` the folder made for it, and
+    `topics` what a bag of a robot calls the parts of a frame.
     """
 
     reference: str = 'apartment'
@@ -33,6 +35,7 @@ class SceneConfig(Section):
     seed: int = Field(0, ge=0, lt=2**31)
     sequence: Path | None = None
     ground_truth: Path | None = None
+    topics: SequenceReading = SequenceReading()
 
     @model_validator(mode='after')
     def _simulated_or_recorded(self) -> SceneConfig:
@@ -40,6 +43,8 @@ class SceneConfig(Section):
             raise ValueError('a recorded scene needs both sequence and ground_truth')
         if self.sequence is not None and {'reference', 'scene'} & self.model_fields_set:
             raise ValueError('a recorded scene has a sequence; leave out reference and scene')
+        if self.sequence is None and 'topics' in self.model_fields_set:
+            raise ValueError('topics are those of a sequence; name it too')
         return self
 
 

@@ -12,6 +12,7 @@ from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.sequences.reader import RecordedSequence
+from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.sequences.recorded import names_of, open_sequence
 
 CONTENT_BYTES = 2**20
@@ -19,14 +20,14 @@ CONTENT_BYTES = 2**20
 
 
 @lru_cache(maxsize=8)
-def _sequence(path: Path) -> RecordedSequence:
-    return open_sequence(path)
+def _sequence(path: Path, reading: SequenceReading) -> RecordedSequence:
+    return open_sequence(path, reading)
 
 
 def recorded_key(item: SceneConfig) -> SceneKey:
     """Return the identity of a recorded scene."""
     path = _path(item)
-    return SceneKey(*names_of(_sequence(path), path), item.seed)
+    return SceneKey(*names_of(_sequence(path, item.topics), path), item.seed)
 
 
 def recorded_labels(item: SceneConfig) -> LabelSet:
@@ -38,7 +39,7 @@ def recorded_labels(item: SceneConfig) -> LabelSet:
         If the sequence has none.
     """
     path = _path(item)
-    labels = _sequence(path).info.label_set
+    labels = _sequence(path, item.topics).info.label_set
     if labels is None:
         raise ConfigError(
             f'sequence {path} names no classes, which mappers and scores need; add '
@@ -89,7 +90,7 @@ def check_recorded_conditions(config: MatrixConfig) -> None:
     for item in config.scenes:
         if item.sequence is None:
             continue
-        recorded = _sequence(item.sequence).info.condition
+        recorded = _sequence(item.sequence, item.topics).info.condition
         others = [name for name in config.conditions if recorded and name != recorded]
         if others or len(config.conditions) > 1:
             raise ConfigError(

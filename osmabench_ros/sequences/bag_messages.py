@@ -14,6 +14,7 @@ from osmabench_ros.errors import MissingDependencyError, SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.sequences.compressed_image import COMPRESSED_IMAGE, unpacked_image
 
 COLOR = 'camera/color/image_raw'
 DEPTH = 'camera/depth/image_rect'
@@ -39,6 +40,9 @@ TYPES = {
 _PIXELS: dict[str, tuple[str, int]] = {
     'rgb8': ('u1', 3),
     'bgr8': ('u1', 3),
+    'rgba8': ('u1', 4),
+    'bgra8': ('u1', 4),
+    'mono8': ('u1', 1),
     '32FC1': ('f4', 1),
     '16UC1': ('u2', 1),
     'mono16': ('u2', 1),
@@ -78,9 +82,16 @@ class Codec:
         }
 
     def frame(
-        self, index: int, stamp_ns: int, data: Mapping[str, bytes], pose: Pose | None = None
+        self,
+        index: int,
+        stamp_ns: int,
+        data: Mapping[str, bytes],
+        pose: Pose | None = None,
+        types: Mapping[str, str] = TYPES,
     ) -> Frame:
         """Return a frame from the serialized messages of one stamp; the pose may be given.
+
+        Images whose type in `types` is CompressedImage are unpacked.
 
         Raises
         ------
@@ -92,10 +103,10 @@ class Codec:
             stamp_ns,
             pose or self._decoded(CAMERA_POSE, data, _pose_from),
             self._decoded(DEPTH_INFO, data, _intrinsics_from),
-            self._decoded(COLOR, data, color_of_message),
-            self._decoded(DEPTH, data, _depth_from),
-            self._decoded(SEMANTIC, data, _semantic_from) if SEMANTIC in data else None,
-            self._decoded(INSTANCE, data, _instance_from) if INSTANCE in data else None,
+            self._decoded(COLOR, data, color_of_message, types),
+            self._decoded(DEPTH, data, _depth_from, types),
+            self._decoded(SEMANTIC, data, _semantic_from, types) if SEMANTIC in data else None,
+            self._decoded(INSTANCE, data, _instance_from, types) if INSTANCE in data else None,
         )
 
     def intrinsics(self, data: bytes) -> Intrinsics:
@@ -103,16 +114,27 @@ class Codec:
         camera: Intrinsics = self._decoded(DEPTH_INFO, {DEPTH_INFO: data}, _intrinsics_from)
         return camera
 
-    def frame_id(self, image: bytes) -> str:
-        """Return the frame of a serialized Image; errors as of `frame`."""
-        name: str = self._decoded(COLOR, {COLOR: image}, lambda message: message.header.frame_id)
+    def frame_id(self, image: bytes, message_type: str = TYPES[COLOR]) -> str:
+        """Return the frame of a serialized image; errors as of `frame`."""
+        name: str = self._decoded(
+            COLOR,
+            {COLOR: image},
+            lambda message: message.header.frame_id,
+            {COLOR: message_type},
+        )
         return name.lstrip('/')
 
     def _decoded(
-        self, topic: str, data: Mapping[str, bytes], convert: Callable[[Any], Any]
+        self,
+        topic: str,
+        data: Mapping[str, bytes],
+        convert: Callable[[Any], Any],
+        types: Mapping[str, str] = TYPES,
     ) -> Any:
+        kind = types.get(topic, TYPES[topic])
         try:
-            return convert(self.typestore.deserialize_cdr(data[topic], TYPES[topic]))
+            message = self.typestore.deserialize_cdr(data[topic], kind)
+            return convert(unpacked_image(message) if kind == COMPRESSED_IMAGE else message)
         except (ValueError, KeyError, AssertionError, IndexError) as error:
             raise SequenceError(f'topic "{topic}" of the bag: {error}') from error
 
@@ -197,9 +219,11 @@ def _pixels(message: Any, encodings: tuple[str, ...]) -> NDArray[Any]:
 
 
 def color_of_message(message: Any) -> NDArray[np.uint8]:
-    """Return the pixels of an rgb8 or bgr8 image, RGB; a ValueError says what else it is."""
-    pixels = _pixels(message, ('rgb8', 'bgr8'))
-    return pixels[..., ::-1] if message.encoding == 'bgr8' else pixels
+    """Return the pixels of a colour or grey image of 8 bits, RGB; else a ValueError says so."""
+    pixels = _pixels(message, ('rgb8', 'bgr8', 'rgba8', 'bgra8', 'mono8'))
+    if message.encoding == 'mono8':
+        return np.repeat(pixels, 3, axis=2)
+    return pixels[..., 2::-1] if message.encoding.startswith('bgr') else pixels[..., :3]
 
 
 def _depth_from(message: Any) -> NDArray[np.float32]:

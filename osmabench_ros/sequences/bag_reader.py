@@ -29,6 +29,7 @@ from osmabench_ros.sequences.bag_poses import (
     poses_from_tf,
     poses_from_topic,
 )
+from osmabench_ros.sequences.compressed_image import COMPRESSED_IMAGE
 from osmabench_ros.sequences.frame_topics import FrameTopics
 from osmabench_ros.sequences.layout import SequenceInfo, read_info
 from osmabench_ros.sequences.stamp_matching import matched
@@ -81,6 +82,7 @@ class BagSequence:
         self._codec = make_codec()
         self._bag = open_bag(path, msg_paths)
         self._frame_id = CAMERA_FRAME
+        self._types: dict[str, str] = {}
         self._matches, self._poses, self.incomplete, self._intrinsics = self._survey()
         self.cut_off = self._bag.cut_off
         self._info, _ = read_info(path if path.is_dir() else path.parent)
@@ -138,7 +140,7 @@ class BagSequence:
     def _frame(self, index: int, messages: Mapping[str, bytes]) -> Frame:
         stamp_ns = self._matches[index][COLOR]
         try:
-            frame = self._codec.frame(index, stamp_ns, messages, self._poses[index])
+            frame = self._codec.frame(index, stamp_ns, messages, self._poses[index], self._types)
         except ValueError as error:
             raise SequenceError(f'{self._path}: {error}') from error
         if frame.intrinsics != self._intrinsics:
@@ -165,7 +167,8 @@ class BagSequence:
             if part == DEPTH_INFO and not camera:
                 camera = item.data
             if part == COLOR and part not in stamps:
-                self._frame_id = self._codec.frame_id(item.data) or CAMERA_FRAME
+                found_id = self._codec.frame_id(item.data, item.message_type)
+                self._frame_id = found_id or CAMERA_FRAME
             if stamp_ns is not None:
                 stamps.setdefault(part, set()).add(stamp_ns)
         self._require({*stamps, *small})
@@ -227,7 +230,9 @@ class BagSequence:
     def _part(self, message: BagMessage) -> tuple[str, int | None]:
         """Return which part of a frame a message is, and its stamp."""
         part = self._parts[message.topic]
-        if message.message_type != TYPES[part]:
+        kind = self._types.setdefault(part, message.message_type)
+        compressed = part != DEPTH_INFO and kind == COMPRESSED_IMAGE
+        if message.message_type != kind or not (compressed or kind == TYPES[part]):
             raise SequenceError(
                 f'{self._path}: topic "{message.topic}" has type {message.message_type}, '
                 f'expected {TYPES[part]}'

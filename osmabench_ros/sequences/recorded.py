@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from osmabench_ros.errors import SequenceError
+from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -16,6 +16,7 @@ from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.bag import is_bag
 from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.reader import FolderSequence, RecordedSequence
+from osmabench_ros.sequences.reading import AS_IN_THE_CONTRACT, SequenceReading
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
@@ -28,23 +29,31 @@ def names_of(sequence: RecordedSequence, path: Path) -> tuple[str, str]:
     return sequence.info.dataset or 'sequences', sequence.info.scene or path.resolve().stem
 
 
-def open_sequence(path: Path) -> RecordedSequence:
+def open_sequence(path: Path, reading: SequenceReading = AS_IN_THE_CONTRACT) -> RecordedSequence:
     """Open a sequence of any kind that `osmabench generate` writes, or OSMa-Bench or ScanNet.
 
     Parameters
     ----------
     path : Path
         Folder of a sequence or a bag, or an .mcap or .db3 file.
+    reading : SequenceReading
+        How a bag is read whose topics are not those of the contract.
 
     Raises
     ------
     SequenceError
         If it is none, or incomplete; names file and frame.
+    ConfigError
+        If a folder of images is given a reading, which is for bags.
     """
     if not path.exists():
         raise SequenceError(f'{path} does not exist; name a sequence, a bag or an .mcap file')
     if path.is_file() or is_bag(path):
-        return BagSequence(path)
+        return BagSequence(
+            path, reading.namespace, reading.topics, reading.tolerance_s, reading.msg_paths
+        )
+    if reading != AS_IN_THE_CONTRACT:
+        raise ConfigError(f'{path} is a folder of images; topics can be named for bags alone')
     return FolderSequence(path)
 
 

@@ -67,3 +67,13 @@ def test_the_condition_is_the_recorded_one(tmp_path: Path) -> None:
 def test_a_path_and_a_strategy_contradict_each_other(tmp_path: Path) -> None:
     with pytest.raises(OsmabenchError, match='"path_file" and "strategy"'):
         open_source(values(path_file=str(tmp_path / 'path.json'), strategy='coverage'))
+
+
+def test_topics_of_a_bag_need_the_bag(tmp_path: Path) -> None:
+    pytest.importorskip('rosbags')
+    written(BagWriter(tmp_path / 'bag', INFO))
+    bag = str(tmp_path / 'bag')
+    with pytest.raises(OsmabenchError, match='has no message on /rgb'):
+        open_source(values(sequence=bag, sequence_topics='{color: /rgb}'))
+    with pytest.raises(ConfigError, match='"sequence_topics" is about a bag'):
+        open_source(values(sequence_topics='{color: /rgb}'))

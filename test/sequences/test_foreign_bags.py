@@ -1,10 +1,12 @@
 """Frames from bags of real robots: other names, stamps that differ, poses from TF, SQLite."""
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from recorded_frames import FRAMES, MOUNT
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
@@ -13,6 +15,7 @@ from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.sequences.bag_messages import (
     CAMERA_FRAME,
+    CAMERA_POSE,
     COLOR,
     DEPTH,
     DEPTH_INFO,
@@ -21,6 +24,7 @@ from osmabench_ros.sequences.bag_messages import (
 )
 from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.frame_topics import TF, FrameTopics
+from osmabench_ros.sequences.reading import SequenceReading, reading_from_text
 from osmabench_ros.sequences.recorded import open_sequence
 from osmabench_ros.sequences.stamp_matching import matched
 
@@ -132,6 +136,79 @@ def test_a_robots_bag_gives_frames_with_interpolated_poses(tmp_path: Path, tf: b
         assert read.semantic is None
     with pytest.raises(SequenceError, match='must have equal header stamps, or give a tolerance'):
         BagSequence(folder, topics=topics)
+
+
+def compressed(message: Any, form: str, data: bytes) -> bytes:
+    kind = 'sensor_msgs/msg/CompressedImage'
+    packed = make(kind, message.header, form, np.frombuffer(data, np.uint8))
+    return bytes(STORE.serialize_cdr(packed, kind))
+
+
+def png(pixels: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, 'PNG')
+    return buffer.getvalue()
+
+
+def test_compressed_images_of_a_bag_make_frames(tmp_path: Path) -> None:
+    codec, kind = make_codec(), 'sensor_msgs/msg/CompressedImage'
+    with Writer(tmp_path / 'bag', version=9, storage_plugin=StoragePlugin.MCAP) as bag:
+        topics = {
+            COLOR: bag.add_connection('/rgb/compressed', kind, typestore=STORE),
+            DEPTH: bag.add_connection('/depth/compressedDepth', kind, typestore=STORE),
+            DEPTH_INFO: bag.add_connection('/info', TYPES[DEPTH_INFO], typestore=STORE),
+            CAMERA_POSE: bag.add_connection('/pose', TYPES[CAMERA_POSE], typestore=STORE),
+        }
+        for frame in FRAMES:
+            data = dict(codec.serialized(frame))
+            millimetres = np.nan_to_num(frame.depth_m, nan=0, posinf=0) * 1000
+            for part, form, content in (
+                (COLOR, 'rgb8; png compressed bgr8', png(frame.color)),
+                (
+                    DEPTH,
+                    '16UC1; compressedDepth png',
+                    bytes(12) + png(millimetres.astype(np.uint16)),
+                ),
+            ):
+                message = STORE.deserialize_cdr(data[part], TYPES[part])
+                data[part] = compressed(message, form, content)
+            for part, connection in topics.items():
+                bag.write(connection, frame.stamp_ns, data[part])
+    reading = reading_from_text(
+        '{color: /rgb/compressed, depth: /depth/compressedDepth, camera_info: /info, pose: /pose}'
+    )
+    sequence = open_sequence(tmp_path / 'bag', reading)
+    for read, frame in zip(sequence, FRAMES, strict=True):
+        np.testing.assert_array_equal(read.color, frame.color)
+        seen = np.isfinite(read.depth_m)
+        assert seen.any()
+        np.testing.assert_allclose(read.depth_m[seen], frame.depth_m[seen], atol=1.1e-3)
+
+
+def test_how_a_bag_is_read_comes_from_text_or_a_file(tmp_path: Path) -> None:
+    said = '{color: /rgb, pose: tf, tolerance_s: 0.02, namespace: robot}'
+    file = tmp_path / 'topics.yaml'
+    file.write_text(said)
+    reading = reading_from_text(str(file))
+    assert reading == reading_from_text(said)
+    assert (reading.topics.color, reading.topics.pose, reading.topics.depth) == ('/rgb', TF, DEPTH)
+    assert (reading.tolerance_s, reading.namespace) == (0.02, 'robot')
+    assert reading_from_text('').topics == FrameTopics()
+    for text, reason in (
+        ('{colour: /rgb}', 'Did you mean "color"'),
+        ('{color: ""}', 'color'),
+        ('{tolerance_s: -1}', 'tolerance_s'),
+        ('[1]', 'must be a mapping'),
+        ('{', 'is not YAML'),
+        ('absent.yaml', r'absent\.yaml: No such file'),
+    ):
+        with pytest.raises(ConfigError, match=f'sequence_topics.*{reason}'):
+            reading_from_text(text)
+
+
+def test_topics_are_for_bags(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='topics can be named for bags alone'):
+        open_sequence(tmp_path, SequenceReading(color='/rgb'))
 
 
 def test_what_lacks_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,97 @@
+"""How the bag of a robot is to be read: its topics, its stamps, its message definitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import Field
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.sequences.bag_messages import (
+    CAMERA_POSE,
+    COLOR,
+    DEPTH,
+    DEPTH_INFO,
+    INSTANCE,
+    SEMANTIC,
+)
+from osmabench_ros.sequences.frame_topics import FrameTopics
+from osmabench_ros.simulation.section import Section, validated
+
+MAX_BYTES = 2**20
+
+
+class SequenceReading(Section):
+    """What a configuration, or a YAML file, says about the frames of a bag.
+
+    Parameters
+    ----------
+    color, depth, camera_info, pose, semantic, instance, world : str
+        As in `FrameTopics`; 'tf' as `pose` looks the camera up in TF.
+    namespace : str
+        Of relative topics, such as '/robot'.
+    tolerance_s : float
+        How far stamps of a frame may lie apart; 0 for equal ones.
+    msg_paths : tuple of Path
+        Message definitions that the bag lacks.
+    """
+
+    color: str = Field(COLOR, min_length=1)
+    depth: str = Field(DEPTH, min_length=1)
+    camera_info: str = Field(DEPTH_INFO, min_length=1)
+    pose: str = Field(CAMERA_POSE, min_length=1)
+    semantic: str = Field(SEMANTIC, min_length=1)
+    instance: str = Field(INSTANCE, min_length=1)
+    world: str = ''
+    namespace: str = ''
+    tolerance_s: float = Field(0.0, ge=0.0, le=10.0)
+    msg_paths: tuple[Path, ...] = ()
+
+    @property
+    def topics(self) -> FrameTopics:
+        """Names of topics."""
+        return FrameTopics(
+            self.color,
+            self.depth,
+            self.camera_info,
+            self.pose,
+            self.semantic,
+            self.instance,
+            self.world,
+        )
+
+
+AS_IN_THE_CONTRACT = SequenceReading()
+"""Topics of the README, equal stamps."""
+
+
+def reading_from_text(text: str) -> SequenceReading:
+    """Return what a parameter says.
+
+    Parameters
+    ----------
+    text : str
+        A YAML mapping such as ``{color: /cam/rgb, pose: tf, tolerance_s: 0.02}``, the path of a
+        YAML file with one, or '' for the topic contract.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing, or a key or value is wrong; names it.
+    """
+    source = 'sequence_topics'
+    try:
+        data: Any = yaml.safe_load(text) if text.strip() else {}
+        if isinstance(data, str):
+            source = f'{source} {data}'
+            file = Path(data)
+            if file.stat().st_size > MAX_BYTES:
+                raise ConfigError(f'{source} is larger than {MAX_BYTES} bytes')
+            data = yaml.safe_load(file.read_text(encoding='utf-8'))
+    except OSError as error:
+        raise ConfigError(f'{source}: {error.strerror}; name a YAML file') from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f'{source} is not YAML: {error}') from error
+    return validated(SequenceReading, data, source)
