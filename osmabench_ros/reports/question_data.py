@@ -13,7 +13,7 @@ from osmabench_ros.reports.topview import TopGrid
 from osmabench_ros.runs.evaluation import ANSWERS_FOLDER
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.vqa.question_files import read_records
-from osmabench_ros.vqa.questions import Answer, AnswerValue, Question, Verdict
+from osmabench_ros.vqa.questions import Answer, AnswerValue, Evidence, Question, Verdict
 from osmabench_ros.vqa.scores import paired_change
 
 VERDICTS = 'verdicts.jsonl'
@@ -101,7 +101,7 @@ def answer_rows(dialogue: Dialogue, frames: Sequence[SampleFrame]) -> dict[str, 
             'nodes': list(answer.nodes),
             'note': answer.note,
             'reason': verdict.reason,
-            'frame': _best_frame(question.evidence.nodes, frames),
+            'frame': _best_frame(question.evidence, frames),
         }
         for question, answer, verdict in rows
     }
@@ -121,11 +121,17 @@ def _verdict_word(verdict: Verdict) -> str:
     return 'wrong' if verdict.answered else 'unanswered'
 
 
-def _best_frame(nodes: Sequence[int], frames: Sequence[SampleFrame]) -> dict[str, Any] | None:
-    """Return the frame that shows most of the nodes, and where it shows them."""
-    if not nodes or not frames:
+def _best_frame(evidence: Evidence, frames: Sequence[SampleFrame]) -> dict[str, Any] | None:
+    """Return the frame a question was written about, else the one that shows most of its nodes.
+
+    With the places of those nodes.
+    """
+    written = [frame for frame in frames if frame.index in evidence.frames]
+    if written:
+        return {'index': written[0].index, 'boxes': {}}
+    if not evidence.nodes or not frames:
         return None
-    wanted = frozenset(nodes)
+    wanted = frozenset(evidence.nodes)
 
     def worth(frame: SampleFrame) -> tuple[int, int]:
         shown = [frame.shows[node][0] for node in wanted if node in frame.shows]

@@ -142,6 +142,19 @@ def test_a_question_opens_by_keyboard_with_its_frame_and_places(tab):
     assert tab.locator('tr.basis').count() == 0
 
 
+def test_on_a_narrow_screen_questions_are_cards_that_show_their_verdict(tab):
+    tab.set_viewport_size({'width': 390, 'height': 800})
+    tab.click('.question-toggle >> nth=1')
+    for place in ('#question-table .verdict', 'tr.basis .framed img', 'tr.basis dd >> nth=0'):
+        box = tab.locator(place).first.bounding_box()
+        assert box['x'] >= 0, place
+        assert box['x'] + box['width'] <= 390, place
+    labels = tab.eval_on_selector_all(
+        '#question-table tr:first-child td[data-label]', 'cells => cells.map(c => c.dataset.label)'
+    )
+    assert labels == ['Category', 'Right answer', 'Answer', 'Verdict']
+
+
 def test_pictures_enlarge_and_escape_closes_them(tab):
     tab.focus('.view svg >> nth=0')
     tab.keyboard.press('Enter')

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from reports.synthetic_matrix import HOSTILE, SOFA, Matrix
 
@@ -13,7 +15,7 @@ from osmabench_ros.reports.sample_frames import SampleFrame
 from osmabench_ros.reports.topview import TopGrid
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.vqa.question_files import write_records
-from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
+from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question, Verdict
 
 
 def question(number: int) -> Question:
@@ -90,3 +92,12 @@ def test_the_change_between_runs_is_paired_by_question(folder):
     dialogue = read_dialogue(folder)
     assert paired_interval(dialogue, dialogue) == (0.0, 0.0)
     assert paired_interval(dialogue, read_dialogue(folder / 'elsewhere')) is None
+
+
+def test_a_question_written_about_a_frame_shows_that_frame(folder):
+    about = replace(question(0), evidence=Evidence(frames=(4,)))
+    write_records(folder / 'vqa' / 'questions.jsonl', [about, question(1), question(2)])
+    frames = [SampleFrame(index, 0.0, 'uri', {}) for index in (1, 4)]
+    rows = answer_rows(read_dialogue(folder), frames)
+    assert rows['q-0']['frame'] == {'index': 4, 'boxes': {}}
+    assert rows['q-1']['frame'] is None

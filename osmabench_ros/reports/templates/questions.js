@@ -65,7 +65,7 @@
       });
       box.append(mark);
     }
-    return box;
+    return make('figure', {}, box, make('figcaption', { textContent: `Frame ${answer.frame.index}` }));
   };
 
   const basis = (question, answer) => {
@@ -83,8 +83,15 @@
     add('Kind', question.kind);
     add('Id', question.id);
     const parts = [list, framed(answer), topView(question, answer)].filter(Boolean);
-    const cell = make('td', { colSpan: 6 }, make('div', { className: 'basis-grid' }, ...parts));
-    return make('tr', { className: 'basis' }, cell);
+    const grid = make('div', { className: 'basis-grid' }, ...parts);
+    return make('tr', { className: 'basis' }, make('td', { colSpan: 6 }, grid));
+  };
+
+  // On narrow screens rows become cards, whose cells show these names.
+  const cell = (label, ...children) => {
+    const made = make('td', {}, ...children);
+    made.dataset.label = label;
+    return made;
   };
 
   const rowOf = (question) => {
@@ -94,13 +101,13 @@
     const row = make(
       'tr', {},
       make('td', {}, opener),
-      make('td', { textContent: question.category }),
-      make('td', { textContent: question.answer }),
-      make('td', { textContent: answer.answer || '–' }),
-      make('td', {}, badge(answer.verdict)),
+      cell('Category', question.category),
+      cell('Right answer', question.answer),
+      cell('Answer', answer.answer || '–'),
+      cell('Verdict', badge(answer.verdict)),
     );
     const its = other()?.answers[question.id];
-    if (other()) row.append(make('td', {}, ...(its ? [badge(its.verdict), ` ${its.answer}`] : ['–'])));
+    if (other()) row.append(cell('Other run', ...(its ? [badge(its.verdict), ` ${its.answer}`] : ['–'])));
     opener.addEventListener('click', () => {
       const open = opener.getAttribute('aria-expanded') === 'true';
       opener.setAttribute('aria-expanded', String(!open));

@@ -103,6 +103,6 @@ def numbers(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
     for first, second in sampled_pairs(rng, labels, limit):
         counts = [len(view.by_label[label]) for label in (first, second)]
         if abs(counts[0] - counts[1]) >= 2:
-            nodes = (view.by_label[first][0], view.by_label[second][0])
+            nodes = (*view.by_label[first], *view.by_label[second])
             query = Query(QueryKind.MORE_OF, (first, second))
             yield yes_no(_CATEGORY, query, counts[0] > counts[1], *nodes)
