@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from rclpy.duration import Duration
 from rclpy.timer import Timer
 
 from osmabench_ros.errors import ParticipantError
-from osmabench_ros.msg import FrameAck, LabelInfo, RunInfo, RunState
+from osmabench_ros.msg import LabelInfo, RunInfo, RunState
 from osmabench_ros.ros import topics
-from osmabench_ros.ros.checked_subscription import deserialize_checked
+from osmabench_ros.ros.ack_listener import AckListener
 from osmabench_ros.ros.diagnostics import Health
 from osmabench_ros.ros.frame_player import FramePlayer, Pacing
 from osmabench_ros.ros.frame_publisher import FramePublisher
@@ -24,35 +23,20 @@ from osmabench_ros.ros.frame_source_parameters import (
 from osmabench_ros.ros.label_messages import label_set_to_message
 from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
 from osmabench_ros.ros.light_messages import lighting_to_message
-from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.participant_statistics import Acknowledgement
 from osmabench_ros.ros.participants import Participant, missing_participants
 from osmabench_ros.ros.player_health import player_health
-from osmabench_ros.ros.qos import latched_profile, lossless_profile
+from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.ros.run_control import RunControl, RunPhase
 from osmabench_ros.ros.run_messages import run_info_message, run_state_message
+from osmabench_ros.ros.run_parameters import RUN_PARAMETERS
 from osmabench_ros.ros.run_services import RunServices
 from osmabench_ros.ros.simulation_services import SimulationServices
-from osmabench_ros.ros.stamps import duration_from_message, stamp_from_message
 from osmabench_ros.ros.transforms import TF_PARAMETERS, TfSettings
 from osmabench_ros.ros.vision_messages import publish_vision_labels
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
-PARAMETERS = (
-    *FRAME_SOURCE_PARAMETERS,
-    *TF_PARAMETERS,
-    ParameterSpec('run_id', 'unnamed', 'Identity of the run, repeated in run_info.'),
-    ParameterSpec('mapper', '', 'Name of the mapping method, repeated in run_info.'),
-    ParameterSpec('config_sha256', '', 'Digest of the configuration, repeated in run_info.'),
-    ParameterSpec('pacing', 'lockstep', 'Pacing of the run.', choices=('lockstep', 'realtime')),
-    ParameterSpec('speed_factor', 1.0, 'Realtime: stamp seconds per wall second.', 0.001, 1000.0),
-    ParameterSpec('start_paused', False, 'Publish nothing before start_run or step_run.'),
-    ParameterSpec(
-        'participants', [''], 'Nodes to wait for: NAME, or NAME:acks if it acknowledges frames.'
-    ),
-    ParameterSpec('match_timeout_s', 60.0, 'Wait for participants, seconds.', 0.1, 86400.0),
-    ParameterSpec('ack_timeout_s', 120.0, 'Wait for acknowledgements, seconds.', 0.1, 86400.0),
-)
+PARAMETERS = (*FRAME_SOURCE_PARAMETERS, *TF_PARAMETERS, *RUN_PARAMETERS)
 
 TICK_S = 0.005
 MATCH_PERIOD_S = 0.2
@@ -103,15 +87,7 @@ class SimulatorBridgeNode(BenchmarkNode):
         self._run_state = self.create_publisher(RunState, topics.RUN_STATE, latched_profile())
         self._run_info = self.create_publisher(RunInfo, topics.RUN_INFO, latched_profile())
         self._label_info = self.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
-        on_ack = self.guarded(self._on_ack)
-        self.create_subscription(
-            FrameAck,
-            topics.FRAME_ACK,
-            # rclpy gives the time of arrival to a callback that takes two arguments.
-            lambda data, info: on_ack(data, info),
-            lossless_profile(),
-            raw=True,
-        )
+        AckListener(self, self._on_ack)
         RunServices(self, self)
         self._simulation_services = SimulationServices(self, self)
 
@@ -211,19 +187,10 @@ class SimulatorBridgeNode(BenchmarkNode):
         elif self.phase is RunPhase.RUNNING:
             self._playing.resume()
             self._timer = self._every(TICK_S, self._tick)
-        self._say(self._reason())
+        self._say(self._control.awaits)
 
     def _every(self, period_s: float, callback: Callable[[], None]) -> Timer:
         return self.create_timer(period_s, self.guarded(callback))
-
-    def _reason(self) -> str:
-        if self.phase not in (RunPhase.WAITING, RunPhase.PAUSED):
-            return ''
-        if not self._control.active:
-            return 'waiting to be activated'
-        if self.phase is RunPhase.WAITING:
-            return 'waiting for participants'
-        return 'paused; start_run or step_run goes on'
 
     def _match(self) -> None:
         missing = missing_participants(self, self._participants)
@@ -254,17 +221,8 @@ class SimulatorBridgeNode(BenchmarkNode):
             lighting = lighting_to_message(frame.lighting, self._source.condition, frame.segment)
         self._publisher.publish(frame.frame, lighting)
 
-    def _on_ack(self, data: bytes, info: Any) -> None:
-        message = deserialize_checked(data, FrameAck, topics.FRAME_ACK)
-        word = Acknowledgement(
-            message.participant,
-            stamp_from_message(message.header.stamp),
-            duration_from_message(message.processing_time),
-            message.mapped,
-        )
-        # It may have waited while the next frame was rendered.
-        waited_s = max(time.time_ns() - info['received_timestamp'], 0) / 1e9
-        new = self._playing.acknowledge(word, waited_s)
+    def _on_ack(self, word: Acknowledgement, age_s: float) -> None:
+        new = self._playing.acknowledge(word, age_s)
         if self.phase is RunPhase.RUNNING:
             self._tick()
         elif new:

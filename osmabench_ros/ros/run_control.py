@@ -69,6 +69,17 @@ class RunControl:
         stepped = self._pace is _Pace.STEPPING and self._steps_left == 0
         return self.phase is RunPhase.RUNNING and not stepped
 
+    @property
+    def awaits(self) -> str:
+        """What has to happen before the next frame, for people; empty if nothing has to."""
+        if self.phase not in (RunPhase.WAITING, RunPhase.PAUSED):
+            return ''
+        if not self.active:
+            return 'waiting to be activated'
+        if self.phase is RunPhase.WAITING:
+            return 'waiting for participants'
+        return 'paused; start_run or step_run goes on'
+
     def match(self) -> None:
         """Note that every participant is there."""
         self._matched = True

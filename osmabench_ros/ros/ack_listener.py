@@ -1,0 +1,65 @@
+"""Hears from participants that they are done with frames."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from osmabench_ros.msg import FrameAck
+from osmabench_ros.ros import topics
+from osmabench_ros.ros.checked_subscription import deserialize_checked
+from osmabench_ros.ros.lifecycle import BenchmarkNode
+from osmabench_ros.ros.participant_statistics import Acknowledgement
+from osmabench_ros.ros.qos import lossless_profile
+from osmabench_ros.ros.stamps import SECOND_NS, duration_from_message, stamp_from_message
+
+
+class AckListener:
+    """Subscribes to `frame_ack`.
+
+    Parameters
+    ----------
+    node : BenchmarkNode
+        Owner; what is no acknowledgement is a failure of it.
+    on_ack : callable
+        Gets each acknowledgement, and how many seconds ago it arrived: it may have waited while
+        a frame was rendered.
+    """
+
+    def __init__(
+        self, node: BenchmarkNode, on_ack: Callable[[Acknowledgement, float], None]
+    ) -> None:
+        self._on_ack = on_ack
+        take = node.guarded(self._take)
+        node.create_subscription(
+            FrameAck,
+            topics.FRAME_ACK,
+            # rclpy gives the time of arrival to a callback that takes two arguments.
+            lambda data, info: take(data, info),
+            lossless_profile(),
+            raw=True,
+        )
+
+    def _take(self, data: bytes, info: Mapping[str, Any]) -> None:
+        message = deserialize_checked(data, FrameAck, topics.FRAME_ACK)
+        word = Acknowledgement(
+            message.participant,
+            stamp_from_message(message.header.stamp),
+            duration_from_message(message.processing_time),
+            message.mapped,
+        )
+        self._on_ack(word, age_s(info.get('received_timestamp') or 0, time.time_ns()))
+
+
+def age_s(received_ns: int, now_ns: int) -> float:
+    """Return how long ago something arrived, seconds of system time.
+
+    Parameters
+    ----------
+    received_ns : int
+        When it arrived; 0 where the middleware does not say, and then it has just arrived.
+    now_ns : int
+        System time. It may have been set back meanwhile.
+    """
+    return max(now_ns - received_ns, 0) / SECOND_NS if received_ns > 0 else 0.0
