@@ -14,9 +14,9 @@ from osmabench_ros.runs.evaluation import ANSWERS_FOLDER
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Answer, AnswerValue, Evidence, Question, Verdict
+from osmabench_ros.vqa.run_folder import ANSWERS, QUESTIONS, VERDICTS
 from osmabench_ros.vqa.scores import paired_change
 
-VERDICTS = 'verdicts.jsonl'
 _CAPTION_LENGTH = 80
 
 
@@ -51,18 +51,22 @@ def read_dialogue(directory: Path) -> Dialogue:
     directory : Path
         Folder of the run; a folder without answers gives an empty dialogue.
     """
-    questions: list[Question] = []
+    questions: dict[str, Question] = {}
     answers: dict[str, Answer] = {}
     verdicts: dict[str, Verdict] = {}
-    for file in sorted((directory / ANSWERS_FOLDER).rglob(VERDICTS)):
-        questions += read_records(file.with_name('questions.jsonl'), Question)
-        given = read_records(file.with_name('answers.jsonl'), Answer)
-        answers.update((item.question_id, item) for item in given)
-        verdicts.update((item.question_id, item) for item in read_records(file, Verdict))
+    found = (directory / ANSWERS_FOLDER).rglob(VERDICTS)
+    # The folder itself comes first: of a question that was asked twice, its answer counts.
+    for file in sorted(found, key=lambda path: (len(path.parts), path)):
+        new = {q.id: q for q in read_records(file.with_name(QUESTIONS), Question)}
+        for answer in read_records(file.with_name(ANSWERS), Answer):
+            answers.setdefault(answer.question_id, answer)
+        for verdict in read_records(file, Verdict):
+            verdicts.setdefault(verdict.question_id, verdict)
+        questions = {**questions, **{k: v for k, v in new.items() if k not in questions}}
     return Dialogue(
-        tuple(questions),
-        tuple(answers.get(item.id) or Answer(item.id, None, '') for item in questions),
-        tuple(verdicts.get(item.id) or _no_verdict(item) for item in questions),
+        tuple(questions.values()),
+        tuple(answers.get(item.id) or Answer(item.id, None, '') for item in questions.values()),
+        tuple(verdicts.get(item.id) or _no_verdict(item) for item in questions.values()),
     )
 
 

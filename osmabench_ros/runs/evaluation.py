@@ -15,6 +15,7 @@ from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.files import merged_directory, sha256_of, write_json
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.progress import Progress, StagedProgress
+from osmabench_ros.runs.question_folders import QuestionFolders
 from osmabench_ros.runs.report_model import Record, RunReport, Status, for_run, unmet
 from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.runs.text_matching import TextMatching
@@ -113,7 +114,7 @@ def evaluate_loaded(
     text = TextMatching(semantic_map, inputs.text_features, inputs.device)
     with merged_directory(inputs.output_directory / ANSWERS_FOLDER) as answers:
         context = suite_context(inputs, semantic_map, ground_truth, text, answers, stages)
-        metrics = _scored(made, context, stages)
+        metrics = _scored(made, context, stages, QuestionFolders(answers))
         stages.enter('writing the report')
         hashes = _hashes(inputs)
         stages('', 1.0)
@@ -137,12 +138,17 @@ def _of_map(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple
 
 
 def _scored(
-    suites: Sequence[Suite], context: SuiteContext, stages: StagedProgress
+    suites: Sequence[Suite],
+    context: SuiteContext,
+    stages: StagedProgress,
+    folders: QuestionFolders,
 ) -> list[MetricRecord]:
     metrics = []
     for suite in suites:
         stages.enter(suite.name)
         metrics += suite.evaluate(context)
+        folders.part(suite.name)
+    folders.settle()
     return metrics
 
 

@@ -101,3 +101,15 @@ def test_a_question_written_about_a_frame_shows_that_frame(folder):
     rows = answer_rows(read_dialogue(folder), frames)
     assert rows['q-0']['frame'] == {'index': 4, 'boxes': {}}
     assert rows['q-1']['frame'] is None
+
+
+def test_questions_of_several_suites_follow_each_other_and_the_folder_itself_wins(folder):
+    other = folder / 'vqa' / 'another_suite'
+    write_records(other / 'questions.jsonl', [question(0), question(9)])
+    write_records(other / 'answers.jsonl', [Answer('q-0', 'no', 'b'), Answer('q-9', 'yes', 'b')])
+    write_records(
+        other / 'verdicts.jsonl', [Verdict('q-0', False, 'j'), Verdict('q-9', True, 'j')]
+    )
+    rows = answer_rows(read_dialogue(folder), ())
+    assert list(rows) == ['q-0', 'q-1', 'q-2', 'q-9']
+    assert [rows[key]['verdict'] for key in ('q-0', 'q-9')] == ['right', 'right']

@@ -1,0 +1,50 @@
+"""Keeps what several suites asked apart, where each writes the same names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from osmabench_ros.vqa.exact.generation import SUITE
+from osmabench_ros.vqa.run_folder import ANSWERS, QUESTIONS, VERDICTS
+
+_FILES = (QUESTIONS, ANSWERS, VERDICTS)
+
+
+class QuestionFolders:
+    """Parts the question files of suites that share an output folder.
+
+    The exact questions, or else the first suite that asked, end in the folder itself; the others
+    in folders of their own name below it.
+
+    Parameters
+    ----------
+    directory : Path
+        Folder that all suites write to, one after another.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._parted: dict[str, Path] = {}
+
+    def part(self, suite: str) -> None:
+        """Set the files aside that a suite has just written; nothing if it asked nothing."""
+        if not (self._directory / QUESTIONS).exists():
+            return
+        name, number = suite, 1
+        while name in self._parted:
+            number += 1
+            name = f'{suite}_{number}'
+        self._parted[name] = self._directory / name
+        self._parted[name].mkdir()
+        for file in _FILES:
+            if (self._directory / file).exists():
+                (self._directory / file).rename(self._parted[name] / file)
+
+    def settle(self) -> None:
+        """Put the files of the main suite into the folder itself; once all suites are done."""
+        if not self._parted:
+            return
+        main = self._parted.get(SUITE) or next(iter(self._parted.values()))
+        for file in sorted(main.iterdir()):
+            file.rename(self._directory / file.name)
+        main.rmdir()
