@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,26 +92,59 @@ def top_n_frequency(
         Share in [0, 1] for each category but NONE; they add up to 1. Synonyms: higher is better.
         NaN if no object is scored.
     """
-    ids, objects = np.unique(points.object_ids, return_inverse=True)
+    ids, objects = _distinct(points.object_ids)
     table = labels.table(ids, prompts)
     scored = table[:, 0] != Category.NONE if len(prompts) else np.zeros(len(ids), bool)
-    kept = scored[objects]
-    owner, rows = objects[kept], points.rows[kept]
-    if not len(best):
-        rows, best = np.full_like(rows, -1), np.zeros((1, 1), np.int64)
-        compat = False
-    category = table[owner[:, None], best[rows]].min(axis=1)
-    missing = points.distances_m[kept] > gate_m
-    if not compat:
-        missing |= rows < 0
-    category = np.where(missing, Category.MISSING, category)
-    kinds = len(Category) - 1
-    counts = np.bincount(owner * kinds + category, minlength=len(ids) * kinds)
-    counts = counts.reshape(len(ids), kinds)[scored]
-    if not len(counts):
+    if not scored.any():
         return {item: math.nan for item in Category if item is not Category.NONE}
+    kept = scored[objects]
+    owner, rows, missing = objects[kept], points.rows[kept], points.distances_m[kept] > gate_m
+    if not compat or not len(best):
+        missing |= rows < 0
+    if not len(best):
+        missing[:] = True
+    near = ~missing
+    pairs = _counted_pairs(owner[near], rows[near] % max(len(best), 1), len(ids), len(best))
+    category = table[pairs.objects[:, None], best[pairs.rows]].min(axis=1, initial=Category.NONE)
+    kinds = len(Category) - 1
+    place = pairs.objects * kinds + category
+    counts = np.bincount(place, pairs.counts, len(ids) * kinds).reshape(len(ids), kinds)
+    counts[:, Category.MISSING] += np.bincount(owner[missing], minlength=len(ids))
+    counts = counts[scored]
     means = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
     return {Category(i): float(value) for i, value in enumerate(means)}
+
+
+def _distinct(
+    ids: NDArray[np.integer],
+) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Return the ids that occur, ascending, and where each of the given ones stands among them."""
+    if not len(ids) or int(ids.max()) - int(ids.min()) > len(ids):
+        return np.unique(ids, return_inverse=True)
+    low = ids.min()
+    occurs = np.zeros(int(ids.max()) - int(low) + 1, bool)
+    occurs[ids - low] = True
+    place = np.cumsum(occurs) - 1
+    return np.flatnonzero(occurs) + low, place[ids - low]
+
+
+class _Pairs(NamedTuple):
+    """Objects with features, and how many points have both."""
+
+    objects: NDArray[np.integer]
+    rows: NDArray[np.integer]
+    counts: NDArray[np.integer]
+
+
+def _counted_pairs(
+    owner: NDArray[np.integer], rows: NDArray[np.integer], objects: int, features: int
+) -> _Pairs:
+    """Count points by object and feature where that is less than one entry a point."""
+    if objects * features > len(owner):
+        return _Pairs(owner, rows, np.ones(len(owner), np.int64))
+    counts = np.bincount(owner * features + rows, minlength=objects * features)
+    used = np.flatnonzero(counts)
+    return _Pairs(used // max(features, 1), used % max(features, 1), counts[used])
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,11 +101,13 @@ def test_a_point_without_feature_is_missing_but_published_code_took_the_last() -
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10_000))
-def test_frequencies_agree_with_a_double_loop(seed: int) -> None:
+@given(st.integers(0, 10_000), st.sampled_from([10, 50]), st.sampled_from([1, 10**6]))
+def test_frequencies_agree_with_a_double_loop(seed: int, n: int, apart: int) -> None:
     rng = np.random.default_rng(seed)
-    ids, rows = rng.integers(1, 6, 50), rng.integers(0, 8, 50)
-    distances = rng.random(50) * 0.1
+    # Ids that lie apart, and fewer points than objects with features, are counted otherwise.
+    ids, rows = rng.integers(1, 6, n), rng.integers(0, 8, n)
+    ids = np.where(ids == 5, 5 * apart, ids)
+    distances = rng.random(n) * 0.1
     best = rng.integers(0, len(PROMPTS), (8, 3))
     found = top_n_frequency(PointFeatures(ids, rows, distances), best, LABELS, PROMPTS)
     per_object: dict[int, list[int]] = {}
