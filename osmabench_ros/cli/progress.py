@@ -18,7 +18,7 @@ def shown_progress() -> Iterator[Callable[[str, float], None]]:
         return
     with Progress(
         SpinnerColumn(),
-        TextColumn('{task.description}'),
+        TextColumn('{task.description}', markup=False),
         BarColumn(),
         TimeElapsedColumn(),
         console=console,
@@ -36,6 +36,6 @@ def _line_printer(console: Console) -> Callable[[str, float], None]:
         del fraction
         if text != last:
             last = text
-            console.print(text, highlight=False)
+            console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     return show

@@ -104,7 +104,7 @@ def bytes_from_text(text: str) -> int:
 
 def print_report(report: RecordingReport, directory: Path) -> None:
     """Print a table of topics, counts and losses."""
-    table = Table(title=f'{directory}: {report.duration_s:.1f} s', title_justify='left')
+    table = Table(title=escape(f'{directory}: {report.duration_s:.1f} s'), title_justify='left')
     table.add_column('topic')
     table.add_column('type')
     table.add_column('messages', justify='right')
@@ -113,7 +113,7 @@ def print_report(report: RecordingReport, directory: Path) -> None:
         if item.written or item.lost:
             table.add_row(item.topic, item.message_type, str(item.written), str(item.lost))
     for topic, reason in report.skipped.items():
-        table.add_row(topic, reason, 'not recorded', '')
+        table.add_row(topic, escape(reason), 'not recorded', '')
     console = Console()
     console.print(table)
     console.print(report.summary(), highlight=False, soft_wrap=True)

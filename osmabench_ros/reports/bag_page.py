@@ -9,7 +9,7 @@ from pathlib import Path
 
 from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
 from osmabench_ros.reports.cells import plain
-from osmabench_ros.reports.page import PAGE, TEMPLATES, page_environment, trusted
+from osmabench_ros.reports.page import PAGE, page_environment, trusted
 from osmabench_ros.reports.trajectory_plot import trajectory_plot
 from osmabench_ros.runs.bag_report import REFERENCE_FREE, TIMING_SUITE, BagReport
 from osmabench_ros.runs.files import write_text
@@ -36,6 +36,11 @@ class SuiteTable:
     rows: tuple[FigureRow, ...]
     has_aligned: bool
 
+    @property
+    def has_modes(self) -> bool:
+        """Whether its figures come by mode, compat and strict."""
+        return any(row.mode for row in self.rows)
+
 
 def write_bag_page(report: BagReport, trajectory: TrajectoryScore | None, directory: Path) -> Path:
     """Write report.html of a bag; byte-identical for equal input."""
@@ -53,7 +58,6 @@ def write_bag_page(report: BagReport, trajectory: TrajectoryScore | None, direct
             map_timing=[item for item in overall if item.suite == TIMING_SUITE],
             classes=[item for item in tables if _has_classes(item)],
             plot=trusted(trajectory_plot(trajectory)) if trajectory else '',
-            style=trusted((TEMPLATES / 'page.css').read_text(encoding='utf-8')),
         )
     )
     write_text(directory / PAGE, text)

@@ -36,11 +36,22 @@ class Cell:
     warning: str = ''
 
 
+_NOISE = 1e-9
+_LARGEST = 1e15
 ABSENT = Cell(NOT_APPLICABLE)
 
 
 def plain(value: float | None) -> str:
-    """Return a value of any unit with four significant digits."""
+    """Return a value of any unit with four significant digits, and whole numbers as they are.
+
+    What is less than a billionth is rounding noise, whatever the unit.
+    """
     if value is None:
         return NOT_APPLICABLE
-    return f'{value:.4g}' if math.isfinite(value) else str(value)
+    if not math.isfinite(value):
+        return str(value)
+    if abs(value) < _NOISE:
+        return '0'
+    if abs(value) >= 1000 and abs(value) < _LARGEST:
+        return f'{value:.0f}'
+    return f'{value:.4g}'

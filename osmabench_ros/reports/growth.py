@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from osmabench_ros.reports.cells import ABSENT, Cell
 from osmabench_ros.reports.headline import HEADLINES, Headline
 from osmabench_ros.reports.run_view import Run, distinct
-from osmabench_ros.reports.svg import SERIES, inline_svg, new_figure, page_style
+from osmabench_ros.reports.svg import inline_svg, new_figure, page_style, series_style
 from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.growth import GROWTH, GrowthReport
 from osmabench_ros.runs.report_model import Record
@@ -129,8 +129,8 @@ def _lines(axes: Axes, runs: Sequence[GrownRun], headline: Headline, *, seconds:
         axes.plot(
             [x for x, _ in points],
             [y for _, y in points],
-            'o-',
-            color=SERIES[number % len(SERIES)],
+            marker='o',
+            **series_style(number),
             markersize=3,
             linewidth=1.5,
             label=run.title,

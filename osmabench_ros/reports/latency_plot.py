@@ -21,6 +21,8 @@ def latency_plot(realtime: Sequence[TimedRun]) -> str:
     ][:_MOST_ROWS]
     if not rows:
         return ''
+    from matplotlib.ticker import LogLocator
+
     names = list(dict.fromkeys(node.name for _, node in rows))
     with page_style('latency'):
         figure = new_figure(9.3, 0.3 * len(rows) + 0.9)
@@ -35,8 +37,9 @@ def latency_plot(realtime: Sequence[TimedRun]) -> str:
             axes.plot(marks[3:], [y], 'x', color=MUTED, markersize=5)
         axes.set_yticks(range(len(rows)), [title for title, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xscale('log')
+        axes.set_xscale('log', subs=())
         # The default writes powers as formulas, which the page does not set.
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(lambda value, _position: f'{value:g}')
         axes.tick_params(axis='y', length=0)
         axes.grid(axis='x')

@@ -85,7 +85,6 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             configuration=_configuration(plans),
             outcomes=OUTCOMES,
             hex_color=hex_color,
-            style=trusted((TEMPLATES / 'page.css').read_text(encoding='utf-8')),
             script=trusted(script),
             script_hash=_csp_hash(script),
         )
@@ -100,14 +99,16 @@ def _requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[Requir
 
 
 def page_environment() -> Environment:
-    """Return the templates of pages, with what is not HTML escaped."""
-    return Environment(
+    """Return the templates of pages, with what is not HTML escaped, and their common style."""
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals['style'] = trusted((TEMPLATES / 'page.css').read_text(encoding='utf-8'))
+    return environment
 
 
 def _plots(

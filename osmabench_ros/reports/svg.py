@@ -18,6 +18,8 @@ SURFACE = '#12131f'
 SERIES = ('#1a2b01', '#1a2b02', '#1a2b03', '#1a2b04', '#1a2b05', '#1a2b06')
 """Stand-ins: the page replaces them by its own colours, light or dark."""
 
+_DASHES: tuple[Any, ...] = ('-', (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+
 _VARIABLES = {
     INK: 'var(--ink)',
     MUTED: 'var(--muted)',
@@ -47,6 +49,12 @@ _PARAMETERS: dict[Any, Any] = {
     'grid.linewidth': 0.8,
     'legend.frameon': False,
 }
+
+
+def series_style(number: int) -> dict[str, Any]:
+    """Return colour and dashes of a line; the first 24 differ."""
+    dashes = _DASHES[number // len(SERIES) % len(_DASHES)]
+    return {'color': SERIES[number % len(SERIES)], 'linestyle': dashes}
 
 
 @contextmanager

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.reports.cells import ABSENT, Cell
 from osmabench_ros.reports.headline import HEADLINES, Headline
-from osmabench_ros.reports.page import PAGE, TEMPLATES, page_environment, trusted
+from osmabench_ros.reports.page import PAGE, page_environment, trusted
 from osmabench_ros.reports.sweep_plot import sweep_plot
 from osmabench_ros.runs.files import write_json, write_text
 from osmabench_ros.runs.report_model import Record
@@ -59,7 +60,6 @@ def write_sweep_report(report: SweepReport, root: Path) -> None:
             headlines=headlines,
             tables=[(series, sweep_rows(series, headlines)) for series in report.series],
             plot=trusted(sweep_plot(report, headlines)),
-            style=trusted((TEMPLATES / 'page.css').read_text(encoding='utf-8')),
         )
     )
     write_text(root / PAGE, text)
@@ -95,13 +95,13 @@ def print_sweep(report: SweepReport, directory: Path, console: Console | None = 
     console = console or Console(width=None if sys.stdout.isatty() else 110)
     headlines = [item for item in shown_headlines(report) if item.mode != 'compat']
     for series in report.series:
-        console.print(f'[bold]{series.title}[/]', highlight=False)
+        console.print(f'[bold]{escape(series.title)}[/]', highlight=False)
         console.print(_table(series, headlines))
         color = 'green' if series.fastest else 'red'
-        console.print(f'[{color}]{series.verdict}[/]', highlight=False, soft_wrap=True)
+        console.print(f'[{color}]{escape(series.verdict)}[/]', highlight=False, soft_wrap=True)
         if series.remark:
             console.print(f'[yellow]{series.remark}[/]', highlight=False, soft_wrap=True)
-    console.print(f'[dim]{directory / PAGE}[/]', highlight=False, soft_wrap=True)
+    console.print(f'[dim]{escape(str(directory / PAGE))}[/]', highlight=False, soft_wrap=True)
 
 
 def _table(series: SweepSeries, headlines: Sequence[Headline]) -> Table:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from osmabench_ros.reports.headline import Headline
-from osmabench_ros.reports.svg import MUTED, SERIES, inline_svg, new_figure, page_style
+from osmabench_ros.reports.svg import MUTED, inline_svg, new_figure, page_style, series_style
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def sweep_plot(report: SweepReport, headlines: Sequence[Headline]) -> str:
 def _lines(axes: Axes, report: SweepReport, value: Value) -> None:
     speeds = sorted({point.speed_factor for series in report.series for point in series.points})
     for number, series in enumerate(report.series):
-        color = SERIES[number % len(SERIES)]
+        style = series_style(number)
+        color = style['color']
         found = [
             (point, shown)
             for point in series.points
@@ -55,8 +56,8 @@ def _lines(axes: Axes, report: SweepReport, value: Value) -> None:
         axes.plot(
             xs,
             [shown[0] for _, shown in found],
-            'o-',
-            color=color,
+            marker='o',
+            **style,
             markersize=4,
             linewidth=1.6,
             label=series.title,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.reports.headline import HEADLINES, headline_value
@@ -31,7 +32,8 @@ def print_report(report: MatrixReport, directory: Path, console: Console | None 
     print_pacing(report.runs, directory, console)
     verdict = '[green]passed[/]' if report.passed else '[red]failed[/]'
     console.print(f'{report.name}: {verdict}')
-    console.print(f'[dim]{directory / "report.html"}[/]', highlight=False, soft_wrap=True)
+    page = escape(str(directory / 'report.html'))
+    console.print(f'[dim]{page}[/]', highlight=False, soft_wrap=True)
 
 
 def _table(runs: Sequence[RunReport]) -> Table:
@@ -54,4 +56,4 @@ def _names(run: RunReport) -> tuple[str, str, str]:
     if not run.metrics:
         return run.run_id, '', ''
     first = run.metrics[0]
-    return first.scene, first.condition, first.mapper
+    return escape(first.scene), escape(first.condition), escape(first.mapper)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
 from osmabench_ros.reports.cells import plain
-from osmabench_ros.reports.page import TEMPLATES, page_environment, trusted
+from osmabench_ros.reports.page import page_environment, trusted
 from osmabench_ros.reports.trajectory_plot import trajectory_plot
 from osmabench_ros.runs.files import write_text
 
@@ -31,7 +31,6 @@ def write_trajectory_page(
             poses=len(score.reference),
             rows=rows,
             plot=trusted(trajectory_plot(score)),
-            style=trusted((TEMPLATES / 'page.css').read_text(encoding='utf-8')),
         )
     )
     write_text(directory / TRAJECTORY_PAGE, text)

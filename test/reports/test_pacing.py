@@ -26,6 +26,7 @@ def test_realtime_runs_tell_every_node_and_lockstep_runs_that_nothing_is_lost(ht
     text = re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', section(html)))
     assert '1.99 3 4.25 11.00 0.50' in text
     assert 'id="latency-' in section(html)
+    assert 'mathdefault' not in section(html)
     assert '<a href="#time">' in html
 
 

@@ -93,6 +93,25 @@ def test_the_terminal_shows_the_edge(report: SweepReport, tmp_path: Path) -> Non
     assert any(line.startswith('fastest speed with at most 5 % loss: 1') for line in lines)
 
 
+def test_brackets_in_names_and_errors_are_printed_as_they_are(tmp_path: Path) -> None:
+    error = 'open3d is missing; pip install osmabench_ros[metrics] [/]'
+    series = SweepSeries(
+        dataset='d',
+        scene='room[1]',
+        seed=0,
+        condition='c',
+        mapper='[red]m',
+        max_loss=0.05,
+        points=(SweepPoint(run_id='r', speed_factor=1.0, error=error),),
+    )
+    console = Console(width=200, record=True, file=io.StringIO())
+    report = SweepReport(name='n', max_loss=0.05, series=(series,))
+    print_sweep(report, tmp_path / '[bold]', console)
+    text = console.export_text()
+    for words in ('room[1]', '[red]m', error, '[bold]'):
+        assert words in text
+
+
 def test_nothing_is_plotted_where_every_run_failed(tmp_path: Path) -> None:
     series = SweepSeries(
         dataset='d',
