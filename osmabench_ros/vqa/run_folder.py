@@ -100,6 +100,25 @@ class RunFolder:
             )
         return path
 
+    def summary(self, stage: str) -> dict[str, Any] | None:
+        """Read what a stage wrote about itself, None if it did not run.
+
+        Raises
+        ------
+        QuestionError
+            If the file is not what the stage writes.
+        """
+        path = self.folder / f'{stage}.json'
+        if not path.exists():
+            return None
+        try:
+            data = json.loads(path.read_text(encoding='utf-8'))
+        except (OSError, ValueError) as error:
+            raise QuestionError(f'{path} cannot be read: {error}; run the stage again') from error
+        if not isinstance(data, dict):
+            raise QuestionError(f'{path} is no JSON object; run the stage again')
+        return data
+
     def frames(self) -> list[FrameImage]:
         """Return the kept frames in order; the digits of a name are the frame's index."""
         folder = self.directory / 'frames'

@@ -141,6 +141,8 @@ def _model_answerer(client: ModelClient, options: AnswerOptions) -> LanguageMode
 def estimate_answers(run: RunFolder, client: ModelClient, options: AnswerOptions) -> Estimate:
     """Return what `answer` would ask, asking nobody."""
     inquiries = [inquiry(question) for question in run.questions()]
+    if options.without_map:
+        return client.estimate(QuestionOnlyAnswerer(client).requests(inquiries))
     requests = _model_answerer(client, options).requests(run.semantic_map(), inquiries)
     return client.estimate(requests)
 
@@ -204,8 +206,36 @@ def report(run: RunFolder, *, compat: bool = False) -> list[MetricRecord]:
             not_applicable=excluded,
             answered_too=False,
         )
-    write_summary(run.folder / 'scores.json', {'metrics': [r.to_json() for r in found]})
+    scores = {'metrics': [r.to_json() for r in found], **stage_summaries(run)}
+    write_summary(run.folder / 'scores.json', scores)
     return found
+
+
+def stage_summaries(run: RunFolder) -> dict[str, Any]:
+    """Return who answered and judged, with which prompts, and what did not fit, by stage."""
+    return {
+        stage: data
+        for stage in ('answering', 'judging')
+        if (data := run.summary(stage)) is not None
+    }
+
+
+def remarks(run: RunFolder) -> list[str]:
+    """Return what has to be said beside the accuracies of a run."""
+    found = stage_summaries(run)
+    lines = [
+        f'{stage} by {data.get(who, "?")}'
+        + (f', prompt {data["prompt"]}' if 'prompt' in data else '')
+        for stage, who in (('answering', 'answerer'), ('judging', 'judge'))
+        if (data := found.get(stage)) is not None
+    ]
+    answering = found.get('answering', {})
+    if 'dropped_nodes' in answering and not answering.get('compat'):
+        lines.append(
+            f'left out of the prompts to fit {answering["graph_tokens"]} tokens: '
+            f'{answering["dropped_nodes"]} nodes, {answering["dropped_relations"]} relations'
+        )
+    return lines
 
 
 def _comparisons(run: RunFolder, questions: Sequence[Question]) -> dict[str, list[Answer]]:

@@ -60,6 +60,7 @@ def test_every_stage_runs_alone_and_offline(run_directory):
     assert '60 of 60 answers are right' in result.output
     result = osmabench('vqa', 'report', run_directory)
     assert 'Existence-Negative' in result.output
+    assert 'answering by rule\njudging by deterministic\n' in result.output
     scores = json.loads((run_directory / 'vqa' / 'scores.json').read_text())['metrics']
     overall = {r['metric']: r['value'] for r in scores if not r['class_name']}
     assert overall['accuracy'] == overall['ceiling_ground_truth'] == 1.0
@@ -142,6 +143,9 @@ def test_all_stages_by_a_model_then_again_from_the_cache(run_directory, tmp_path
     assert [name.split('/')[0] for name in generation['prompts']] == [
         'describe_frame', 'write_questions', 'check_questions'
     ]  # fmt: skip
+    assert 'answering by openai/m, prompt answer_from_graph/1/' in again
+    assert 'to fit 60000 tokens: 0 nodes, 0 relations' in again
+    assert json.loads(kept['scores.json'])['judging']['prompt'].startswith('judge_answers/')
     answering = json.loads(kept['answering.json'])
     assert answering['dropped_nodes'] == 0
     assert answering['prompt'].startswith('answer_from_graph/1/')
@@ -169,6 +173,9 @@ def test_a_dry_run_asks_nobody_and_tells_the_cost(run_directory, tmp_path, monke
             'vqa', 'generate', run_directory, '--kind', 'written', '--model', 'openai:m',
             *model, '--dry-run',
         )  # fmt: skip
+        result_of_exact = osmabench('vqa', 'generate', run_directory, '--count', 7, '--dry-run')
+        assert 'no request' in result_of_exact.output
+        assert len(read_records(run_directory / 'vqa' / 'questions.jsonl', Question)) == 25
         # Two frames: describe and write each, and check all questions, five at a time.
         most = sum(item.most for item in category_requests(load_prompt('write_questions')))
         assert f'{2 * (2 + -(-most // 5))} requests' in result.output

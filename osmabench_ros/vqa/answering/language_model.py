@@ -105,6 +105,10 @@ class QuestionOnlyAnswerer:
         self._client = client
         self._prompt = load_prompt('answer_without_map')
 
+    def requests(self, inquiries: Sequence[Inquiry]) -> list[ModelRequest]:
+        """Return the requests that `answer` would make."""
+        return [_request(self._prompt, batch, None) for batch in batches(inquiries)]
+
     def answer(
         self,
         semantic_map: SemanticMap,
@@ -113,9 +117,11 @@ class QuestionOnlyAnswerer:
     ) -> list[Answer]:
         """Return one answer for each inquiry; the map is not looked at."""
         del semantic_map
-        requests = [_request(self._prompt, batch, None) for batch in batches(inquiries)]
         outcomes = self._client.ask_all(
-            requests, partial(parse, GivenAnswers), progress=progress, what='guesses'
+            self.requests(inquiries),
+            partial(parse, GivenAnswers),
+            progress=progress,
+            what='guesses',
         )
         raise_if_stopped(outcomes)
         return joined(inquiries, outcomes, self.name, frozenset())

@@ -10,7 +10,7 @@ from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.reading import plain
 from osmabench_ros.vqa.progress import Progress, counted, silent
 from osmabench_ros.vqa.published import SavedAnswer
-from osmabench_ros.vqa.questions import AnswerType
+from osmabench_ros.vqa.questions import Answer, AnswerType, Question
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,8 @@ def check_judge(
         Gets how many answers were judged.
     """
     known = [item for item in saved if item.similar is not None]
-    verdicts = judge.judge(
-        [(item.question, item.answer) for item in known],
-        counted(progress, 'judged', len(known), 'answers'),
-    )
+    pairs = judged_answers(known)
+    verdicts = judge.judge(pairs, counted(progress, 'judged', len(pairs), 'answers'))
     groups: dict[str, list[tuple[bool, bool]]] = {'all': [], 'different strings': []}
     by_category: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     rejected = []
@@ -94,6 +92,11 @@ def check_judge(
     groups.update((name, by_category[name]) for name in sorted(by_category))
     rows = tuple(_agreement(name, pairs) for name, pairs in groups.items() if pairs)
     return JudgeCheck(judge.name, rows, tuple(rejected), doubtful_verdicts(known))
+
+
+def judged_answers(saved: Sequence[SavedAnswer]) -> list[tuple[Question, Answer]]:
+    """Return questions and answers with a saved verdict, as a judge takes them."""
+    return [(item.question, item.answer) for item in saved if item.similar is not None]
 
 
 def _is_equal(item: SavedAnswer) -> bool:
