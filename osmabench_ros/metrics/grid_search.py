@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
 PAIRS_PER_CHUNK = 16_000_000
 
+TIE = 1 + 1e-12
+"""Distances that differ by less than this factor are equal: double precision on two devices may
+round them otherwise."""
+
 
 def nearest_by_grid(
     queries: torch.Tensor, references: torch.Tensor, max_distance_m: float = math.inf
@@ -135,7 +139,7 @@ class _Grid:
         squared = (queries[owner].double() - self._points[place]).square().sum(dim=1)
         best = torch.full((n,), math.inf, dtype=torch.float64, device=device)
         best.scatter_reduce_(0, owner, squared, 'amin')
-        wins = squared == best[owner]
+        wins = squared <= best[owner] * TIE**2
         rows = torch.full((n,), len(self._order), dtype=torch.int64, device=device)
         rows.scatter_reduce_(0, owner[wins], self._order[place[wins]], 'amin')
         return torch.where(rows == len(self._order), -1, rows), best

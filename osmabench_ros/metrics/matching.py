@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.device import resolve_device, to_tensor
+from osmabench_ros.metrics.grid_search import TIE
 
 if TYPE_CHECKING:
     import torch
 
 QUERIES_PER_CHUNK = 1_000_000
 _SORT_CELL_M = 0.25
+_FIRST_CANDIDATES = 9
+"""One more than the corners of a cell of a lattice, all equally near to its middle."""
+
 Progress = Callable[[str, float], None]
 
 
@@ -75,8 +79,8 @@ def coherent_order(points: NDArray[np.floating], cell_m: float = _SORT_CELL_M) -
     return np.argsort(keys)
 
 
-def first_of_duplicates(points: NDArray[np.floating]) -> NDArray[np.int64] | None:
-    """Map every point to the first one at exactly the same place; None if all differ."""
+def distinct_rows(points: NDArray[np.floating]) -> NDArray[np.int64] | None:
+    """Return the first row of every place that holds points, ascending; None if all differ."""
     bits = np.ascontiguousarray(points, np.float32).view(np.uint32).astype(np.uint64)
     keys = bits[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ bits[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
     keys ^= bits[:, 2] * np.uint64(0x165667B19E3779F9)
@@ -88,17 +92,15 @@ def first_of_duplicates(points: NDArray[np.floating]) -> NDArray[np.int64] | Non
     if not same.any():
         return None
     starts = np.concatenate([[0], np.flatnonzero(~same) + 1])
-    lowest = np.minimum.reduceat(order, starts)
-    first = np.empty(len(points), np.int64)
-    first[order] = np.repeat(lowest, np.diff(starts, append=len(points)))
-    return first
+    return np.sort(np.minimum.reduceat(order, starts))
 
 
 class NeighbourIndex:
     """References that are searched more than once.
 
     On the CPU a k-d tree (scipy) answers, on CUDA a voxel grid; both are exact. Of several
-    references at exactly one place the first answers, so that both give the same.
+    references that are equally near, as on a lattice of voxels, the one with the lowest row
+    answers, so that both give the same.
 
     Parameters
     ----------
@@ -118,7 +120,9 @@ class NeighbourIndex:
         self._references = checked_points(references, what).astype(np.float32, copy=False)
         # Trees need no torch, so that maps can be drawn where it is not installed.
         self._device = None if device == 'cpu' else resolve_device(device)
-        self._first = first_of_duplicates(self._references) if len(references) else None
+        self._rows = distinct_rows(self._references) if len(references) else None
+        if self._rows is not None:
+            self._references = self._references[self._rows]
         self._tree = None
         self._on_device: torch.Tensor | None = None
         on_cpu = self._device is None or self._device.type == 'cpu'
@@ -127,6 +131,7 @@ class NeighbourIndex:
             self._tree = cKDTree(self._references, balanced_tree=False, compact_nodes=False)
 
     def __len__(self) -> int:
+        """Return the number of references, those at one place counted once."""
         return len(self._references)
 
     def query(
@@ -171,16 +176,31 @@ class NeighbourIndex:
         self, queries: NDArray[np.floating], max_distance_m: float
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         if self._tree is not None:
-            # scipy's bound is exclusive, ours inclusive.
-            bound = np.nextafter(max_distance_m, math.inf)
-            far, rows = self._tree.query(queries, distance_upper_bound=bound, workers=-1)
-            distances = far.astype(np.float32)
-            rows = np.where(rows == len(self), -1, rows).astype(np.int64)
+            rows, distances = self._search_tree(queries, max_distance_m)
         else:
             rows, distances = self._search_grid(queries, max_distance_m)
-        if self._first is not None:
-            rows = np.where(rows >= 0, self._first[rows], -1)
+        if self._rows is not None:
+            rows = np.where(rows >= 0, self._rows[rows], -1)
         return rows, distances
+
+    def _search_tree(
+        self, queries: NDArray[np.floating], max_distance_m: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        assert self._tree is not None
+        # scipy's bound is exclusive, ours inclusive.
+        bound = np.nextafter(max_distance_m, math.inf)
+        far, near = self._tree.query(queries, k=2, distance_upper_bound=bound, workers=-1)
+        rows = np.where(near[:, 0] == len(self._references), -1, near[:, 0]).astype(np.int64)
+        tied = np.flatnonzero(np.isfinite(far[:, 1]) & (far[:, 1] <= far[:, 0] * TIE))
+        candidates = _FIRST_CANDIDATES
+        while len(tied):
+            candidates = min(candidates, len(self._references))
+            away, found = self._tree.query(queries[tied], k=candidates, workers=-1)
+            among = away <= away[:, :1] * TIE
+            rows[tied] = np.where(among, found, len(self._references)).min(axis=1)
+            tied = tied[among[:, -1] & (candidates < len(self._references))]
+            candidates *= 4
+        return rows, far[:, 0].astype(np.float32)
 
     def _search_grid(
         self, queries: NDArray[np.floating], max_distance_m: float

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics import matching
 from osmabench_ros.metrics.grid_search import nearest_by_grid
-from osmabench_ros.metrics.matching import NeighbourIndex, first_of_duplicates, nearest
+from osmabench_ros.metrics.matching import NeighbourIndex, distinct_rows, nearest
 
 coordinates = hnp.arrays(
     np.float32,
@@ -66,12 +66,44 @@ def test_nothing_to_find_gives_no_neighbours() -> None:
     assert len(nearest(np.zeros((0, 3)), np.zeros((2, 3)), device='cpu').indices) == 0
 
 
-def test_first_of_duplicates_keeps_the_lowest_row() -> None:
-    points = np.array([[1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]], np.float32)
-    found = first_of_duplicates(points)
+def test_distinct_rows_are_the_first_of_each_place() -> None:
+    points = np.array([[1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0], [2, 0, 0]], np.float32)
+    found = distinct_rows(points)
     assert found is not None
-    assert found.tolist() == [0, 1, 0, 1]
-    assert first_of_duplicates(points[:2]) is None
+    assert found.tolist() == [0, 1, 4]
+    assert distinct_rows(points[:2]) is None
+
+
+def lattice(n: int, step: float, seed: int) -> np.ndarray:
+    cells = np.stack(np.meshgrid(*[np.arange(n)] * 3), axis=-1).reshape(-1, 3)
+    return np.random.default_rng(seed).permutation(cells).astype(np.float32) * np.float32(step)
+
+
+@pytest.mark.parametrize('step', [0.05, 0.0625])
+@pytest.mark.parametrize('offset', [(0.5, 0, 0), (0.5, 0.5, 0), (0.5, 0.5, 0.5)])
+def test_of_equally_near_voxels_the_lowest_row_answers(step: float, offset: tuple) -> None:
+    references = np.concatenate([lattice(7, step, 0), lattice(7, step, 1)[:50]])
+    queries = lattice(6, step, 2) + np.float32(step) * np.array(offset, np.float32)
+    away = cdist(queries.astype(np.float64), references.astype(np.float64))
+    expected = (away <= away.min(axis=1, keepdims=True) * (1 + 1e-12)).argmax(axis=1)
+    tree = nearest(queries, references, device='cpu')
+    rows, _ = nearest_by_grid(torch.from_numpy(queries), torch.from_numpy(references))
+    np.testing.assert_array_equal(tree.indices, expected)
+    np.testing.assert_array_equal(rows.numpy(), expected)
+
+
+def test_more_ties_than_a_lattice_has_are_resolved_too() -> None:
+    angles = np.arange(0, 360, 90)
+    ring = np.array([[np.cos(a), np.sin(a), 0] for a in np.radians(angles)]).round()
+    shell = np.concatenate([ring, ring[:, [2, 0, 1]], ring[:, [1, 2, 0]]]).astype(np.float32)
+    shell = np.unique(np.concatenate([shell, [[0.6, 0.8, 0], [0.8, 0, 0.6]]]), axis=0)
+    shell = np.concatenate([shell, -shell[:2] * 2])[::-1].astype(np.float32)
+    found = nearest(np.zeros((1, 3), np.float32), shell, device='cpu')
+    away = np.linalg.norm(shell.astype(np.float64), axis=1)
+    assert found.indices[0] == np.flatnonzero(away <= away.min() * (1 + 1e-12))[0]
+    many = np.eye(3)[np.zeros(40, int)] + np.arange(40)[:, None] * [0, 0, 1e-14]
+    line = np.concatenate([many, -many]).astype(np.float64)
+    assert nearest(np.zeros((1, 3)), line, device='cpu').indices.tolist() == [0]
 
 
 def test_coordinates_that_are_not_finite_are_refused_by_name() -> None:
