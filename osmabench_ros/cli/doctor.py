@@ -80,10 +80,10 @@ def _stack(
     quiet: bool,
 ) -> list[Finding]:
     try:
-        from osmabench_ros.bringup.stack import (
+        from osmabench_ros.bringup.running_stack.examination import examine_stack
+        from osmabench_ros.bringup.running_stack.names import (
             StackNames,
             check_names_of_topics,
-            examine_stack,
             names_of_robot,
         )
     except ImportError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
@@ -25,6 +25,7 @@ KEPT_IMAGES, KEPT_MESSAGES = 3, 2000
 
 TF, TF_STATIC = '/tf', '/tf_static'
 TF_TYPE = 'tf2_msgs/msg/TFMessage'
+_Message = TypeVar('_Message')
 
 
 @dataclass
@@ -50,6 +51,13 @@ class StackObservation:
     own_hashes: dict[str, str] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     missing_types: tuple[str, ...] = ()
+
+    def newest(self, name: str, kind: type[_Message]) -> _Message | None:
+        """Return the newest message of a topic, None if none of that type was heard."""
+        record = self.records.get(name)
+        if record is None or not record.messages or not isinstance(record.messages[-1], kind):
+            return None
+        return record.messages[-1]
 
 
 def message_class(type_name: str) -> type[Any] | None:
@@ -107,9 +115,15 @@ def observe(
         node = Node('osmabench_doctor', context=context, start_parameter_services=False)
         executor = SingleThreadedExecutor(context=context)
         executor.add_node(node)
-        progress('looking for nodes', 0.0)
-        _spin(executor, DISCOVERY_S, lambda fraction: progress('looking for nodes', fraction / 4))
-        return _listen(node, executor, seconds, extra_topics, progress)
+        try:
+            told = 'looking for nodes'
+            progress(told, 0.0)
+            _spin(executor, DISCOVERY_S, lambda fraction: progress(told, fraction / 4))
+            return _listen(node, executor, seconds, extra_topics, progress)
+        finally:
+            # Otherwise others see it until Python collects its garbage.
+            executor.shutdown()
+            node.destroy_node()
     finally:
         context.try_shutdown()
 

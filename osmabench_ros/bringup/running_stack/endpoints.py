@@ -7,12 +7,7 @@ from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.ros.contract import ContractTopic, Delivery
 from osmabench_ros.ros.endpoints import Endpoint, TopicGraph, qos_conflict
-
-
-def type_name_of(message_type: type) -> str:
-    """Return the ROS name of a message class, e.g. ``'sensor_msgs/msg/Image'``."""
-    package, kind = message_type.__module__.split('.')[:2]
-    return f'{package}/{kind}/{message_type.__name__}'
+from osmabench_ros.ros.message_definitions import type_name
 
 
 def check_endpoints(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> list[Finding]:
@@ -49,7 +44,7 @@ def _nobody(topic: ContractTopic, graph: TopicGraph) -> Finding:
 
 
 def _wrong_types(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> list[Finding]:
-    expected = type_name_of(topic.message_type)
+    expected = type_name(topic.message_type)
     faults = []
     for role, endpoints in (
         ('publishes', graph.publishers),

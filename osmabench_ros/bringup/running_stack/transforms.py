@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from sensor_msgs.msg import Image
+
 from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.ros import topics
+from osmabench_ros.ros.stack_observation import TF, TF_STATIC, TF_TYPE, StackObservation
 from osmabench_ros.ros.stamps import stamp_from_message
-
-PART = '/tf'
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ def check_transforms(samples: list[EdgeSample], camera_frame: str) -> list[Findi
             f'from {topics.BASE_FRAME} to {camera_frame} (robot_state_publisher)'
         )
         # Poses come on a topic too, so that a tree without the world is no end.
-        faults.append(Finding(PART, Level.WARN, detail, remedy))
-    return faults or [Finding(PART, Level.OK, path)]
+        faults.append(Finding(TF, Level.WARN, detail, remedy))
+    return faults or [Finding(TF, Level.OK, path)]
 
 
 def _authority(samples: list[EdgeSample]) -> list[Finding]:
@@ -96,17 +97,17 @@ def _authority(samples: list[EdgeSample]) -> list[Finding]:
                 f'{child} has {len(parents[child])} parents: {", ".join(sorted(parents[child]))}'
             )
             remedy = 'two nodes own the edge; turn publish_tf off in one of them'
-            faults.append(Finding(PART, Level.FAILED, detail, remedy))
+            faults.append(Finding(TF, Level.FAILED, detail, remedy))
         elif len(kinds[child]) > 1:
             detail = f'{child} comes on /tf and on /tf_static'
             remedy = 'two nodes own the edge; keep the static one if it does not move'
-            faults.append(Finding(PART, Level.FAILED, detail, remedy))
+            faults.append(Finding(TF, Level.FAILED, detail, remedy))
     for (parent, child), times in sorted(stamps.items()):
         back = sum(later < earlier for earlier, later in pairwise(times))
         if back:
             detail = f'stamps of {parent}→{child} go backwards {back} times'
             remedy = 'two nodes publish the edge, or a bag loops'
-            faults.append(Finding(PART, Level.WARN, detail, remedy))
+            faults.append(Finding(TF, Level.WARN, detail, remedy))
     return faults
 
 
@@ -119,8 +120,24 @@ def _loops(samples: list[EdgeSample]) -> list[Finding]:
             if frame == start:
                 detail = f'the edges go in a circle: {" → ".join([*seen, frame])}'
                 remedy = 'one node has parent and child the wrong way round'
-                return [Finding(PART, Level.FAILED, detail, remedy)]
+                return [Finding(TF, Level.FAILED, detail, remedy)]
             if frame in seen:
                 break
             seen.append(frame)
     return []
+
+
+def examine_transforms(seen: StackObservation) -> list[Finding]:
+    """Look at the tree that /tf and /tf_static make, where there is one."""
+    if TF_TYPE in seen.missing_types:
+        remedy = 'apt install ros-$ROS_DISTRO-tf2-msgs'
+        return [Finding(TF, Level.ABSENT, 'not looked at: tf2_msgs is not installed', remedy)]
+    if not seen.graphs[TF].publishers and not seen.graphs[TF_STATIC].publishers:
+        detail = 'nobody publishes transforms; poses come on topics alone'
+        return [Finding(TF, Level.ABSENT, detail, 'apt install ros-$ROS_DISTRO-tf2-ros')]
+    moving, fixed = (seen.records.get(name) for name in (TF, TF_STATIC))
+    samples = edge_samples(fixed.messages if fixed else (), is_static=True)
+    samples += edge_samples(moving.messages if moving else (), is_static=False)
+    image = seen.newest(topics.COLOR, Image)
+    frame = image.header.frame_id if image is not None else ''
+    return check_transforms(samples, frame or topics.CAMERA_FRAME)

@@ -17,31 +17,31 @@ from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2, PointField  # noqa: E402
 
 from osmabench_ros.bringup.finding import Finding, Level  # noqa: E402
-from osmabench_ros.bringup.stack_camera import (  # noqa: E402
+from osmabench_ros.bringup.running_stack.camera import (  # noqa: E402
     check_expected,
     check_intrinsics,
     check_size,
 )
-from osmabench_ros.bringup.stack_endpoints import check_endpoints  # noqa: E402
-from osmabench_ros.bringup.stack_images import (  # noqa: E402
+from osmabench_ros.bringup.running_stack.endpoints import check_endpoints  # noqa: E402
+from osmabench_ros.bringup.running_stack.images import (  # noqa: E402
     check_classes,
     check_depth,
     check_encoding,
 )
-from osmabench_ros.bringup.stack_run import (  # noqa: E402
+from osmabench_ros.bringup.running_stack.run_topics import (  # noqa: E402
     check_cloud,
     check_map,
     check_run_info,
     check_run_state,
     declared_rate_hz,
 )
-from osmabench_ros.bringup.stack_timing import (  # noqa: E402
+from osmabench_ros.bringup.running_stack.timing import (  # noqa: E402
     check_clock,
     check_rate,
     check_stamps,
     check_synchrony,
 )
-from osmabench_ros.bringup.stack_transforms import EdgeSample, check_transforms  # noqa: E402
+from osmabench_ros.bringup.running_stack.transforms import EdgeSample, check_transforms  # noqa: E402
 from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
 from osmabench_ros.ros import topics  # noqa: E402
 from osmabench_ros.ros.contract import CONTRACT  # noqa: E402

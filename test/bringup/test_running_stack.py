@@ -29,11 +29,8 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
 
 from osmabench_ros.bringup.finding import Level  # noqa: E402
 from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
-from osmabench_ros.bringup.stack import (  # noqa: E402
-    StackNames,
-    examine_stack,
-    names_of_robot,
-)
+from osmabench_ros.bringup.running_stack.examination import examine_stack  # noqa: E402
+from osmabench_ros.bringup.running_stack.names import StackNames, names_of_robot  # noqa: E402
 from osmabench_ros.cli.main import app  # noqa: E402
 from osmabench_ros.errors import ConfigError  # noqa: E402
 from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
@@ -143,6 +140,7 @@ def test_a_message_that_lies_about_its_size_is_told(ros_domain: int) -> None:
         lie = serialize_message(LabelInfo())[:-4] + struct.pack('<I', 2**31)
         publisher.publish(lie)
         findings = examine_stack(StackNames(), seconds=0.5, domain=ros_domain)
+        liar.destroy_node()
         context.try_shutdown()
     [told] = [i for i in findings if i.part == topics.LABEL_INFO and i.level is Level.FAILED]
     assert 'classes claims 2147483648 elements' in told.detail

@@ -1,0 +1,81 @@
+"""How the topics of a stack are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from osmabench_ros.configuration import config_path, described_names
+from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.ros.contract import CONTRACT
+from osmabench_ros.ros.stack_observation import TF, TF_STATIC
+
+
+@dataclass(frozen=True)
+class StackNames:
+    """How the topics of a stack are called.
+
+    Parameters
+    ----------
+    namespace : str
+        Of all relative topics of the contract.
+    remappings : mapping of str to str
+        From names of the contract to those of the stack.
+    extra_topics : mapping of str to str
+        Topics of maps that are not of the contract, with their types.
+    """
+
+    namespace: str = ''
+    remappings: Mapping[str, str] = field(default_factory=dict)
+    extra_topics: Mapping[str, str] = field(default_factory=dict)
+
+
+def names_of_robot(file: Path) -> StackNames:
+    """Read the names of a stack's topics from a YAML file, such as those of config/methods/live.
+
+    Parameters
+    ----------
+    file : Path
+        Or a name in config/methods/live. Read are a mapping `topics` (names of the contract to
+        those of the stack) and `map` (topic and type); both may be absent, the rest is ignored.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, or names a topic that the contract does not know.
+    """
+    if not file.suffix and not file.exists():
+        known = described_names('methods', 'live')
+        if str(file) not in known:
+            raise ConfigError(
+                f'robot "{file}" is neither a file nor a name in config/methods/live. '
+                f'{suggestion(str(file), known)}'
+            )
+        file = config_path('methods', 'live', f'{file}.yaml')
+    try:
+        data = yaml.safe_load(file.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f'robot file {file} cannot be read: {error}') from error
+    if not isinstance(data, dict) or not isinstance(data.get('topics', {}), dict):
+        raise ConfigError(f'robot file {file}: must be a mapping, and "topics" in it one too')
+    remappings = {str(name): str(value) for name, value in data.get('topics', {}).items()}
+    check_names_of_topics(remappings, f'robot file {file}')
+    said = data.get('map')
+    extra = {}
+    if isinstance(said, dict) and {'topic', 'type'} <= said.keys() and '$' not in said['topic']:
+        extra = {str(said['topic']): str(said['type'])}
+    return StackNames(remappings=remappings, extra_topics=extra)
+
+
+def check_names_of_topics(remappings: Mapping[str, str], source: str) -> None:
+    """Refuse a remapping of what nobody looks at; raises ConfigError."""
+    known = {item.name for item in CONTRACT} | {TF, TF_STATIC}
+    for name in remappings:
+        if name not in known:
+            raise ConfigError(
+                f'{source}: "{name}" is no topic of the contract. '
+                f'Choose from: {", ".join(sorted(known))}.'
+            )
