@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -19,8 +20,10 @@ from osmabench_ros.language.options import checked_server_options
 
 KEY_VARIABLES = ('GEMINI_API_KEY', 'GOOGLE_API_KEY')
 _DECLINED = frozenset(
-    ('SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'IMAGE_SAFETY')
-)
+    ('SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'LANGUAGE', 'MODEL_ARMOR',
+     'IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT', 'IMAGE_RECITATION')
+)  # fmt: skip
+"""Finish reasons of replies that were withheld, and would be again."""
 
 
 class GeminiModel:
@@ -72,9 +75,8 @@ class GeminiModel:
                 model=self._model, contents=self._contents(request), config=self._config(request)
             )
         except errors.APIError as error:
-            message = str(getattr(error, 'message', None) or error)
             raise failure(
-                self.name, int(error.code or 0), message, _retry_after(error), self._key
+                self.name, int(error.code or 0), _body(error), _retry_after(error), self._key
             ) from None
         except Exception as error:
             # The HTTP library underneath changes between versions of google-genai.
@@ -133,6 +135,14 @@ def _usage(metadata: Any) -> Usage:
     return Usage(
         metadata.prompt_token_count or 0, (metadata.candidates_token_count or 0) + thoughts
     )
+
+
+def _body(error: Any) -> str:
+    """Return the reply of the server behind an error, as far as the library kept it."""
+    try:
+        return json.dumps(error.details)
+    except (AttributeError, TypeError, ValueError):
+        return str(error)
 
 
 def _retry_after(error: Any) -> str | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError, MissingDependencyError
-from osmabench_ros.language.http_status import failure, without_secret
+from osmabench_ros.language.http_status import error_fields, failure, without_secret
 from osmabench_ros.language.model import (
     ModelReply,
     ModelRequest,
@@ -21,6 +22,13 @@ from osmabench_ros.language.options import ServerOptions, checked_server_options
 DEFAULT_URL = 'https://api.openai.com/v1'
 KEY_VARIABLE = 'OPENAI_API_KEY'
 URL_VARIABLE = 'OPENAI_BASE_URL'
+
+_SUBSTITUTES: Mapping[str, str | None] = {
+    'max_tokens': 'max_completion_tokens',
+    'temperature': None,
+    'seed': None,
+}
+"""Parameters that some models take under another name, or not at all: reasoning models mostly."""
 
 
 class OpenAIModel:
@@ -43,6 +51,7 @@ class OpenAIModel:
         base = checked.base_url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
         self._url = f'{base.rstrip("/")}/chat/completions'
         self._key = os.environ.get(KEY_VARIABLE, '')
+        self._unsupported: frozenset[str] = frozenset()
         if not self._key and base == DEFAULT_URL:
             raise LanguageModelError(
                 f'{self.name} needs a key in the environment variable {KEY_VARIABLE}, or a server '
@@ -50,32 +59,50 @@ class OpenAIModel:
             )
 
     def generate(self, request: ModelRequest) -> ModelReply:
-        """Ask once; see `LanguageModel.generate`."""
+        """Ask once; see `LanguageModel.generate`.
+
+        A parameter that the server calls unsupported is left out or renamed from then on, and
+        the request repeated at once: nothing was generated, or paid for.
+        """
+        while True:
+            status, body, retry_after = self._post(self._payload(request))
+            if status == 200:
+                break
+            rejected = error_fields(body).get('param', '')
+            if status != 400 or rejected not in _SUBSTITUTES or rejected in self._unsupported:
+                raise failure(self.name, status, body, retry_after, self._key)
+            self._unsupported |= {rejected}
+        try:
+            return self._reply(json.loads(body))
+        except ValueError as error:
+            raise TransientModelError(f'{self.name} sent a reply that is not JSON') from error
+
+    def _post(self, payload: Mapping[str, Any]) -> tuple[int, str, str | None]:
+        """Return status, body and the header Retry-After."""
         try:
             import requests
         except ImportError as error:
             raise MissingDependencyError(
                 'language models need requests; install osmabench_ros[language]'
             ) from error
-        headers = {'Authorization': f'Bearer {self._key}'} if self._key else {}
         try:
             response = requests.post(
                 self._url,
-                json=self._payload(request),
-                headers=headers,
+                json=payload,
+                auth=self._authorised,
                 timeout=self._timeout_s,
                 allow_redirects=False,
             )
         except requests.RequestException as error:
             message = without_secret(str(error), self._key)
             raise TransientModelError(f'{self.name} cannot be reached: {message}') from None
-        if response.status_code != 200:
-            retry_after = response.headers.get('Retry-After')
-            raise failure(self.name, response.status_code, response.text, retry_after, self._key)
-        try:
-            return self._reply(response.json())
-        except ValueError as error:
-            raise TransientModelError(f'{self.name} sent a reply that is not JSON') from error
+        return response.status_code, response.text, response.headers.get('Retry-After')
+
+    def _authorised(self, prepared: Any) -> Any:
+        """Set the key; a header alone would give way to a password in ~/.netrc."""
+        if self._key:
+            prepared.headers['Authorization'] = f'Bearer {self._key}'
+        return prepared
 
     def _payload(self, request: ModelRequest) -> dict[str, Any]:
         content: list[dict[str, Any]] = [
@@ -104,25 +131,41 @@ class OpenAIModel:
         if request.schema is not None:
             payload['response_format'] = {
                 'type': 'json_schema',
-                'json_schema': {'name': 'reply', 'schema': dict(request.schema)},
+                'json_schema': {'name': 'reply', 'strict': True, 'schema': dict(request.schema)},
             }
-        return payload
+        return {
+            substitute: value
+            for key, value in payload.items()
+            if (substitute := self._spelt(key)) is not None
+        }
+
+    def _spelt(self, key: str) -> str | None:
+        return _SUBSTITUTES[key] if key in self._unsupported else key
 
     def _reply(self, data: Any) -> ModelReply:
         try:
             choice = data['choices'][0]
-            message, finish = choice['message'], choice.get('finish_reason')
-        except (KeyError, IndexError, TypeError) as error:
+            message, finish = dict(choice['message']), choice.get('finish_reason')
+        except (KeyError, IndexError, TypeError, ValueError) as error:
             raise TransientModelError(f'{self.name} sent a reply without a choice') from error
         if message.get('refusal') or finish == 'content_filter':
             raise RefusalError(f'{self.name} declined: {message.get("refusal") or finish}')
-        text = message.get('content')
-        if not text:
-            raise TransientModelError(f'{self.name} sent an empty reply')
         if finish == 'length':
             raise TransientModelError(f'{self.name} was cut off at the longest reply allowed')
-        usage = data.get('usage') or {}
-        return ModelReply(
-            str(text),
-            Usage(int(usage.get('prompt_tokens', 0)), int(usage.get('completion_tokens', 0))),
-        )
+        text = _text(message.get('content'))
+        if not text:
+            raise TransientModelError(f'{self.name} sent an empty reply')
+        return ModelReply(text, _usage(data.get('usage')))
+
+
+def _text(content: Any) -> str:
+    """Return a content, which some servers send in parts."""
+    if isinstance(content, list):
+        return ''.join(str(part.get('text') or '') for part in content if isinstance(part, dict))
+    return str(content or '')
+
+
+def _usage(usage: Any) -> Usage:
+    """Return the tokens; a server may count them in part, or not at all."""
+    counts = usage if isinstance(usage, dict) else {}
+    return Usage(*(int(counts.get(key) or 0) for key in ('prompt_tokens', 'completion_tokens')))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -90,26 +91,35 @@ def parse(model: type[Reply], text: str) -> Reply:
 
 
 def _without_fence(text: str) -> str:
-    """Strip the code fence that servers without structured output put around JSON."""
-    text = text.strip()
+    """Strip what servers without structured output put around JSON: thoughts and a code fence."""
+    text = re.sub(r'^\s*<think>.*?</think>', '', text, flags=re.DOTALL).strip()
     if text.startswith('```') and text.endswith('```'):
         text = text[3:-3].removeprefix('json').strip()
     return text
 
 
-def schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a reply with its definitions written out in place.
+_KEPT = ('type', 'enum', 'const', 'anyOf', 'minimum', 'maximum')
 
-    Not every server follows references.
+
+def schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of a reply in the subset that all servers take.
+
+    References are written out in place, objects are closed and all their properties required (as
+    OpenAI's strict mode wants), and limits of text lengths are left to `parse`.
     """
     full = model.model_json_schema()
-    definitions = full.pop('$defs', {})
+    return _portable(full, full.get('$defs', {}))
 
-    def resolved(part: Any) -> Any:
-        if isinstance(part, dict):
-            if '$ref' in part:
-                return resolved(definitions[part['$ref'].rsplit('/', 1)[-1]])
-            return {key: resolved(value) for key, value in part.items()}
-        return [resolved(item) for item in part] if isinstance(part, list) else part
 
-    return dict(resolved(full))
+def _portable(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    if '$ref' in part:
+        return _portable(definitions[part['$ref'].rsplit('/', 1)[-1]], definitions)
+    kept = {key: part[key] for key in _KEPT if key in part}
+    if 'items' in part:
+        kept['items'] = _portable(part['items'], definitions)
+    if 'properties' in part:
+        properties = part['properties'].items()
+        kept['properties'] = {name: _portable(value, definitions) for name, value in properties}
+        kept['required'] = list(kept['properties'])
+        kept['additionalProperties'] = False
+    return kept

@@ -4,6 +4,8 @@ import base64
 import json
 import logging
 from collections import deque
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 
 import pytest
 from loopback_models import LoopbackModels, Misstep
@@ -89,6 +91,105 @@ def test_what_may_pass_is_told_from_what_does_not(model, server, misstep):
     if misstep.status == 429:
         assert error.value.retry_after_s == 7
     assert len(server.received) == 1, "patience is the client's, not the server's"
+
+
+def test_a_server_may_say_when_to_ask_again_in_its_own_way(model, server):
+    info = {'@type': 'type.googleapis.com/google.rpc.RetryInfo', 'retryDelay': '26.5s'}
+    body = json.dumps({'error': {'code': 429, 'message': 'slow down', 'details': [info]}})
+    later = format_datetime(datetime.now(timezone.utc) + timedelta(seconds=30))
+    for misstep, expected in (
+        (Misstep('status', 429, body=body), 26.5),
+        (Misstep('status', 503, (('Retry-After', later),)), pytest.approx(30, abs=3)),
+        (Misstep('status', 503, (('Retry-After', 'soon'),)), None),
+    ):
+        server.missteps = deque([misstep])
+        with pytest.raises(TransientModelError) as error:
+            model.generate(REQUEST)
+        assert error.value.retry_after_s == expected
+
+
+@pytest.mark.parametrize(
+    'details',
+    [
+        {'code': 'insufficient_quota'},
+        {'details': [{'violations': [{'quotaId': 'GenerateRequestsPerDayPerProject'}]}]},
+    ],
+)
+def test_a_quota_that_is_used_up_is_final(model, server, details):
+    body = json.dumps({'error': {'message': 'no more', **details}})
+    server.missteps = deque([Misstep('status', 429, body=body)])
+    with pytest.raises(LanguageModelError, match='used up') as error:
+        model.generate(REQUEST)
+    assert not isinstance(error.value, TransientModelError)
+
+
+def test_a_wrong_key_that_comes_as_a_bad_request_is_told_as_such(model, server):
+    details = [{'reason': 'API_KEY_INVALID', 'domain': 'googleapis.com'}]
+    body = json.dumps({'error': {'code': 400, 'message': 'not valid', 'details': details}})
+    server.missteps = deque([Misstep('status', 400, body=body)])
+    with pytest.raises(LanguageModelError, match='check the key'):
+        model.generate(REQUEST)
+
+
+def _unsupported(parameter):
+    error = {'message': 'unsupported', 'param': parameter, 'code': 'unsupported_parameter'}
+    return Misstep('status', 400, body=json.dumps({'error': error}))
+
+
+def test_parameters_that_a_model_does_not_take_are_renamed_or_left_out(server, monkeypatch):
+    monkeypatch.setenv('OPENAI_API_KEY', KEY)
+    model = make_language_model('openai:thinker', {'base_url': server.url})
+    server.missteps = deque([_unsupported('max_tokens'), _unsupported('temperature')])
+    assert model.generate(REQUEST).text
+    watched = {'max_tokens', 'max_completion_tokens', 'temperature'}
+    assert [watched & set(received.body) for received in server.received] == [
+        {'max_tokens', 'temperature'}, {'max_completion_tokens', 'temperature'},
+        {'max_completion_tokens'},
+    ]  # fmt: skip
+    model.generate(REQUEST)
+    assert len(server.received) == 4, 'it is not tried again'
+    server.missteps = deque([_unsupported('max_tokens')])
+    with pytest.raises(LanguageModelError, match='status 400'):
+        model.generate(REQUEST)
+    server.missteps = deque([_unsupported('messages')])
+    with pytest.raises(LanguageModelError, match='status 400'):
+        model.generate(REQUEST)
+
+
+def test_a_password_of_netrc_does_not_take_the_place_of_the_key(server, monkeypatch, tmp_path):
+    netrc = tmp_path / 'netrc'
+    netrc.write_text('machine 127.0.0.1 login someone password something\n')
+    monkeypatch.setenv('NETRC', str(netrc))
+    monkeypatch.setenv('OPENAI_API_KEY', KEY)
+    make_language_model('openai:m', {'base_url': server.url}).generate(REQUEST)
+    assert server.received[0].headers['Authorization'] == f'Bearer {KEY}'
+
+
+@pytest.mark.parametrize(
+    ('reply', 'error'),
+    [
+        ({'choices': [{'message': None}]}, 'without a choice'),
+        ({'choices': [{'message': {'content': None}}], 'usage': None}, 'empty'),
+        ({'choices': [{'message': {'content': ''}, 'finish_reason': 'length'}]}, 'cut off'),
+        ([1, 2], 'without a choice'),
+    ],
+)
+def test_odd_replies_of_compatible_servers_may_pass(monkeypatch, reply, error):
+    monkeypatch.delenv('OPENAI_API_KEY', raising=False)
+    model = make_language_model('openai:m', {'base_url': 'http://127.0.0.1:9'})
+    monkeypatch.setattr(model, '_post', lambda payload: (200, json.dumps(reply), None))
+    with pytest.raises(TransientModelError, match=error):
+        model.generate(REQUEST)
+
+
+def test_a_content_in_parts_and_tokens_that_are_not_counted(monkeypatch):
+    monkeypatch.delenv('OPENAI_API_KEY', raising=False)
+    model = make_language_model('openai:m', {'base_url': 'http://127.0.0.1:9'})
+    content = [{'type': 'text', 'text': '{"echo"'}, {'type': 'text', 'text': ': 1}'}]
+    reply = {'choices': [{'message': {'content': content}}], 'usage': {'prompt_tokens': None}}
+    monkeypatch.setattr(model, '_post', lambda payload: (200, json.dumps(reply), None))
+    assert model.generate(REQUEST).text == '{"echo": 1}'
+    assert model.generate(REQUEST).usage == Usage(0, 0)
 
 
 @pytest.mark.parametrize('status', [400, 401, 403, 404])
