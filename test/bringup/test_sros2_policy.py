@@ -17,6 +17,7 @@ pytest.importorskip('rclpy')
 
 import rclpy  # noqa: E402
 from rclpy.node import Node  # noqa: E402
+from recorded_messages import make, write_messages  # noqa: E402
 
 from osmabench_ros.bringup.definition import BRIDGE, EVALUATOR, RECORDER  # noqa: E402
 from osmabench_ros.bringup.isolation import isolated_environment, private_domain  # noqa: E402
@@ -64,6 +65,10 @@ COMMANDS = {
     RECORDER: ('map_recorder', {'map_directory': '{tmp}/map', 'frames_directory': '{tmp}/frames'}),
     EVALUATOR: ('evaluator', {'ground_truth_directory': '{tmp}', 'output_directory': '{tmp}'}),
     'map_viewer': ('map_viewer', {}),
+    # With the topics that a run has by itself; a stack's own, and those of a bag, users add.
+    'map_adapter': ('map_adapter', {'map_topic': 'none'}),
+    'bag_recorder': ('bag_recorder', {'bag_directory': '{tmp}/bag', 'acks': True}),
+    'bag_player': ('bag_player', {'bag': '{tmp}/played', 'paused': True}),
     BRIDGE: (
         'simulator_bridge',
         {'image_width': 64, 'image_height': 48, 'goals': 1, 'seed': 3, 'pacing': 'realtime'},
@@ -71,14 +76,18 @@ COMMANDS = {
 }
 
 
+NODE_NAMES = {'map_adapter': MAPPER}
+"""Where the name that a node has in a run is not that of its enclave."""
+
+
 def granted() -> dict[str, Rights]:
-    """Return what the policy allows, by node."""
+    """Return what the policy allows, by enclave."""
     tree = ET.parse(config_path('sros2', 'policy.xml'))
     found: dict[str, Rights] = {}
     for enclave in tree.iter('enclave'):
         [profile] = enclave.iter('profile')
-        node = profile.attrib['node']
-        assert enclave.attrib['path'] == f'/osmabench/{node}'
+        node = enclave.attrib['path'].removeprefix('/osmabench/')
+        assert profile.attrib['node'] == NODE_NAMES.get(node, node)
         found[node] = rights = defaultdict(set)
         for group in profile:
             for kind, rule in group.attrib.items():
@@ -120,6 +129,7 @@ def rights_in_use(node: Node, name: str) -> Rights:
 def in_use(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Rights]]:
     """Start every node of a run with the runner's own, and look at the graph."""
     tmp = tmp_path_factory.mktemp('sros2')
+    write_messages(tmp / 'played', [(topics.CLOCK, 0, make('rosgraph_msgs/msg/Clock'))])
     with private_domain() as domain:
         environment = dict(isolated_environment(domain))
         before = dict(os.environ)
