@@ -134,28 +134,32 @@ class _Watch:
     def __init__(self, node: Any, executor: Any) -> None:
         from osmabench_ros.msg import RunState
         from osmabench_ros.ros import services
+        from osmabench_ros.ros.checked_subscription import create_checked_subscription
         from osmabench_ros.ros.qos import latched_profile
         from osmabench_ros.srv import StepRun
 
         self._executor = executor
-        self._request = StepRun.Request(frames=1)
+        self._step_request = StepRun.Request
+        self._owed = 0
         self._stepper = node.create_client(StepRun, services.STEP_RUN)
         self.state = RunState()
-        node.create_subscription(
-            RunState, f'{BAG_PLAYER}/state', self._on_state, latched_profile()
+        create_checked_subscription(
+            node, RunState, f'{BAG_PLAYER}/state', self._on_state, latched_profile()
         )
 
     def _on_state(self, message: Any) -> None:
         self.state = message
 
     def step(self) -> None:
-        """Ask for one frame."""
-        if self._stepper.service_is_ready():
-            self._stepper.call_async(self._request)
+        """Ask for one frame, as soon as the player can be asked."""
+        self._owed += 1
 
     def spin(self, seconds: float) -> None:
         """Look after messages for a while."""
         deadline_s = time.monotonic() + seconds
+        if self._owed and self._stepper.service_is_ready():
+            self._stepper.call_async(self._step_request(frames=self._owed))
+            self._owed = 0
         while (left_s := deadline_s - time.monotonic()) > 0:
             self._executor.spin_once(timeout_sec=left_s)
 

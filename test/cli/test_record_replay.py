@@ -1,5 +1,7 @@
 """`osmabench record` and `osmabench replay` as processes beside a running stack."""
 
+import json
+import os
 import signal
 import time
 from pathlib import Path
@@ -11,6 +13,8 @@ from osmabench_ros.cli.main import app
 from osmabench_ros.cli.record import bytes_from_text
 from osmabench_ros.errors import ConfigError, OsmabenchError, SequenceError
 from osmabench_ros.sequences.recording_report import read_report
+
+POSE = '/ground_truth/camera_pose'
 
 
 def test_sizes() -> None:
@@ -100,3 +104,37 @@ def test_mistakes_are_told_before_a_node_is_started(
     with pytest.raises(OsmabenchError, match=message):
         CliRunner().invoke(app, words, catch_exceptions=False)
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.ros
+def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain: int, tmp_path: Path) -> None:
+    import pty
+
+    from recorded_frames import FRAMES, INFO
+    from ros_processes import TEST_FOLDER, process
+
+    from osmabench_ros.sequences.bags import BagWriter
+
+    writer = BagWriter(tmp_path / 'bag', INFO)
+    for frame in FRAMES:
+        writer.write(frame)
+    writer.close()
+    keyboard, terminal = pty.openpty()
+    words = ['-m', 'osmabench_ros.cli', 'replay', str(tmp_path / 'bag'), '--step']
+    with process(ros_domain, str(TEST_FOLDER / 'raw_listener.py'), '/clock', POSE) as listener:
+        assert listener.stdout is not None
+        listener.stdout.readline()
+        with process(ros_domain, *words, stdin=terminal) as player:
+            # The first key comes before the player is there.
+            for wait_s in (1.0, 9.0):
+                time.sleep(wait_s)
+                os.write(keyboard, b'\n')
+            time.sleep(3.0)
+            player.send_signal(signal.SIGINT)
+            player.communicate(timeout=60)
+        heard, _ = listener.communicate('\n', timeout=30)
+    os.close(keyboard)
+    os.close(terminal)
+    poses = [item for item in json.loads(heard) if item[0] == POSE]
+    assert len(poses) == 2 < len(FRAMES)
+    assert player.returncode == 130

@@ -163,3 +163,36 @@ def test_bad_settings_end_the_player(ros_domain: int, recorded: Path, tmp_path: 
             _, errors = player.communicate(timeout=60)
         assert player.returncode != 0
         assert reason in errors, errors
+
+
+def test_looping_starts_over_until_it_is_interrupted(ros_domain: int, recorded: Path) -> None:
+    pose = f'/{topics.CAMERA_POSE}'
+    once = [item[1] for item in in_bag(recorded, [pose])]
+    settings = {'bag': str(recorded), 'delay_s': 3.0, 'rate': 4.0, 'loop': True}
+    with process(ros_domain, LISTENER, pose) as listener:
+        assert listener.stdout is not None
+        listener.stdout.readline()
+        with process(ros_domain, *node_arguments('bag_player_node', settings)) as player:
+            time.sleep(8.0)
+            assert player.poll() is None
+            interrupt(player)
+        heard, _ = listener.communicate('\n', timeout=30)
+    poses = [item[1] for item in json.loads(heard)]
+    assert len(poses) > 2 * len(once)
+    assert poses == [once[number % len(once)] for number in range(len(poses))]
+
+
+def test_a_reset_goes_back_to_the_first_frame(ros_domain: int, recorded: Path) -> None:
+    pose = f'/{topics.CAMERA_POSE}'
+    once = [item[1] for item in in_bag(recorded, [pose])]
+    arguments = node_arguments('bag_player_node', {'bag': str(recorded), 'paused': True})
+    with process(ros_domain, LISTENER, pose) as listener:
+        assert listener.stdout is not None
+        listener.stdout.readline()
+        with process(ros_domain, *arguments) as player:
+            for service, frames in (('step_run', 3), ('reset_run', 0), ('step_run', 2)):
+                assert call(ros_domain, service, frames)['error_code'] == 0
+                time.sleep(1.0)
+            interrupt(player)
+        heard, _ = listener.communicate('\n', timeout=30)
+    assert [item[1] for item in json.loads(heard)] == [*once[:3], *once[:2]]
