@@ -87,6 +87,7 @@ class EvaluatorNode(BenchmarkNode):
     def _forget(self) -> None:
         self._identity: RunIdentity | None = None
         self._recorded: RecordedMap | None = None
+        self._under_way: RecordedMap | None = None
         self._automatic: _MapJob | None = None
         self._verdict: RunReport | None = None
         self._completed = 0
@@ -162,6 +163,7 @@ class EvaluatorNode(BenchmarkNode):
             return
         directory = path_from_uri(self._recorded.uri, f'topic "{topics.RECORDED_MAP}": uri')
         output = self._settings.output_directory
+        self._under_way = self._recorded
         self._automatic = _MapJob(
             self._settings.evaluation(directory, output, self._identity),
             self._on_final_map_evaluated,
@@ -228,7 +230,11 @@ class EvaluatorNode(BenchmarkNode):
             self._publish_error(final.error)
             raise final.error
         self._publisher.publish(final.message())
-        self._verdict = final.report
+        if self._recorded is self._under_way:
+            self._verdict = final.report
+        else:
+            # The run was reset meanwhile, and what counts is its new map.
+            self._start()
 
     def _exit_with_verdict(self, report: RunReport) -> None:
         self._publisher.wait_for_all_acked(ACK_TIMEOUT)

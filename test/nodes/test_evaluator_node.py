@@ -101,9 +101,9 @@ class Evaluation:
         )
         self.stage.speak(RunInfo, topics.RUN_INFO, latched_profile()).publish(info)
 
-    def tell_map(self) -> None:
+    def tell_map(self, stamp_s: int = 77) -> None:
         message = RecordedMap(uri=(self.folder / 'map').as_uri(), is_final=True)
-        message.header.stamp.sec = 77
+        message.header.stamp.sec = stamp_s
         self.stage.speak(RecordedMap, topics.RECORDED_MAP, latched_profile()).publish(message)
 
     def goal(self, **fields: Any) -> Goal:
@@ -175,6 +175,21 @@ def test_without_a_run_map_and_parameters_name_it(evaluator: Opening) -> None:
     run.stage.spin_until(lambda: bool(run.reports))
     assert run.stage.node.exit_code == 0
     assert run.reports[0].run_id == 'test.room.baseline.real_stack.unknown.6'
+
+
+def test_the_verdict_is_that_of_the_last_map_though_it_came_during_an_evaluation(
+    evaluator: Opening, patient: PatientSuite
+) -> None:
+    run = evaluator(suites='[{name: patient}]', use_run_info=False, exit_when_done=True)
+    run.tell_map(77)
+    run.stage.spin_until(lambda: patient.runs == 1, DONE_S)
+    run.tell_map(78)  # of the run after a reset
+    run.stage.spin_until(lambda: run.stage.node._recorded.header.stamp.sec == 78)
+    patient.may_end.set()
+    run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
+    run.stage.spin_until(lambda: len(run.reports) == 2)
+    assert patient.runs == 2
+    assert [report.header.stamp.sec for report in run.reports] == [77, 78]
 
 
 def test_a_threshold_that_does_not_hold_is_the_exit_code(
