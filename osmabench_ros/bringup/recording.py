@@ -10,7 +10,7 @@ from pathlib import Path
 from osmabench_ros.bringup.foreground import foreground_node
 from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.errors import RunError, SequenceError
-from osmabench_ros.sequences.mcap_recording import Compression
+from osmabench_ros.sequences.recording_options import Compression
 from osmabench_ros.sequences.recording_report import RecordingReport, read_report
 
 BAG_RECORDER = 'bag_recorder'

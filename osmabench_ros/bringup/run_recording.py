@@ -10,7 +10,7 @@ from osmabench_ros.bringup.recording import RecordingSettings
 from osmabench_ros.errors import RunError, SequenceError
 from osmabench_ros.runs.config import PacingMode
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.sequences.mcap_recording import Compression
+from osmabench_ros.sequences.recording_options import Compression
 from osmabench_ros.sequences.recording_report import read_report
 
 BAG_FOLDER = 'bag'

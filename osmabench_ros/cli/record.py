@@ -13,7 +13,7 @@ from rich.status import Status
 from rich.table import Table
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError
-from osmabench_ros.sequences.mcap_recording import Compression
+from osmabench_ros.sequences.recording_options import Compression
 from osmabench_ros.sequences.recording_report import RecordingReport
 
 UNITS = {'': 1, 'K': 10**3, 'M': 10**6, 'G': 10**9, 'T': 10**12}

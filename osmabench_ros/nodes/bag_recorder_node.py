@@ -27,7 +27,8 @@ from osmabench_ros.ros.stamps import stamp_from_message
 from osmabench_ros.ros.topic_recorder import TopicChoice, TopicRecorder
 from osmabench_ros.sequences.background_writer import BackgroundWriter
 from osmabench_ros.sequences.frame_ledger import FrameLedger
-from osmabench_ros.sequences.mcap_recording import Compression, McapRecording, RecordingOptions
+from osmabench_ros.sequences.mcap_recording import McapRecording
+from osmabench_ros.sequences.recording_options import Compression, RecordingOptions
 from osmabench_ros.sequences.recording_report import RecordingReport, TopicCount, write_report
 
 PARAMETERS = (

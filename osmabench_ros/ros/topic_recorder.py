@@ -26,7 +26,7 @@ from osmabench_ros.ros.offered_qos import (
     repeated_messages,
 )
 from osmabench_ros.sequences.bag_types import stamp_at
-from osmabench_ros.sequences.mcap_recording import RecordedTopic
+from osmabench_ros.sequences.recording_options import RecordedTopic
 
 HEADER_PLACE = 4
 TF_STATIC = '/tf_static'

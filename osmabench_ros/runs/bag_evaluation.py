@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from osmabench_ros.errors import OsmabenchError, RunError
+from osmabench_ros.errors import RunError
 from osmabench_ros.geometry.similarity import Similarity
-from osmabench_ros.geometry.tum_file import tum_text
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.maps.topics.kinds import choose_map_topic
@@ -21,20 +20,19 @@ from osmabench_ros.metrics.trajectory_records import TrajectoryScore
 from osmabench_ros.runs.bag_comparison import MAP_FOLDER, BagFigures, Comparison, compared
 from osmabench_ros.runs.bag_content import BagContent, read_content
 from osmabench_ros.runs.bag_map import identity_of, map_of_bag
+from osmabench_ros.runs.bag_output import check_output, write_poses
 from osmabench_ros.runs.bag_poses import poses_of_bag
 from osmabench_ros.runs.bag_questions import SUITE as WRITTEN_SUITE
 from osmabench_ros.runs.bag_questions import written_question_records
 from osmabench_ros.runs.bag_reference import reference_of
-from osmabench_ros.runs.bag_report import BAG_SCHEMA, REFERENCE_FREE, BagReport, timing_records
+from osmabench_ros.runs.bag_report import REFERENCE_FREE, BagReport, timing_records
 from osmabench_ros.runs.bag_settings import BagSource
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluation import REPORT, versions
 from osmabench_ros.runs.files import (
-    read_json,
     replaced_directory,
     sha256_of,
     write_json,
-    write_text,
 )
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.progress import Progress
@@ -47,7 +45,6 @@ from osmabench_ros.suites.registry import make_suite
 
 Found = TypeVar('Found')
 
-TRAJECTORY_FOLDER = 'trajectory'
 WRITTEN_FOLDER = 'written_questions'
 
 
@@ -104,7 +101,7 @@ def evaluate_bag(
     OsmabenchError
         If bag, map, reference or an option is at fault; nothing is written then.
     """
-    _check_output(output_directory, replace=replace)
+    check_output(output_directory, replace=replace)
     for item in suites:
         make_suite(item.name, item.options)
     for file in source.text_features.values():
@@ -123,21 +120,6 @@ def evaluate_bag(
         # It was made in the temporary folder, which has its final name now.
         truth = output_directory / truth.relative_to(folder)
     return dataclasses.replace(done, ground_truth_directory=truth)
-
-
-def _check_output(directory: Path, *, replace: bool) -> None:
-    """Refuse a folder that holds anything but an earlier evaluation that may be replaced."""
-    if not directory.exists() or (directory.is_dir() and not any(directory.iterdir())):
-        return
-    report = directory / REPORT
-    try:
-        is_ours = read_json(report).get('schema_name') == BAG_SCHEMA
-    except (OsmabenchError, AttributeError):
-        is_ours = False
-    if not is_ours:
-        raise RunError(f'{directory} holds something else; choose another --out')
-    if not replace:
-        raise RunError(f'{report} exists; use --force to replace it, or choose another --out')
 
 
 class _Work:
@@ -182,7 +164,7 @@ class _Work:
         records = (*figures.records, *(Record.of(identity, record) for record in metrics))
         report = self._report(recorded, reference, identity, figures, records, requirements)
         write_json(self._folder / REPORT, report.model_dump(mode='json'))
-        self._write_poses(trajectory)
+        write_poses(trajectory, self._folder)
         made = None if reference is None else reference.directory
         return BagEvaluation(report, trajectory, made)
 
@@ -246,13 +228,6 @@ class _Work:
             remarks=tuple(self._remarks),
             transform=_numbers(figures.transform),
         )
-
-    def _write_poses(self, score: TrajectoryScore | None) -> None:
-        if score is None:
-            return
-        folder = self._folder / TRAJECTORY_FOLDER
-        for name, part in (('reference', score.reference), ('estimate', score.estimate)):
-            write_text(folder / f'{name}.tum', tum_text(part))
 
 
 def _of_bag(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple[Requirement, ...]:

@@ -8,7 +8,8 @@ from collections import Counter, deque
 from typing import NamedTuple
 
 from osmabench_ros.errors import SequenceError
-from osmabench_ros.sequences.mcap_recording import McapRecording, RecordedTopic
+from osmabench_ros.sequences.mcap_recording import McapRecording
+from osmabench_ros.sequences.recording_options import RecordedTopic
 
 FLUSH_PERIOD_S = 1.0
 """What a recorder that is killed loses at most, in a chunk that is not full."""

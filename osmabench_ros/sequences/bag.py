@@ -12,18 +12,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from osmabench_ros.errors import MissingDependencyError, SequenceError
+from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.sequences.bag_compression import ZSTD_SUFFIX, unpack_file, unpacked
-from osmabench_ros.sequences.bag_metadata import read_metadata
+from osmabench_ros.sequences.bag_folder import files_of
+from osmabench_ros.sequences.bag_folder import is_bag as is_bag
 from osmabench_ros.sequences.bag_recovery import RecoveredSqlite, StreamedMcap, write_ahead_log
 from osmabench_ros.sequences.bag_storage import BagTopic, IndexedStorage, Storage
 from osmabench_ros.sequences.bag_types import BagTypes
 
-SUFFIXES = ('.mcap', '.db3')
 MAX_REPEATED = 200
 """Messages of one topic that a recorder may write again at a split."""
-INNER_FOLDER = 'bag'
-"""A folder that holds a bag beside other files keeps it in here."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +219,7 @@ def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
     MissingDependencyError
         If rosbags or mcap is not installed.
     """
-    files, distribution, faults = _files_of(path)
+    files, distribution, faults = files_of(path)
     resources = ExitStack()
     storages: list[Storage] = []
     try:
@@ -242,56 +240,6 @@ def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
         resources.close()
         raise
     return Bag(path, storages, types, faults, resources)
-
-
-def is_bag(path: Path) -> bool:
-    """Tell whether a path looks like a bag or a file of one."""
-    try:
-        _files_of(path)
-    except SequenceError:
-        return False
-    return True
-
-
-def _files_of(path: Path) -> tuple[list[Path], str, list[str]]:
-    """Return the files of a bag in order, its distribution, and what is wrong with it."""
-    if path.is_file():
-        if not _is_bag_file(path):
-            raise SequenceError(
-                f'{path} is no bag file; name a folder of a bag, or an .mcap or .db3 file'
-            )
-        return [path], '', []
-    folder = path
-    if not _present(folder) and _present(path / INNER_FOLDER):
-        folder = path / INNER_FOLDER
-    present = _present(folder)
-    if not path.exists():
-        raise SequenceError(
-            f'{path} does not exist; name a folder of a bag, or an .mcap or .db3 file'
-        )
-    if not present:
-        raise SequenceError(f'{path} is no bag: there is no .mcap or .db3 file in it')
-    metadata = read_metadata(folder)
-    named = [folder / name for name in metadata.files]
-    # A recorder that is killed has not written down its last file.
-    files = [file for file in named if file in present]
-    files += [file for file in present if file not in named]
-    faults = [f'{file.name} is missing' for file in named if file not in present]
-    if metadata.fault:
-        faults.append(metadata.fault)
-    return files, metadata.distribution, faults
-
-
-def _present(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    found = [file for file in folder.iterdir() if file.is_file() and _is_bag_file(file)]
-    # name_2.mcap comes before name_10.mcap.
-    return sorted(found, key=lambda file: (len(file.name), file.name))
-
-
-def _is_bag_file(path: Path) -> bool:
-    return path.name.removesuffix(ZSTD_SUFFIX).endswith(SUFFIXES)
 
 
 def _plain(path: Path, resources: ExitStack) -> tuple[Path, str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 if TYPE_CHECKING:
-    from osmabench_ros.sequences.mcap_recording import RecordedTopic
+    from osmabench_ros.sequences.recording_options import RecordedTopic
 
 METADATA_FILE = 'metadata.yaml'
 ROOT = 'rosbag2_bagfile_information'

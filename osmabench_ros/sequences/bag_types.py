@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from osmabench_ros.errors import MissingDependencyError, SequenceError
+from osmabench_ros.sequences.message_definitions import types_from_path, types_from_text
 
-MAX_DEFINITION_FILES = 20_000
-MAX_DEFINITION_BYTES = 2**20
 HEADER = 'std_msgs/msg/Header'
 TIME = 'builtin_interfaces/msg/Time'
 _NAME, _SEQUENCE = 2, 4
@@ -51,12 +49,12 @@ class BagTypes:
         self._broken: dict[str, str] = {}
         found: dict[str, Any] = {}
         for path in msg_paths:
-            found.update(_types_from_path(path))
+            found.update(types_from_path(path))
         for name, text in definitions.items():
             # A definition that cannot be parsed must not keep the rest of the bag closed; what
             # parsers stumble over has many forms.
             try:
-                found.update(_types_from_text(text, name))
+                found.update(types_from_text(text, name))
             except Exception as error:
                 self._broken[name] = str(error) or type(error).__name__
         self._store = typesys.get_typestore(typesys.Stores.EMPTY)
@@ -200,53 +198,3 @@ def _store_of(typesys: Any, distribution: str) -> Any:
     name = f'ROS2_{distribution.upper()}'
     members = typesys.Stores.__members__
     return members[name if name in members else 'ROS2_JAZZY']
-
-
-def _types_from_text(text: str, name: str) -> dict[str, Any]:
-    from rosbags.typesys import get_types_from_idl, get_types_from_msg
-
-    separator = '=' * 80 + '\n'
-    if text.startswith(f'{separator}IDL: '):
-        types: dict[str, Any] = {}
-        for part in text.split(separator)[1:]:
-            types.update(get_types_from_idl(part.split('\n', 1)[1]))
-        return types
-    return dict(get_types_from_msg(text, name))
-
-
-def _types_from_path(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        raise SequenceError(f'message definition {path} does not exist; check --msg-path')
-    types: dict[str, Any] = {}
-    for file in _definition_files(path):
-        if file.stat().st_size > MAX_DEFINITION_BYTES:
-            raise SequenceError(f'{file} is too large for a message definition')
-        try:
-            text = file.read_text()
-            if file.suffix == '.idl':
-                from rosbags.typesys import get_types_from_idl
-
-                types.update(get_types_from_idl(text))
-            else:
-                types.update(_types_from_text(text, _type_name(file)))
-        except Exception as error:  # the parser has errors of many kinds
-            raise SequenceError(f'{file} is no message definition: {error}') from error
-    if not types:
-        raise SequenceError(f'{path} holds no .msg or .idl file; give the folder of a package')
-    return types
-
-
-def _definition_files(path: Path) -> Iterable[Path]:
-    if path.is_file():
-        return [path]
-    files = sorted(islice(path.rglob('*.msg'), MAX_DEFINITION_FILES))
-    named = {(file.parent, file.stem) for file in files}
-    more = islice(path.rglob('*.idl'), MAX_DEFINITION_FILES)
-    return [*files, *(file for file in sorted(more) if (file.parent, file.stem) not in named)]
-
-
-def _type_name(file: Path) -> str:
-    """Return the type of PACKAGE/msg/Name.msg or PACKAGE/Name.msg."""
-    folder = file.resolve().parent
-    package = folder.parent.name if folder.name == 'msg' else folder.name
-    return f'{package}/msg/{file.stem}'

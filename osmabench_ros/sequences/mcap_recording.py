@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ import yaml
 
 from osmabench_ros.errors import MissingDependencyError, SequenceError
 from osmabench_ros.sequences.bag_metadata import METADATA_FILE, FileSummary, metadata_document
-from osmabench_ros.sequences.bag_qos import OfferedQos
 from osmabench_ros.sequences.guarded_file import DiskReserve, GuardedFile
+from osmabench_ros.sequences.mcap_file import McapFile
+from osmabench_ros.sequences.recording_options import RecordedTopic, RecordingOptions
 
 CHUNK_BYTES = 4 * 2**20
 """About one frame; what is lost at most if the recorder is killed."""
@@ -22,90 +22,11 @@ LIBRARY = 'osmabench_ros'
 RESERVE_FILE = '.reserve'
 
 
-class Compression(str, Enum):
-    """Of the chunks of a file."""
-
-    ZSTD = 'zstd'
-    LZ4 = 'lz4'
-    NONE = 'none'
-
-
-@dataclass(frozen=True)
-class RecordedTopic:
-    """A topic to record.
-
-    Parameters
-    ----------
-    topic : str
-        Absolute name.
-    message_type : str
-        Such as ``sensor_msgs/msg/Image``.
-    definition : str
-        Text of the type and those it nests, in rosbag2's form; ros2msg.
-    type_hash : str
-        ``RIHS01_…``, empty if unknown.
-    qos : tuple of OfferedQos
-        Of its publishers.
-    repeat : int
-        How many of its last messages are written again at the start of each further file; 0
-        unless latched.
-    """
-
-    topic: str
-    message_type: str
-    definition: str
-    type_hash: str = ''
-    qos: tuple[OfferedQos, ...] = ()
-    repeat: int = 0
-
-
-@dataclass(frozen=True)
-class RecordingOptions:
-    """How to write.
-
-    Parameters
-    ----------
-    compression : Compression
-        Of chunks.
-    max_file_bytes : int
-        A new file begins before this size is exceeded by more than a chunk; 0 for never.
-    max_file_s : float
-        A new file begins after so much log time; 0 for never.
-    distribution : str
-        Of ROS, for metadata.yaml.
-    """
-
-    compression: Compression = Compression.ZSTD
-    max_file_bytes: int = 0
-    max_file_s: float = 0.0
-    distribution: str = ''
-
-
 @dataclass
 class _Latched:
     """The last messages of a latched topic: publish time and data."""
 
     messages: deque[tuple[int, bytes]]
-
-
-@dataclass
-class _OpenFile:
-    """The file being written."""
-
-    file: GuardedFile
-    writer: Any
-    summary: FileSummary
-    channels: dict[str, int] = field(default_factory=dict)
-    schemas: dict[str, int] = field(default_factory=dict)
-    pending_bytes: int = 0
-    written_bytes: int = 0
-
-    @property
-    def size_bytes(self) -> int:
-        """About what it will be once the chunk in progress is written."""
-        if self.file.tell() != self.written_bytes:
-            self.written_bytes, self.pending_bytes = self.file.tell(), 0
-        return self.written_bytes + self.pending_bytes
 
 
 class McapRecording:
@@ -145,7 +66,7 @@ class McapRecording:
         self._latched: dict[str, _Latched] = {}
         self.counts: dict[str, int] = {}
         self.files: list[FileSummary] = []
-        self._current: _OpenFile | None = None
+        self._current: McapFile | None = None
 
     @property
     def bytes_written(self) -> int:
@@ -179,7 +100,7 @@ class McapRecording:
         """
         try:
             current = self._file_for(log_ns)
-            self._put(current, topic, log_ns, publish_ns, data)
+            current.put(self._topics[topic], log_ns, publish_ns, data)
         except OSError as error:
             raise self._disk_error(error.strerror or str(error)) from error
         if topic in self._latched:
@@ -221,7 +142,7 @@ class McapRecording:
         except OSError as error:
             raise self._disk_error(error.strerror or str(error)) from error
 
-    def _file_for(self, log_ns: int) -> _OpenFile:
+    def _file_for(self, log_ns: int) -> McapFile:
         if self._current is not None and self._is_full(self._current, log_ns):
             self._finish_file()
             self._write_metadata()
@@ -230,13 +151,13 @@ class McapRecording:
             self._repeat_latched(self._current, log_ns)
         return self._current
 
-    def _is_full(self, current: _OpenFile, log_ns: int) -> bool:
+    def _is_full(self, current: McapFile, log_ns: int) -> bool:
         options = self._options
         too_large = 0 < options.max_file_bytes <= current.size_bytes
         span_ns = log_ns - current.summary.start_ns
         return too_large or 0 < options.max_file_s * 1e9 <= span_ns
 
-    def _new_file(self, log_ns: int) -> _OpenFile:
+    def _new_file(self, log_ns: int) -> McapFile:
         name = f'{self._directory.name}_{len(self.files)}.mcap'
         file = GuardedFile(self._directory / name, self._reserve)
         writer = self._mcap.Writer(
@@ -245,37 +166,12 @@ class McapRecording:
             compression=self._mcap.CompressionType[self._options.compression.name],
         )
         writer.start(profile='ros2', library=LIBRARY)
-        return _OpenFile(file, writer, FileSummary(name, log_ns, log_ns))
+        return McapFile(file, writer, FileSummary(name, log_ns, log_ns))
 
-    def _put(
-        self, current: _OpenFile, topic: str, log_ns: int, publish_ns: int, data: bytes
-    ) -> None:
-        channel = current.channels.get(topic)
-        if channel is None:
-            channel = current.channels[topic] = self._channel(current, self._topics[topic])
-        current.writer.add_message(channel, log_ns, data, publish_ns)
-        current.pending_bytes += len(data)
-        current.summary.count(topic, log_ns)
-
-    def _channel(self, current: _OpenFile, topic: RecordedTopic) -> int:
-        kind = topic.message_type
-        if kind not in current.schemas:
-            current.schemas[kind] = current.writer.register_schema(
-                kind, 'ros2msg', topic.definition.encode()
-            )
-        metadata = {
-            'offered_qos_profiles': yaml.safe_dump([item.to_metadata() for item in topic.qos]),
-            'topic_type_hash': topic.type_hash,
-        }
-        number: int = current.writer.register_channel(
-            topic.topic, 'cdr', current.schemas[kind], metadata
-        )
-        return number
-
-    def _repeat_latched(self, current: _OpenFile, log_ns: int) -> None:
+    def _repeat_latched(self, current: McapFile, log_ns: int) -> None:
         for topic, latched in self._latched.items():
             for publish_ns, data in latched.messages:
-                self._put(current, topic, log_ns, publish_ns, data)
+                current.put(self._topics[topic], log_ns, publish_ns, data)
 
     def _finish_file(self) -> None:
         current, self._current = self._current, None

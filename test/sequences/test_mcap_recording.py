@@ -14,9 +14,9 @@ from osmabench_ros.sequences import guarded_file
 from osmabench_ros.sequences.background_writer import BackgroundWriter
 from osmabench_ros.sequences.bag import open_bag
 from osmabench_ros.sequences.bag_qos import Durability, OfferedQos
-from osmabench_ros.sequences.mcap_recording import (
+from osmabench_ros.sequences.mcap_recording import McapRecording
+from osmabench_ros.sequences.recording_options import (
     Compression,
-    McapRecording,
     RecordedTopic,
     RecordingOptions,
 )

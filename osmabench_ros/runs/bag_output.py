@@ -1,0 +1,44 @@
+"""The folder that gets the evaluation of a bag."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from osmabench_ros.errors import OsmabenchError, RunError
+from osmabench_ros.geometry.tum_file import tum_text
+from osmabench_ros.metrics.trajectory_records import TrajectoryScore
+from osmabench_ros.runs.bag_report import BAG_SCHEMA
+from osmabench_ros.runs.evaluation import REPORT
+from osmabench_ros.runs.files import read_json, write_text
+
+TRAJECTORY_FOLDER = 'trajectory'
+
+
+def check_output(directory: Path, *, replace: bool) -> None:
+    """Refuse a folder that holds anything but an earlier evaluation that may be replaced.
+
+    Raises
+    ------
+    RunError
+        If it does.
+    """
+    if not directory.exists() or (directory.is_dir() and not any(directory.iterdir())):
+        return
+    report = directory / REPORT
+    try:
+        is_ours = read_json(report).get('schema_name') == BAG_SCHEMA
+    except (OsmabenchError, AttributeError):
+        is_ours = False
+    if not is_ours:
+        raise RunError(f'{directory} holds something else; choose another --out')
+    if not replace:
+        raise RunError(f'{report} exists; use --force to replace it, or choose another --out')
+
+
+def write_poses(score: TrajectoryScore | None, directory: Path) -> None:
+    """Write the compared trajectories, if there are any, as TUM files into a folder of theirs."""
+    if score is None:
+        return
+    folder = directory / TRAJECTORY_FOLDER
+    for name, part in (('reference', score.reference), ('estimate', score.estimate)):
+        write_text(folder / f'{name}.tum', tum_text(part))
