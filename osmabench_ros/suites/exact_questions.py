@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from osmabench_ros.language.embedding import SentenceEmbedder
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.suites.options import SuiteOptions, checked_options
+from osmabench_ros.suites.options import checked_options
+from osmabench_ros.suites.question_models import QuestionModelOptions
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
+from osmabench_ros.vqa.answering.language_model import LanguageModelAnswerer
 from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
 from osmabench_ros.vqa.applicability import unserved_categories
-from osmabench_ros.vqa.evaluation import QuestionResult, evaluate_questions
+from osmabench_ros.vqa.evaluation import Answerer, QuestionResult, evaluate_questions
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, questions_about
-from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
+from osmabench_ros.vqa.graph_index import THINGS
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
+from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.progress import silent
 from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import Question
+from osmabench_ros.vqa.run_folder import write_summary
 
 
 class EmbeddingUse(str, Enum):
@@ -31,8 +38,8 @@ class EmbeddingUse(str, Enum):
     OFF = 'off'
 
 
-class ExactQuestionOptions(SuiteOptions):
-    """Options of the suite.
+class ExactQuestionOptions(QuestionModelOptions):
+    """Options of the suite, with those of `QuestionModelOptions`.
 
     Parameters
     ----------
@@ -54,27 +61,45 @@ class ExactQuestionsSuite:
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
         self._options = checked_options(ExactQuestionOptions, options, self.name)
+        self._options.check()
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Ask one map the scene's exact questions.
 
-        Writes `questions.jsonl`, `answers.jsonl` and `verdicts.jsonl` to the output directory.
+        Writes `questions.jsonl`, `answers.jsonl` and `verdicts.jsonl` to the output directory,
+        and `answering.json`, `judging.json` with who did it and how.
         """
         questions = self._questions(context)
         embedder = self._embedder(context)
+        rules, equality = RuleAnswerer(embedder), DeterministicJudge(embedder)
+        answerer, judge = self._answerer() or rules, self._judge() or equality
         truth = context.ground_truth
         result = evaluate_questions(
             context.stated_map,
             questions,
-            RuleAnswerer(embedder),
-            DeterministicJudge(embedder),
+            answerer,
+            judge,
+            reference_answerer=rules,
+            reference_judge=equality,
             suite=self.name,
             ceiling_map=ground_truth_map(truth.graph, truth.seen_instances, truth.label_set),
             not_applicable=unserved_categories(context.semantic_map),
             progress=context.progress or silent,
         )
         self._write(context, questions, result)
-        return list(result.records)
+        if context.output_directory is not None:
+            _write_summaries(context.output_directory, answerer, judge)
+        return [*result.records, *_unread(self.name, context.stated_map, answerer)]
+
+    def _answerer(self) -> LanguageModelAnswerer | None:
+        client = self._options.answering_client()
+        if client is None:
+            return None
+        return LanguageModelAnswerer(client, graph_tokens=self._options.graph_tokens)
+
+    def _judge(self) -> LanguageModelJudge | None:
+        client = self._options.judging_client()
+        return None if client is None else LanguageModelJudge(client)
 
     def _questions(self, context: SuiteContext) -> Sequence[Question]:
         given = [item for item in context.questions if item.suite == self.name]
@@ -99,3 +124,23 @@ class ExactQuestionsSuite:
             write_records(folder / 'questions.jsonl', questions)
             write_records(folder / 'answers.jsonl', result.answers)
             write_records(folder / 'verdicts.jsonl', result.verdicts)
+
+
+def _write_summaries(folder: Path, answerer: Answerer, judge: Judge) -> None:
+    answering: dict[str, Any] = {'answerer': answerer.name}
+    if isinstance(answerer, LanguageModelAnswerer):
+        answering |= answerer.summary
+    judging: dict[str, Any] = {'judge': judge.name}
+    if isinstance(judge, LanguageModelJudge):
+        judging['prompt'] = judge.prompt.identity
+    write_summary(folder / 'answering.json', answering)
+    write_summary(folder / 'judging.json', judging)
+
+
+def _unread(suite: str, semantic_map: SemanticMap, answerer: Answerer) -> list[MetricRecord]:
+    """Return the share of nodes that did not fit into the prompts of a language model."""
+    if not isinstance(answerer, LanguageModelAnswerer):
+        return []
+    nodes = sum(node.kind in THINGS for node in semantic_map.graph.nodes)
+    share = answerer.dropped_nodes / nodes if nodes else 0.0
+    return [MetricRecord(suite, '', 'unread_nodes', '', share, n=nodes, higher_is_better=False)]

@@ -56,6 +56,8 @@ def evaluate_questions(
     suite: str = 'exact_questions',
     mode: str = '',
     ceiling_map: SemanticMap | None = None,
+    reference_answerer: Answerer | None = None,
+    reference_judge: Judge | None = None,
     not_applicable: Collection[str] = (),
     progress: Progress = silent,
 ) -> QuestionResult:
@@ -68,11 +70,14 @@ def evaluate_questions(
     questions : sequence of Question
         Ids unique.
     answerer, judge : Answerer, Judge
-        Who answers and who judges. Baselines go through the same judge.
+        Who answers and who judges.
     suite, mode : str
         Of the records.
     ceiling_map : SemanticMap, optional
-        Map of the seen ground truth (`baselines.ground_truth_map`), answered by the same answerer.
+        Map of the seen ground truth (`baselines.ground_truth_map`).
+    reference_answerer, reference_judge : optional
+        Who answers from the ceiling map, and judges that and the baselines; the same as above if
+        None. The rules cost nothing.
     not_applicable : collection of str
         Categories that the method cannot serve.
     progress : callable
@@ -100,11 +105,11 @@ def evaluate_questions(
         others['ceiling_ground_truth'] = answer_all(
             ceiling_map,
             questions,
-            answerer,
+            reference_answerer or answerer,
             share(progress, 0.65, 0.95, 'ground truth as the map: '),
         )
     for metric, given in others.items():
-        judged = {v.question_id: v for v in judge_all(questions, given, judge)}
+        judged = {v.question_id: v for v in judge_all(questions, given, reference_judge or judge)}
         found += records(
             suite,
             mode,

@@ -122,9 +122,7 @@ def answer(
     else:
         answerer = _model_answerer(client, options)
         answers = answer_all(semantic_map, questions, answerer, progress)
-        about['prompt'] = answerer.prompt.identity
-        about['dropped_nodes'] = answerer.dropped_nodes
-        about['dropped_relations'] = answerer.dropped_relations
+        about |= answerer.summary
     about['answerer'] = client.name if client is not None else RuleAnswerer.name
     write_records(run.folder / QUESTIONS, questions)
     write_records(run.folder / ANSWERS, answers)

@@ -1,10 +1,14 @@
 """The suite: records of one map, files beside it, the same questions for every map."""
 
+import json
+
 import numpy as np
 import pytest
+import scripted_model
 from furnished_graph import as_map, living_room, seen, vocabulary
+from loopback_models import LoopbackModels
 
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import SceneGraph
@@ -49,6 +53,37 @@ def test_given_questions_are_asked_instead_of_new_ones():
     again = context(as_map(SceneGraph()), questions=[question])
     (overall,) = [r for r in suite.evaluate(again) if r.metric == 'accuracy' and not r.class_name]
     assert overall.n == 1
+
+
+def test_a_model_may_answer_and_judge_within_a_run(tmp_path, monkeypatch):
+    monkeypatch.delenv('OPENAI_API_KEY', raising=False)
+    graph = living_room()
+    with LoopbackModels(reply=scripted_model.reply) as server:
+        suite = make_suite('exact_questions', {
+            'count': 40, 'answerer': 'openai:m', 'judge': 'openai:m', 'base_url': server.url,
+            'cache': str(tmp_path / 'cache'), 'graph_tokens': 500,
+        })  # fmt: skip
+        here = context(as_map(graph, vocabulary(graph)), output_directory=tmp_path)
+        found = suite.evaluate(here)
+        asked = len(server.received)
+        assert suite.evaluate(here) == found
+        assert len(server.received) == asked, 'a second run is answered from the cache'
+    overall = {r.metric: r for r in found if not r.class_name}
+    assert overall['accuracy'].value < 0.6
+    assert overall['ceiling_ground_truth'].value == 1.0, 'the rules answer from the ground truth'
+    assert 0 < overall['unread_nodes'].value < 1
+    assert not overall['unread_nodes'].higher_is_better
+    answering = json.loads((tmp_path / 'answering.json').read_text())
+    assert answering['answerer'] == 'openai/m'
+    assert answering['dropped_nodes'] == round(overall['unread_nodes'].value * len(graph.nodes))
+    assert json.loads((tmp_path / 'judging.json').read_text())['prompt'].startswith('judge_')
+
+
+def test_a_model_without_its_key_is_named_before_anything_runs(monkeypatch):
+    monkeypatch.delenv('OPENAI_API_KEY', raising=False)
+    monkeypatch.delenv('OPENAI_BASE_URL', raising=False)
+    with pytest.raises(LanguageModelError, match='OPENAI_API_KEY'):
+        make_suite('exact_questions', {'judge': 'openai:m'})
 
 
 def test_a_wrong_option_is_named():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from osmabench_ros.errors import BudgetExceededError
 from osmabench_ros.language.client import ModelClient, Outcome, raise_if_stopped
@@ -55,6 +56,17 @@ class LanguageModelAnswerer:
     def prompt(self) -> Prompt:
         """The prompt in use, for provenance."""
         return self._prompt
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What a report says of the answers: the prompt, its budget, and what did not fit."""
+        return {
+            'prompt': self._prompt.identity,
+            'compat': self._compat,
+            'graph_tokens': self._budget,
+            'dropped_nodes': self.dropped_nodes,
+            'dropped_relations': self.dropped_relations,
+        }
 
     def requests(
         self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]
