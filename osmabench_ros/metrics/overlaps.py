@@ -61,7 +61,9 @@ class Overlaps:
 
 
 def overlaps_of_instances(
-    true_instances: NDArray[np.integer], predicted_instances: NDArray[np.integer]
+    true_instances: NDArray[np.integer],
+    predicted_instances: NDArray[np.integer],
+    mask_ids: NDArray[np.integer] | None = None,
 ) -> Overlaps:
     """Count the overlaps of masks that do not overlap each other.
 
@@ -69,13 +71,18 @@ def overlaps_of_instances(
     ----------
     true_instances, predicted_instances : ndarray of int, shape (N,)
         Instance and node id of each true point, 0 for none.
+    mask_ids : ndarray of int, optional
+        Node ids of all masks, those that cover no true point included.
     """
     if true_instances.shape != predicted_instances.shape:
         raise MetricError(
             f'{true_instances.shape} true instance ids, {predicted_instances.shape} predicted ones'
         )
     true_ids, true_rows = np.unique(true_instances, return_inverse=True)
-    ids, rows = np.unique(predicted_instances, return_inverse=True)
+    every_id = () if mask_ids is None else mask_ids
+    # Ids that stand only at the end are listed, and counted nowhere.
+    ids, rows = np.unique(np.append(predicted_instances, every_id), return_inverse=True)
+    rows = rows[: len(predicted_instances)]
     counts = np.bincount(rows * len(true_ids) + true_rows, minlength=len(ids) * len(true_ids))
     counts = counts.reshape(len(ids), len(true_ids))
     real, predicted = true_ids != NO_INSTANCE, ids != NO_INSTANCE

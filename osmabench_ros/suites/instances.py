@@ -69,16 +69,20 @@ class InstancesSuite:
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the masks and the number of objects of one map."""
         overlaps = mask_overlaps(context, self._options.gate_m)
-        counts = list(self._counts(context))
         if overlaps is None:
             missing = (*FIGURES_OF_CLASSES, *FIGURES_OF_MASKS)
-            return [*(self._record(metric, None) for metric in missing), *counts]
-        masks = masks_of_things(context, overlaps)
+            return [*(self._record(metric, None) for metric in missing), *self._counts(context)]
+        masks = masks_of_things(context, overlaps, self._options.gate_m)
         if masks.named:
             of_classes = [*self._precision(context, masks), *self._panoptic(masks)]
         else:
             of_classes = [self._record(metric, None) for metric in FIGURES_OF_CLASSES]
-        return [*of_classes, *self._agnostic(masks), *self._pieces(context, masks), *counts]
+        return [
+            *of_classes,
+            *self._agnostic(masks),
+            *self._pieces(context, masks),
+            *self._counts(context, masks.left_out),
+        ]
 
     def _record(
         self, metric: str, value: float | None, n: int = 0, class_name: str = ''
@@ -132,21 +136,27 @@ class InstancesSuite:
         merged = instances_of_pieces(masks.overlaps, **limits)  # type: ignore[arg-type]
         yield self._record('over_segmentation', mean_excess(pieces), len(pieces))
         yield self._record('under_segmentation', mean_excess(merged), len(merged))
-        yield self._record('background_masks', masks.background, masks.background + len(merged))
+        background = len(masks.left_out)
+        yield self._record('background_masks', background, background + len(merged))
         for class_id in np.unique(masks.true_classes):
             own = pieces[masks.true_classes == class_id]
             name = context.ground_truth.label_set.name_of(int(class_id))
             yield self._record('over_segmentation', mean_excess(own), len(own), name)
             yield self._record('most_pieces', float(own.max()), len(own), name)
 
-    def _counts(self, context: SuiteContext) -> Iterator[MetricRecord]:
-        """Yield how far the number of objects of each class is off; its mean is over classes."""
+    def _counts(
+        self, context: SuiteContext, left_out: frozenset[int] = frozenset()
+    ) -> Iterator[MetricRecord]:
+        """Yield how far the number of objects of each class is off; its mean is over classes.
+
+        Objects whose masks were left out, such as those that were hardly seen, do not count.
+        """
         nodes = [node for node in context.named_map.graph.of_kind(NodeKind.OBJECT) if node.label]
         if not nodes:
             yield self._record('count_error', None)
             return
         true = Counter(node.label for node in seen_things(context.ground_truth))
-        found = Counter(normalised_name(node.label) for node in nodes)
+        found = Counter(normalised_name(node.label) for node in nodes if node.id not in left_out)
         errors = {
             name: float(abs(found[normalised_name(name)] - count))
             for name, count in sorted(true.items())

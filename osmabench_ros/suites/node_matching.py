@@ -14,9 +14,10 @@ from osmabench_ros.metrics.graph_matching import (
     mask_iou_of_nodes,
     match_nodes,
 )
+from osmabench_ros.metrics.overlaps import Overlaps
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.suites.things import mask_overlaps, seen_things
+from osmabench_ros.suites.things import mask_overlaps, masks_on_no_thing, seen_things
 
 _SOLID = frozenset({NodeKind.OBJECT, NodeKind.BACKGROUND})
 
@@ -29,13 +30,17 @@ class MatchedGraph:
     ----------
     things : NodeMatches
         Pairs of nodes with seen things. Nodes that stand for parts of the building, or for
-        things that were not seen, are counted on neither side.
+        things that were not seen, or whose masks lie mostly on such surface, are counted on
+        neither side.
     everything : NodeMatches
         Pairs of nodes with seen things and with parts of the building.
+    excused : frozenset of int
+        Nodes without a partner that are not counted.
     """
 
     things: NodeMatches
     everything: NodeMatches
+    excused: frozenset[int]
 
 
 def matched_graph(
@@ -57,7 +62,8 @@ def matched_graph(
     truth = context.ground_truth
     nodes = list(context.stated_map.graph.of_kind(NodeKind.OBJECT))
     true = [node for node in truth.graph.nodes if node.kind in _SOLID]
-    iou = _iou(context, nodes, true, match, gate_m) if nodes else None
+    overlaps = None if match == 'boxes' else mask_overlaps(context, gate_m)
+    iou = _iou(nodes, true, overlaps, boxes=match != 'masks')
     if iou is None:
         return None
     ids, true_ids = [node.id for node in nodes], np.array([node.id for node in true], np.int64)
@@ -65,25 +71,27 @@ def matched_graph(
     found = match_nodes(ids, true_ids[seen].tolist(), iou[:, seen], min_iou=min_iou)
     things = {node.id for node in seen_things(truth)}
     kept = np.array([t in things for _, t in found.pairs], bool)
-    matched = np.isin(ids, [p for p, _ in found.pairs])
-    unseen = ~matched & (iou[:, ~seen].max(axis=1, initial=0.0) >= min_iou)
-    excused = int((~kept).sum()) + int(unseen.sum())
+    excused = iou[:, ~seen].max(axis=1, initial=0.0) >= min_iou
+    if overlaps is not None:
+        no_thing = overlaps.predicted_ids[masks_on_no_thing(context, overlaps, gate_m)]
+        excused |= np.isin(ids, no_thing)
+    excused &= ~np.isin(ids, [p for p, _ in found.pairs])
+    counted = found.predicted - int((~kept).sum()) - int(excused.sum())
     pairs = tuple(pair for pair, keep in zip(found.pairs, kept, strict=True) if keep)
     return MatchedGraph(
-        NodeMatches(pairs, found.iou[kept], found.predicted - excused, len(things)), found
+        NodeMatches(pairs, found.iou[kept], counted, len(things)),
+        found,
+        frozenset(np.array(ids, np.int64)[excused].tolist()),
     )
 
 
 def _iou(
-    context: SuiteContext,
-    nodes: list[SceneNode],
-    true: list[SceneNode],
-    match: str,
-    gate_m: float,
+    nodes: list[SceneNode], true: list[SceneNode], overlaps: Overlaps | None, *, boxes: bool
 ) -> NDArray[np.float64] | None:
-    overlaps = None if match == 'boxes' else mask_overlaps(context, gate_m)
+    if not nodes:
+        return None
     if overlaps is not None:
         return mask_iou_of_nodes([node.id for node in nodes], [node.id for node in true], overlaps)
-    if match == 'masks' or not any(box_of(node) for node in nodes):
+    if not boxes or not any(box_of(node) for node in nodes):
         return None
     return box_iou_of_nodes(nodes, true)

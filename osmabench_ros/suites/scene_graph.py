@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,8 +20,8 @@ from osmabench_ros.metrics.graph import (
 from osmabench_ros.metrics.graph_matching import NodeMatches, box_iou_of_nodes, box_of
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.scene_graph import NodeKind
-from osmabench_ros.suites.node_matching import matched_graph
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
+from osmabench_ros.suites.node_matching import MatchedGraph, matched_graph
 from osmabench_ros.suites.options import SuiteOptions, checked_options
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.suites.things import seen_things
@@ -86,7 +87,7 @@ class SceneGraphSuite:
             *self._nodes(context, found.things),
             *self._labels(context, found.things),
             *self._attributes(context, found.things),
-            *self._relations(context, found.everything),
+            *self._relations(context, found),
         ]
 
     def _nothing(self, context: SuiteContext) -> Iterator[MetricRecord]:
@@ -158,12 +159,15 @@ class SceneGraphSuite:
                 else self._share('attribute_accuracy', share, key)
             )
 
-    def _relations(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
+    def _relations(self, context: SuiteContext, found: MatchedGraph) -> Iterator[MetricRecord]:
         predicted, true = context.stated_map.graph, context.ground_truth.graph
+        matches = found.everything
         if not predicted.edges:
             for metric in self._relation_figures():
                 yield self._record(metric, None, higher_is_better=metric not in LOST_RELATIONS)
             return
+        others = {node.id for node in predicted.nodes if node.kind is not NodeKind.OBJECT}
+        predicted = without_edges_of(predicted, found.excused | others)
         things = [node.id for node in seen_things(context.ground_truth)]
         options = self._options
         scores = relation_scores(
@@ -189,6 +193,12 @@ class SceneGraphSuite:
             )
             yield self._share('relation_precision', narrowed.precision, kind)
             yield self._share('relation_recall', narrowed.recall, kind)
+
+
+def without_edges_of(graph: SceneGraph, nodes: frozenset[int]) -> SceneGraph:
+    """Return a graph without the edges that end at some nodes."""
+    kept = tuple(edge for edge in graph.edges if not {edge.source, edge.target} & nodes)
+    return replace(graph, edges=kept)
 
 
 def is_synonym(predicted: str, true: str) -> bool:

@@ -16,6 +16,9 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.prediction import predicted_labels
 from osmabench_ros.suites.suite import SuiteContext
 
+_FEW_POINTS = 5
+"""Points of visible surface of which less may be mere contact with a thing beside."""
+
 
 def seen_things(truth: GroundTruth) -> list[SceneNode]:
     """Return the true objects that the trajectory saw, without the parts of the building."""
@@ -42,7 +45,56 @@ def mask_overlaps(context: SuiteContext, gate_m: float) -> Overlaps | None:
             surface.instances, rows, member.node_ids, member.offsets, member.point_indices
         )
     assert dense.instances is not None
-    return overlaps_of_instances(surface.instances, np.append(dense.instances, 0)[rows])
+    return overlaps_of_instances(
+        surface.instances,
+        np.append(dense.instances, 0)[rows],
+        np.unique(dense.instances[predicted.rows]),
+    )
+
+
+def masks_on_no_thing(
+    context: SuiteContext, overlaps: Overlaps, gate_m: float
+) -> NDArray[np.bool_]:
+    """Tell which masks lie at least by half on the building or on void, shape (P,).
+
+    Void is surface of no instance, or of one that was hardly seen. Masks that cover next to no
+    visible surface of things are judged by where their own points lie: near surface that was not
+    seen, or where there is nothing at all; the latter are no masks on void, but made up.
+    """
+    things = [node.id for node in seen_things(context.ground_truth)]
+    on_things = overlaps.shared[:, np.isin(overlaps.true_ids, things)].sum(axis=1)
+    sizes = overlaps.predicted_sizes
+    found = (sizes > 0) & (2 * (sizes - on_things) >= sizes)
+    unseen = on_things < _FEW_POINTS
+    if unseen.any():
+        ids = overlaps.predicted_ids[unseen]
+        found[unseen] |= _share_on_no_thing(context, ids, things, gate_m) >= 0.5
+    return np.asarray(found, bool)
+
+
+def _share_on_no_thing(
+    context: SuiteContext, mask_ids: NDArray[np.int64], things: list[int], gate_m: float
+) -> NDArray[np.float64]:
+    """Return the share of the points of masks near surface that belongs to no seen thing."""
+    truth, dense = context.ground_truth, context.semantic_map.dense
+    predicted, near = context.matches.predicted, context.matches.map_to_truth
+    assert dense is not None
+    assert predicted is not None
+    true = np.concatenate([truth.surface.instances, truth.unseen.instances, [NO_INSTANCE]])
+    on_no_thing = near.within(gate_m) & ~np.isin(true[near.indices], things)
+    if dense.membership is not None:
+        everywhere = np.zeros(len(dense.points), bool)
+        everywhere[predicted.rows] = on_no_thing
+        row = {int(item): i for i, item in enumerate(dense.membership.node_ids)}
+        own = (everywhere[dense.membership.points_of(row[int(item)])] for item in mask_ids)
+        return np.array([part.mean() if len(part) else 0.0 for part in own])
+    assert dense.instances is not None
+    instances = dense.instances[predicted.rows]
+    order = np.argsort(mask_ids)
+    place = order[np.searchsorted(mask_ids[order], instances).clip(max=len(order) - 1)]
+    own = mask_ids[place] == instances
+    hits = np.bincount(place[own], on_no_thing[own], len(mask_ids))
+    return np.asarray(hits / np.maximum(np.bincount(place[own], minlength=len(mask_ids)), 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +110,8 @@ class Masks:
         Class ids in the label set of the ground truth; OUTSIDE for what it has no class for.
     confidence : ndarray of float64, shape (P,)
         Score of the mask's label; 1 where the method gives none.
-    background : int
-        Masks left out because at least half of them lies on the building or on void.
+    left_out : frozenset of int
+        Ids of the masks left out because at least half of them lies on the building or on void.
     named : bool
         False if the method says of no mask what it is, so that classes mean nothing.
 
@@ -73,11 +125,11 @@ class Masks:
     classes: NDArray[np.int64]
     true_classes: NDArray[np.int64]
     confidence: NDArray[np.float64]
-    background: int
+    left_out: frozenset[int]
     named: bool
 
 
-def masks_of_things(context: SuiteContext, overlaps: Overlaps) -> Masks:
+def masks_of_things(context: SuiteContext, overlaps: Overlaps, gate_m: float) -> Masks:
     """Leave out masks on the building and things that were not seen, and look up classes."""
     truth, graph = context.ground_truth, context.named_map.graph
     things = {node.id for node in seen_things(truth)}
@@ -85,8 +137,7 @@ def masks_of_things(context: SuiteContext, overlaps: Overlaps) -> Masks:
     true = np.array([int(item) in things for item in overlaps.true_ids], bool)
     on_building = np.array([int(item) in structure for item in overlaps.true_ids], bool)
     known = overlaps.shared[:, true | on_building].sum(axis=1)
-    no_thing = overlaps.predicted_sizes - overlaps.shared[:, true].sum(axis=1)
-    left_out = (overlaps.predicted_sizes > 0) & (2 * no_thing >= overlaps.predicted_sizes)
+    left_out = masks_on_no_thing(context, overlaps, gate_m)
     kept = replace(overlaps, predicted_sizes=known).select(~left_out, true)
     nodes = [graph.by_id.get(int(item)) for item in kept.predicted_ids]
     classes = np.array([_class_of(node, truth.label_set) for node in nodes], np.int64)
@@ -100,7 +151,7 @@ def masks_of_things(context: SuiteContext, overlaps: Overlaps) -> Masks:
         classes,
         np.array([truth.graph.by_id[int(item)].class_id for item in kept.true_ids], np.int64),
         np.array([_confidence(node) for node in nodes], np.float64),
-        int(left_out.sum()),
+        frozenset(overlaps.predicted_ids[left_out].tolist()),
         bool((classes != OUTSIDE).any()) or any(node.label for node in graph.nodes),
     )
 

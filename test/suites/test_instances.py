@@ -156,3 +156,44 @@ def test_the_part_of_a_mask_that_lies_on_void_changes_no_iou(
     void = replace(context, ground_truth=truth, semantic_map=merged)
     assert evaluate(known)['class_agnostic_pq', ''].value < 0.7
     assert evaluate(void)['class_agnostic_pq', ''].value > 0.9
+
+
+def with_mask_at(
+    context: SuiteContext, where: np.ndarray, *, membership: bool = False
+) -> SuiteContext:
+    """Add a mask of nine points around a place to the faultless map."""
+    full = context.semantic_map
+    more = (where + np.random.default_rng(5).random((9, 3)) * 0.02).astype(np.float32)
+    n = len(full.dense.points)
+    dense = replace(
+        full.dense,
+        points=np.concatenate([full.dense.points, more]),
+        labels=np.append(full.dense.labels, np.full(9, 1, np.int32)),
+        instances=np.append(full.dense.instances, np.full(9, 50, np.int32)),
+    )
+    if membership:
+        ids = np.array([2, 3, 50], np.int32)
+        parts = [np.flatnonzero(dense.instances == item) for item in ids]
+        sparse = Membership(ids, np.cumsum([0, *map(len, parts)]), np.concatenate(parts))
+        dense = replace(dense, instances=None, membership=sparse)
+    graph = SceneGraph((*full.graph.nodes, SceneNode(50, labels=(ScoredLabel('chair'),))))
+    assert len(dense.points) == n + 9
+    return replace(context, semantic_map=replace(full, dense=dense, graph=graph))
+
+
+@pytest.mark.parametrize('membership', [False, True])
+def test_a_mask_in_the_air_is_wrong_and_one_on_unseen_surface_is_not(
+    context: SuiteContext, membership: bool
+) -> None:
+    place = np.array([2.0, 0.5, 1.9])
+    made_up = with_mask_at(context, place, membership=membership)
+    found = evaluate(made_up)
+    assert found['rq', ''].value == pytest.approx((1 + 2 / 3) / 2)
+    truth = context.ground_truth
+    there = replace(
+        truth.surface.select(np.arange(len(truth.surface)) < 9),
+        points=made_up.semantic_map.dense.points[-9:],
+        instances=np.full(9, 60, np.int32),
+    )
+    hidden = replace(made_up, ground_truth=replace(truth, unseen=there))
+    assert evaluate(hidden)['rq', ''].value == 1.0

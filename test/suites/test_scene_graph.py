@@ -173,3 +173,12 @@ def test_objects_that_a_method_left_out_of_its_graph_are_no_nodes(
     assert not found['relation_recall', ''].applicable
     masks = InstancesSuite(options={}).evaluate(made)
     assert {item.value for item in masks if item.metric == 'class_agnostic_ap50'} == {1.0}
+
+
+def test_relations_of_nodes_for_unseen_things_take_no_place(context: SuiteContext) -> None:
+    unseen = replace(context, ground_truth=replace(context.ground_truth, seen_instances=(1, 2)))
+    graph = context.semantic_map.graph
+    assert evaluate(context)['unmatched_relations', ''].value == 0.0
+    found = evaluate(unseen)
+    assert any(edge.source == 3 for edge in graph.edges)
+    assert found['unmatched_relations', ''].value == 0.0
