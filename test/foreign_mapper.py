@@ -1,14 +1,18 @@
 """A mapping method of somebody else, as a node of its own, that misbehaves on demand."""
 
 import os
+import signal
+import subprocess
 import sys
 import time
 
 import numpy as np
+import psutil
 import rclpy
-from osmabench_ros.msg import RunState
+from osmabench_ros.msg import RecordedMap, RunState
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import Image
 
@@ -23,6 +27,8 @@ from osmabench_ros.semantics.labels import LabelSet
 MISCHIEF = sys.argv[1]
 MISCHIEF_FRAME = 2
 SLOW_S = 0.1
+TOLD = os.environ.get('TEST_TOLD', '') if MISCHIEF == 'if_told' else ''
+HUGE = 33 * 2**20
 
 
 class ForeignMapper(Node):
@@ -44,6 +50,14 @@ class ForeignMapper(Node):
             latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
             self.create_subscription(Image, topics.DEPTH, lambda _message: None, latched)
 
+        if MISCHIEF == 'stop_clock':
+            self.set_parameters([Parameter('use_sim_time', value=True)])
+        if TOLD == 'kill_evaluator':
+            # It begins to work on the map at this moment.
+            self.create_subscription(
+                RecordedMap, topics.RECORDED_MAP,
+                lambda _message: send('evaluator', signal.SIGKILL), latched_profile(),
+            )  # fmt: skip
         if MISCHIEF == 'volatile_map':
             self.create_publisher(SemanticMapMessage, topics.SEMANTIC_MAP, 1)
 
@@ -51,7 +65,9 @@ class ForeignMapper(Node):
         if frame.index == MISCHIEF_FRAME:
             if MISCHIEF == 'die':
                 os.abort()
-            if MISCHIEF == 'hang' or (MISCHIEF == 'hang_if_told' and 'TEST_HANG' in os.environ):
+            if MISCHIEF == 'stop_clock':
+                self.stop_clock()
+            if 'hang' in (MISCHIEF, TOLD):
                 print('hanging', flush=True)
                 time.sleep(1000)
             if MISCHIEF == 'never_acknowledge':
@@ -61,10 +77,24 @@ class ForeignMapper(Node):
         self.points.append(frame.world_points()[::20])
         self.acks.acknowledge(frame.stamp_ns)
 
+    def stop_clock(self) -> None:
+        send('simulator_bridge', signal.SIGSTOP)
+        # The frame was published together with its time, which may come a moment later.
+        rclpy.spin_once(self, timeout_sec=0.5)
+        before = self.get_clock().now()
+        time.sleep(1.0)
+        if before.nanoseconds and self.get_clock().now() == before:
+            print('the clock stands', flush=True)
+
     def on_state(self, state: RunState) -> None:
         if state.state != RunState.STATE_FINISHED or self.finished:
             return
         self.finished = True
+        if MISCHIEF == 'no_map':
+            return
+        if MISCHIEF in ('huge', 'no_chunks'):
+            self.publish_announcement()
+            return
         points = np.concatenate(self.points)
         label_set, labels = None, None
         if MISCHIEF == 'wrong_labels':
@@ -74,7 +104,7 @@ class ForeignMapper(Node):
             points[0] = np.nan
         self.maps.publish(
             SemanticMap(
-                MapHeader(Provenance('foreign')),
+                MapHeader(Provenance('foreign'), 'odom' if MISCHIEF == 'wrong_frame' else 'world'),
                 dense=DenseMap(points, labels=labels),
                 label_set=label_set,
             ),
@@ -84,6 +114,31 @@ class ForeignMapper(Node):
             time.sleep(2.0)
             os._exit(0)
 
+    def publish_announcement(self) -> None:
+        message = SemanticMapMessage(
+            participant='mapper', is_final=True, digest='0' * 64, payload_size=1, chunk_count=1,
+            payload_format=SemanticMapMessage.FORMAT_ARCHIVE_1,
+        )  # fmt: skip
+        message.header.frame_id = 'world'
+        if MISCHIEF == 'huge':
+            message.method = 'x' * HUGE
+        self.announcer = self.create_publisher(
+            SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile()
+        )
+        self.announcer.publish(message)
 
+
+def send(node: str, number: signal.Signals) -> None:
+    """Signal another node of the run."""
+    for process in psutil.Process(os.getppid()).children():
+        if f'{node}_node' in ' '.join(process.cmdline()):
+            process.send_signal(number)
+
+
+if MISCHIEF == 'restart':
+    # As a script does that starts a node again which has crashed.
+    for kind in ('die', 'good'):
+        subprocess.call([sys.executable, __file__, kind, *sys.argv[2:]])
+    raise SystemExit(1)
 rclpy.init()
 rclpy.spin(ForeignMapper())

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import yaml
 
+from osmabench_ros.bringup.bridge_alone import BRIDGE
 from osmabench_ros.bringup.isolation import isolated_environment, private_domain
 from osmabench_ros.bringup.node_spec import MAPPER, METHOD, NodeSpec
 from osmabench_ros.bringup.observer import RunObserver
@@ -183,8 +184,8 @@ class _LiveRun:
         self._check_stall(now_s)
         if self._finished_s is not None and now_s - self._finished_s > self._timeout_s:
             raise ParticipantError(
-                f'no evaluation within {self._timeout_s:g} s after the last frame: the mapper '
-                'published no final map, or the evaluator hangs (pacing.evaluation_timeout_s)'
+                f'no evaluation within {self._timeout_s:g} s (pacing.evaluation_timeout_s) after '
+                f'the last frame: {self._observer.missing()}'
             )
 
     def _check_stall(self, now_s: float) -> None:
@@ -193,8 +194,8 @@ class _LiveRun:
             self._seen, self._changed_s = seen, now_s
         if self._finished_s is None and now_s - self._changed_s > self._stall_timeout_s:
             raise ParticipantError(
-                f'the bridge published nothing for {self._stall_timeout_s:g} s after frame '
-                f'{state.frames_published}; the simulator hangs or renders too slowly'
+                f'node "{BRIDGE}" published nothing for {self._stall_timeout_s:g} s after '
+                f'{state.frames_published} frames; the simulator hangs or renders too slowly'
             )
 
     def _result(self, pacing: str) -> LiveRunResult:

@@ -63,6 +63,9 @@ class RunObserver:
         self._frames: list[tuple[int, float]] = []
         self.evaluation = 'evaluating'
         """What the evaluator does at the moment, with the share done."""
+        self.final_map_from = ''
+        """Who announced the final map; empty before."""
+        self._complaints: dict[str, str] = {}
         self._subscribe()
 
     def _subscribe(self) -> None:
@@ -111,8 +114,9 @@ class RunObserver:
         self.state = message
 
     def _on_diagnostics(self, message: Any) -> None:
-        from osmabench_ros.ros.diagnostics import values_of
+        from osmabench_ros.ros.diagnostics import complaints_of, values_of
 
+        self._complaints.update(complaints_of(message))
         values = values_of(message, EVALUATOR)
         # Anybody may publish there.
         with contextlib.suppress(KeyError, ValueError):
@@ -124,6 +128,20 @@ class RunObserver:
     def _on_map(self, message: Any) -> None:
         self.staleness.mapped(_nanoseconds(message.header.stamp), self._clock())
         self._frames_used[message.participant] = message.frames_used
+        if message.is_final:
+            self.final_map_from = message.participant
+
+    def missing(self) -> str:
+        """Return what an evaluation waits for, and what nodes complain about."""
+        if not self.final_map_from:
+            return (
+                f'topic "{topics.SEMANTIC_MAP}": the mapper published no map with is_final, or '
+                'its final map did not come'
+            )
+        told = [f'{node}: {text}' for node, text in self._complaints.items() if text]
+        return f'{self.final_map_from} has published its final map; ' + (
+            '; '.join(told) or f'the evaluator hangs at "{self.evaluation}"'
+        )
 
     def speed_factor(self) -> float | None:
         """Return stamp seconds per wall second from the first frame to the last."""

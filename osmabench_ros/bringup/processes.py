@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +16,8 @@ from osmabench_ros.bringup.gpu_memory import GpuMemory
 from osmabench_ros.errors import RunError
 from osmabench_ros.ros.lifecycle import ERROR_PREFIX
 
-PR_SET_PDEATHSIG = 1
+KILL_GROUP_UNLESS_TOLD = 'read -r _ || kill -s KILL -- "-$0"'
+"""A script that waits for a line, and kills a process group if its input ends without one."""
 TAIL_LINES = 5
 
 
@@ -59,12 +58,12 @@ class ManagedProcess:
                     stderr=subprocess.STDOUT,
                     env=dict(environment),
                     start_new_session=True,
-                    preexec_fn=_die_with_parent if sys.platform == 'linux' else None,
                 )
             except OSError as error:
                 raise RunError(
                     f'cannot start {name} ({command[0]}): {error.strerror}; check its command'
                 ) from error
+        self._guard = _guard(self._process.pid)
 
     @property
     def pid(self) -> int:
@@ -105,6 +104,7 @@ class ManagedProcess:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, number)
+                os.killpg(group, signal.SIGCONT)
             deadline = time.monotonic() + grace_s
             while time.monotonic() < deadline:
                 if self._process.poll() is not None and not _group_alive(group):
@@ -116,6 +116,8 @@ class ManagedProcess:
         for process in family:
             with contextlib.suppress(psutil.Error):
                 process.kill()
+        if self._guard.poll() is None:
+            self._guard.communicate(b'\n')
 
     def _family(self) -> list[psutil.Process]:
         """Return the process and all its descendants that are alive."""
@@ -126,6 +128,19 @@ class ManagedProcess:
             return []
 
 
+def _guard(group: int) -> subprocess.Popen[bytes]:
+    """Start what kills a process group if this process is killed and cannot do it itself.
+
+    Linux tells the death of a parent to its children alone, and a mapper may be a script that
+    starts others. A pipe ends for whatever reason its writer does.
+    """
+    return subprocess.Popen(  # noqa: S603 - a constant script
+        ['/bin/sh', '-c', KILL_GROUP_UNLESS_TOLD, str(group)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
 def _group_alive(group: int) -> bool:
     try:
         os.killpg(group, 0)
@@ -134,9 +149,3 @@ def _group_alive(group: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _die_with_parent() -> None:
-    # A runner that is killed cannot clean up; the kernel then ends its children.
-    # Not SIGTERM: rclpy only notes that one, and a node that hangs would never look.
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -27,6 +27,7 @@ from osmabench_ros.ros.participant_statistics import Acknowledgement
 from osmabench_ros.ros.participants import Participant, missing_participants
 from osmabench_ros.ros.player_health import player_health
 from osmabench_ros.ros.qos import latched_profile
+from osmabench_ros.ros.restart_watch import RestartWatch
 from osmabench_ros.ros.run_control import RunControl, RunPhase
 from osmabench_ros.ros.run_messages import run_info_message, run_state_message
 from osmabench_ros.ros.run_parameters import RUN_PARAMETERS
@@ -40,6 +41,7 @@ PARAMETERS = (*FRAME_SOURCE_PARAMETERS, *TF_PARAMETERS, *RUN_PARAMETERS)
 
 TICK_S = 0.005
 MATCH_PERIOD_S = 0.2
+RESTART_PERIOD_S = 0.5
 
 
 class SimulatorBridgeNode(BenchmarkNode):
@@ -59,6 +61,8 @@ class SimulatorBridgeNode(BenchmarkNode):
         value = self.parameter
         self._control = RunControl(value['start_paused'])
         self._timer: Timer | None = None
+        self._restarts: RestartWatch | None = None
+        self._every(RESTART_PERIOD_S, self._look_for_restarts)
         self._text = ''
         source = self._source = open_source(value)
         frames = source.frames
@@ -146,6 +150,7 @@ class SimulatorBridgeNode(BenchmarkNode):
         """Start over from frame 0, with the stamps of the first time."""
         self._control.reset()
         self._playing.restart()
+        self._restarts = None
         self._follow_phase()
 
     def quit_run(self) -> None:
@@ -195,6 +200,7 @@ class SimulatorBridgeNode(BenchmarkNode):
     def _match(self) -> None:
         missing = missing_participants(self, self._participants)
         if not missing:
+            self._restarts = RestartWatch(self, [item.name for item in self._participants])
             self._control.match()
             self._follow_phase()
         elif time.monotonic() - self._waiting_since_s > self.parameter['match_timeout_s']:
@@ -202,6 +208,11 @@ class SimulatorBridgeNode(BenchmarkNode):
                 f'after {self.parameter["match_timeout_s"]:g} s: {"; ".join(missing)}. Start it, '
                 'or take it out of the declared participants'
             )
+
+    def _look_for_restarts(self) -> None:
+        # Before the first frame, and once all are out, anybody may come and go.
+        if self._restarts is not None and self.phase in (RunPhase.RUNNING, RunPhase.PAUSED):
+            self._restarts.check(self._playing.published)
 
     def _tick(self) -> None:
         self._playing.tick(self._after_change)

@@ -100,5 +100,15 @@ def values_of(message: Any, node_name: str) -> dict[str, str]:
     return {}
 
 
+def complaints_of(message: Any) -> dict[str, str]:
+    """Return by node what is not as it should be in a DiagnosticArray; empty where all is well."""
+    return {
+        status.name.removesuffix(': status'): ''
+        if status.level == DiagnosticStatus.OK
+        else str(status.message)
+        for status in message.status
+    }
+
+
 def _text(value: float | str) -> str:
     return f'{value:.6g}' if isinstance(value, float) else str(value)

@@ -14,6 +14,9 @@ from osmabench_ros.ros import topics
 from osmabench_ros.ros.images import image_from_message
 from osmabench_ros.ros.stamps import SECOND_NS, stamp_from_message
 
+MAX_WAITING, MAX_WAITING_BYTES = 32, 2**28
+"""Images that are kept until run_info says which of them count; on a robot it never does."""
+
 
 class FrameSampler:
     """Writes every n-th frame.
@@ -49,7 +52,7 @@ class FrameSampler:
             If the folder cannot be written to.
         """
         if self._run is None:
-            self._waiting.append(message)
+            self._wait(message)
             return
         index = self._index(self._run, message)
         every = math.ceil(self._run.frame_count / self._samples) or 10
@@ -63,6 +66,11 @@ class FrameSampler:
             temporary.rename(path)
         except OSError as error:
             raise RunError(f'cannot write {path}: {error.strerror}; free some disk') from error
+
+    def _wait(self, message: Image) -> None:
+        held_bytes = sum(len(image.data) for image in self._waiting)
+        if len(self._waiting) < MAX_WAITING and held_bytes < MAX_WAITING_BYTES:
+            self._waiting.append(message)
 
     @staticmethod
     def _index(run: RunInfo, message: Image) -> int:

@@ -1,0 +1,98 @@
+"""Runs of the osmabench command that something happens to, and what may be left of them."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+COMMAND = (sys.executable, '-m', 'osmabench_ros.cli', 'run')
+
+
+def start(
+    tmp_path: Path,
+    config: dict[str, Any],
+    out: Path | None = None,
+    command: tuple[str, ...] = COMMAND,
+    **environment: str,
+) -> subprocess.Popen:
+    """Start a run as a user does; its output is one stream."""
+    file = tmp_path / 'config.yaml'
+    file.write_text(yaml.safe_dump(config))
+    return subprocess.Popen(
+        [*command, str(file), '--out', str(out or tmp_path / 'runs')],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, **environment},
+    )
+
+
+def orphans(tmp_path: Path) -> list[str]:
+    """Return processes that still work for a run below a folder."""
+    found = []
+    for process in psutil.process_iter(['cmdline', 'status']):
+        line = ' '.join(process.info['cmdline'] or [])
+        if str(tmp_path) in line and process.info['status'] != psutil.STATUS_ZOMBIE:
+            found.append(line)
+    return found
+
+
+def half_written(tmp_path: Path) -> list[Path]:
+    """Return files and folders that were not renamed to what they were to become."""
+    return [
+        path
+        for path in (tmp_path / 'runs').rglob('*')
+        if path.name.startswith('.') or path.suffix == '.tmp'
+    ]
+
+
+def failure(tmp_path: Path, process: subprocess.Popen, code: int | None = None) -> str:
+    """Expect an error and a clean machine, and return what was said, in one line."""
+    text, _ = process.communicate(timeout=200)
+    assert process.returncode != 0, text
+    assert code is None or process.returncode == code, text
+    assert 'Traceback' not in text
+    wait_for(lambda: orphans(tmp_path) == [])
+    assert half_written(tmp_path) == []
+    return ' '.join(text.split())
+
+
+def success(process: subprocess.Popen) -> str:
+    """Expect that all went well, and return what was said."""
+    text, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, text
+    return text
+
+
+def read_until(process: subprocess.Popen, words: str) -> None:
+    """Read the output up to a line with some words."""
+    for line in process.stdout:
+        if words in line:
+            return
+    raise AssertionError(f'"{words}" was never said')
+
+
+def run_directory(tmp_path: Path, mapper: str) -> Path:
+    """Return the folder of a run of the small configuration."""
+    return tmp_path / 'runs' / 'small' / f'apartment.seed_3.baseline.{mapper}.opengl.3'
+
+
+def mapper_says(tmp_path: Path, mapper: str, word: str) -> bool:
+    """Return whether a mapper has printed a word."""
+    log = run_directory(tmp_path, mapper) / 'logs' / 'mapper.log'
+    return log.exists() and word in log.read_text()
+
+
+def wait_for(condition: Callable[[], object], timeout_s: float = 120.0) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, 'timed out'
+        time.sleep(0.05)

@@ -1,0 +1,53 @@
+"""The pictures that a report shows, whenever run_info comes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from osmabench_ros.msg import RunInfo  # noqa: E402
+
+from osmabench_ros.ros.frame_sampler import MAX_WAITING, FrameSampler  # noqa: E402
+from osmabench_ros.ros.images import image_to_message  # noqa: E402
+from osmabench_ros.ros.stamps import stamp_to_message  # noqa: E402
+
+SECOND_NS = 10**9
+SAMPLES = 4
+
+
+def take(sampler: FrameSampler, *numbers: int) -> None:
+    for number in numbers:
+        stamp = stamp_to_message((number + 1) * SECOND_NS)
+        sampler.take(image_to_message(np.zeros((4, 4, 3), np.uint8), 'rgb8', stamp, 'camera'))
+
+
+def run_info() -> RunInfo:
+    info = RunInfo(frame_rate=1.0, frame_count=4 * MAX_WAITING)
+    info.header.stamp = stamp_to_message(SECOND_NS)
+    return info
+
+
+@pytest.mark.parametrize('late', [False, True])
+def test_every_so_many_frames_are_kept_even_if_run_info_is_late(
+    late: bool, tmp_path: Path
+) -> None:
+    sampler = FrameSampler(tmp_path / 'frames', SAMPLES)
+    first = range(MAX_WAITING // 2)
+    if late:
+        take(sampler, *first)
+    sampler.start(run_info())
+    if not late:
+        take(sampler, *first)
+    take(sampler, *range(len(first), 4 * MAX_WAITING))
+    kept = sorted(int(path.stem) for path in (tmp_path / 'frames').iterdir())
+    assert kept == [0, MAX_WAITING, 2 * MAX_WAITING, 3 * MAX_WAITING]
+
+
+def test_without_run_info_memory_is_bounded(tmp_path: Path) -> None:
+    sampler = FrameSampler(tmp_path / 'frames', SAMPLES)
+    take(sampler, *range(3 * MAX_WAITING))
+    assert len(sampler._waiting) == MAX_WAITING
+    assert not (tmp_path / 'frames').exists()
