@@ -14,6 +14,8 @@ NodeLabeller = Callable[[SemanticMap, Sequence[str]], Mapping[int, Sequence[tupl
 """Ranks names for the nodes of a map: by node id, indices into the names with their scores, best
 first. Nodes that there is nothing to tell of are left out."""
 
+_SOLID = frozenset({NodeKind.OBJECT, NodeKind.BACKGROUND})
+
 
 def scene_names(truth: GroundTruth) -> list[str]:
     """Return the names of the classes on the visible surface, in the order of their ids."""
@@ -28,7 +30,7 @@ def named_map(
 
     A map that names any of its objects speaks for itself and comes back unchanged. The objects of
     a map that has only features or captions take the names of the scene that these are most like,
-    as its points do.
+    as its points do, and so do parts of the building that have none.
     """
     graph = semantic_map.graph
     objects = [node for node in graph.nodes if node.kind is NodeKind.OBJECT]
@@ -43,7 +45,7 @@ def named_map(
     }
     nodes = tuple(
         replace(node, labels=made[node.id])
-        if node.kind is NodeKind.OBJECT and node.id in made
+        if node.kind in _SOLID and not node.label and node.id in made
         else node
         for node in graph.nodes
     )
