@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 from pydantic import Field, field_validator, model_validator
@@ -15,6 +15,8 @@ from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.runs.mapper_config import MapperConfig as MapperConfig
 from osmabench_ros.runs.mapper_config import plain_name
+from osmabench_ros.runs.recording_config import EvaluationConfig as EvaluationConfig
+from osmabench_ros.runs.recording_config import RecordingConfig as RecordingConfig
 from osmabench_ros.runs.requirement import Requirement as Requirement
 from osmabench_ros.runs.requirement import known_suites
 from osmabench_ros.runs.sweep_config import SweepConfig as SweepConfig
@@ -108,43 +110,6 @@ class PacingConfig(Section):
     match_timeout_s: float = Field(60.0, ge=0.1, le=86_400)
     ack_timeout_s: float = Field(120.0, ge=0.1, le=86_400)
     evaluation_timeout_s: float = Field(900.0, gt=0)
-
-
-class EvaluationConfig(Section):
-    """What is scored besides the final map of a run.
-
-    Parameters
-    ----------
-    map_every_frames : int
-        Also score the map that a method had after every so many frames; 0: only the final one.
-    """
-
-    map_every_frames: int = Field(0, ge=0)
-
-
-class RecordingConfig(Section):
-    """Whether and how the topics of a run are recorded to a bag.
-
-    Parameters
-    ----------
-    enabled : bool
-        Record to bag/ in the folder of the run.
-    topics : tuple of str
-        Those to record; empty for the topic contract.
-    exclude : str
-        Regular expression of topics to leave out.
-    compression : str
-        Of the bag.
-    split_size_mb, split_duration_s : float
-        Begin a new file at this size or length; 0 never.
-    """
-
-    enabled: bool = False
-    topics: tuple[str, ...] = ()
-    exclude: str = ''
-    compression: Literal['zstd', 'lz4', 'none'] = 'zstd'
-    split_size_mb: float = Field(0.0, ge=0)
-    split_duration_s: float = Field(0.0, ge=0)
 
 
 class SimulatorConfig(Section):
