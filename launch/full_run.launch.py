@@ -22,6 +22,7 @@ ARGUMENTS = (
     Argument('scene_name', '', 'Scene of a data set with several'),
     Argument('seed', '5', 'Seed of the scene, the path and the questions', int),
     Argument('condition', 'baseline', 'Light and motion', choices=list_conditions()),
+    Argument('velocity', '1.0', "Times the condition's speed of the robot", float),
     Argument('mapper', 'oracle', f'One of {", ".join(MAPPERS)}, or a YAML file of a stack'),
     Argument('variables', '{}', 'What the file of a stack asks for, as a YAML mapping', dict),
     Argument('simulator', 'opengl', 'Simulator backend', choices=simulator_names()),

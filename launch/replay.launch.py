@@ -1,4 +1,4 @@
-"""Plays a bag through its topics, or scores the map that it holds."""
+"""Plays a bag or a sequence through its topics, or scores the map that a bag holds."""
 
 import sys
 from pathlib import Path
@@ -9,13 +9,15 @@ from launch.events.process import ProcessExited
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
+from osmabench_ros.bringup.bridge_alone import sequence_player
 from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
 from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
 from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.bringup.replaying import BAG_PLAYER
+from osmabench_ros.sequences.bag import is_bag
 
 ARGUMENTS = (
-    Argument('bag', None, 'Folder of a bag, or an .mcap or .db3 file'),
+    Argument('bag', None, 'Folder of a bag, an .mcap or .db3 file; or folder of a sequence'),
     Argument('mode', 'topics', 'Play it, or score its map', str, ('topics', 'evaluate')),
     Argument('rate', '1.0', 'Seconds of the bag in a second', float),
     Argument('start_s', '0.0', 'Seconds into the bag to start at', float),
@@ -33,11 +35,14 @@ PLAYED = ('rate', 'start_s', 'duration_s', 'loop', 'paused', 'clock')
 
 
 def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    """Start what the arguments ask for; the launch ends with it."""
+    """Start what the arguments ask for; a bag ends the launch, a sequence waits for Ctrl-C."""
     given = values(context, ARGUMENTS)
     bag = str(Path(given['bag']).absolute())
     if given['mode'] == 'evaluate':
         return evaluation(bag, given)
+    if Path(bag).is_dir() and not is_bag(Path(bag)):
+        player = sequence_player(Path(bag), given)
+        return ManagedNodes([player], ended, remappings=given['remappings']).actions()
     parameters = {
         **{name: given[name] for name in PLAYED},
         'bag': bag,

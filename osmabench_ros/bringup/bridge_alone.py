@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from osmabench_ros.bringup.node_spec import NodeSpec
+from osmabench_ros.errors import ConfigError
 
 BRIDGE = 'simulator_bridge'
 
@@ -26,3 +28,35 @@ def bridge_alone(values: Mapping[str, Any]) -> NodeSpec:
         participant=False,
         ends_run=True,
     )
+
+
+ONLY_FOR_BAGS = {'start_s': 0.0, 'duration_s': 0.0, 'loop': False, 'clock': True, 'topics': ''}
+"""What can be said of the play of a bag alone, with what says nothing."""
+
+
+def sequence_player(sequence: Path, values: Mapping[str, Any]) -> NodeSpec:
+    """Return the bridge that plays a recorded sequence once.
+
+    Parameters
+    ----------
+    sequence : Path
+        Folder that is no bag.
+    values : mapping
+        Arguments of replay.launch.py: `rate`, `paused`, and those of `ONLY_FOR_BAGS`.
+
+    Raises
+    ------
+    ConfigError
+        If something is set that only bags have.
+    """
+    for name, default in ONLY_FOR_BAGS.items():
+        if values[name] != default:
+            raise ConfigError(f'{name}:={values[name]} is for bags; {sequence} is a sequence')
+    settings = {
+        'sequence': str(sequence),
+        'pacing': 'realtime',
+        'speed_factor': values['rate'],
+        'start_paused': values['paused'],
+        'participants': '',
+    }
+    return bridge_alone(settings)

@@ -17,6 +17,9 @@ from osmabench_ros.bringup.launch_orphans import end_orphans_at_exit
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
 
+RANGES = (LOCALHOST, 'SUBNET', 'OFF', 'SYSTEM_DEFAULT')
+"""What ROS knows as ROS_AUTOMATIC_DISCOVERY_RANGE."""
+
 BOOLEANS = {'true': True, 'false': False}
 
 
@@ -94,6 +97,7 @@ def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]
         'discovery_range',
         default_value=EnvironmentVariable(RANGE_VARIABLE, default_value=LOCALHOST),
         description='Who may be heard: LOCALHOST for this machine alone, SUBNET for a robot too',
+        choices=RANGES,
     )
     setting = SetEnvironmentVariable(RANGE_VARIABLE, LaunchConfiguration('discovery_range'))
     transports = OpaqueFunction(function=_set_transports)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from osmabench_ros.bringup.run_preflight import check_run
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.mappers.registry import mapper_names
 from osmabench_ros.runs.config import load_config, parse_config
+from osmabench_ros.runs.files import write_text
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.preparation import (
@@ -22,8 +26,10 @@ from osmabench_ros.runs.preparation import (
 )
 from osmabench_ros.runs.results_folder import write_manifest
 from osmabench_ros.runs.run_manifest import write_run_manifest
+from osmabench_ros.simulation.conditions import load_condition
 
 BASE = 'single_run'
+CONDITIONS_FOLDER = 'conditions'
 
 
 def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
@@ -32,7 +38,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
     Parameters
     ----------
     values : mapping
-        scene, scene_name, seed, condition, mapper, variables, pacing, speed_factor,
+        scene, scene_name, seed, condition, velocity, mapper, variables, pacing, speed_factor,
         frame_rate_hz, max_frames, image_width, image_height, simulator; the rest comes from
         config/single_run.yaml.
     out : Path
@@ -47,7 +53,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
     data['scenes'] = [
         {'reference': values['scene'], 'scene': values['scene_name'], 'seed': values['seed']}
     ]
-    data['conditions'] = [values['condition']]
+    data['conditions'] = [condition_at(values['condition'], values['velocity'], out)]
     data['mappers'] = [_mapper(values['mapper'], values['variables'])]
     data['simulator']['name'] = values['simulator']
     data['pacing'] |= {'mode': values['pacing'], 'speed_factor': values['speed_factor']}
@@ -68,6 +74,37 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
     prepare_scene(plan, lambda _text, _fraction: None)
     write_run_manifest(plan, scene_digest_of(plan))
     return plan
+
+
+def condition_at(name: str, velocity: float, out: Path) -> str:
+    """Return a condition with the robot at a multiple of its speed.
+
+    Parameters
+    ----------
+    name : str
+        Name of a condition, or its file.
+    velocity : float
+        1 leaves the condition as it is; any other gets a file of its own, whose name says so.
+    out : Path
+        Folder of results; gets that file.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such condition, or the velocity is none.
+    """
+    if velocity == 1.0:
+        return name
+    if not 0 < velocity < math.inf:
+        raise ConfigError(f'velocity is {velocity:g}; it must be above 0, 1 for that of {name}')
+    condition = load_condition(name)
+    times = f'{velocity:g}'.replace('.', '_')
+    file = (out / CONDITIONS_FOLDER / f'{condition.name}_x{times}.yaml').absolute()
+    data = condition.model_dump(mode='json') | {'name': file.stem}
+    data['description'] = f'{condition.description} {velocity:g} times the speed.'.strip()
+    data['motion']['speed_factor'] *= velocity
+    write_text(file, yaml.safe_dump(data, sort_keys=False))
+    return str(file)
 
 
 def _mapper(name: str, variables: Mapping[str, str]) -> dict[str, Any]:

@@ -26,11 +26,14 @@ def full_run(out: Path, *arguments: str, domain: int) -> subprocess.Popen:
 
 
 def test_a_full_run_ends_with_a_report_and_zero(tmp_path: Path, ros_domain: int) -> None:
-    process = full_run(tmp_path, *SMALL, 'condition:=camera', domain=ros_domain)
+    process = full_run(tmp_path, *SMALL, 'condition:=camera', 'velocity:=2.0', domain=ros_domain)
     text = finished(process)
     assert process.returncode == 0, text
     [report] = tmp_path.glob('*/report.json')
-    assert json.loads(report.read_text())['passed'] is True
+    made = json.loads(report.read_text())
+    assert made['passed'] is True
+    [condition] = {item['condition'] for item in made['runs'][0]['metrics']}
+    assert Path(condition).name == 'camera_x2.yaml'
     assert report.with_suffix('.html').exists()
 
 

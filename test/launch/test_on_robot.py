@@ -138,6 +138,34 @@ def test_nodes_become_active_though_nobody_hears_of_their_transitions(
     assert playing.returncode == 0, text
 
 
+def test_a_sequence_is_played_through_the_topics(
+    robot_run: tuple, tmp_path: Path, ros_domain: int
+) -> None:
+    from osmabench_ros.sequences.layout import OSMA
+    from osmabench_ros.sequences.recorded import open_sequence
+    from osmabench_ros.sequences.writer import open_writer
+
+    _, out, _ = robot_run
+    recorded = open_sequence(out / 'bag')
+    writer = open_writer(tmp_path / 'sequence', OSMA, recorded.info)
+    for _, frame in zip(range(3), recorded, strict=False):
+        writer.write(frame)
+    writer.close()
+    playing = ros2_launch(
+        'replay.launch.py', f'bag:={tmp_path / "sequence"}', 'rate:=10.0',
+        domain=ros_domain, logs=tmp_path,
+    )  # fmt: skip
+    wait_for(playing, 'published 3 frames')
+    said = interrupted(playing)
+    assert playing.returncode == 0, said
+    refused = ros2_launch(
+        'replay.launch.py', f'bag:={tmp_path / "sequence"}', 'loop:=true',
+        domain=ros_domain, logs=tmp_path,
+    )  # fmt: skip
+    assert 'loop:=True is for bags' in finished(refused, 60.0)
+    assert refused.returncode != 0
+
+
 def counts(bag: Path) -> dict[str, int]:
     from osmabench_ros.sequences.bag import open_bag
 

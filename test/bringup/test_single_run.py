@@ -1,0 +1,31 @@
+"""A condition at a multiple of its speed, as full_run.launch.py takes it."""
+
+from pathlib import Path
+
+import pytest
+
+from osmabench_ros.bringup.single_run import condition_at
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.simulation.conditions import list_conditions, load_condition
+
+
+@pytest.mark.parametrize('name', list_conditions())
+def test_a_velocity_changes_the_speed_and_nothing_else(name: str, tmp_path: Path) -> None:
+    before, after = load_condition(name), load_condition(condition_at(name, 1.5, tmp_path))
+    assert after.name == f'{name}_x1_5'
+    assert after.motion.speed_factor == pytest.approx(1.5 * before.motion.speed_factor)
+    assert after.motion_at(5.0).linear_m_s == pytest.approx(1.5 * before.motion_at(5.0).linear_m_s)
+    unchanged = {'name', 'description', 'motion'}
+    assert after.model_dump(exclude=unchanged) == before.model_dump(exclude=unchanged)
+
+
+def test_the_speed_of_the_condition_itself_needs_no_file(tmp_path: Path) -> None:
+    assert condition_at('camera', 1.0, tmp_path) == 'camera'
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize('velocity', [0.0, -1.0, float('nan'), float('inf')])
+def test_what_is_no_velocity_is_refused(velocity: float, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='it must be above 0'):
+        condition_at('camera', velocity, tmp_path)
+    assert list(tmp_path.iterdir()) == []
