@@ -1,0 +1,68 @@
+"""What a faultless method maps beside what the truth calls seen must cost it nothing."""
+
+import box_world
+import numpy as np
+import pytest
+from box_world import ROOM
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.mappers.oracle import OracleMapper
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.instances import InstancesSuite
+from osmabench_ros.suites.scene_graph import SceneGraphSuite
+from osmabench_ros.suites.suite import SuiteContext
+
+CUP = next(number for number, box in enumerate(ROOM, start=1) if box.label == 'cup')
+
+
+@pytest.fixture(scope='module')
+def context() -> SuiteContext:
+    """The map of an oracle, and a truth that holds the cup for too small to be resolved."""
+    frames = box_world.frames()
+    mapper = OracleMapper(label_set=box_world.LABELS, seed=0, options={})
+    for frame in frames:
+        mapper.integrate(frame)
+    cloud = box_world.visible_cloud(frames)
+    is_cup = cloud.instances == CUP
+    nodes = tuple(
+        SceneNode(
+            number,
+            NodeKind.BACKGROUND if box.label in ('floor', 'wall') else NodeKind.OBJECT,
+            (ScoredLabel(box.label, 1.0, box_world.LABELS.id_of(box.label)),),
+            box=AxisAlignedBox(box.low, box.high),
+        )
+        for number, box in enumerate(ROOM, start=1)
+    )
+    seen = tuple(np.setdiff1d(cloud.instances, [0, CUP]).tolist())
+    poses = tuple(frame.camera_pose for frame in frames)
+    truth = GroundTruth(
+        'test',
+        'boxes',
+        box_world.LABELS,
+        SceneGraph(nodes),
+        cloud.select(~is_cup),
+        cloud.select(is_cup),
+        poses,
+        frames[0].intrinsics,
+        seen,
+    )
+    return SuiteContext('boxes', mapper.semantic_map(final=True), truth, device='cpu')
+
+
+def scores(suite: InstancesSuite | SceneGraphSuite, context: SuiteContext) -> dict[str, float]:
+    records: list[MetricRecord] = suite.evaluate(context)
+    return {item.metric: item.value for item in records if not item.class_name}
+
+
+def test_an_oracle_that_sees_more_than_the_truth_resolves_is_faultless(
+    context: SuiteContext,
+) -> None:
+    assert CUP in {node.id for node in context.semantic_map.graph.of_kind(NodeKind.OBJECT)}
+    graph = scores(SceneGraphSuite(options={}), context)
+    assert (graph['node_precision'], graph['node_recall'], graph['label_accuracy']) == (1, 1, 1)
+    assert graph['unmatched_relations'] == 0
+    masks = scores(InstancesSuite(options={}), context)
+    assert (masks['map'], masks['rq'], masks['class_agnostic_ap50']) == (1, 1, 1)
+    assert masks['count_error'] == 0
