@@ -173,7 +173,7 @@ def test_the_bridge_itself_keeps_the_contract(ros_domain: int, tmp_path: Path) -
     )
     try:
         wait_for_frames(tmp_path / 'log')
-        findings = examine_stack(StackNames(), seconds=2.0, domain=ros_domain)
+        findings = examine_stack(StackNames(), seconds=5.0, domain=ros_domain)
     finally:
         bridge.terminate()
         bridge.wait(timeout=30)
