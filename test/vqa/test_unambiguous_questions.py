@@ -15,6 +15,7 @@ from osmabench_ros.vqa.exact.generation import (
     generate_questions,
     questions_about,
 )
+from osmabench_ros.vqa.exact.glimpses import glimpsed_instances
 from osmabench_ros.vqa.exact.view import SceneView
 from osmabench_ros.vqa.queries import QueryKind
 from osmabench_ros.vqa.wording import parsed
@@ -233,3 +234,29 @@ def test_a_pair_of_classes_is_joined_once_for_yes_and_once_for_no():
     pairs = [(parsed(q.text).phrases, q.answer) for q in asked if q.category == 'Binary Logical']
     assert len(pairs) > 50
     assert len(pairs) == len(set(pairs))
+
+
+def _plane(x, width, height, step=0.05):
+    """Return points on a rectangle across the x axis, around it."""
+    y, z = np.meshgrid(np.arange(-width / 2, width / 2, step), np.arange(0, height, step))
+    return np.stack([np.full(y.size, x), y.ravel(), z.ravel()], axis=1).astype(np.float32)
+
+
+@pytest.mark.parametrize(('wall_x', 'glimpsed'), [(None, {4}), (5.0, set())])
+def test_glimpsed_is_what_shows_from_afar_and_not_what_a_wall_hides(wall_x, glimpsed):
+    nodes = (thing(4, 'chair', (9, -0.5, 0), (0.5, 1, 1)), thing(5, 'bed', (-9, 0, 0), (1, 1, 1)))
+    parts = [(_plane(9.0, 1, 1), 4), (_plane(-9.0, 1, 1), 5)]
+    if wall_x is not None:
+        parts.append((_plane(wall_x, 12, 4), 900))
+    points = np.concatenate([part for part, _ in parts])
+    ids = np.concatenate([np.full(len(part), number, np.int32) for part, number in parts])
+    none = LabelledCloud(points[:0], ids[:0], ids[:0])
+    # The camera stands at the origin, a metre high, and looks along x.
+    ahead = Pose(np.array([[0, 0, 1], [-1, 0, 0], [0, -1, 0]], float), np.array([0, 0, 1.0]))
+    graph = graph_of(*nodes)
+    labels = LabelSet.from_names('t', {n.label for n in graph.nodes}, structure=('floor',))
+    truth = GroundTruth(
+        't', 's', labels, graph, none, LabelledCloud(points, np.zeros_like(ids), ids), (ahead,),
+        Intrinsics.from_hfov(64, 48, 1.5), (900,),
+    )  # fmt: skip
+    assert glimpsed_instances(truth) == glimpsed

@@ -9,7 +9,7 @@ import numpy as np
 
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph
+from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.references import ReferenceResolver
@@ -21,6 +21,7 @@ from osmabench_ros.vqa.exact import (
     relations,
     robot_tasks,
 )
+from osmabench_ros.vqa.exact.glimpses import glimpsed_instances
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.view import Draft, SceneView, shuffled
 from osmabench_ros.vqa.graph_index import GraphIndex
@@ -125,26 +126,13 @@ def generate_questions(
 def questions_about(
     truth: GroundTruth, *, scene: str, seed: int, count: int = DEFAULT_COUNT
 ) -> list[Question]:
-    """Generate exact questions from a ground truth; otherwise as `generate_questions`.
-
-    Glimpsed is what has any surface point that the trajectory could see, and what stands on or
-    in something seen: small things have hardly a point, but a map may well have them.
-    """
-    seen = set(truth.seen_instances)
-    glimpsed = set(np.unique(truth.surface.instances).tolist())
-    glimpsed |= {
-        edge.source
-        for edge in truth.graph.edges
-        if edge.type in (RelationType.ON.value, RelationType.IN.value)
-        and edge.target in seen
-        and truth.graph.by_id[edge.target].kind is NodeKind.OBJECT
-    }
+    """Generate exact questions from a ground truth; otherwise as `generate_questions`."""
     return generate_questions(
         truth.graph,
-        seen,
+        truth.seen_instances,
         scene=scene,
         seed=seed,
-        glimpsed_ids=glimpsed - seen,
+        glimpsed_ids=glimpsed_instances(truth),
         label_set=truth.label_set,
         count=count,
     )
