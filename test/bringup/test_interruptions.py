@@ -1,0 +1,123 @@
+"""Ctrl-C and kills at every stage of a run, over real processes; then the run goes on."""
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fault_runs import (
+    failure,
+    half_written,
+    mapper_says,
+    orphans,
+    read_until,
+    run_directory,
+    start,
+    success,
+    wait_for,
+)
+from small_config import FOREIGN_MAPPER, foreign, repeatable, small_config
+
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
+
+MAPPER = 'foreign_if_told'
+AS_A_SCRIPT = ['sh', '-c', '"$@"; true', 'mapper', sys.executable, str(FOREIGN_MAPPER), 'hang']
+
+
+def interruptible() -> dict[str, Any]:
+    return small_config(mappers=[foreign('if_told')], pacing={'ack_timeout_s': 300.0})
+
+
+@pytest.fixture(scope='module')
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What a run leaves that goes through at once."""
+    folder = tmp_path_factory.mktemp('uninterrupted')
+    assert 'passed' in success(start(folder, interruptible()))
+    return repeatable(folder / 'runs' / 'small')
+
+
+def test_ctrl_c_at_every_stage_loses_nothing(
+    tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
+    root, run = tmp_path / 'runs' / 'small', run_directory(tmp_path, MAPPER)
+
+    def interrupt(
+        number: signal.Signals,
+        at: str | Callable[[], object],
+        tidy: bool = True,
+        **told: str,
+    ) -> None:
+        process = start(tmp_path, interruptible(), **told)
+        if isinstance(at, str):
+            read_until(process, at)
+        else:
+            wait_for(at)
+        process.send_signal(number)
+        failure(tmp_path, process, code=128 + number, tidy=tidy)
+
+    interrupt(signal.SIGINT, 'the path sees')
+    assert not list((root / 'shared').glob('apartment*'))
+    interrupt(signal.SIGTERM, (run / 'logs' / 'simulator_bridge.log').exists)
+    assert list((root / 'shared').glob('apartment*')), 'what was prepared is kept'
+    interrupt(signal.SIGINT, lambda: mapper_says(tmp_path, MAPPER, 'hanging'), TEST_TOLD='hang')
+    assert not (run / 'map').exists()
+    # On a busy machine the evaluator is killed while it still loads libraries.
+    interrupt(signal.SIGTERM, (run / 'map').exists, tidy=False)
+    assert not (run / 'report.json').exists()
+    interrupt(signal.SIGINT, 'evaluating')
+    assert (run / 'map').exists(), 'what was recorded is kept'
+    assert not (run / 'report.json').exists()
+    interrupt(signal.SIGINT, 'writing the report')
+    assert not (root / 'report.html').exists()
+    success(start(tmp_path, interruptible()))
+    assert repeatable(root) == uninterrupted
+    assert half_written(tmp_path) == []
+
+
+def test_after_a_killed_evaluator_the_map_is_scored_as_if_nothing_had_been(
+    tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
+    told = {'TEST_TOLD': 'kill_evaluator'}
+    text = failure(tmp_path, start(tmp_path, interruptible(), **told), code=1)
+    assert re.search('node "evaluator" [a-z ]*: was killed by SIGKILL', text)
+    success(start(tmp_path, interruptible()))
+    assert repeatable(tmp_path / 'runs' / 'small') == uninterrupted
+
+
+def test_a_preparation_that_was_killed_is_done_again(
+    tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
+    process = start(tmp_path, interruptible())
+    read_until(process, 'the path sees')
+    process.kill()
+    process.communicate(timeout=60)
+    root = tmp_path / 'runs' / 'small'
+    assert (root / 'manifest.json').exists()
+    assert not (root / 'shared' / 'apartment.seed_3.3').exists()
+    # As a process leaves it that is killed while it writes.
+    (root / 'shared' / '.apartment.seed_3.3.x').mkdir(parents=True, exist_ok=True)
+    success(start(tmp_path, interruptible()))
+    assert repeatable(root) == uninterrupted
+    assert half_written(tmp_path) == []
+
+
+def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(tmp_path: Path) -> None:
+    config = small_config(
+        mappers=[{'name': 'script', 'command': AS_A_SCRIPT}], pacing={'ack_timeout_s': 300.0}
+    )
+    first = start(tmp_path, config)
+    wait_for(lambda: mapper_says(tmp_path, 'script', 'hanging'))
+    second = start(tmp_path, config)
+    text, _ = second.communicate(timeout=60)
+    assert second.returncode == 1
+    assert f'{tmp_path}/runs/small is in use by another osmabench' in text.replace('\n', '')
+    assert first.poll() is None
+    assert any(str(FOREIGN_MAPPER) in line for line in orphans(tmp_path))
+    os.kill(first.pid, signal.SIGKILL)
+    first.communicate(timeout=60)
+    # The mapper is no child of the runner, but of the script that the runner has started.
+    wait_for(lambda: orphans(tmp_path) == [], 10.0)
