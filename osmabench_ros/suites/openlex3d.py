@@ -10,9 +10,7 @@ from pydantic import Field
 
 from osmabench_ros.metrics.openlex3d import (
     GATE_M,
-    SetRanking,
     category_shares,
-    set_ranking,
     top_n_frequency,
 )
 from osmabench_ros.metrics.record import MetricRecord, Mode
@@ -24,6 +22,7 @@ from osmabench_ros.metrics.retrieval import (
     recall_at_k,
     strict_average_precision,
 )
+from osmabench_ros.metrics.set_ranking import SetRanking, set_ranking
 from osmabench_ros.metrics.tiers import Category, TieredLabels, read_tiers, write_tiers
 from osmabench_ros.suites.asked_map import AskedMap
 from osmabench_ros.suites.options import SuiteOptions, checked_options

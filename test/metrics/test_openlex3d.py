@@ -12,11 +12,10 @@ from osmabench_ros.metrics import similarity as similarity_module
 from osmabench_ros.metrics.matching import Neighbours
 from osmabench_ros.metrics.openlex3d import (
     PointFeatures,
-    box_scores,
     category_shares,
-    set_ranking,
     top_n_frequency,
 )
+from osmabench_ros.metrics.set_ranking import box_scores, set_ranking
 from osmabench_ros.metrics.similarity import (
     CosineTable,
     best_prompts,
