@@ -103,6 +103,19 @@ def staircase(pieces: int) -> Overlaps:
     return overlaps_of_instances(true, predicted)
 
 
+def test_an_overlap_of_half_is_a_hit_but_no_panoptic_match() -> None:
+    half = np.array([[0.5]])
+    assert greedy_hits(half, np.ones(1), 0.5).tolist() == [True]
+    assert panoptic_quality(half).recognition == 0.0
+
+
+def test_masks_that_cover_nothing_are_listed_if_they_are_named() -> None:
+    found = overlaps_of_instances(np.array([1, 0]), np.array([5, 5]), np.array([0, 5, 9]))
+    assert found.predicted_ids.tolist() == [5, 9]
+    assert found.predicted_sizes.tolist() == [2, 0]
+    assert found.iou.tolist() == [[0.5], [0.0]]
+
+
 def test_a_staircase_of_fifteen_pieces_is_counted_as_that() -> None:
     split = staircase(15)
     assert pieces_of_instances(split).tolist() == [15, 1]
