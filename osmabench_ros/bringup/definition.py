@@ -53,13 +53,13 @@ def simulation_parameters(plan: RunPlan) -> dict[str, Any]:
                 plan.scene.topics.model_dump(mode='json', exclude_defaults=True)
             ),
             'seed': plan.scene.seed,
-            'condition': plan.identity.condition,
+            'condition': plan.condition,
         }
     return {
         'scene': plan.scene.reference,
         'scene_name': plan.scene.scene,
         'seed': plan.scene.seed,
-        'condition': plan.identity.condition,
+        'condition': plan.condition,
         'simulator': config.simulator.name,
         'simulator_options': yaml.safe_dump(config.simulator.options),
         'image_width': camera.width,

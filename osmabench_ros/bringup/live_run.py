@@ -166,11 +166,17 @@ class _LiveRun:
             # Somebody else's node may leave once it has said its map.
             gone = code == 0 and name in self._foreign and self._finished_s is not None
             if code is not None and name != self._last and not gone:
-                raise ParticipantError(f'node "{name}" ended before the run: {process.reason()}')
+                raise ParticipantError(f'node "{name}" ended before the run: {self._reason(name)}')
         if self._processes[self._last].poll() not in (None, 0) and self._finished_s is None:
             raise ParticipantError(
-                f'node "{self._last}" ended before the run: {self._processes[self._last].reason()}'
+                f'node "{self._last}" ended before the run: {self._reason(self._last)}'
             )
+
+    def _reason(self, name: str) -> str:
+        """Return why a node ended, also if its log could not take that."""
+        self._observer.executor.spin_once(timeout_sec=0.2)
+        told, logged = self._observer.complaint(name), self._processes[name].reason()
+        return logged if told in logged else f'{told}; {logged}'
 
     def _follow(self) -> None:
         state, now_s = self._observer.state, time.monotonic()

@@ -131,6 +131,10 @@ class RunObserver:
         if message.is_final:
             self.final_map_from = message.participant
 
+    def complaint(self, node: str) -> str:
+        """Return what a node said last that was not as it should be; empty if nothing."""
+        return self._complaints.get(node, '')
+
     def missing(self) -> str:
         """Return what an evaluation waits for, and what nodes complain about."""
         if not self.final_map_from:

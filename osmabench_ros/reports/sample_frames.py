@@ -87,7 +87,7 @@ def camera_poses(plan: RunPlan) -> tuple[Pose, ...]:
     if not file.exists():
         return ()
     camera, rate_hz = plan.config.camera, plan.config.trajectory.frame_rate_hz
-    motion = load_condition(plan.identity.condition).motion_at(rate_hz)
+    motion = load_condition(plan.condition).motion_at(rate_hz)
     mount = CameraMount(camera.mounting_height_m, camera.pitch_rad)
     return sample_trajectory(RobotPath.read(file), motion, rate_hz, mount).camera_poses
 

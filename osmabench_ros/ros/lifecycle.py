@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import traceback
@@ -145,7 +146,9 @@ class BenchmarkNode(LifecycleNode):
     def fail(self, error: Exception) -> None:
         """Say why and end the process."""
         code = error.exit_code if isinstance(error, OsmabenchError) else 1
-        print(f'{ERROR_PREFIX}{error}', file=sys.stderr, flush=True)  # noqa: T201
+        # On a disk that is full the log cannot take it; /diagnostics tells it all the same.
+        with contextlib.suppress(OSError):
+            print(f'{ERROR_PREFIX}{error}', file=sys.stderr, flush=True)  # noqa: T201
         self.get_logger().fatal(str(error))
         self._failure = str(error)
         self.tell_health()

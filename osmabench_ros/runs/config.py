@@ -21,6 +21,7 @@ from osmabench_ros.runs.requirement import Requirement as Requirement
 from osmabench_ros.runs.requirement import known_suites
 from osmabench_ros.runs.sweep_config import SweepConfig as SweepConfig
 from osmabench_ros.sequences.reading import SequenceReading
+from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.simulation.section import Section, validated
 from osmabench_ros.simulation.strategies import Strategy
 
@@ -154,11 +155,12 @@ class MatrixConfig(Section):
     @model_validator(mode='after')
     def _requirements_name_runs(self) -> MatrixConfig:
         mappers = [item.name for item in self.mappers]
+        conditions = [name_of_condition(item) for item in self.conditions]
         suites = known_suites([item.name for item in self.suites])
         for item in self.requirements:
             for kind, name, known in (
                 ('mapper', item.mapper, mappers),
-                ('condition', item.condition, list(self.conditions)),
+                ('condition', item.condition, conditions),
                 ('suite', item.suite, suites),
             ):
                 if name is not None and name not in known:

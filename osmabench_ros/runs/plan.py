@@ -11,6 +11,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, PacingMode, SceneConfig
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.sequences.recorded import RECORDED
+from osmabench_ros.simulation.conditions import name_of_condition
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,13 @@ class RunPlan:
         return _pacing(self.config, self.mapper)
 
     @property
+    def condition(self) -> str:
+        """The condition as the configuration gives it: a name, or a file."""
+        name = self.identity.condition
+        given = {name_of_condition(item): item for item in self.config.conditions}
+        return given.get(name, name)
+
+    @property
     def map_directory(self) -> Path:
         """Folder of the recorded map."""
         return self.directory / 'map'
@@ -92,7 +100,7 @@ def _identity(
     realtime = _pacing(config, mapper) is PacingMode.REALTIME
     speed = config.pacing.speed_factor if realtime else None
     simulator = config.simulator.name if scene.sequence is None else RECORDED
-    return RunIdentity(key, condition, mapper.name, simulator, speed)
+    return RunIdentity(key, name_of_condition(condition), mapper.name, simulator, speed)
 
 
 def plan_runs(

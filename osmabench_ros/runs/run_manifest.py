@@ -72,14 +72,14 @@ def _config(plan: RunPlan) -> dict[str, Any]:
     return {
         **config.model_dump(mode='json', exclude=set(_WHOLE_MATRIX)),
         'scene': plan.scene.model_dump(mode='json'),
-        'condition': load_condition(plan.identity.condition).model_dump(mode='json'),
+        'condition': load_condition(plan.condition).model_dump(mode='json'),
         'mapper': plan.mapper.model_dump(mode='json'),
         'requirements': [item.model_dump(mode='json') for item in requirements],
     }
 
 
 def _inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
-    condition = plan.identity.condition
+    condition = plan.condition
     found = {
         scene_name(plan.identity.scene_key): scene_digest,
         condition_name(condition): condition_digest(condition),

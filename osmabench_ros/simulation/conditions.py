@@ -97,9 +97,18 @@ class Condition(Section):
         )
 
 
+YAML_ENDS = ('.yaml', '.yml')
+
+
 def list_conditions() -> list[str]:
     """Return the names of the conditions that come with the package."""
     return sorted(path.stem for path in config_path('conditions').glob('*.yaml'))
+
+
+def name_of_condition(name_or_path: str) -> str:
+    """Return the name of a condition that is given by its name or its file."""
+    is_file = name_or_path.endswith(YAML_ENDS)
+    return Path(name_or_path).stem if is_file else name_or_path
 
 
 def load_condition(name_or_path: str) -> Condition:
@@ -115,7 +124,7 @@ def load_condition(name_or_path: str) -> Condition:
     ConfigError
         If there is no such condition, or the file says something wrong; names file and key.
     """
-    if name_or_path.endswith(('.yaml', '.yml')):
+    if name_or_path.endswith(YAML_ENDS):
         path = Path(name_or_path)
     elif name_or_path in list_conditions():
         path = config_path('conditions', f'{name_or_path}.yaml')

@@ -96,3 +96,14 @@ def test_realtime_runs_carry_their_speed_and_lockstep_runs_do_not() -> None:
 
 def test_what_a_sweep_tries_is_no_part_of_the_digest() -> None:
     assert config_digest(config()) == config_digest(config(sweep={'speeds': [1, 2]}))
+
+
+def test_a_condition_in_a_file_gives_the_run_its_name_and_stays_its_file(tmp_path: Path) -> None:
+    file = str(tmp_path / 'dusk.yaml')
+    data = {'name': 'own', 'mappers': [{'name': 'oracle'}], 'suites': [{'name': 'map_geometry'}]}
+    config = parse_config({**data, 'conditions': [file, 'baseline']}, 'test')
+    plans = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 3)}, tmp_path)
+    assert [plan.identity.run_id for plan in plans] == [
+        'a.b.dusk.oracle.opengl.3', 'a.b.baseline.oracle.opengl.3'
+    ]  # fmt: skip
+    assert [plan.condition for plan in plans] == [file, 'baseline']
