@@ -1,5 +1,6 @@
 """A mapping method of somebody else, as a node of its own, that misbehaves on demand."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -70,6 +71,8 @@ class ForeignMapper(Node):
             if 'hang' in (MISCHIEF, TOLD):
                 print('hanging', flush=True)
                 time.sleep(1000)
+            if MISCHIEF == 'fill_disk':
+                fill_disk(os.environ['TEST_DISK'])
             if MISCHIEF == 'never_acknowledge':
                 return
         if MISCHIEF == 'slow':
@@ -126,6 +129,12 @@ class ForeignMapper(Node):
             SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile()
         )
         self.announcer.publish(message)
+
+
+def fill_disk(folder: str) -> None:
+    with open(f'{folder}/filler', 'wb', buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
 
 
 def send(node: str, number: signal.Signals) -> None:

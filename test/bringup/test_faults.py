@@ -1,11 +1,14 @@
 """What a mapper, a topic or a folder can do wrong in a live run, over real processes."""
 
 import json
+import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from fault_runs import failure, run_directory, start, success
+from fault_runs import COMMAND, failure, run_directory, start, success
 from small_config import foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
@@ -26,6 +29,10 @@ ROGUES = {
 }
 """Mischief, and words of the error that it must end with."""
 
+ON_A_SMALL_DISK = (
+    'mount -t tmpfs -o size=200m tmpfs "$0" && "$@"; code=$?; '
+    'cp -r "$0"/small/*/bag "$0_kept"; exit $code'
+)
 IMPATIENT = """
 from osmabench_ros.bringup import runner
 from osmabench_ros.cli.main import main
@@ -82,6 +89,25 @@ def test_a_simulator_whose_clock_stops_ends_the_run(tmp_path: Path) -> None:
     assert 'node "simulator_bridge" published nothing for 5 s' in text
     log = run_directory(tmp_path, 'foreign_stop_clock') / 'logs' / 'mapper.log'
     assert 'the clock stands' in log.read_text()
+
+
+def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_was_recorded(tmp_path: Path) -> None:
+    from osmabench_ros.sequences.bag import open_bag
+
+    in_namespace = ('unshare', '--map-root-user', '--mount')
+    probe = [*in_namespace, 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']
+    if shutil.which('unshare') is None or subprocess.run(probe, capture_output=True).returncode:
+        pytest.skip('a small disk cannot be mounted: unshare is missing or not allowed')
+    runs = tmp_path / 'runs'
+    runs.mkdir()
+    config = small_config(mappers=[foreign('fill_disk')], recording={'enabled': True})
+    command = (*in_namespace, 'sh', '-c', ON_A_SMALL_DISK, str(runs), *COMMAND)
+    text = failure(tmp_path, start(tmp_path, config, command=command, TEST_DISK=str(runs)), 1)
+    # Whoever notices first: the bag, or the pictures of frames.
+    assert re.search('node "(bag|map)_recorder" ended before the run: .*[Nn]o space left', text)
+    with open_bag(tmp_path / 'runs_kept') as bag:
+        stamps = [item.log_ns for item in bag.messages(['/ground_truth/camera_pose'])]
+        assert (bag.cut_off, len(stamps) >= 2) == ('', True)
 
 
 def test_a_mapper_that_never_comes_is_told(tmp_path: Path) -> None:
