@@ -46,9 +46,9 @@ from osmabench_ros.ros.message_definitions import definition_of, hash_of
 from osmabench_ros.ros.poses import pose_message
 from osmabench_ros.ros.qos import frame_profile, latched_profile
 from osmabench_ros.ros.stamps import stamp_to_message
-from osmabench_ros.sequences.mcap_recording import (
+from osmabench_ros.sequences.mcap_recording import McapRecording
+from osmabench_ros.sequences.recording_options import (
     Compression,
-    McapRecording,
     RecordedTopic,
     RecordingOptions,
 )
