@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import select
 import sys
+import time
 
 import rclpy
 from rclpy.node import Node
@@ -17,6 +18,9 @@ KINDS = {
     '/label_info': 'osmabench_ros/msg/LabelInfo',
     '/clock': 'rosgraph_msgs/msg/Clock',
 }
+
+
+QUIET_S = 1.0
 
 
 def kind_of(topic: str) -> str:
@@ -47,6 +51,12 @@ def main() -> None:
     print('listening', flush=True)
     while not select.select([sys.stdin], [], [], 0)[0]:
         rclpy.spin_once(node, timeout_sec=0.02)
+    # What is on its way still counts.
+    count, since_s = len(heard), time.monotonic()
+    while time.monotonic() - since_s < QUIET_S:
+        rclpy.spin_once(node, timeout_sec=0.02)
+        if len(heard) > count:
+            count, since_s = len(heard), time.monotonic()
     print(json.dumps(heard), flush=True)
 
 

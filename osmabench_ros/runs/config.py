@@ -46,7 +46,7 @@ class SceneConfig(Section):
             raise ValueError('a recorded scene needs both sequence and ground_truth')
         if self.sequence is not None and {'reference', 'scene'} & self.model_fields_set:
             raise ValueError('a recorded scene has a sequence; leave out reference and scene')
-        if self.sequence is None and 'topics' in self.model_fields_set:
+        if self.sequence is None and self.topics != SequenceReading():
             raise ValueError('topics are those of a sequence; name it too')
         return self
 

@@ -48,7 +48,7 @@ def played(
 ) -> tuple[list[list[Any]], str, float]:
     """Play a bag; return what another process heard, the player's output and the time it took."""
     # A busy machine takes its time to match a listener.
-    settings = {'bag': str(folder), 'delay_s': 3.0, **parameters}
+    settings = {'bag': str(folder), 'delay_s': 5.0, **parameters}
     arguments = node_arguments('bag_player_node', settings)
     if remap:
         arguments += ['-r', remap]
@@ -93,7 +93,7 @@ def test_latched_topics_reach_who_comes_late_and_the_clock_follows_the_stamps(
             assert call(ros_domain, 'pause_run', 0)['error_code'] == 1  # paused again by itself
             heard, _ = late.communicate('\n', timeout=30)
         code, _ = interrupt(player)
-    assert code != 0  # it was not done
+    assert code == 0  # an interrupted player owes nobody a result
     messages = json.loads(heard)
     others = [item for item in messages if item[0] != '/clock']
     assert sorted(others) == sorted(in_bag(recorded, latched))
@@ -168,7 +168,7 @@ def test_bad_settings_end_the_player(ros_domain: int, recorded: Path, tmp_path: 
 def test_looping_starts_over_until_it_is_interrupted(ros_domain: int, recorded: Path) -> None:
     pose = f'/{topics.CAMERA_POSE}'
     once = [item[1] for item in in_bag(recorded, [pose])]
-    settings = {'bag': str(recorded), 'delay_s': 3.0, 'rate': 4.0, 'loop': True}
+    settings = {'bag': str(recorded), 'delay_s': 5.0, 'rate': 4.0, 'loop': True}
     with process(ros_domain, LISTENER, pose) as listener:
         assert listener.stdout is not None
         listener.stdout.readline()

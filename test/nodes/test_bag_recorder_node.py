@@ -22,6 +22,7 @@ from ros_processes import TEST_FOLDER, interrupt, node_arguments, process  # noq
 from rosbags.highlevel import AnyReader  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
+from osmabench_ros.errors import OsmabenchError  # noqa: E402
 from osmabench_ros.nodes.bag_recorder_node import BagRecorderNode  # noqa: E402
 from osmabench_ros.ros import topics  # noqa: E402
 from osmabench_ros.ros.qos import latched_profile  # noqa: E402
@@ -114,6 +115,20 @@ def test_latched_topics_are_written_again_at_each_split(ros_domain: int, tmp_pat
         assert reader.topics[f'/{topics.COLOR}'].msgcount == 30
 
 
+def wait_until_written(folder: Path, *names: str) -> None:
+    """Wait for messages on disk; what waits for more is written out after a second."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        time.sleep(0.2)
+        try:
+            with open_bag(folder) as bag:
+                if all(list(bag.messages([name])) for name in names):
+                    return
+        except OsmabenchError:
+            continue
+    raise AssertionError(f'{names} were never written')
+
+
 def test_chosen_topics_and_a_killed_recorder(ros_domain: int, tmp_path: Path) -> None:
     folder = tmp_path / 'bag'
     arguments = node_arguments(
@@ -124,7 +139,7 @@ def test_chosen_topics_and_a_killed_recorder(ros_domain: int, tmp_path: Path) ->
         with process(ros_domain, TALKER, '10', '20', '64', '48', '0') as talker:
             assert talker.stdout is not None
             talker.stdout.readline()
-            time.sleep(2.5)  # what waits for more is written out after a second
+            wait_until_written(folder, f'/{topics.LABEL_INFO}', f'/{topics.RUN_INFO}')
         recorder.kill()
         recorder.wait(timeout=30)
     with open_bag(folder) as bag:
