@@ -33,7 +33,7 @@ def test_a_full_run_ends_with_a_report_and_zero(tmp_path: Path, ros_domain: int)
     made = json.loads(report.read_text())
     assert made['passed'] is True
     [condition] = {item['condition'] for item in made['runs'][0]['metrics']}
-    assert Path(condition).name == 'camera_x2.yaml'
+    assert Path(condition).name == 'camera_x2'
     assert report.with_suffix('.html').exists()
 
 
