@@ -23,6 +23,7 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.ros import services, topics
 from osmabench_ros.ros.acknowledger import Acknowledger
 from osmabench_ros.ros.frame_receiver import FrameReceiver
+from osmabench_ros.ros.matched_client import MatchedClient
 from osmabench_ros.ros.qos import clock_profile, latched_profile
 from osmabench_ros.ros.stamps import stamp_from_message
 from osmabench_ros.sequences.layout import OSMA
@@ -145,11 +146,11 @@ class Audience:
 
     def call(self, kind: type[Any], name: str, **request: Any) -> Any:
         """Call a service of the bridge."""
-        client = self.node.create_client(kind, name)
-        self.spin_until(client.service_is_ready)
-        future = client.call_async(kind.Request(**request))
+        client = MatchedClient(self.node, kind, name, BRIDGE)
+        self.spin_until(client.ready)
+        future = client.call(kind.Request(**request))
         self.spin_until(future.done)
-        self.node.destroy_client(client)
+        client.close()
         return future.result()
 
     def control(self, name: str) -> Any:

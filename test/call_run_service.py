@@ -1,4 +1,4 @@
-"""Calls a service of a run: `call_run_service.py NAME FRAMES`, prints its answer as JSON."""
+"""Calls a service of a run: `call_run_service.py NODE NAME FRAMES`, prints its answer as JSON."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import rclpy
 from osmabench_ros.srv import ControlRun, StepRun
 from rclpy.node import Node
 
+from osmabench_ros.ros.matched_client import MatchedClient
+
 
 def main() -> None:
-    name, frames = sys.argv[1], int(sys.argv[2])
+    server, name, frames = sys.argv[1], sys.argv[2], int(sys.argv[3])
     rclpy.init()
     node = Node('caller')
     kind = StepRun if name == 'step_run' else ControlRun
-    client = node.create_client(kind, name)
-    assert client.wait_for_service(timeout_sec=30)
+    client = MatchedClient(node, kind, name, server)
+    deadline = time.monotonic() + 60.0
+    while not client.ready():
+        assert time.monotonic() < deadline, f'no {name} of {server}'
+        rclpy.spin_once(node, timeout_sec=0.02)
     request = kind.Request()
     if name == 'step_run':
         request.frames = frames
-    answer = None
-    for _ in range(3):
-        # Both directions must be matched, of which a client sees but one.
-        time.sleep(1.0)
-        future = client.call_async(request)
-        rclpy.spin_until_future_complete(node, future, timeout_sec=10)
-        if (answer := future.result()) is not None:
-            break
+    future = client.call(request)
+    rclpy.spin_until_future_complete(node, future, timeout_sec=60)
+    answer = future.result()
     print(json.dumps({'error_code': answer.error_code, 'state': answer.state.state}))
 
 

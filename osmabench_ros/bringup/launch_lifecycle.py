@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+import time
 
 from launch.actions import OpaqueFunction
 from launch.logging import get_logger
@@ -13,9 +13,11 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 
 from launch import LaunchContext
+from osmabench_ros.ros.matched_client import MatchedClient
 
 LOOK_S = 0.5
 """How often to look whether the launch has been shut down meanwhile."""
+READY_PERIOD_S = 0.05
 
 
 def bring_up(node: LifecycleNode) -> OpaqueFunction:
@@ -32,14 +34,15 @@ def bring_up(node: LifecycleNode) -> OpaqueFunction:
     """
 
     def start(context: LaunchContext) -> None:
-        client = get_ros_node(context).create_client(ChangeState, f'{node.node_name}/change_state')
+        name = node.node_name
+        client = MatchedClient(get_ros_node(context), ChangeState, f'{name}/change_state', name)
         done = context.asyncio_loop.run_in_executor(None, _bring_up, node, client, context)
         context.add_completion_future(done)
 
     return OpaqueFunction(function=start)
 
 
-def _bring_up(node: LifecycleNode, client: Any, context: LaunchContext) -> None:
+def _bring_up(node: LifecycleNode, client: MatchedClient, context: LaunchContext) -> None:
     """Ask for one transition after the other, in a thread, until the launch is shut down."""
     try:
         for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
@@ -52,13 +55,14 @@ def _bring_up(node: LifecycleNode, client: Any, context: LaunchContext) -> None:
             get_logger(__name__).error(f'{node.node_name} cannot be brought up: {error}')
 
 
-def _ask(client: Any, request: ChangeState.Request, context: LaunchContext) -> bool:
+def _ask(client: MatchedClient, request: ChangeState.Request, context: LaunchContext) -> bool:
     """Return whether the node is in its next state; one that refuses tells why, and ends."""
-    while not client.wait_for_service(timeout_sec=LOOK_S):
+    while not client.ready():
         if context.is_shutdown:
             return False
+        time.sleep(READY_PERIOD_S)
     answered = threading.Event()
-    future = client.call_async(request)
+    future = client.call(request)
     future.add_done_callback(lambda _future: answered.set())
     while not answered.wait(LOOK_S):
         if context.is_shutdown:

@@ -135,13 +135,14 @@ class _Watch:
         from osmabench_ros.msg import RunState
         from osmabench_ros.ros import services
         from osmabench_ros.ros.checked_subscription import create_checked_subscription
+        from osmabench_ros.ros.matched_client import MatchedClient
         from osmabench_ros.ros.qos import latched_profile
         from osmabench_ros.srv import StepRun
 
         self._executor = executor
         self._step_request = StepRun.Request
         self._owed = 0
-        self._stepper = node.create_client(StepRun, services.STEP_RUN)
+        self._stepper = MatchedClient(node, StepRun, services.STEP_RUN, BAG_PLAYER)
         self.state = RunState()
         create_checked_subscription(
             node, RunState, f'{BAG_PLAYER}/state', self._on_state, latched_profile()
@@ -157,8 +158,8 @@ class _Watch:
     def spin(self, seconds: float) -> None:
         """Look after messages for a while."""
         deadline_s = time.monotonic() + seconds
-        if self._owed and self._stepper.service_is_ready():
-            self._stepper.call_async(self._step_request(frames=self._owed))
+        if self._stepper.ready() and self._owed:
+            self._stepper.call(self._step_request(frames=self._owed))
             self._owed = 0
         while (left_s := deadline_s - time.monotonic()) > 0:
             self._executor.spin_once(timeout_sec=left_s)

@@ -1,0 +1,65 @@
+"""A service client that asks only once its question and the answer to it can arrive."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from lifecycle_msgs.srv import GetState
+from rclpy.node import Node
+from rclpy.task import Future
+
+ASK_AGAIN_S = 2.0
+"""How long a probe may stay unanswered; a busy node loses nothing by being asked twice."""
+
+
+class MatchedClient:
+    """Client of a service that changes something, so that asking twice is not the same as once.
+
+    DDS matches the ends of a service one after the other, each side on its own: to the client the
+    server may be there while the server knows nothing of the client yet, and then a request, or
+    the answer to it, is lost without a word. So a second client, made after the first, asks for
+    the lifecycle state until it is told. Discovery keeps the order in which a participant made
+    its endpoints: where the later one is known, the earlier one is.
+
+    Parameters
+    ----------
+    node : Node
+        Client node; somebody else spins it.
+    kind : type
+        Type of the service.
+    name : str
+        Name of the service.
+    server : str
+        Name of the lifecycle node that serves it.
+    """
+
+    def __init__(self, node: Node, kind: type[Any], name: str, server: str) -> None:
+        self._node = node
+        self._client = node.create_client(kind, name)
+        self._probe = node.create_client(GetState, f'{server}/get_state')
+        self._probed: Future | None = None
+        self._probed_s = 0.0
+        self._matched = False
+
+    def ready(self) -> bool:
+        """Go on with the matching, and tell whether a request will arrive and be answered."""
+        if self._matched:
+            return True
+        if not (self._client.service_is_ready() and self._probe.service_is_ready()):
+            return False
+        if self._probed is not None and self._probed.done():
+            self._matched = True
+        elif self._probed is None or time.monotonic() - self._probed_s > ASK_AGAIN_S:
+            self._probed_s = time.monotonic()
+            self._probed = self._probe.call_async(GetState.Request())
+        return self._matched
+
+    def call(self, request: Any) -> Future:
+        """Send a request; to be called once `ready`."""
+        return self._client.call_async(request)
+
+    def close(self) -> None:
+        """Take the client off the graph."""
+        for client in (self._client, self._probe):
+            self._node.destroy_client(client)
