@@ -12,9 +12,9 @@ from typing import Any
 import rclpy
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.signals import SignalHandlerOptions, uninstall_signal_handlers
+from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
@@ -264,37 +264,39 @@ def run_node(factory: Callable[[], BenchmarkNode], arguments: Sequence[str] | No
     int
         Exit code of the process.
     """
+    # rclpy's own handlers take the context away from another thread, at any moment, and that
+    # thread has crashed processes which were taking their entities down at the same time.
     rclpy.init(
         args=list(arguments) if arguments is not None else None,
-        signal_handler_options=SignalHandlerOptions.ALL,
+        signal_handler_options=SignalHandlerOptions.NO,
     )
     node: BenchmarkNode | None = None
     try:
+        _handle_signals(_interrupt)
         node = factory()
         return _spin(node)
     except OsmabenchError as error:
         print(f'{ERROR_PREFIX}{error}', file=sys.stderr, flush=True)  # noqa: T201
         return error.exit_code
-    except (KeyboardInterrupt, ExternalShutdownException):
-        return _code_of_interrupted(node)
-    except Exception:
-        if rclpy.ok():
-            raise
-        # A signal takes the context away at any moment, and rclpy then fails in many ways.
+    except KeyboardInterrupt:
         return _code_of_interrupted(node)
     finally:
-        _ignore_signals()
+        _handle_signals(signal.SIG_IGN)
         if node is not None:
             node.cleanup()
             node.destroy_node()
         rclpy.try_shutdown()
 
 
-def _ignore_signals() -> None:
-    """Let no impatient second Ctrl-C cut off what a node has to finish; SIGKILL still ends it."""
-    uninstall_signal_handlers()
+def _handle_signals(handler: Any) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, handler)
+
+
+def _interrupt(_number: int, _frame: Any) -> None:
+    """Let no impatient second Ctrl-C cut off what a node has to finish; SIGKILL still ends it."""
+    _handle_signals(signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _code_of_interrupted(node: BenchmarkNode | None) -> int:
