@@ -5,9 +5,13 @@ import os
 
 import pytest
 
+from osmabench_ros.bringup.isolation import transport_environment
+
 # Nothing in the tests may reach or wait for the network.
 os.environ.setdefault('HF_HUB_OFFLINE', '1')
 os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+# What tests do in their own process goes the way that nodes of a run go.
+os.environ.update(transport_environment())
 
 
 def _lacks_ros() -> str:
@@ -44,9 +48,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-@pytest.fixture(scope='session')
+@pytest.fixture
 def ros_domain() -> 'object':
-    """A ROS domain that nothing else on this machine uses."""
+    """A ROS domain that nothing else on this machine uses, nor any test just before."""
     from osmabench_ros.bringup.isolation import private_domain
 
     with private_domain() as domain:

@@ -21,6 +21,9 @@ FIRST_DOMAIN, LAST_DOMAIN = 20, 99
 def private_domain() -> Iterator[int]:
     """Yield a ROS domain that no other run on this machine has.
 
+    Of the free ones it is the one that nobody used for longest: DDS holds a process that was
+    killed for present until its lease ends, and a run should not meet such ghosts.
+
     Raises
     ------
     RunError
@@ -31,21 +34,29 @@ def private_domain() -> Iterator[int]:
     if not folder.exists():
         folder.mkdir(exist_ok=True)
         folder.chmod(0o1777)
-    for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1):
-        path = folder / str(domain)
+    locks = [folder / str(domain) for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1)]
+    for path in sorted(locks, key=_last_used_ns):
         if not path.exists():
             path.touch()
             path.chmod(0o666)
-        with path.open('r') as file:
+        with path.open('r+') as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            yield domain
+            try:
+                yield int(path.name)
+            finally:
+                # Writing is what sets the time of a file of another user.
+                file.write('\n')
             return
     raise RunError(
         f'all ROS domains from {FIRST_DOMAIN} to {LAST_DOMAIN} are in use by runs; end one'
     )
+
+
+def _last_used_ns(lock: Path) -> int:
+    return lock.stat().st_mtime_ns if lock.exists() else 0
 
 
 TRANSPORT_VARIABLES = ('FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE')
