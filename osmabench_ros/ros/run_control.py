@@ -101,12 +101,16 @@ class RunControl:
         self._hold_if(True)
 
     def step(self, frames: int) -> None:
-        """Go on by some frames, then pause again; 0 counts as 1."""
+        """Go on by some frames, then pause again; 0 counts as 1.
+
+        Steps that are asked for before the last ones are done come after them.
+        """
         self._require_active()
         self._refuse_when_over()
-        if self._pace is not _Pace.HELD:
+        if self._pace is _Pace.FREE:
             raise WrongStateError('the run is not paused; pause it before a step')
-        self._pace, self._steps_left = _Pace.STEPPING, max(frames, 1)
+        self._pace = _Pace.STEPPING
+        self._steps_left += max(frames, 1)
 
     def reset(self) -> None:
         """Start over; what was going on goes on from frame 0, what was paused stays paused."""

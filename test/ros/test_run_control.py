@@ -75,10 +75,25 @@ def test_steps(asked: int, frames: int) -> None:
         control.count_frame()
     assert not control.may_publish
     assert control.phase is RunPhase.RUNNING
-    with pytest.raises(WrongStateError, match='not paused'):
-        control.step(1)
     assert control.end_steps()
     assert control.phase is RunPhase.PAUSED
+
+
+def test_steps_that_are_asked_for_meanwhile_follow() -> None:
+    control = running()
+    control.pause()
+    control.step(1)
+    control.step(2)
+    for _ in range(3):
+        assert control.may_publish
+        assert not control.end_steps()
+        control.count_frame()
+    # The last frame is out, but not yet mapped by everybody.
+    assert not control.may_publish
+    control.step(1)
+    assert control.may_publish
+    control.count_frame()
+    assert control.end_steps()
 
 
 def test_a_pause_cuts_steps_short_and_a_start_frees_them() -> None:
