@@ -14,6 +14,7 @@ import time
 import numpy as np
 import rclpy
 from osmabench_ros.msg import LabelClass, LabelInfo, Light, LightingState, RunInfo, RunState
+from rclpy.duration import Duration
 from rclpy.node import Node
 
 from osmabench_ros.geometry.frame import Frame
@@ -71,6 +72,11 @@ class Talker(Node):
         lighting = LightingState(condition='camera', lights=[Light(name='lamp')])
         self._frames.publish(frame, lighting)
 
+    def wait_until_heard(self) -> None:
+        """Wait until every subscriber has all."""
+        for publisher in self.publishers:
+            publisher.wait_for_all_acked(Duration(seconds=30))
+
     def heard_by(self) -> int:
         """Return how many subscribe to the topic with the fewest."""
         return min(self.count_subscribers(name) for name in topics.FRAME_TOPICS)
@@ -104,6 +110,7 @@ def main() -> None:
         talker.send(frame)
         talker.tell(RunState.STATE_RUNNING, index + 1, count)
     talker.tell(RunState.STATE_FINISHED, count, count)
+    talker.wait_until_heard()
     print(f'done {time.monotonic() - start_s:.3f}', flush=True)
     sys.stdin.read()
 

@@ -1,4 +1,8 @@
-"""A process that hears topics serialised: `raw_listener.py TOPIC...`, prints them at a newline."""
+"""A process that hears topics serialised: `raw_listener.py TOPIC...`.
+
+It reads lines: `TOPIC COUNT` waits until so many messages came and prints how many did, `end`
+prints all of them. One line at a time: the next is written once the last was answered.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ KINDS = {
     '/clock': 'rosgraph_msgs/msg/Clock',
 }
 
-
+PATIENCE_S = 60.0
 QUIET_S = 1.0
 
 
@@ -49,8 +53,12 @@ def main() -> None:
             raw=True,
         )
     print('listening', flush=True)
-    while not select.select([sys.stdin], [], [], 0)[0]:
-        rclpy.spin_once(node, timeout_sec=0.02)
+    while (words := _next_words(node)) != ['end']:
+        topic, count = words[0], int(words[1])
+        deadline = time.monotonic() + PATIENCE_S
+        while sum(item[0] == topic for item in heard) < count and time.monotonic() < deadline:
+            rclpy.spin_once(node, timeout_sec=0.02)
+        print(sum(item[0] == topic for item in heard), flush=True)
     # What is on its way still counts.
     count, since_s = len(heard), time.monotonic()
     while time.monotonic() - since_s < QUIET_S:
@@ -58,6 +66,12 @@ def main() -> None:
         if len(heard) > count:
             count, since_s = len(heard), time.monotonic()
     print(json.dumps(heard), flush=True)
+
+
+def _next_words(node: Node) -> list[str]:
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        rclpy.spin_once(node, timeout_sec=0.02)
+    return sys.stdin.readline().split() or ['end']
 
 
 if __name__ == '__main__':

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -32,6 +33,38 @@ def process(domain: int, *command: str, **options: Any) -> Iterator[subprocess.P
         if running.poll() is None:
             running.kill()
         running.communicate()
+
+
+class Listener:
+    """What a process of its own hears of topics, serialised."""
+
+    def __init__(self, running: subprocess.Popen[str]) -> None:
+        self._running = running
+        assert self._told() == 'listening'
+
+    def wait(self, topic: str, count: int) -> None:
+        """Wait until a topic has brought so many messages; fail if it does not."""
+        assert self._running.stdin is not None
+        print(topic, count, file=self._running.stdin, flush=True)
+        assert int(self._told()) >= count, topic
+
+    def end(self) -> list[list[str]]:
+        """Return topic and bytes, in hexadecimal, of all that was heard, in order."""
+        output, errors = self._running.communicate('end\n', timeout=60)
+        assert self._running.returncode == 0, errors
+        heard: list[list[str]] = json.loads(output)
+        return heard
+
+    def _told(self) -> str:
+        assert self._running.stdout is not None
+        return self._running.stdout.readline().strip()
+
+
+@contextmanager
+def listening(domain: int, *topics: str) -> Iterator[Listener]:
+    """Yield a process that hears topics."""
+    with process(domain, str(TEST_FOLDER / 'raw_listener.py'), *topics) as running:
+        yield Listener(running)
 
 
 def node_arguments(name: str, parameters: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,5 @@
 """`osmabench record` and `osmabench replay` as processes beside a running stack."""
 
-import json
 import os
 import signal
 import time
@@ -62,7 +61,7 @@ def test_record_until_ctrl_c_then_replay(ros_domain: int, tmp_path: Path) -> Non
         with process(ros_domain, *talker_arguments) as talker:
             assert talker.stdout is not None
             talker.stdout.readline()
-            time.sleep(0.5)
+            time.sleep(1.0)
         recorder.send_signal(signal.SIGINT)
         output, errors = recorder.communicate(timeout=60)
     assert recorder.returncode == 0, errors
@@ -111,7 +110,7 @@ def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain: int, tmp_pat
     import pty
 
     from recorded_frames import FRAMES, INFO
-    from ros_processes import TEST_FOLDER, process
+    from ros_processes import listening, process
 
     from osmabench_ros.sequences.bags import BagWriter
 
@@ -121,20 +120,16 @@ def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain: int, tmp_pat
     writer.close()
     keyboard, terminal = pty.openpty()
     words = ['-m', 'osmabench_ros.cli', 'replay', str(tmp_path / 'bag'), '--step']
-    with process(ros_domain, str(TEST_FOLDER / 'raw_listener.py'), '/clock', POSE) as listener:
-        assert listener.stdout is not None
-        listener.stdout.readline()
+    with listening(ros_domain, POSE) as listener:
         with process(ros_domain, *words, stdin=terminal) as player:
             # The first key comes before the player is there.
-            for wait_s in (1.0, 9.0):
-                time.sleep(wait_s)
+            for count in (1, 2):
                 os.write(keyboard, b'\n')
-            time.sleep(3.0)
+                listener.wait(POSE, count)
             player.send_signal(signal.SIGINT)
             player.communicate(timeout=60)
-        heard, _ = listener.communicate('\n', timeout=30)
+        poses = listener.end()
     os.close(keyboard)
     os.close(terminal)
-    poses = [item for item in json.loads(heard) if item[0] == POSE]
     assert len(poses) == 2 < len(FRAMES)
     assert player.returncode == 130

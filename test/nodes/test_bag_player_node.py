@@ -12,27 +12,33 @@ pytest.importorskip('rclpy', reason='rclpy is not installed')
 pytestmark = pytest.mark.ros
 
 from bag_files import BEACONS, POSES, write_bag  # noqa: E402
-from ros_processes import TEST_FOLDER, interrupt, node_arguments, process  # noqa: E402
+from ros_processes import (  # noqa: E402
+    TEST_FOLDER,
+    interrupt,
+    listening,
+    node_arguments,
+    process,
+)
 from rosbags.rosbag2 import StoragePlugin  # noqa: E402
 
+from osmabench_ros.bringup.isolation import private_domain  # noqa: E402
 from osmabench_ros.ros import topics  # noqa: E402
 from osmabench_ros.sequences.bag import open_bag  # noqa: E402
 
-LISTENER = str(TEST_FOLDER / 'raw_listener.py')
 IMAGES = [f'/{topics.COLOR}', f'/{topics.DEPTH}', f'/{topics.CAMERA_POSE}']
 
 
 @pytest.fixture(scope='module')
-def recorded(ros_domain: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bag of a real publisher: 20 frames in a second."""
     folder = tmp_path_factory.mktemp('recorded') / 'bag'
     recorder_arguments = node_arguments('bag_recorder_node', {'bag_directory': str(folder)})
     talker_arguments = [str(TEST_FOLDER / 'frame_talker.py'), '20', '20', '64', '48', '1']
-    with process(ros_domain, *recorder_arguments) as recorder:
-        with process(ros_domain, *talker_arguments) as talker:
+    with private_domain() as domain, process(domain, *recorder_arguments) as recorder:
+        with process(domain, *talker_arguments) as talker:
             assert talker.stdout is not None
             talker.stdout.readline()
-            time.sleep(0.5)
+            time.sleep(1.0)
         code, output = interrupt(recorder)
     assert code == 0, output
     return folder
@@ -52,17 +58,13 @@ def played(
     arguments = node_arguments('bag_player_node', settings)
     if remap:
         arguments += ['-r', remap]
-    with process(domain, LISTENER, *names) as listener:
-        assert listener.stdout is not None
-        assert listener.stdin is not None
-        assert listener.stdout.readline() == 'listening\n'
+    with listening(domain, *names) as listener:
         start_s = time.monotonic()
         with process(domain, *arguments) as player:
             _, errors = player.communicate(timeout=90)
             took_s = time.monotonic() - start_s
             assert player.returncode == 0, errors
-        heard, _ = listener.communicate('\n', timeout=30)
-    return json.loads(heard), errors, took_s
+        return listener.end(), errors, took_s
 
 
 def test_what_was_recorded_is_heard_again_to_the_byte(ros_domain: int, recorded: Path) -> None:
@@ -83,18 +85,16 @@ def test_latched_topics_reach_who_comes_late_and_the_clock_follows_the_stamps(
     arguments = node_arguments('bag_player_node', {'bag': str(recorded), 'paused': True})
     with process(ros_domain, *arguments) as player:
         assert call(ros_domain, 'step_run', 3)['error_code'] == 0
-        with process(ros_domain, LISTENER, *latched, '/clock') as late:
-            assert late.stdout is not None
-            late.stdout.readline()
-            time.sleep(1.5)
+        with listening(ros_domain, *latched, '/clock') as late:
+            for topic in latched:
+                late.wait(topic, 1)
             state = call(ros_domain, 'step_run', 2)
             assert (state['error_code'], state['state']) == (0, 1)
-            time.sleep(1.0)
+            late.wait('/clock', 2)
             assert call(ros_domain, 'pause_run', 0)['error_code'] == 1  # paused again by itself
-            heard, _ = late.communicate('\n', timeout=30)
+            messages = late.end()
         code, _ = interrupt(player)
     assert code == 0  # an interrupted player owes nobody a result
-    messages = json.loads(heard)
     others = [item for item in messages if item[0] != '/clock']
     assert sorted(others) == sorted(in_bag(recorded, latched))
     clocks = [item for item in messages if item[0] == '/clock']
@@ -102,8 +102,9 @@ def test_latched_topics_reach_who_comes_late_and_the_clock_follows_the_stamps(
 
 
 def call(domain: int, service: str, frames: int) -> dict[str, Any]:
-    with process(domain, str(TEST_FOLDER / 'call_run_service.py'), service, str(frames)) as caller:
-        output, errors = caller.communicate(timeout=60)
+    words = [str(TEST_FOLDER / 'call_run_service.py'), 'bag_player', service, str(frames)]
+    with process(domain, *words) as caller:
+        output, errors = caller.communicate(timeout=120)
     assert caller.returncode == 0, errors
     answer: dict[str, Any] = json.loads(output)
     return answer
@@ -169,16 +170,12 @@ def test_looping_starts_over_until_it_is_interrupted(ros_domain: int, recorded: 
     pose = f'/{topics.CAMERA_POSE}'
     once = [item[1] for item in in_bag(recorded, [pose])]
     settings = {'bag': str(recorded), 'delay_s': 5.0, 'rate': 4.0, 'loop': True}
-    with process(ros_domain, LISTENER, pose) as listener:
-        assert listener.stdout is not None
-        listener.stdout.readline()
+    with listening(ros_domain, pose) as listener:
         with process(ros_domain, *node_arguments('bag_player_node', settings)) as player:
-            time.sleep(8.0)
+            listener.wait(pose, 2 * len(once) + 1)
             assert player.poll() is None
             interrupt(player)
-        heard, _ = listener.communicate('\n', timeout=30)
-    poses = [item[1] for item in json.loads(heard)]
-    assert len(poses) > 2 * len(once)
+        poses = [item[1] for item in listener.end()]
     assert poses == [once[number % len(once)] for number in range(len(poses))]
 
 
@@ -186,13 +183,15 @@ def test_a_reset_goes_back_to_the_first_frame(ros_domain: int, recorded: Path) -
     pose = f'/{topics.CAMERA_POSE}'
     once = [item[1] for item in in_bag(recorded, [pose])]
     arguments = node_arguments('bag_player_node', {'bag': str(recorded), 'paused': True})
-    with process(ros_domain, LISTENER, pose) as listener:
-        assert listener.stdout is not None
-        listener.stdout.readline()
+    with listening(ros_domain, pose) as listener:
         with process(ros_domain, *arguments) as player:
-            for service, frames in (('step_run', 3), ('reset_run', 0), ('step_run', 2)):
+            for service, frames, heard in (
+                ('step_run', 3, 3),
+                ('reset_run', 0, 3),
+                ('step_run', 2, 5),
+            ):
                 assert call(ros_domain, service, frames)['error_code'] == 0
-                time.sleep(1.0)
+                listener.wait(pose, heard)
             interrupt(player)
-        heard, _ = listener.communicate('\n', timeout=30)
-    assert [item[1] for item in json.loads(heard)] == [*once[:3], *once[:2]]
+        poses = [item[1] for item in listener.end()]
+    assert poses == [*once[:3], *once[:2]]

@@ -49,7 +49,7 @@ def record(
     with process(domain, *arguments) as recorder, process(domain, TALKER, *numbers) as talker:
         assert talker.stdout is not None
         assert talker.stdout.readline().startswith('done'), recorder.communicate(timeout=5)
-        time.sleep(0.5)
+        time.sleep(1.0)
         code, output = interrupt(recorder)
         assert code == 0, output
     return output
