@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from osmabench_ros.errors import LanguageModelError
-from osmabench_ros.language.model import ModelReply, ModelRequest, Usage
+from osmabench_ros.language.model import LanguageModel, ModelReply, ModelRequest, Usage
 
 
 class ResponseCache:
@@ -23,7 +23,7 @@ class ResponseCache:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def get(self, model: str, request: ModelRequest) -> ModelReply | None:
+    def get(self, model: LanguageModel, request: ModelRequest) -> ModelReply | None:
         """Return the reply kept for a request, None if there is none or it is unreadable."""
         try:
             data = json.loads(self._path(model, request).read_text(encoding='utf-8'))
@@ -32,7 +32,7 @@ class ResponseCache:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def put(self, model: str, request: ModelRequest, reply: ModelReply) -> None:
+    def put(self, model: LanguageModel, request: ModelRequest, reply: ModelReply) -> None:
         """Keep a reply; the file appears whole or not at all.
 
         Raises
@@ -42,7 +42,7 @@ class ResponseCache:
         """
         path = self._path(model, request)
         data = {
-            'model': model,
+            'model': model.name,
             'output_tokens': reply.usage.output_tokens,
             'prompt_tokens': reply.usage.prompt_tokens,
             'text': reply.text,
@@ -58,6 +58,6 @@ class ResponseCache:
                 f'the response cache {self._directory} cannot be written: {error}; choose another'
             ) from error
 
-    def _path(self, model: str, request: ModelRequest) -> Path:
-        key = request.cache_key(model)
+    def _path(self, model: LanguageModel, request: ModelRequest) -> Path:
+        key = request.cache_key(model.name, model.server)
         return self._directory / key[:2] / f'{key}.json'

@@ -132,7 +132,7 @@ class ModelClient:
         LanguageModelError
             If no attempt gave a usable reply.
         """
-        kept = self._cache.get(self.name, request) if self._cache else None
+        kept = self._cache.get(self._model, request) if self._cache else None
         if kept is not None:
             try:
                 value = parse(kept.text)
@@ -163,7 +163,7 @@ class ModelClient:
             self.ledger.settle(reserved, used)
         value = self._parsed(reply, parse)
         if self._cache is not None:
-            self._cache.put(self.name, request, reply)
+            self._cache.put(self._model, request, reply)
         return value
 
     def _parsed(self, reply: ModelReply, parse: Parser[T]) -> T:
@@ -224,7 +224,7 @@ class ModelClient:
     def estimate(self, requests: Sequence[ModelRequest]) -> Estimate:
         """Return what requests would take, asking nobody."""
         known = [
-            self._cache is not None and self._cache.get(self.name, request) is not None
+            self._cache is not None and self._cache.get(self._model, request) is not None
             for request in requests
         ]
         new = [request for request, cached in zip(requests, known, strict=True) if not cached]

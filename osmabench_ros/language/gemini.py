@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError, MissingDependencyError
+from osmabench_ros.language.address import server_address, without_secrets
 from osmabench_ros.language.http_status import failure, without_secret
 from osmabench_ros.language.model import (
     ModelReply,
@@ -41,6 +42,8 @@ class GeminiModel:
     def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:
         checked = checked_server_options('gemini', model, options)
         self.name = f'gemini/{model}'
+        base = server_address('gemini', checked.base_url)
+        self.server = without_secrets(base)
         self._model = model
         self._key = next((os.environ[v] for v in KEY_VARIABLES if os.environ.get(v)), '')
         if not self._key:
@@ -59,7 +62,7 @@ class GeminiModel:
             api_key=self._key,
             vertexai=False,
             http_options=types.HttpOptions(
-                base_url=checked.base_url or None,
+                base_url=base,
                 timeout=int(checked.timeout_s * 1000),
                 # One attempt: waiting and trying again is the caller's, for every server alike.
                 retry_options=types.HttpRetryOptions(attempts=1),

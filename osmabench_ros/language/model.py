@@ -83,10 +83,11 @@ class ModelRequest:
     max_output_tokens: int = 8192
     seed: int = 0
 
-    def cache_key(self, model: str) -> str:
-        """Return a digest of the model and everything that shapes its reply."""
+    def cache_key(self, model: str, server: str) -> str:
+        """Return a digest of a model, its server's address and all that shapes the reply."""
         parts = {
             'model': model,
+            'server': server,
             'prompt': self.prompt,
             'system': self.system,
             'images': [image.sha256 for image in self.images],
@@ -141,6 +142,9 @@ class LanguageModel(Protocol):
 
     name: str
     """Server kind and model, as in cache keys and reports, e.g. ``'gemini/gemini-2.5-flash'``."""
+
+    server: str
+    """Address asked, without secrets; two servers may have different models of one name."""
 
     def generate(self, request: ModelRequest) -> ModelReply:
         """Ask once.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError, MissingDependencyError
+from osmabench_ros.language.address import is_usual, server_address, without_secrets
 from osmabench_ros.language.http_status import error_fields, failure, without_secret
 from osmabench_ros.language.model import (
     ModelReply,
@@ -19,9 +20,7 @@ from osmabench_ros.language.model import (
 )
 from osmabench_ros.language.options import ServerOptions, checked_server_options
 
-DEFAULT_URL = 'https://api.openai.com/v1'
 KEY_VARIABLE = 'OPENAI_API_KEY'
-URL_VARIABLE = 'OPENAI_BASE_URL'
 
 _SUBSTITUTES: Mapping[str, str | None] = {
     'max_tokens': 'max_completion_tokens',
@@ -48,11 +47,12 @@ class OpenAIModel:
         self.name = f'openai/{model}'
         self._model = model
         self._timeout_s = checked.timeout_s
-        base = checked.base_url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
+        base = server_address('openai', checked.base_url)
+        self.server = without_secrets(base)
         self._url = f'{base.rstrip("/")}/chat/completions'
         self._key = os.environ.get(KEY_VARIABLE, '')
         self._unsupported: frozenset[str] = frozenset()
-        if not self._key and base == DEFAULT_URL:
+        if not self._key and is_usual('openai', base):
             raise LanguageModelError(
                 f'{self.name} needs a key in the environment variable {KEY_VARIABLE}, or a server '
                 'of your own in the option base_url'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from osmabench_ros.language.budget import Ledger, Prices
 from osmabench_ros.language.cache import ResponseCache
@@ -54,8 +55,10 @@ class ModelSettings:
     def client(self, patience: Patience | None = None) -> ModelClient:
         """Return a client; a wrong name or a missing key is an error here."""
         kind = self.model.partition(':')[0]
-        options = {'base_url': self.base_url, 'timeout_s': self.timeout_s}
-        model = make_language_model(self.model, options if kind != 'offline' else {})
+        options: dict[str, Any] = {'base_url': self.base_url}
+        if kind != 'offline':
+            options['timeout_s'] = self.timeout_s
+        model = make_language_model(self.model, options)
         return ModelClient(
             model,
             cache=ResponseCache(self.cache_directory or default_cache_directory()),

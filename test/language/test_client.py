@@ -8,12 +8,13 @@ from collections import deque
 import pytest
 from loopback_models import LoopbackModels, Misstep
 
-from osmabench_ros.errors import BudgetExceededError, LanguageModelError
+from osmabench_ros.errors import BudgetExceededError, ConfigError, LanguageModelError
 from osmabench_ros.language.budget import Ledger, Prices
 from osmabench_ros.language.cache import ResponseCache
 from osmabench_ros.language.client import ModelClient, Outcome, Patience, raise_if_stopped
 from osmabench_ros.language.model import ImagePart, ModelRequest
 from osmabench_ros.language.registry import make_language_model
+from osmabench_ros.language.settings import ModelSettings
 
 QUICK = Patience(attempts=4, first_wait_s=0.01, longest_wait_s=0.2)
 REQUESTS = [ModelRequest(f'Prompt {i}', max_output_tokens=100) for i in range(6)]
@@ -57,8 +58,36 @@ def test_the_cache_tells_apart_whatever_shapes_the_reply(server, tmp_path):
     for request in variants:
         asked.ask(request, said)
     assert len(server.received) == len(variants)
-    assert len({request.cache_key('m') for request in variants}) == len(variants)
-    assert ModelRequest('p').cache_key('m') != ModelRequest('p').cache_key('n')
+    assert len({request.cache_key('m', 'http://a') for request in variants}) == len(variants)
+    others = [('m', 'http://a'), ('n', 'http://a'), ('m', 'http://b')]
+    assert len({ModelRequest('p').cache_key(*other) for other in others}) == len(others)
+
+
+def test_servers_that_serve_one_model_name_do_not_share_replies(server, tmp_path):
+    with LoopbackModels(reply=lambda prompt: json.dumps({'said': 'the other'})) as second:
+        assert client(server, tmp_path).ask(REQUESTS[0], said) == 'Prompt 0'
+        assert client(second, tmp_path).ask(REQUESTS[0], said) == 'the other'
+        assert client(server, tmp_path).ask(REQUESTS[0], said) == 'Prompt 0'
+        assert (len(server.received), len(second.received)) == (1, 1)
+
+
+def test_offline_serves_the_replies_of_the_server_that_is_named(server, tmp_path, monkeypatch):
+    client(server, tmp_path).ask(REQUESTS[0], said)
+    stands_for = ModelSettings('offline:openai/m', server.url, tmp_path).client()
+    assert stands_for.ask(REQUESTS[0], said) == 'Prompt 0'
+    monkeypatch.delenv('OPENAI_BASE_URL', raising=False)
+    with pytest.raises(LanguageModelError, match='no reply of openai/m at https://api.openai'):
+        ModelSettings('offline:openai/m', '', tmp_path).client().ask(REQUESTS[0], said)
+    monkeypatch.setenv('OPENAI_BASE_URL', server.url)
+    by_environment = ModelSettings('offline:openai/m', '', tmp_path).client()
+    assert by_environment.ask(REQUESTS[0], said) == 'Prompt 0'
+
+
+def test_secrets_of_an_address_are_no_part_of_it():
+    model = make_language_model('openai:m', {'base_url': 'http://me:sk-secret@Host:80/v1/?key=k'})
+    assert model.server == 'http://host:80/v1'
+    with pytest.raises(ConfigError, match='base_url'):
+        make_language_model('openai:m', {'base_url': 'http://[::1'})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,48 @@
+"""Where the server of a language model is: what tells apart two that serve one model name."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit, urlunsplit
+
+from osmabench_ros.errors import ConfigError
+
+_VARIABLES = {'openai': 'OPENAI_BASE_URL', 'gemini': 'GOOGLE_GEMINI_BASE_URL'}
+_USUAL = {
+    'openai': 'https://api.openai.com/v1',
+    'gemini': 'https://generativelanguage.googleapis.com',
+}
+
+
+def server_address(kind: str, base_url: str = '') -> str:
+    """Return the address that a kind of server is asked at.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of server, e.g. ``'openai'``.
+    base_url : str
+        As configured; if '', the environment's, else the usual one of the kind, else ''.
+    """
+    return base_url or os.environ.get(_VARIABLES.get(kind, ''), '') or _USUAL.get(kind, '')
+
+
+def is_usual(kind: str, address: str) -> bool:
+    """Return whether an address is that of the company whose API the kind speaks."""
+    return without_secrets(address) == _USUAL.get(kind)
+
+
+def without_secrets(address: str) -> str:
+    """Return an address without user, password, query and fragment, where keys may hide.
+
+    Raises
+    ------
+    ConfigError
+        If it is no address.
+    """
+    try:
+        parts = urlsplit(address)
+        host = parts.netloc.rpartition('@')[2].lower()
+    except ValueError as error:
+        raise ConfigError(f'the base_url of a language model is no address: {error}') from None
+    return urlunsplit((parts.scheme, host, parts.path.rstrip('/'), '', ''))
