@@ -2,7 +2,9 @@
 
 Both are measured in one run. What would take minutes is measured on fewer points and scaled in
 proportion, which the table says; where the straightforward way grows faster than that, the ratio
-is an understatement.
+is an understatement. Where both give the same kind of answer, the answers must be equal. Beside
+the times stand the bounds of the hardware that were measured in the same run (the plain matrix
+product; on a GPU, reading and writing memory), and how the cost grows with the size.
 
     python benchmarks/metrics.py                 everything but the largest scene
     python benchmarks/metrics.py scene huge      some cases
@@ -14,16 +16,17 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
-import resource
+import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from large_scene import ground_truth, semantic_map, surface
+from metric_rows import Row, Timing, growth_of, table_of, timed
 from numpy.typing import NDArray
 from published_ways import (
     broadcast_ranking,
@@ -33,7 +36,6 @@ from published_ways import (
     plain_tree_nearest,
 )
 from rich.console import Console
-from rich.table import Table
 
 from osmabench_ros.metrics.confusion import confusion_matrix
 from osmabench_ros.metrics.device import resolve_device
@@ -47,55 +49,13 @@ from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
 from osmabench_ros.suites.suite import SuiteContext
 
 PROMPTS, DIMENSIONS = 3_500, 1_024
+RANKED_BY_PUBLISHED_WAY = 200
 
 
-@dataclass(frozen=True)
-class Timing:
-    """How long something took, and how long the processors worked at it."""
-
-    wall_s: float
-    processor_s: float
-
-    def scaled(self, factor: float) -> Timing:
-        """Return the timing of so many times the work."""
-        return Timing(self.wall_s * factor, self.processor_s * factor)
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the result."""
-
-    case: str
-    size: str
-    device: str
-    ours: Timing
-    published: Timing | None = None
-    measured_on: str = ''
-    matching_s: float | None = None
-    peak_gib: float | None = None
-
-    @property
-    def ratio(self) -> float | None:
-        """How many times faster than the published way by the clock on the wall."""
-        return None if self.published is None else self.published.wall_s / self.ours.wall_s
-
-    @property
-    def work_ratio(self) -> float | None:
-        """The same in time of processors, which other programs disturb less."""
-        if self.published is None or self.device != 'cpu':
-            return None
-        return self.published.processor_s / self.ours.processor_s
-
-
-def timed(call: Callable[[], object], repeats: int = 1) -> Timing:
-    """Return the least times of some calls."""
-    timings = []
-    for _ in range(repeats):
-        wall, processor = time.perf_counter(), time.process_time()
-        call()
-        timings.append((time.perf_counter() - wall, time.process_time() - processor))
-    walls, processors = zip(*timings, strict=True)
-    return Timing(min(walls), max(min(processors), 1e-6))
+def must_agree(case: str, ours: NDArray[np.integer], published: NDArray[np.integer]) -> None:
+    """End the benchmark if the two ways do not compute the same."""
+    if not np.array_equal(ours, published):
+        raise SystemExit(f'{case}: our answer differs from that of the published way')
 
 
 def confusion_case(device: str, quick: bool) -> Iterator[Row]:
@@ -107,13 +67,18 @@ def confusion_case(device: str, quick: bool) -> Iterator[Row]:
             few = min(points, 100_000)
             count = partial(confusion_matrix, truth, predicted, range(classes), device=device)
             loop = partial(double_loop_confusion, truth[:few], predicted[:few], classes)
+            part = confusion_matrix(truth[:few], predicted[:few], range(classes), device=device)
+            must_agree('confusion', part.counts[:-1, :-1], loop())
             yield Row(
                 'confusion',
-                f'{points:,} points, {classes} classes',
+                f'of {classes} classes',
+                points,
+                'points',
                 device,
                 timed(count, 3),
                 timed(loop).scaled(points / few),
-                f'{few:,} points',
+                '' if few == points else f'{few:,} points',
+                **memory_bound(device, truth.nbytes + predicted.nbytes),
             )
 
 
@@ -123,11 +88,16 @@ def matching_case(device: str, quick: bool) -> Iterator[Row]:
     for n, m in sizes:
         truth, predicted = surface(n, 53, 0).points, surface(m, 53, 1).points
         ours = timed(partial(match, truth, predicted, device))
-        size = f'{n:,} to {m:,} points'
+        bound = memory_bound(device, truth.nbytes + predicted.nbytes + 12 * n)
+        unit = f'points to {m:,}'
         tree = timed(partial(plain_tree_nearest, truth, predicted))
-        yield Row('matching, plain k-d tree', size, device, ours, tree)
-        brute = timed(partial(brute_force_nearest, truth[:50], predicted)).scaled(n / 50)
-        yield Row('matching, brute force', size, device, ours, brute, '50 queries')
+        yield Row('matching', 'beside a k-d tree', n, unit, device, ours, tree, **bound)
+        few = partial(brute_force_nearest, truth[:50], predicted)
+        must_agree('matching', match(truth[:50], predicted, device).indices, few())
+        brute = timed(few).scaled(n / 50)
+        yield Row(
+            'matching', 'beside brute force', n, unit, device, ours, brute, '50 queries', **bound
+        )
 
 
 def match(truth: NDArray[np.float32], predicted: NDArray[np.float32], device: str) -> Neighbours:
@@ -139,14 +109,49 @@ def ranking_case(device: str, quick: bool) -> Iterator[Row]:
     """Find the five prompts most like each feature."""
     rng = np.random.default_rng(0)
     prompts = rng.normal(size=(PROMPTS, DIMENSIONS)).astype(np.float32)
+    few = rng.standard_normal((RANKED_BY_PUBLISHED_WAY, DIMENSIONS), np.float32)
+    ranking = broadcast_ranking(few, prompts, 5)
+    must_agree('prompt ranking', best_prompts(few, prompts, 5, device=device), ranking)
+    # The call above has warmed up the allocator, whose first pages cost several times as much.
+    published = timed(partial(broadcast_ranking, few, prompts, 5), 2)
+    a_feature = plain_product(prompts, device) / RANKED_BY_PUBLISHED_WAY
     for n in (1_000,) if quick else (1_000, 20_000, 200_000):
         features = rng.standard_normal((n, DIMENSIONS), np.float32)
         ours = timed(
-            partial(best_prompts, features, prompts, 5, device=device), 3 if n < 10_000 else 1
+            partial(best_prompts, features, prompts, 5, device=device), 3 if n < 100_000 else 1
         )
-        broadcast = timed(partial(broadcast_ranking, features[:16], prompts)).scaled(n / 16)
-        size = f'{n:,} x {PROMPTS:,} x {DIMENSIONS:,}'
-        yield Row('prompt ranking', size, device, ours, broadcast, '16 features')
+        yield Row(
+            'prompt ranking',
+            '',
+            n,
+            f'x {PROMPTS:,} x {DIMENSIONS:,}',
+            device,
+            ours,
+            published.scaled(n / len(few)),
+            f'{len(few)} features',
+            bound_s=a_feature * n,
+            bound='product',
+        )
+        if device != 'cpu':
+            bound = memory_bound(device, features.nbytes + prompts.nbytes + 20 * n)
+            yield Row('prompt ranking', '', n, 'features', device, ours, **bound)
+
+
+def plain_product(prompts: NDArray[np.float32], device: str) -> float:
+    """Return the seconds that the matrix product of some features and all prompts takes alone."""
+    import torch
+
+    batches = 10
+    text = torch.from_numpy(prompts).T.contiguous().to(device)
+    features = torch.ones(RANKED_BY_PUBLISHED_WAY * batches, DIMENSIONS, device=device)
+    product = torch.empty(len(features), PROMPTS, device=device)
+
+    def multiply() -> None:
+        torch.mm(features, text, out=product)
+        product[0, 0].item()
+
+    multiply()
+    return timed(multiply, 5).wall_s / batches
 
 
 def top_n_case(_device: str, quick: bool) -> Iterator[Row]:
@@ -165,16 +170,14 @@ def top_n_case(_device: str, quick: bool) -> Iterator[Row]:
         ours = timed(partial(top_n_frequency, features, best, tiers, names), 3)
         few = 20_000
         loop = timed(partial(per_point_frequency, ids[:few], own[:few], best, words))
-        size = f'{points:,} points'
         scaled = loop.scaled(points / few)
-        yield Row('top-n frequency', size, 'cpu', ours, scaled, f'{few:,} points')
+        yield Row('top-n frequency', '', points, 'points', 'cpu', ours, scaled, f'{few:,} points')
 
 
 def scene_case(device: str, quick: bool) -> Iterator[Row]:
     """Score a scene: segmentation compat and strict, and all of geometry."""
-    sizes = [(200_000, 50_000)] if quick else [(1_000_000, 1_000_000), (4_000_000, 1_000_000)]
-    for n, m in sizes:
-        yield in_own_process(n, m, device)
+    for n in (200_000,) if quick else (1_000_000, 4_000_000, 10_000_000):
+        yield in_own_process(n, n // 4 if quick else 1_000_000, device)
 
 
 def huge_case(device: str, quick: bool) -> Iterator[Row]:
@@ -199,13 +202,22 @@ def score_scene(n: int, m: int, device: str) -> Row:
     for suite in suites:
         suite.evaluate(context)
     return Row(
-        'scene, compat, strict, geometry',
-        f'{n:,} + {n:,} true, {m:,} map points',
+        'scene: compat, strict, geometry',
+        f'against {m:,} map points',
+        n,
+        'surface and as many fused points',
         device,
         Timing(time.perf_counter() - start, time.process_time() - processor),
         matching_s=matching.wall_s,
-        peak_gib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        peak_gib=peak_gib(),
     )
+
+
+def peak_gib() -> float:
+    """Return the most memory this program held; getrusage would count its parent's, too."""
+    found = re.search(r'VmHWM:\s+(\d+) kB', Path('/proc/self/status').read_text())
+    assert found is not None
+    return int(found[1]) / 2**20
 
 
 def match_scene(matches: Matches) -> None:
@@ -224,8 +236,19 @@ CASES: dict[str, Callable[[str, bool], Iterator[Row]]] = {
 ON_DEVICES = ('confusion', 'matching', 'ranking')
 
 
-def bandwidth_row() -> Row:
-    """Measure how long a GPU takes to read 1 GB and write it, the bound of counting."""
+def memory_bound(device: str, least_bytes: int) -> dict[str, Any]:
+    """Return how long a GPU takes to move what must be moved at the least, measured here.
+
+    A read and a written byte count alike. What it takes to bring arrays to the GPU is no part.
+    """
+    if device == 'cpu':
+        return {}
+    return {'bound_s': least_bytes / copy_bandwidth(), 'bound': 'memory'}
+
+
+@cache
+def copy_bandwidth() -> float:
+    """Return the bytes a GPU reads and writes in a second, from copies of 1 GB."""
     import torch
 
     block = torch.zeros(250_000_000, device='cuda')
@@ -234,36 +257,8 @@ def bandwidth_row() -> Row:
         block.clone()
         torch.cuda.synchronize()
 
-    return Row('copy, bound by memory bandwidth', '1 GB', 'cuda', timed(copy, 5))
-
-
-def table_of(rows: list[Row]) -> Table:
-    """Lay the rows out."""
-    table = Table(title=f'metrics on {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}')
-    for heading in (
-        *('case', 'size', 'device', 'ours s', 'published s', 'measured on', 'faster'),
-        *('processor s', 'less work', 'matching s', 'peak GiB'),
-    ):
-        table.add_column(heading)
-    for row in rows:
-        table.add_row(
-            row.case,
-            row.size,
-            row.device,
-            _text(row.ours.wall_s),
-            _text(row.published and row.published.wall_s),
-            row.measured_on,
-            _text(row.ratio, 'x'),
-            _text(row.ours.processor_s),
-            _text(row.work_ratio, 'x'),
-            _text(row.matching_s),
-            _text(row.peak_gib),
-        )
-    return table
-
-
-def _text(figure: float | None, unit: str = '') -> str:
-    return '' if figure is None else f'{figure:.3g}{unit}'
+    copy()
+    return 2 * block.nbytes / timed(copy, 5).wall_s
 
 
 def main() -> None:
@@ -275,12 +270,17 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = arguments.cases or [name for name in CASES if name != 'huge']
     has_gpu = resolve_device('auto').type == 'cuda'
-    rows = [bandwidth_row()] if has_gpu else []
+    rows: list[Row] = []
     for name in chosen:
         rows += CASES[name]('cpu', arguments.quick)
         if has_gpu and name in ON_DEVICES:
             rows += CASES[name]('cuda', arguments.quick)
-    Console(width=200).print(table_of(rows))
+    console = Console(width=240)
+    console.print(table_of(rows))
+    if has_gpu:
+        console.print(f'memory of the GPU: {copy_bandwidth() / 1e9:.0f} GB/s read and written')
+    for line in growth_of(rows):
+        console.print(line)
     if arguments.out:
         found = [{**asdict(row), 'ratio': row.ratio, 'work_ratio': row.work_ratio} for row in rows]
         arguments.out.write_text(json.dumps(found, indent=1) + '\n')
