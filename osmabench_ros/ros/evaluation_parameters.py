@@ -12,12 +12,11 @@ from pydantic import ValidationError
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.runs.config import Requirement, SuiteConfig
-from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run, made_suites
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.map_evaluation import MapOnDisk, evaluate_map
 from osmabench_ros.runs.progress import Progress
 from osmabench_ros.runs.report_model import RunReport
-from osmabench_ros.suites.registry import make_suite
 
 EVALUATION_PARAMETERS = (
     ParameterSpec('ground_truth_directory', '', 'Ground truth of the scene, as prepared.'),
@@ -96,14 +95,13 @@ class EvaluationSettings:
         Raises
         ------
         ConfigError
-            If there is no such suite.
+            If there is no such suite, or one is named twice.
         """
         if not names:
             return self.suites
         configured = {suite.name: suite for suite in self.suites}
         chosen = tuple(configured.get(name) or SuiteConfig(name=name) for name in names)
-        for suite in chosen:
-            make_suite(suite.name, suite.options)
+        made_suites(chosen)
         return chosen
 
     def free_directory(self) -> Path:

@@ -28,7 +28,7 @@ from osmabench_ros.runs.bag_reference import reference_of
 from osmabench_ros.runs.bag_report import REFERENCE_FREE, BagReport, timing_records
 from osmabench_ros.runs.bag_settings import BagSource
 from osmabench_ros.runs.config import Requirement, SuiteConfig
-from osmabench_ros.runs.evaluation import REPORT, versions
+from osmabench_ros.runs.evaluation import REPORT, made_suites, versions
 from osmabench_ros.runs.files import (
     replaced_directory,
     sha256_of,
@@ -41,7 +41,6 @@ from osmabench_ros.runs.report_model import Record, Status, for_run, unmet
 from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.sequences.bag import Bag, open_bag
 from osmabench_ros.sequences.ground_truth import read_ground_truth
-from osmabench_ros.suites.registry import make_suite
 
 Found = TypeVar('Found')
 
@@ -102,8 +101,7 @@ def evaluate_bag(
         If bag, map, reference or an option is at fault; nothing is written then.
     """
     check_output(output_directory, replace=replace)
-    for item in suites:
-        make_suite(item.name, item.options)
+    made_suites(suites)
     for file in source.text_features.values():
         PrecomputedEmbedder(file)
     if source.questions_file is not None and not source.questions_file.exists():

@@ -24,6 +24,7 @@ from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.simulation.section import Section, validated
 from osmabench_ros.simulation.strategies import Strategy
+from osmabench_ros.suites.registry import repeated_suite, told_twice
 
 
 class SceneConfig(Section):
@@ -151,6 +152,14 @@ class MatrixConfig(Section):
     @classmethod
     def _plain(cls, value: str) -> str:
         return plain_name(value)
+
+    @field_validator('suites')
+    @classmethod
+    def _once_each(cls, value: tuple[SuiteConfig, ...]) -> tuple[SuiteConfig, ...]:
+        repeated = repeated_suite([item.name for item in value])
+        if repeated is not None:
+            raise ValueError(f'{told_twice(repeated)}; list it once')
+        return value
 
     @model_validator(mode='after')
     def _requirements_name_runs(self) -> MatrixConfig:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.metrics.record import MetricRecord
@@ -20,7 +21,7 @@ from osmabench_ros.runs.report_model import Record, RunReport, Status, for_run, 
 from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.runs.text_matching import TextMatching
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
-from osmabench_ros.suites.registry import make_suite
+from osmabench_ros.suites.registry import make_suite, repeated_suite, told_twice
 from osmabench_ros.suites.suite import Suite, SuiteContext
 from osmabench_ros.version import version
 from osmabench_ros.vqa.question_files import read_records
@@ -158,9 +159,13 @@ def made_suites(suites: Sequence[SuiteConfig]) -> list[Suite]:
     Raises
     ------
     ConfigError
-        If a suite or an option of it is unknown.
+        If a suite or an option of it is unknown, or two give figures of one name.
     """
-    return [make_suite(item.name, item.options) for item in suites]
+    made = [make_suite(item.name, item.options) for item in suites]
+    repeated = repeated_suite(suite.name for suite in made)
+    if repeated is not None:
+        raise ConfigError(f'{told_twice(repeated)}; name it once, or evaluate twice')
+    return made
 
 
 def suite_context(

@@ -12,12 +12,11 @@ from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.runs.config import Requirement, SuiteConfig
-from osmabench_ros.runs.evaluation import REPORT, EvaluationInputs, evaluate_loaded
+from osmabench_ros.runs.evaluation import REPORT, EvaluationInputs, evaluate_loaded, made_suites
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.progress import Progress
 from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
-from osmabench_ros.suites.registry import make_suite
 
 UNKNOWN = 'unknown'
 """Condition or simulator of a map that no run recorded."""
@@ -92,8 +91,7 @@ def evaluate_map(
         raise RunError(f'{report} exists; use --force to replace it, or choose another --out')
     if source.questions_file is not None and not source.questions_file.exists():
         raise RunError(f'there are no questions at {source.questions_file}')
-    for item in suites:
-        make_suite(item.name, item.options)
+    made_suites(suites)
     for file in source.text_features.values():
         PrecomputedEmbedder(file)
     report_progress = progress or (lambda _text, _fraction: None)

@@ -30,15 +30,11 @@ class QuestionFolders:
         """Set the files aside that a suite has just written; nothing if it asked nothing."""
         if not (self._directory / QUESTIONS).exists():
             return
-        name, number = suite, 1
-        while name in self._parted:
-            number += 1
-            name = f'{suite}_{number}'
-        self._parted[name] = self._directory / name
-        self._parted[name].mkdir()
+        self._parted[suite] = self._directory / suite
+        self._parted[suite].mkdir()
         for file in _FILES:
             if (self._directory / file).exists():
-                (self._directory / file).rename(self._parted[name] / file)
+                (self._directory / file).rename(self._parted[suite] / file)
 
     def settle(self) -> None:
         """Put the files of the main suite into the folder itself; once all suites are done."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from osmabench_ros.extensions import SUITES, extension_names, load_extension
@@ -31,3 +32,13 @@ def make_suite(name: str, options: Mapping[str, Any] | None = None) -> Suite:
     """
     factory = cast('SuiteFactory', load_extension(SUITES, name))
     return factory(options=dict(options or {}))
+
+
+def repeated_suite(names: Iterable[str]) -> str | None:
+    """Return the first name that is there twice, None if there is none."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def told_twice(name: str) -> str:
+    """Return why a suite may not be there twice, as the start of an error."""
+    return f'suite "{name}" is there twice, and its figures would have equal names in the report'

@@ -21,10 +21,10 @@ from rclpy.action import ActionClient  # noqa: E402
 from osmabench_ros.errors import MetricError  # noqa: E402
 from osmabench_ros.metrics.record import MetricRecord  # noqa: E402
 from osmabench_ros.nodes.evaluator_node import EvaluatorNode  # noqa: E402
-from osmabench_ros.ros import evaluation_parameters, topics  # noqa: E402
+from osmabench_ros.ros import topics  # noqa: E402
 from osmabench_ros.ros.diagnostics import Level  # noqa: E402
 from osmabench_ros.ros.qos import latched_profile  # noqa: E402
-from osmabench_ros.runs import evaluation, map_evaluation  # noqa: E402
+from osmabench_ros.runs import evaluation  # noqa: E402
 from osmabench_ros.runs.files import read_json  # noqa: E402
 from osmabench_ros.suites.registry import make_suite  # noqa: E402
 from osmabench_ros.suites.suite import SuiteContext  # noqa: E402
@@ -122,8 +122,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> PatientSuite:
     def make(name: str, options: Any = None) -> Any:
         return own.get(name) or make_suite(name, options)
 
-    for module in (evaluation, map_evaluation, evaluation_parameters):
-        monkeypatch.setattr(module, 'make_suite', make)
+    monkeypatch.setattr(evaluation, 'make_suite', make)
     return suite
 
 

@@ -52,6 +52,10 @@ def test_everything_that_is_given_is_kept() -> None:
     ('parts', 'message'),
     [
         ({'mapers': []}, r'unknown key "mapers"\. Did you mean "mappers"\?'),
+        (
+            {'suites': [{'name': 'instances'}, {'name': 'map_geometry'}, {'name': 'instances'}]},
+            r'suites: .*suite "instances" is there twice',
+        ),
         ({'camera': {'widht': 64}}, r'camera: unknown key "widht"\. Did you mean "width"\?'),
         ({'camera': {'hfov_deg': 180}}, r'camera\.hfov_deg: .*less than '),
         ({'camera': {'width': 'wide'}}, r'camera\.width: '),

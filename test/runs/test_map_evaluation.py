@@ -12,6 +12,7 @@ from runs.plain_room import (
     write_text_features,
 )
 
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
@@ -81,3 +82,12 @@ def test_labels_alike_in_meaning_count_by_embedding(tmp_path: Path) -> None:
     assert value_of(report, 'label_accuracy', 'strict') == 0.5
     assert value_of(report, 'label_accuracy_embedding', 'strict') == 1.0
     assert report.encoders == {'similarity': 'all-MiniLM-L6-v2'}
+
+
+def test_a_suite_that_is_named_twice_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r'suite "instances" is there twice'):
+        evaluate_map(
+            MapOnDisk(tmp_path / 'no_map', tmp_path / 'no_truth'),
+            [SuiteConfig(name='instances'), SuiteConfig(name='instances')],
+            tmp_path / 'out',
+        )

@@ -26,11 +26,11 @@ def test_a_single_suite_writes_to_the_folder_itself(tmp_path, suite):
 
 
 def test_exact_questions_take_the_folder_and_others_one_of_their_name(tmp_path):
-    found = evaluate(tmp_path, 'riddles', 'exact_questions', 'riddles')
+    found = evaluate(tmp_path, 'riddles', 'exact_questions', 'quiz')
     assert found == {
         **dict.fromkeys(NAMES, 'exact_questions 1'),
         **{f'riddles/{name}': 'riddles 0' for name in NAMES},
-        **{f'riddles_2/{name}': 'riddles 2' for name in NAMES},
+        **{f'quiz/{name}': 'quiz 2' for name in NAMES},
     }
 
 
