@@ -15,6 +15,10 @@ class OsmabenchError(Exception):
     exit_code = 1
 
 
+class OsmabenchWarning(UserWarning):
+    """Something that goes on, but not as it looks; names what, and the remedy."""
+
+
 class ConfigError(OsmabenchError):
     """A configuration file, parameter or argument is wrong; names the file and key."""
 

@@ -25,13 +25,14 @@ def files_near(mesh: Path) -> Any:
     Returns
     -------
     trimesh.resolvers.Resolver
-        Its `missing` collects the names that led nowhere.
+        Its `missing` collects the names that led nowhere, its `images` the content of images by
+        name.
     """
     from trimesh.resolvers import Resolver
 
     class NearbyFiles(Resolver):  # type: ignore[misc]
-        def __init__(self, folder: Path, missing: list[str]) -> None:
-            self.folder, self.missing = folder, missing
+        def __init__(self, folder: Path, missing: list[str], images: dict[str, bytes]) -> None:
+            self.folder, self.missing, self.images = folder, missing, images
 
         def get(self, key: str) -> bytes:
             root = self.folder.resolve().parent
@@ -41,12 +42,15 @@ def files_near(mesh: Path) -> Any:
             for place in places:
                 path = (self.folder / place).resolve()
                 if path.is_relative_to(root) and path.is_file():
-                    return path.read_bytes()
+                    data = path.read_bytes()
+                    if path.name.lower().endswith(IMAGE_SUFFIXES):
+                        self.images[name] = data
+                    return data
             self.missing.append(name)
             raise FileNotFoundError(f'{key} is not near {mesh}')
 
         def namespaced(self, namespace: str) -> NearbyFiles:
-            return NearbyFiles(self.folder / namespace, self.missing)
+            return NearbyFiles(self.folder / namespace, self.missing, self.images)
 
         def keys(self) -> list[str]:
             return [path.name for path in self.folder.iterdir()]
@@ -54,4 +58,4 @@ def files_near(mesh: Path) -> Any:
         def write(self, name: str, data: bytes) -> None:  # noqa: ARG002
             raise PermissionError(f'{name}: the files of a scene are only read')
 
-    return NearbyFiles(mesh.parent, [])
+    return NearbyFiles(mesh.parent, [], {})

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MissingDependencyError, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES, files_near
+from osmabench_ros.scenes.asset_check import check_textures, warn_of_unread
+from osmabench_ros.scenes.asset_files import files_near
 from osmabench_ros.scenes.scene import Material, Mesh
 
 NEUTRAL = Material()
-"""For surfaces whose texture cannot be decoded or that have no material."""
+"""For surfaces without a material, or with a texture in a format that is not decoded here."""
 
 MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.ply', '.stl', '.dae', '.off')
 
@@ -47,7 +48,7 @@ def load_meshes(path: Path) -> tuple[Mesh, ...]:
     Raises
     ------
     SceneError
-        If the file or a texture is missing, the file is broken or has no triangles.
+        If the file or a texture is missing or broken, or the file has no triangles.
     """
     meshes: list[Mesh] = []
     for node in load_nodes(path):
@@ -79,7 +80,7 @@ def load_nodes(path: Path) -> tuple[AssetNode, ...]:
     Raises
     ------
     SceneError
-        If the file or a texture is missing, or the file is broken.
+        If the file or a texture is missing or broken.
     """
     nodes = []
     # Collada's colours are sRGB, those of glTF linear; trimesh passes both on as they are.
@@ -87,7 +88,7 @@ def load_nodes(path: Path) -> tuple[AssetNode, ...]:
     for names, geometry in _geometries(path):
         try:
             nodes.append(AssetNode(names, meshes_of(geometry, linear)))
-        except ValueError as error:
+        except (ValueError, OSError, SyntaxError) as error:  # the last two come from images
             raise SceneError(f'{path}: node "{names[0]}" is malformed: {error}') from error
     return tuple(nodes)
 
@@ -114,16 +115,13 @@ def _geometries(path: Path) -> list[tuple[tuple[str, ...], Any]]:
                 names = _with_ancestors(str(name), loaded.graph.transforms.parents)
                 nodes.append((names, _transformed(geometry, frame @ matrix)))
     except Exception as error:  # trimesh raises whatever its parsers raise
+        check_textures(path, files)  # some broken ones only stop it
         raise SceneError(
             f'{path} cannot be read as a mesh ({type(error).__name__}: {error}); '
             'check that it is complete, or export it again'
         ) from error
-    gone = [name for name in files.missing if name.lower().endswith(IMAGE_SUFFIXES)]
-    if gone:
-        raise SceneError(
-            f'{path} names the texture {gone[0]}, which is not near it; put it there, or take it '
-            'out of the file'
-        )
+    check_textures(path, files)
+    warn_of_unread(path, files)
     return nodes
 
 
@@ -210,7 +208,7 @@ def _normals(geometry: Any) -> NDArray[np.float32]:
 
 
 def material_of(material: Any, linear: bool = True) -> Material:
-    """Convert a trimesh material; one whose texture cannot be decoded is neutral grey."""
+    """Convert a trimesh material."""
     image = getattr(material, 'baseColorTexture', None)
     factor = getattr(material, 'baseColorFactor', None)
     if hasattr(material, 'diffuse'):

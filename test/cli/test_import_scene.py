@@ -1,7 +1,11 @@
 import json
+import subprocess
+import sys
 
 import pytest
 import typer
+from PIL import Image
+from scenes.gltf_files import write_gltf
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.import_scene import import_scene
@@ -33,6 +37,22 @@ def test_world_becomes_a_folder(tmp_path, app):
     again = RUNNER.invoke(app, arguments)
     assert isinstance(again.exception, SceneError)
     assert RUNNER.invoke(app, [*arguments, '--overwrite']).exit_code == 0
+
+
+def test_warnings_are_one_line_each(tmp_path):
+    Image.new('RGB', (4, 4)).save(tmp_path / 'x.png')
+    nodes = [{'name': '[puppet]', 'mesh': 0, 'skin': 0}]
+    write_gltf(tmp_path / 'x.gltf', 'x.png', nodes=nodes, skins=[{'joints': [0]}])
+    manifest = {'name': 'n', 'file': 'x.gltf', 'nodes': {'[puppet]': {'class': 'doll'}}}
+    (tmp_path / 'scene.json').write_text(json.dumps(manifest))
+    script = (
+        'import sys; sys.argv[0] = "osmabench"; from osmabench_ros.cli.main import main; main()'
+    )
+    words = ['import-scene', str(tmp_path), '--out', str(tmp_path / 'out')]
+    done = subprocess.run([sys.executable, '-c', script, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f'warning: {tmp_path}/x.gltf: node "[puppet]" has a skin')
 
 
 def test_apartment_of_a_seed(tmp_path, app):

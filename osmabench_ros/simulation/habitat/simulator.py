@@ -17,6 +17,7 @@ from osmabench_ros.errors import ConfigError, MissingDependencyError, Simulation
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, camera_pose_to_habitat
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.habitat.loader import load_habitat_scene
 from osmabench_ros.scenes.lights import Light, Lighting
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.habitat.compositing import combined
@@ -75,6 +76,8 @@ class HabitatSimulator:
     ------
     MissingDependencyError
         If there is no interpreter with habitat_sim.
+    SceneError
+        If `dataset_config` names other files than the scene has, and one is missing or broken.
     SimulationError
         If the camera cannot be simulated, or Habitat-Sim loads something else than the scene.
     """
@@ -105,6 +108,9 @@ class HabitatSimulator:
         self._has_lit = False
         size = (intrinsics.width, intrinsics.height)
         dataset = _dataset_file(scene, dataset_config)
+        if dataset != Path(scene.source):
+            # Habitat-Sim shows missing and broken files as grey; the loader refuses them.
+            load_habitat_scene(dataset, scene_id or scene.name)
         self._worker = WorkerProcess(_interpreter(habitat_python), memory_bytes(*size))
         try:
             inventory = self._worker.call(

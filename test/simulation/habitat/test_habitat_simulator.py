@@ -7,9 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from habitat_folder import write_habitat_folder
+from scenes.gltf_files import encoded_image, write_glb
 from small_scenes import CAMERA, camera_at, room_scene
 
-from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError
+from osmabench_ros.errors import (
+    ConfigError,
+    MissingDependencyError,
+    SceneError,
+    SimulationError,
+)
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
@@ -204,6 +210,22 @@ def test_a_navigation_mesh_is_on_the_floor_of_the_room(simulator: HabitatSimulat
         simulator.navigation(radius_m=2.4, height_m=1.2)
     with pytest.raises(SimulationError, match='is no navigation mesh'):
         simulator.navigation(radius_m=0.2, height_m=1.2, mesh_file='/no/such.navmesh')
+
+
+def test_a_broken_texture_is_refused_before_habitat_sim_reads_it(
+    room: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Habitat-Sim itself would show the object in grey and say nothing."""
+    monkeypatch.setenv(PYTHON_VARIABLE, '/no/such/python')
+    config = write_habitat_folder(room_scene(), tmp_path / 'other')
+    (config.parent / 'objects' / 'box_7.glb').unlink()
+    whole = encoded_image('jpeg')
+    write_glb(config.parent / 'objects' / 'box_7.glb', whole[: len(whole) // 2], name='oak')
+    told = r'object "box_7\.1": .*box_7\.glb: texture "oak" cannot be decoded: .*[Tt]runcated'
+    with pytest.raises(SceneError, match=told):
+        load_scene(str(config))
+    with pytest.raises(SceneError, match=told):
+        HabitatSimulator(room, CAMERA, dataset_config=str(config))
 
 
 def test_a_missing_asset_is_an_error(habitat: None, tmp_path: Path) -> None:

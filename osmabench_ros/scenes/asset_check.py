@@ -1,0 +1,122 @@
+"""Refuses mesh files with missing or broken textures; warns of what is in them, but not read.
+
+trimesh leaves both out in silence, and the surface would be grey.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import OsmabenchWarning, SceneError
+from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES
+from osmabench_ros.scenes.gltf_file import GltfFile, GltfImage
+
+GLTF_SUFFIXES = ('.glb', '.gltf')
+
+COMPRESSED_MAGIC = (b'\xabKTX 20\xbb', b'sB')
+"""First bytes of KTX 2 and Basis, formats for graphics cards, which are not decoded here."""
+
+COMPRESSED_TYPES = ('image/ktx2', 'image/basis', 'image/x-basis')
+
+
+def check_textures(path: Path, files: Any) -> None:
+    """Refuse missing and broken textures of a mesh file.
+
+    Parameters
+    ----------
+    path : Path
+        The file; what is wrong with it besides its textures is for trimesh to say.
+    files : trimesh.resolvers.Resolver
+        Of `files_near`, as trimesh left it.
+
+    Raises
+    ------
+    SceneError
+        If a texture is missing or broken; names file and texture.
+    """
+    if gone := [name for name in files.missing if name.lower().endswith(IMAGE_SUFFIXES)]:
+        raise _missing(path, gone[0])
+    for image in _images(path, files):
+        if fault := image_fault(image):
+            raise SceneError(
+                f'{path}: texture "{image.name}" cannot be decoded: {fault}; replace it by a '
+                'complete PNG or JPEG, or take it out of the file'
+            )
+
+
+def warn_of_unread(path: Path, files: Any) -> None:
+    """Warn of compressed textures and skins of a mesh file that is in order.
+
+    Parameters
+    ----------
+    path, files
+        As for `check_textures`.
+    """
+    if path.suffix.lower() not in GLTF_SUFFIXES:
+        return
+    gltf = GltfFile(path, files.get)
+    if any(image.data.startswith(COMPRESSED_MAGIC) for image in gltf.images()):
+        _warn(
+            f'{path}: textures in Basis or KTX 2 format are not decoded; they are grey in the '
+            'simulator "opengl". Use a file with PNG or JPEG, or the simulator "habitat"'
+        )
+    if skinned := gltf.skinned_nodes():
+        more = f' (and {len(skinned) - 1} more)' if len(skinned) > 1 else ''
+        _warn(
+            f'{path}: node "{skinned[0]}"{more} has a skin, which is not read; it stands in its '
+            'bind pose. Apply the pose to the mesh before the export'
+        )
+
+
+def image_fault(image: GltfImage) -> str:
+    """Return what is wrong with an image, empty if nothing is.
+
+    One in KTX 2 or Basis format is taken on trust.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    if not image.data:
+        return 'it is empty'
+    if image.data.startswith(COMPRESSED_MAGIC):
+        return ''
+    if image.mime_type in COMPRESSED_TYPES:
+        return f'its type is {image.mime_type}, but its content is not'
+    try:
+        with Image.open(io.BytesIO(image.data)) as opened:
+            if opened.format == 'PNG':
+                opened.verify()  # its checksums tell as much as decoding, much faster
+            else:
+                opened.draft('RGB', (1, 1))  # a JPEG is read to its end, but not drawn in full
+                opened.load()
+    except Exception as error:  # decoders raise whatever they meet in damaged data
+        return 'it is no image' if isinstance(error, UnidentifiedImageError) else str(error)
+    return ''
+
+
+def _images(path: Path, files: Any) -> list[GltfImage]:
+    if path.suffix.lower() not in GLTF_SUFFIXES:
+        return [GltfImage(name, '', data) for name, data in files.images.items()]
+    try:
+        gltf = GltfFile(path, files.get)
+    except ValueError:
+        return []  # trimesh has refused it
+    try:
+        return list(gltf.images())
+    except FileNotFoundError:
+        raise _missing(path, files.missing[-1]) from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise SceneError(f'{path}: {error}; export the file again') from error
+
+
+def _missing(path: Path, name: str) -> SceneError:
+    return SceneError(
+        f'{path} names the texture {name}, which is not near it; put it there, or take it '
+        'out of the file'
+    )
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, OsmabenchWarning, stacklevel=2)
