@@ -15,6 +15,7 @@ from osmabench_ros.errors import MissingDependencyError, RequirementError, RunEr
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.reports.view_of_run import record_runs
 from osmabench_ros.runs.config import MatrixConfig, load_config, with_scene
+from osmabench_ros.runs.dry_run import expected_work
 from osmabench_ros.runs.report_model import MatrixReport, Status
 
 Out = Annotated[Path, typer.Option(help='Folder that gets a folder of results a configuration.')]
@@ -26,13 +27,22 @@ def run(
     out: Out = Path('runs'),
     fresh: Fresh = False,
     rerun: RerunFile = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option('--dry-run', help='Print runs and language models asked; do nothing.'),
+    ] = False,
 ) -> None:
     """Run a configuration: every scene under every condition with every mapper.
 
     A run that was cut off goes on where it stopped. Exits with 0 if and only if every stage
     completed and every threshold under `requirements:` holds.
     """
-    _run(load_config(config), out, fresh, rerun)
+    settings = load_config(config)
+    if dry_run:
+        for line in expected_work(settings, out):
+            typer.echo(line)
+        return
+    _run(settings, out, fresh, rerun)
 
 
 def demo(

@@ -40,6 +40,7 @@ class GrowthView:
     runs: tuple[GrownRun, ...]
     headlines: tuple[Headline, ...]
     rows: tuple[tuple[str, int, tuple[Cell, ...]], ...]
+    final_only: tuple[str, ...]
 
 
 def growth_view(runs: Sequence[Run]) -> GrowthView:
@@ -78,7 +79,8 @@ def growth_view(runs: Sequence[Run]) -> GrowthView:
         )
         for run in grown
     )
-    return GrowthView(grown, headlines, rows)
+    final_only = distinct(name for run in grown for name in run.growth.final_only)
+    return GrowthView(grown, headlines, rows, tuple(final_only))
 
 
 def _found(records: Sequence[Record], headline: Headline, suffix: str = '') -> Record | None:

@@ -19,7 +19,7 @@ from osmabench_ros.runs.text_matching import TextMatching
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
 from osmabench_ros.suites.incremental import Moment, Snapshot, growth_records, score_snapshots
-from osmabench_ros.suites.suite import Suite, SuiteContext
+from osmabench_ros.suites.suite import Suite, SuiteContext, models_asked_by
 
 SCHEMA = 'osmabench.growth/1'
 GROWTH = 'growth.json'
@@ -45,6 +45,8 @@ class GrowthReport(BaseModel):
     schema_name: str = SCHEMA
     run_id: str
     moments: tuple[MomentReport, ...]
+    final_only: tuple[str, ...] = ()
+    """Suites that ask a language model and are scored for the final map only."""
     metrics: tuple[Record, ...]
 
 
@@ -57,7 +59,8 @@ def score_growth(
 ) -> GrowthReport:
     """Score the maps that a method had on the way, and the final one, unless that is done.
 
-    Every map is compared with the same ground truth, that of the whole path.
+    Every map is compared with the same ground truth, that of the whole path. Suites that ask a
+    language model are left out: every map would cost as much as the final one.
 
     Parameters
     ----------
@@ -85,7 +88,9 @@ def score_growth(
     truth = read_ground_truth(inputs.ground_truth_directory)
     context = suite_context(inputs, final, truth, text, inputs.output_directory, progress)
     folders = snapshots_in(snapshots_directory)
-    moments = list(_moments(context, folders, made_suites(suites), progress, first_stamp_ns))
+    made = made_suites(suites)
+    free = [suite for suite in made if not models_asked_by(suite)]
+    moments = list(_moments(context, folders, free, progress, first_stamp_ns))
 
     def of_run(records: Sequence[MetricRecord]) -> tuple[Record, ...]:
         return tuple(Record.of(inputs.identity, record) for record in records)
@@ -96,6 +101,7 @@ def score_growth(
             MomentReport(frames=item.frames, time_s=item.time_s, metrics=of_run(item.records))
             for item in moments
         ),
+        final_only=tuple(suite.name for suite in made if suite not in free),
         metrics=of_run(growth_records(moments)),
     )
     write_json(file, report.model_dump(mode='json'))

@@ -14,6 +14,7 @@ from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.registry import make_mapper, mapper_class
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
+from osmabench_ros.runs.evaluation import made_suites
 from osmabench_ros.runs.files import replaced_directory, write_json
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
@@ -42,7 +43,7 @@ from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.registry import make_simulator
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
 from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
-from osmabench_ros.suites.registry import make_suite
+from osmabench_ros.suites.suite import models_asked_by
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
 
@@ -63,7 +64,12 @@ def check_names(config: MatrixConfig) -> None:
         If a condition, mapper, suite or option is unknown, a file of text features is at fault,
         or a requirement is one that no run can fulfil.
     """
-    check_for_runs(config.requirements, grows=config.evaluation.map_every_frames > 0)
+    suites = made_suites(config.suites)
+    check_for_runs(
+        config.requirements,
+        grows=config.evaluation.map_every_frames > 0,
+        final_only=[suite.name for suite in suites if models_asked_by(suite)],
+    )
     for condition in config.conditions:
         load_condition(condition)
     check_recorded_conditions(config)
@@ -73,8 +79,6 @@ def check_names(config: MatrixConfig) -> None:
             mapper_class(mapper.bundled)
         if mapper.stack:
             load_live_method(mapper.stack).check_variables(mapper.variables)
-    for suite in config.suites:
-        make_suite(suite.name, suite.options)
     for file in config.text_features.values():
         PrecomputedEmbedder(file)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 
 from pydantic import model_validator
@@ -88,7 +88,9 @@ def of_sources(requirements: Iterable[Requirement], *sources: Source) -> tuple[R
     return tuple(item for item in requirements if item.source in sources)
 
 
-def check_for_runs(requirements: Iterable[Requirement], *, grows: bool) -> None:
+def check_for_runs(
+    requirements: Iterable[Requirement], *, grows: bool, final_only: Collection[str] = ()
+) -> None:
     """Refuse requirements that no run could ever fulfil.
 
     Parameters
@@ -97,11 +99,13 @@ def check_for_runs(requirements: Iterable[Requirement], *, grows: bool) -> None:
         Of the configuration of a matrix.
     grows : bool
         Whether maps on the way are scored.
+    final_only : collection of str
+        Suites that are scored for the final map only.
 
     Raises
     ------
     ConfigError
-        If a figure is one of recorded bags, or of growth while none is measured.
+        If a figure is one of recorded bags, or of growth that is not measured.
     """
     for item in requirements:
         if item.source is Source.BAG:
@@ -113,4 +117,10 @@ def check_for_runs(requirements: Iterable[Requirement], *, grows: bool) -> None:
             raise ConfigError(
                 f'a requirement names metric "{item.metric}", which needs maps on the way; set '
                 'evaluation: {map_every_frames: 10}'
+            )
+        if item.source is Source.GROWTH and item.suite in final_only:
+            raise ConfigError(
+                f'a requirement names metric "{item.metric}" of suite "{item.suite}", which asks '
+                'a language model and is scored for the final map only; name a metric of the '
+                'final map, or let the rules answer and judge'
             )

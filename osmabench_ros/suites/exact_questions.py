@@ -63,6 +63,11 @@ class ExactQuestionsSuite:
         self._options = checked_options(ExactQuestionOptions, options, self.name)
         self._options.check()
 
+    @property
+    def language_models(self) -> tuple[str, ...]:
+        """Models that answer or judge."""
+        return self._options.language_models
+
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Ask one map the scene's exact questions.
 

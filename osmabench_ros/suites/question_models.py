@@ -54,6 +54,12 @@ class QuestionModelOptions(SuiteOptions):
         self.answering_client()
         self.judging_client()
 
+    @property
+    def language_models(self) -> tuple[str, ...]:
+        """The models that are asked, each once."""
+        named = (self.answerer, self.judge)
+        return tuple(dict.fromkeys(item for item in named if item not in (RULE, DETERMINISTIC)))
+
     def answering_client(self) -> ModelClient | None:
         """Return who answers, None if it is the rules; with accounts of its own."""
         return None if self.answerer == RULE else self._client(self.answerer)

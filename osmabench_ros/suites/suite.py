@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,3 +115,18 @@ class SuiteFactory(Protocol):
     def __call__(self, *, options: dict[str, Any]) -> Suite:
         """Make a suite."""
         ...
+
+
+@runtime_checkable
+class AsksLanguageModels(Protocol):
+    """A suite whose figures may cost money: it is scored for final maps only."""
+
+    @property
+    def language_models(self) -> tuple[str, ...]:
+        """Models that its options name, e.g. ``('openai:qwen3',)``; empty if none is asked."""
+        ...
+
+
+def models_asked_by(suite: Suite) -> tuple[str, ...]:
+    """Return the language models that a suite asks, as its options name them."""
+    return suite.language_models if isinstance(suite, AsksLanguageModels) else ()

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import box_world
 import pytest
+import scripted_model
+from loopback_models import LoopbackModels
 from reports.synthetic_matrix import SCENE_KEY, Matrix, config
 
 from osmabench_ros.mappers.registry import make_mapper
 from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluation import EvaluationInputs
 from osmabench_ros.runs.growth import GROWTH, GrowthReport, score_growth
 from osmabench_ros.runs.plan import RunPlan, plan_runs
@@ -120,3 +123,25 @@ def test_the_page_shows_it(plan: RunPlan, growth: GrowthReport, matrix: Matrix) 
 
 def test_a_page_without_maps_on_the_way_says_nothing_of_them(html: str) -> None:
     assert 'id="growth"' not in html
+
+
+def test_a_language_model_is_not_asked_about_maps_on_the_way(
+    plan: RunPlan, matrix: Matrix, tmp_path: Path
+) -> None:
+    shutil.copytree(plan.root, tmp_path / 'matrix')
+    (tmp_path / 'matrix' / plan.identity.run_id / GROWTH).unlink(missing_ok=True)
+    with LoopbackModels(reply=scripted_model.reply) as server:
+        options = {'answerer': 'openai:m', 'base_url': server.url, 'cache': str(tmp_path / 'kept')}
+        suites = (
+            SuiteConfig(name='osma_segmentation'),
+            SuiteConfig(name='exact_questions', options=options),
+        )
+        settings = plan.config.model_copy(update={'suites': suites})
+        asking = plan_runs(settings, {plan.scene: SCENE_KEY}, tmp_path / 'matrix')[0]
+        growth = scored(asking)
+        assert server.received == []
+    assert growth.final_only == ('exact_questions',)
+    assert {item.suite for item in growth.metrics} == {'osma_segmentation'}
+    write_matrix_report(settings, [asking], matrix.report.runs[:1], asking.root)
+    html = (asking.root / 'report.html').read_text()
+    assert 'asked about final maps only, so exact_questions is not among' in html

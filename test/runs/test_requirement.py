@@ -69,5 +69,7 @@ def test_a_run_refuses_what_it_can_never_fulfil() -> None:
     check_for_runs([grown], grows=True)
     with pytest.raises(ConfigError, match='map_every_frames'):
         check_for_runs([grown], grows=False)
+    with pytest.raises(ConfigError, match='asks a language model.*final map only'):
+        check_for_runs([grown], grows=True, final_only=['map_geometry'])
     with pytest.raises(ConfigError, match='"alignment", which a run does not have'):
         check_for_runs([required('alignment')], grows=True)

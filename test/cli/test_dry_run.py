@@ -1,0 +1,44 @@
+"""`osmabench run --dry-run` tells what a run would do and ask, and does nothing."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from loopback_models import LoopbackModels
+from small_config import small_config
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import ConfigError
+
+
+def dry_run(tmp_path: Path, **changes: object) -> list[str]:
+    file = tmp_path / 'config.yaml'
+    file.write_text(yaml.safe_dump(small_config(**changes)))
+    words = ['run', str(file), '--out', str(tmp_path / 'runs'), '--dry-run']
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert not (tmp_path / 'runs').exists()
+    return result.output.splitlines()
+
+
+def test_it_lists_the_runs(tmp_path: Path) -> None:
+    runs = dry_run(tmp_path, conditions=['baseline', 'camera'])
+    assert [line.partition(': ')[2] for line in runs[:2]] == ['to do', 'to do']
+    assert '.camera.oracle' in runs[1]
+    assert runs[2:] == ['no language model is asked']
+
+
+def test_it_names_the_models_and_what_scores_over_time_leave_out(tmp_path: Path) -> None:
+    with LoopbackModels() as server:
+        options = {'answerer': 'openai:qwen3', 'judge': 'openai:qwen3', 'base_url': server.url}
+        suites = [{'name': 'map_geometry'}, {'name': 'exact_questions', 'options': options}]
+        lines = dry_run(tmp_path, suites=suites, evaluation={'map_every_frames': 2})
+        assert server.received == []
+    assert 'exact_questions asks openai:qwen3 about the final map of each run, 1 to do' in lines
+    assert 'scores over time (a map every 2 frames) leave out exact_questions' in lines[-1]
+
+
+def test_it_refuses_what_a_run_would_refuse(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='no suite "geometry"'):
+        dry_run(tmp_path, suites=[{'name': 'geometry'}])
