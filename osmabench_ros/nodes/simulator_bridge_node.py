@@ -25,7 +25,7 @@ from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
 from osmabench_ros.ros.light_messages import lighting_to_message
 from osmabench_ros.ros.participant_statistics import Acknowledgement
 from osmabench_ros.ros.participants import Participant, missing_participants
-from osmabench_ros.ros.player_health import player_health
+from osmabench_ros.ros.player_health import RUNS_FREE, player_health
 from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.ros.restart_watch import RestartWatch
 from osmabench_ros.ros.run_control import RunControl, RunPhase
@@ -86,6 +86,8 @@ class SimulatorBridgeNode(BenchmarkNode):
         self._run_info.publish(run_info_message(source, value, self._participants, stamp_ns))
         self._say('waiting to be activated')
         self.get_logger().info(f'{len(frames)} frames from {frames.description}')
+        if self._player.runs_free:
+            self.get_logger().warning(RUNS_FREE)
 
     def _create_endpoints(self) -> None:
         self._run_state = self.create_publisher(RunState, topics.RUN_STATE, latched_profile())

@@ -96,6 +96,11 @@ class FramePlayer:
         return not self._pacing.lockstep or self.newest is None or self._acks.complete
 
     @property
+    def runs_free(self) -> bool:
+        """Whether frames follow as fast as they are made: lockstep that waits for nobody."""
+        return self._pacing.lockstep and not self._participants
+
+    @property
     def rate_hz(self) -> float:
         """Published frames per second of wall time, smoothed; 0 before the second frame."""
         return (len(self._recent) - 1) / elapsed_s if (elapsed_s := self._recent_s()) else 0.0

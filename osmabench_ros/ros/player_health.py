@@ -14,6 +14,13 @@ MAX_DROPPED_SHARE = 0.05
 """Of the frames of a participant; the loss that a sweep over speeds allows too."""
 
 
+RUNS_FREE = (
+    'no participant acknowledges frames, so lockstep waits for nobody and frames follow as fast '
+    'as they are made; declare one that does (participants: NAME:acks), or set pacing: realtime'
+)
+"""What is wrong with a run whose player runs free."""
+
+
 def player_health(player: FramePlayer, phase: RunPhase, speed_factor: float | None) -> Health:
     """Return the health of a run.
 
@@ -33,6 +40,8 @@ def player_health(player: FramePlayer, phase: RunPhase, speed_factor: float | No
     too_slow = speed_factor is not None and 0 < factor < MIN_SPEED_SHARE * speed_factor
     if too_slow and phase is RunPhase.RUNNING:
         faults.insert(0, f'frames come at {factor:.2g} of real time instead of {speed_factor:g}')
+    if player.runs_free:
+        faults.insert(0, RUNS_FREE)
     if faults:
         message, level = f'{message}: {"; ".join(faults)}', Level.WARN
     values: dict[str, float | str] = {

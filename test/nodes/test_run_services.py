@@ -17,6 +17,7 @@ from osmabench_ros.srv import ControlRun  # noqa: E402
 from recorded_frames import FRAMES, LABELS  # noqa: E402
 
 from osmabench_ros.ros import services  # noqa: E402
+from osmabench_ros.ros.player_health import RUNS_FREE  # noqa: E402
 
 STAMPS_NS = [frame.stamp_ns for frame in FRAMES]
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
@@ -37,6 +38,17 @@ def audience(ros_context: Any) -> Iterator[Audience]:
     yield audience
     audience.executor.shutdown()
     audience.node.destroy_node()
+
+
+def test_lockstep_that_waits_for_nobody_says_so_once(
+    ros_domain: int, audience: Audience, sequence: Path
+) -> None:
+    with bridge_process(ros_domain, sequence=sequence, pacing='lockstep') as running:
+        audience.change(*UP)
+        audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)
+        running.terminate()
+        _, errors = running.communicate(timeout=30)
+    assert errors.count(RUNS_FREE) == 1, errors
 
 
 def test_a_sequence_is_stepped_started_and_reset(

@@ -94,6 +94,16 @@ def test_who_hangs_is_named() -> None:
         stage.tick(5.1)
 
 
+@pytest.mark.parametrize(
+    ('lockstep', 'participants', 'free'),
+    [(True, (), True), (True, ('mapper',), False), (False, (), False)],
+)
+def test_only_lockstep_without_who_acknowledges_runs_free(
+    lockstep: bool, participants: tuple[str, ...], free: bool
+) -> None:
+    assert Stage(lockstep, participants).player.runs_free is free
+
+
 def test_realtime_follows_the_stamps_and_counts_drops() -> None:
     stage = Stage(lockstep=False)
     for _ in range(5):

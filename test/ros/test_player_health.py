@@ -21,6 +21,7 @@ class Figures:
     participants: list[ParticipantSummary] = field(default_factory=list)
     rate_hz: float = 10.0
     published: int = 100
+    runs_free: bool = False
 
     def summaries(self) -> list[ParticipantSummary]:
         return self.participants
@@ -45,6 +46,13 @@ def test_a_run_that_goes_well_is_ok_with_every_figure() -> None:
         'mapper.latency_p95_s': 0.08,
         'mapper.processing_time_mean_s': 0.02,
     }
+
+
+def test_lockstep_that_waits_for_nobody_is_a_warning_with_the_remedy() -> None:
+    health = player_health(Figures(runs_free=True), RunPhase.RUNNING, None)
+    assert health.level is Level.WARN
+    assert health.message.startswith('running: no participant acknowledges frames')
+    assert 'NAME:acks' in health.message
 
 
 @pytest.mark.parametrize(
