@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -73,6 +74,15 @@ def replaced_directory(path: Path) -> Iterator[Path]:
         temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what a process that was killed in `replaced_directory(path)` left of it.
+
+    Only whoever holds the folder above may do that: others may be at work there.
+    """
+    for leftover in path.parent.glob(f'.{glob.escape(path.name)}.*'):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 @contextmanager

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
-from osmabench_ros.runs.files import write_json
+from osmabench_ros.runs.files import remove_leftovers, replaced_directory, write_json
 from osmabench_ros.runs.generation import GeneratedSequence, Progress
-from osmabench_ros.runs.plan import plan_runs
+from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, prepare_scene, scene_keys
+from osmabench_ros.runs.results_folder import held
 
 MARK = 'generated.json'
 
@@ -41,20 +44,32 @@ def generate_ground_truth(
     Raises
     ------
     RunError
-        If a folder is there that is not of this configuration.
+        If a folder is there that is not of this configuration, or another process is writing to
+        `out`.
     """
     report = progress or (lambda _text, _fraction: None)
     plans = plan_runs(config, scene_keys(config), out)
     made = []
-    for directory, plan in {plan.shared_directory: plan for plan in plans}.items():
-        digest, kept = _digest(config, plan.scene), directory.exists()
-        if kept:
-            _check(directory, digest)
-        else:
-            prepare_scene(plan, report)
-            write_json(directory / MARK, {'sha256': digest})
-        made.append(GeneratedSequence(directory / GROUND_TRUTH_FOLDER, kept))
+    with held(out):
+        for directory, plan in {plan.shared_directory: plan for plan in plans}.items():
+            digest, kept = _digest(config, plan.scene), directory.exists()
+            if kept:
+                _check(directory, digest)
+            else:
+                _make(plan, directory, digest, report)
+            made.append(GeneratedSequence(directory / GROUND_TRUTH_FOLDER, kept))
     return made
+
+
+def _make(plan: RunPlan, directory: Path, digest: str, report: Progress) -> None:
+    """Make a folder that appears with its mark, so that one without is never ours."""
+    remove_leftovers(directory)
+    with replaced_directory(directory) as temporary:
+        prepared = prepare_scene(replace(plan, root=temporary), report)
+        write_json(prepared / MARK, {'sha256': digest})
+        for entry in prepared.iterdir():
+            entry.rename(temporary / entry.name)
+        shutil.rmtree(temporary / prepared.relative_to(temporary).parts[0])
 
 
 def _digest(config: MatrixConfig, item: SceneConfig) -> str:

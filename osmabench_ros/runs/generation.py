@@ -12,9 +12,10 @@ from pathlib import Path
 
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
-from osmabench_ros.runs.files import replaced_directory
+from osmabench_ros.runs.files import remove_leftovers, replaced_directory
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.preparation import check_names
+from osmabench_ros.runs.results_folder import held
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
@@ -63,7 +64,7 @@ def generate_sequences(
     """Render every scene under every condition once, and write it in every format.
 
     A sequence appears when it is complete; those of an earlier call with the same configuration
-    are kept. The same configuration gives the same bytes.
+    are kept, and what a killed call left of others is removed. The same configuration gives the same bytes.
 
     Parameters
     ----------
@@ -79,7 +80,8 @@ def generate_sequences(
     Raises
     ------
     RunError
-        If a folder is there that is not of this configuration; nothing of its scene is written.
+        If a folder is there that is not of this configuration, when nothing of its scene is
+        written; or another process is writing to `out`.
     OsmabenchError
         If a scene, a condition or the simulator is at fault, or the disk is full.
     """
@@ -91,9 +93,10 @@ def generate_sequences(
     report = progress or (lambda _text, _fraction: None)
     chosen = list(dict.fromkeys(formats))
     written: list[GeneratedSequence] = []
-    for number, item in enumerate(config.scenes):
-        part = _part(report, number, len(config.scenes))
-        written += _generate_scene(config, item, chosen, out, part)
+    with held(out):
+        for number, item in enumerate(config.scenes):
+            part = _part(report, number, len(config.scenes))
+            written += _generate_scene(config, item, chosen, out, part)
     return written
 
 
@@ -164,6 +167,8 @@ def _write(
     folders: dict[OutputFormat, Path],
     report: Progress,
 ) -> None:
+    for directory in folders.values():
+        remove_leftovers(directory)
     try:
         with ExitStack() as stack:
             writers = [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,9 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.runs import generation, preparation
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.files import sha256_of
-from osmabench_ros.runs.generated_truth import generate_ground_truth
+from osmabench_ros.runs.generated_truth import MARK, generate_ground_truth
 from osmabench_ros.runs.generation import GeneratedSequence, OutputFormat, generate_sequences
+from osmabench_ros.runs.results_folder import held
 from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.sequences.reader import FolderSequence
@@ -34,6 +38,29 @@ DATA: dict[str, Any] = {
     'suites': [{'name': 'map_geometry'}],
 }
 ALL = list(OutputFormat)
+KILLED_WRITER = """
+import os, signal, sys
+from pathlib import Path
+from small_scenes import room_scene
+from osmabench_ros.runs import preparation
+from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.generated_truth import MARK, generate_ground_truth
+
+moment, out, config = sys.argv[1:]
+rename = Path.rename
+
+def killed(source, target):
+    last = Path(target) == Path(out, 'shared', 'test.room.3')
+    if last and moment == 'before':
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(source, target)
+    if last:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Path.rename = killed
+preparation._scene = lambda _item: room_scene()
+generate_ground_truth(MatrixConfig.model_validate_json(config), Path(out))
+"""
 NAME = 'test.room.3'
 
 
@@ -130,6 +157,48 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert first.stdout.split() == folders
     again = CliRunner().invoke(app, [*arguments, '--out', str(tmp_path / 'out')])
     assert again.stdout.splitlines() == [f'{folder} (kept)' for folder in folders]
+
+
+@pytest.mark.parametrize('moment', ['before', 'after'])
+def test_ground_truth_of_a_killed_process_is_made_anew_or_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Kill a real process right before or after the folder gets its name."""
+    command = [sys.executable, '-c', KILLED_WRITER, moment, str(tmp_path)]
+    done = subprocess.run(
+        [*command, configuration().model_dump_json()],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    shared = tmp_path / 'shared'
+    assert len(list(shared.iterdir())) == 1
+    assert (shared / NAME).exists() == (moment == 'after')
+    monkeypatch.setattr(preparation, '_scene', lambda _item: room_scene())
+    preparation._key.cache_clear()
+    try:
+        (made,) = generate_ground_truth(configuration(), tmp_path)
+    finally:
+        preparation._key.cache_clear()
+    assert made.kept == (moment == 'after')
+    assert len(read_ground_truth(made.directory).graph.nodes) > 3
+    assert [path.name for path in shared.iterdir()] == [NAME]
+    names = {'path.json', 'coverage.json', 'ground_truth', 'questions.jsonl', MARK}
+    assert {path.name for path in (shared / NAME).iterdir()} == names
+
+
+def test_what_a_killed_process_left_of_a_sequence_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / 'osma' / 'baseline' / f'.{NAME}.abc'
+    other = tmp_path / 'osma' / 'baseline' / '.test.room.33.abc'
+    for folder in (left, other):
+        folder.mkdir(parents=True)
+        (folder / 'frame000000.jpg').write_bytes(b'half')
+    with held(tmp_path), pytest.raises(RunError, match='in use by another osmabench'):
+        generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
+    assert left.exists()
+    generate_sequences(configuration(conditions=['baseline']), [OutputFormat.OSMA], tmp_path)
+    assert (left.exists(), other.exists()) == (False, True)
 
 
 def test_ground_truth_is_made_once_for_the_same_path(
