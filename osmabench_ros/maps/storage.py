@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -15,6 +13,7 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.ply import write_ply
 from osmabench_ros.maps.array_files import write_npy
 from osmabench_ros.maps.fault import Fault
+from osmabench_ros.maps.new_folder import new_folder
 from osmabench_ros.maps.raw_map import RawMap, raw_map_of, semantic_map_of
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.validation import CLOUD, DOCUMENT, EXTRAS, faults_of_raw, load_raw
@@ -37,20 +36,12 @@ def write_map(semantic_map: SemanticMap, directory: Path) -> None:
     MapError
         If the directory exists, or the map has faults; the message lists them.
     """
-    if directory.exists():
-        raise MapError(f'{directory} exists; choose another directory or remove it')
-    files = list(files_of(semantic_map))
-    partial_directory = directory.with_name(f'.{directory.name}.{os.getpid()}.partial')
-    shutil.rmtree(partial_directory, ignore_errors=True)
-    try:
-        for name, write in files:
-            path = partial_directory / name
+    with new_folder(directory) as folder:
+        for name, write in files_of(semantic_map):
+            path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open('wb') as stream:
                 write(stream)
-        partial_directory.rename(directory)
-    finally:
-        shutil.rmtree(partial_directory, ignore_errors=True)
 
 
 def read_map(directory: Path) -> SemanticMap:
