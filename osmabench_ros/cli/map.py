@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +16,12 @@ from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.pointcloud import read_label_set
 from osmabench_ros.maps.labelling import label_by_features, read_text_features
 from osmabench_ros.maps.openlex3d_export import export_openlex3d
-from osmabench_ros.maps.registry import import_map, importer_names
+from osmabench_ros.maps.point_cloud_export import export_point_cloud
+from osmabench_ros.maps.registry import find_importer, import_map, importer_names
 from osmabench_ros.maps.storage import read_map, write_map
-from osmabench_ros.maps.summary import summary_of
+from osmabench_ros.maps.summary import contents_of, summary_of
 from osmabench_ros.maps.validation import faults_of_directory
+from osmabench_ros.runs.map_labelling import label_map
 
 app = typer.Typer(help='Check, import, export and describe semantic maps.', no_args_is_help=True)
 
@@ -30,6 +33,8 @@ class ExportFormat(str, Enum):
     """Formats a map can be exported to."""
 
     OPENLEX3D = 'openlex3d'
+    PLY = 'ply'
+    PCD = 'pcd'
 
 
 @app.command()
@@ -51,16 +56,28 @@ def info(directory: Directory) -> None:
 
 
 @app.command()
-def methods() -> None:
-    """List the methods whose maps can be imported."""
+def methods(
+    method: Annotated[str, typer.Argument(help='Say which files of this method are read.')] = '',
+) -> None:
+    """List the methods whose maps can be imported, or describe the files of one."""
+    if method:
+        typer.echo(inspect.getdoc(find_importer(method)) or f'{method} has no description')
+        return
     for name in importer_names():
-        typer.echo(name)
+        described = (inspect.getdoc(find_importer(name)) or '').partition('\n')[0]
+        typer.echo(f'{name:16}{described}')
+    typer.echo('\n`osmabench map methods METHOD` says which files of a method are read.')
 
 
 @app.command('import')
 def import_(
     method: Annotated[str, typer.Argument(help='Method; see `osmabench map methods`.')],
-    path: Annotated[Path, typer.Argument(help='File or folder that the method wrote.')],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help='File or folder that the method wrote; `osmabench map methods METHOD` says which.'
+        ),
+    ],
     out: Out,
     world: Annotated[
         World | None, typer.Option(help="Axes of the files; default: the method's usual ones.")
@@ -96,38 +113,70 @@ def import_(
         feature_model=feature_model,
         feature_pretrained=feature_pretrained,
     )
-    write_map(import_map(method, path, options), out)
-    typer.echo(f'wrote {out}')
+    made = import_map(method, path, options)
+    write_map(made, out)
+    typer.echo(f'wrote {out}: {contents_of(made)}')
 
 
 @app.command()
 def label(
     directory: Directory,
     out: Out,
-    text_features: Annotated[
-        Path, typer.Option(help='.npy (classes, D) or (templates, classes, D), by class id.')
-    ],
     label_set: Annotated[Path, typer.Option(help='JSON with "classes", each "id" and "name".')],
+    text_features: Annotated[
+        Path | None,
+        typer.Option(
+            help=".npy (classes, D) or (templates, classes, D), by class id; default: the map's "
+            'own text encoder, if it is installed here.'
+        ),
+    ] = None,
+    captions: Annotated[
+        bool, typer.Option('--captions', help='Label by the captions of the nodes instead.')
+    ] = False,
     space: Annotated[
         str, typer.Option(help="Feature space to use; default: the points' one.")
     ] = '',
 ) -> None:
-    """Label an open-vocabulary map by text features of the encoder it was made with."""
+    """Label an open-vocabulary map by features that text can be compared with, or by captions.
+
+    The text features come from a file, from open_clip or the bundled sentence embedder if the
+    map's features are of their making, or, with --captions, from the sentence embedder.
+    """
+    if captions and (text_features or space):
+        raise ConfigError('--captions labels without --text-features and --space; leave them out')
     classes = read_label_set(label_set)
-    text = read_text_features(text_features, classes)
-    write_map(label_by_features(read_map(directory), text, classes, space=space), out)
-    typer.echo(f'wrote {out}')
+    semantic_map = read_map(directory)
+    if text_features is not None:
+        text = read_text_features(text_features, classes)
+        made, encoder = label_by_features(semantic_map, text, classes, space=space), ''
+    else:
+        made, encoder = label_map(semantic_map, classes, space=space, by_captions=captions)
+    write_map(made, out)
+    by = f', labelled by {encoder or text_features}'
+    typer.echo(f'wrote {out}: {contents_of(made)}{by}')
 
 
 @app.command()
 def export(
-    to: Annotated[ExportFormat, typer.Argument(help='Format to write.')],
+    to: Annotated[
+        ExportFormat,
+        typer.Argument(
+            help='openlex3d: points, features and index for its evaluation. ply, pcd: a point '
+            'cloud with label, instance and score, classes.json beside it, which '
+            '`osmabench map import pointcloud` reads again.'
+        ),
+    ],
     directory: Directory,
     out: Out,
 ) -> None:
-    """Write a map in the form that another benchmark reads."""
-    left_out = export_openlex3d(read_map(directory), out)
-    typer.echo(f'wrote {out} for {to.value}; {left_out} points without a feature were left out')
+    """Write a map as a folder that other programs read: OpenLex3D, PLY or PCD."""
+    semantic_map = read_map(directory)
+    if to is ExportFormat.OPENLEX3D:
+        count = export_openlex3d(semantic_map, out)
+        left_out = [f'{count} points without a feature'] if count else []
+    else:
+        left_out = export_point_cloud(semantic_map, out, f'.{to.value}')
+    typer.echo(f'wrote {out}' + (f'; left out: {", ".join(left_out)}' if left_out else ''))
 
 
 def _pose(path: Path) -> Pose:

@@ -109,7 +109,7 @@ def label_by_features(
     MapError
         If there is no such feature space, or the shapes do not fit.
     """
-    chosen = _chosen_space(semantic_map, space)
+    chosen = space_to_label_by(semantic_map, space)
     text = _checked_text(text_features, chosen, label_set)
     classes, cosines = _ranked(chosen.vectors, text, min(top_k, len(text)))
     nodes = tuple(
@@ -126,21 +126,24 @@ def label_by_features(
     )
 
 
-def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    length = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
-    if not (np.isfinite(length).all() and (length > 0).all()):
-        raise MapError('a text feature is zero, NaN or infinite')
-    return np.asarray(vectors / length, np.float64)
+def space_to_label_by(semantic_map: SemanticMap, name: str = '') -> FeatureSpace:
+    """Return the feature space of that name; by default the points' one, else a comparable one.
 
-
-def _chosen_space(semantic_map: SemanticMap, name: str) -> FeatureSpace:
+    Raises
+    ------
+    MapError
+        If there is no such space, or text cannot be compared with it.
+    """
     spaces = semantic_map.feature_spaces
     method = semantic_map.header.provenance.method
     if not name and semantic_map.dense is not None and semantic_map.dense.feature_space:
         name = semantic_map.dense.feature_space
     if name:
         if name not in spaces:
-            raise MapError(f'the map of {method} has no feature space "{name}": {sorted(spaces)}')
+            raise MapError(
+                f'the map of {method} has no feature space "{name}"; '
+                f'it has {", ".join(sorted(spaces)) or "none"}'
+            )
         candidates = [spaces[name]]
     else:
         candidates = [found for found in spaces.values() if found.text_comparable][:1]
@@ -150,6 +153,13 @@ def _chosen_space(semantic_map: SemanticMap, name: str) -> FeatureSpace:
             'label it by captions instead'
         )
     return candidates[0]
+
+
+def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    length = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
+    if not (np.isfinite(length).all() and (length > 0).all()):
+        raise MapError('a text feature is zero, NaN or infinite')
+    return np.asarray(vectors / length, np.float64)
 
 
 def _checked_text(

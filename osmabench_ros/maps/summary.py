@@ -44,6 +44,19 @@ def summary_of(semantic_map: SemanticMap) -> list[tuple[str, str]]:
     return rows
 
 
+def contents_of(semantic_map: SemanticMap) -> str:
+    """Return in a line what a map holds, and how large it is, so that wrong axes show."""
+    graph, dense = semantic_map.graph, semantic_map.dense
+    parts = [f'{len(graph.nodes)} nodes', f'{len(graph.edges)} edges']
+    if dense is None or not len(dense.points):
+        return ', '.join([*parts, 'no points'])
+    width, depth, height = dense.points.max(axis=0) - dense.points.min(axis=0)
+    parts.append(f'{len(dense.points)} points in {width:.1f} x {depth:.1f} x {height:.1f} m')
+    if dense.labels is not None:
+        parts.append(f'{int((dense.labels != UNLABELLED).sum())} labelled')
+    return ', '.join(parts)
+
+
 def _counted(counts: Counter[str]) -> str:
     listed = ', '.join(f'{count} {name}' for name, count in counts.most_common())
     return f'{counts.total()} ({listed})' if counts else '0'

@@ -85,7 +85,15 @@ def load_legacy(
     The tensors' numbers stand behind the pickle that refers to them. So the pickle is read
     twice: first to find where it ends, then with the numbers at hand.
     """
-    if PickleMachine(stream, _no_names).load() != _LEGACY_MAGIC:
+    try:
+        begins_well = PickleMachine(stream, _no_names).load() == _LEGACY_MAGIC
+    except UnsafePickleError:
+        raise
+    except MapError as error:
+        raise MapError(
+            f'is no file of torch.save, or damaged at its beginning: {error}'
+        ) from error
+    if not begins_well:
         raise MapError('is no file of torch.save: it does not begin with its magic number')
     if PickleMachine(stream, _no_names).load() != _LEGACY_VERSION:
         raise MapError('was written by an unknown version of torch.save')

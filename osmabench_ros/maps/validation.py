@@ -55,6 +55,8 @@ def load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
     faults : list of Fault
         Everything that is wrong.
     """
+    if not directory.is_dir():
+        return None, [Fault(str(directory), '', 'is no folder; give the folder with map.json')]
     if not (directory / DOCUMENT).is_file():
         return None, [Fault(DOCUMENT, '', f'does not exist in {directory}; is it a map?')]
     text = (directory / DOCUMENT).read_bytes()

