@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from osmabench_ros.cli import bag_options as options
+from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.metrics.evo_figures import evo_figures
 from osmabench_ros.metrics.trajectory import DeltaUnit, TrajectoryAlignment
 from osmabench_ros.metrics.trajectory_records import (
@@ -55,6 +57,8 @@ def trajectory(
     )
     true, own = read_trajectory(reference), read_trajectory(estimate)
     score = score_trajectory(true, own, settings)
+    for remark in score.remarks:
+        warnings.warn(remark, OsmabenchWarning, stacklevel=2)
     by_evo = evo_figures(true, own, settings) if evo else {}
     figures = [record.to_json() for record in score.records]
     if out is not None:

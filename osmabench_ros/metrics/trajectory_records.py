@@ -73,6 +73,24 @@ class TrajectoryScore:
     records: tuple[MetricRecord, ...]
     settings: TrajectorySettings
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What figures hide: frames of the poses that differ, where both are known."""
+        own, true = self.estimate, self.reference
+        found = []
+        if own.child_frame_id and true.child_frame_id not in ('', own.child_frame_id):
+            found.append(
+                f'the poses are of "{own.child_frame_id}", the true ones of '
+                f'"{true.child_frame_id}": how these frames lie in each other counts as error'
+            )
+        if own.frame_id and true.frame_id not in ('', own.frame_id):
+            found.append(
+                f'the poses are in "{own.frame_id}", the true ones in "{true.frame_id}": how '
+                'these frames lie in each other counts as error in the figures as recorded, not '
+                'in those after an alignment'
+            )
+        return tuple(found)
+
 
 def score_trajectory(
     reference: StampedTrajectory, estimate: StampedTrajectory, settings: TrajectorySettings

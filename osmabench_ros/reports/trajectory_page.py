@@ -29,6 +29,7 @@ def write_trajectory_page(
             reference=reference,
             alignment=score.settings.alignment.value,
             poses=len(score.reference),
+            remarks=score.remarks,
             rows=rows,
             plot=trusted(trajectory_plot(score)),
         )

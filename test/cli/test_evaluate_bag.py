@@ -1,7 +1,9 @@
 """Bags with maps become reports, without ROS."""
 
+import html
 import json
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 import scripted_model
 from click.testing import Result
 from loopback_models import LoopbackModels
-from recorded_messages import make, write_messages
+from recorded_messages import make, odometry, write_messages
 from runs.plain_room import cloud as true_cloud
 from runs.plain_room import ground_truth, labelled_map
 from runs.recorded_room import (
@@ -31,6 +33,7 @@ from osmabench_ros.cli.main import app
 from osmabench_ros.errors import (
     ConfigError,
     ContractError,
+    OsmabenchWarning,
     RequirementError,
     RunError,
     SequenceError,
@@ -219,7 +222,10 @@ def test_the_stacks_own_poses_are_scored(tmp_path: Path) -> None:
     assert recorded['matched_poses'] == 1
     assert 'aligned by se3' in (out / 'report.html').read_text()
     assert len((out / 'trajectory' / 'estimate.tum').read_text().splitlines()) == 41
-    assert any('/ground_truth/odometry' in remark for remark in report_of(out).remarks)
+    remarks = report_of(out).remarks
+    assert any('/ground_truth/odometry' in remark for remark in remarks)
+    assert any('the poses are in "map", the true ones in "world"' in item for item in remarks)
+    assert not any('the poses are of' in item for item in remarks)
 
 
 @pytest.mark.parametrize(
@@ -327,6 +333,36 @@ def test_a_trajectory_is_scored_between_files_and_bags(tmp_path: Path) -> None:
         CliRunner().invoke(
             app, ['score', 'trajectory', str(bag), words[3]], catch_exceptions=False
         )
+
+
+@pytest.mark.parametrize(
+    ('estimate', 'warned'),
+    [
+        ('/slam/odom', ['in "map", the true ones in "world"']),
+        ('/camera/odom', ['of "camera_link", the true ones of "base_link"']),
+        ('/ground_truth/odometry', []),
+    ],
+)
+def test_trajectories_of_other_frames_are_scored_with_a_warning(
+    estimate: str, warned: list[str], tmp_path: Path
+) -> None:
+    seen = [
+        ('/camera/odom', stamp_ns, odometry(pose, stamp_ns, 'world', 'camera_link'))
+        for stamp_ns, pose in true_poses()
+    ]
+    bag = write_messages(tmp_path / 'bag', [*poses(), *seen])
+    words = ['score', 'trajectory', f'{bag}:{estimate}', f'{bag}:/ground_truth/odometry']
+    out = tmp_path / 'out'
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter('always')
+        result = CliRunner().invoke(app, [*words, '--out', str(out)], catch_exceptions=False)
+    assert result.exit_code == 0
+    told = [str(item.message) for item in given if item.category is OsmabenchWarning]
+    assert len(told) == len(warned)
+    page = html.unescape((out / 'trajectory.html').read_text())
+    for text, expected in zip(told, warned, strict=True):
+        assert f'the poses are {expected}' in text
+        assert text in page
 
 
 def test_a_language_model_asks_about_the_images_where_there_is_no_reference(tmp_path) -> None:
