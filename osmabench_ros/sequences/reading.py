@@ -74,14 +74,15 @@ def reading_from_text(text: str) -> SequenceReading:
     ----------
     text : str
         A YAML mapping such as ``{color: /cam/rgb, pose: tf, tolerance_s: 0.02}``, the path of a
-        YAML file with one, or '' for the topic contract.
+        YAML file with one, or '' for the topic contract. Relative `msg_paths` of a file count
+        from its folder, those of a mapping from the working directory.
 
     Raises
     ------
     ConfigError
         If the file is missing, or a key or value is wrong; names it.
     """
-    source = 'sequence_topics'
+    source, folder = 'sequence_topics', Path()
     try:
         data: Any = yaml.safe_load(text) if text.strip() else {}
         if isinstance(data, str):
@@ -89,9 +90,11 @@ def reading_from_text(text: str) -> SequenceReading:
             file = Path(data)
             if file.stat().st_size > MAX_BYTES:
                 raise ConfigError(f'{source} is larger than {MAX_BYTES} bytes')
-            data = yaml.safe_load(file.read_text(encoding='utf-8'))
+            data, folder = yaml.safe_load(file.read_text(encoding='utf-8')), file.parent
     except OSError as error:
         raise ConfigError(f'{source}: {error.strerror}; name a YAML file') from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f'{source} is not YAML: {error}') from error
-    return validated(SequenceReading, data, source)
+    reading = validated(SequenceReading, data, source)
+    paths = tuple(folder / path for path in reading.msg_paths)
+    return reading.model_copy(update={'msg_paths': paths})

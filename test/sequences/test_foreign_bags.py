@@ -206,6 +206,18 @@ def test_how_a_bag_is_read_comes_from_text_or_a_file(tmp_path: Path) -> None:
             reading_from_text(text)
 
 
+def test_message_definitions_lie_beside_the_file_that_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / 'robot').mkdir()
+    said = '{msg_paths: [msgs, /opt/msgs]}'
+    (tmp_path / 'robot' / 'topics.yaml').write_text(said)
+    monkeypatch.chdir(tmp_path)
+    reading = reading_from_text('robot/topics.yaml')
+    assert reading.msg_paths == (Path('robot/msgs'), Path('/opt/msgs'))
+    assert reading_from_text(said).msg_paths == (Path('msgs'), Path('/opt/msgs'))
+
+
 def test_topics_are_for_bags(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match='topics can be named for bags alone'):
         open_sequence(tmp_path, SequenceReading(color='/rgb'))
