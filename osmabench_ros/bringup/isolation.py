@@ -104,3 +104,16 @@ def isolated_environment(domain: int) -> Mapping[str, str]:
         # A mapper's "python3" is the one that has ROS and this package.
         'PATH': f'{Path(sys.executable).parent}{os.pathsep}{os.environ.get("PATH", "")}',
     }
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process while the block lasts; afterwards all are as before."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update({name: before[name] for name in variables.keys() & before.keys()})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from osmabench_ros.bringup.bridge_alone import BRIDGE
-from osmabench_ros.bringup.isolation import isolated_environment, private_domain
+from osmabench_ros.bringup.isolation import environment, isolated_environment, private_domain
 from osmabench_ros.bringup.node_spec import MAPPER, METHOD, NodeSpec
 from osmabench_ros.bringup.observer import RunObserver
 from osmabench_ros.bringup.processes import ManagedProcess
@@ -118,8 +117,9 @@ def _stop_all(processes: dict[str, ManagedProcess]) -> None:
 
 @contextmanager
 def _observer(domain: int) -> Iterator[RunObserver]:
-    os.environ.update(isolated_environment(domain))
-    observer = RunObserver(domain, START_TIMEOUT_S)
+    # DDS reads its settings when a participant is made, and from this process' environment alone.
+    with environment(isolated_environment(domain)):
+        observer = RunObserver(domain, START_TIMEOUT_S)
     try:
         yield observer
     finally:

@@ -1,10 +1,12 @@
 """Maps on the way, over DDS: published, kept and scored."""
 
+import os
 from pathlib import Path
 
 import pytest
 from small_config import small_config
 
+from osmabench_ros.bringup.isolation import isolated_environment
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.growth import GrowthReport
@@ -17,10 +19,13 @@ def test_a_run_scores_the_maps_it_had_on_the_way(tmp_path: Path) -> None:
 
     # Smaller images resolve no surface, and no surface can be covered.
     config = small_config(camera={'width': 160, 'height': 120}, evaluation={'map_every_frames': 2})
+    # Libraries may add variables of theirs.
+    before = {name: os.environ.get(name) for name in isolated_environment(0)}
     report = run_matrix(
         parse_config(config, 'test'), tmp_path, progress=lambda _text, _fraction: None
     )
     assert report.passed, report
+    assert {name: os.environ.get(name) for name in before} == before, 'a run changes no variable'
     [file] = (tmp_path / 'small').glob('*/growth.json')
     growth = GrowthReport.model_validate(read_json(file))
     assert [moment.frames for moment in growth.moments] == [2, 4, 5]

@@ -18,6 +18,7 @@ pytest.importorskip('rclpy')
 from osmabench_ros.bringup import isolation  # noqa: E402
 from osmabench_ros.bringup.isolation import (  # noqa: E402
     TRANSPORT_VARIABLES,
+    environment,
     isolated_environment,
     launch_environment,
     transport_environment,
@@ -35,6 +36,24 @@ def plain_shell(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for name in (*TRANSPORT_VARIABLES, isolation.RANGE_VARIABLE, *isolation.FAR_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
+
+
+def test_an_environment_lasts_as_long_as_its_block(plain_shell: pytest.MonkeyPatch) -> None:
+    plain_shell.setenv('PATH', '/usr/bin')
+    plain_shell.setenv('ROS_DOMAIN_ID', '7')
+    before = dict(os.environ)
+    with environment(isolated_environment(33)):
+        assert os.environ['ROS_DOMAIN_ID'] == '33'
+        assert os.environ[isolation.RANGE_VARIABLE] == 'LOCALHOST'
+    assert dict(os.environ) == before
+
+    def interrupted() -> None:
+        with environment({'ROS_DOMAIN_ID': '33'}):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert dict(os.environ) == before
 
 
 @pytest.fixture
