@@ -6,6 +6,7 @@ from launch.actions import OpaqueFunction
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
+from osmabench_ros.bringup import launch_interrupts
 from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
 from osmabench_ros.bringup.launch_run import RunLaunch
 from osmabench_ros.bringup.launch_viewer import viewer_actions
@@ -42,7 +43,9 @@ def start_run(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     given = values(context, ARGUMENTS)
     # The viewer comes first, so that a missing RViz costs no preparation of a scene.
     viewer = viewer_actions(rviz=True) if given.pop('rviz') else []
-    return [*viewer, *RunLaunch(plan_single_run(given, Path(given.pop('out')))).actions()]
+    out = Path(given.pop('out'))
+    plan = launch_interrupts.interrupts.cut_off(lambda: plan_single_run(given, out))
+    return [*viewer, *RunLaunch(plan).actions()]
 
 
 def generate_launch_description() -> LaunchDescription:

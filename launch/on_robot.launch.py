@@ -6,6 +6,7 @@ from launch.actions import OpaqueFunction
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
+from osmabench_ros.bringup import launch_interrupts
 from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
 from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
 from osmabench_ros.bringup.on_robot import OnRobot, nodes_on_robot
@@ -50,7 +51,7 @@ def start_nodes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         {name: given[name] for name in NAMES},
     )
     nodes = ManagedNodes(
-        nodes_on_robot(settings),
+        launch_interrupts.interrupts.cut_off(lambda: nodes_on_robot(settings)),
         ended,
         namespace=given['namespace'],
         remappings=given['remappings'],

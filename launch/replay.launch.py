@@ -9,6 +9,7 @@ from launch.events.process import ProcessExited
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
+from osmabench_ros.bringup import launch_interrupts
 from osmabench_ros.bringup.bridge_alone import sequence_player
 from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
 from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
@@ -63,10 +64,17 @@ def evaluation(bag: str, given: dict[str, str]) -> list[LaunchDescriptionEntity]
     command = [sys.executable, '-m', 'osmabench_ros.cli', 'evaluate', '--bag', bag, *words]
     process = ExecuteProcess(cmd=command, name='evaluate', output='screen')
 
-    def on_exit(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
-        return [] if context.is_shutdown else ended(event.returncode)
+    over = False
 
-    return [RegisterEventHandler(OnProcessExit(target_action=process, on_exit=on_exit)), process]
+    def on_exit(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
+        nonlocal over
+        if context.is_shutdown or launch_interrupts.interrupts.heard:
+            return []
+        over = True
+        return ended(event.returncode)
+
+    handler = RegisterEventHandler(OnProcessExit(target_action=process, on_exit=on_exit))
+    return [*launch_interrupts.error_if_interrupted(lambda: over), handler, process]
 
 
 def generate_launch_description() -> LaunchDescription:

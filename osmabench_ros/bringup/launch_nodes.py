@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from launch.actions import EmitEvent, OpaqueFunction, RegisterEventHandler
-from launch.event_handler import EventHandler
-from launch.event_handlers import OnProcessExit, OnShutdown
+from launch.actions import EmitEvent, RegisterEventHandler
+from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
 from launch.events.process import ProcessExited
 from launch.launch_description_entity import LaunchDescriptionEntity
 from launch_ros.actions import LifecycleNode
 
-from launch import Event, LaunchContext
+from launch import LaunchContext
 from osmabench_ros.bringup.isolation import launch_environment
+from osmabench_ros.bringup.launch_interrupts import error_if_interrupted, interrupts
 from osmabench_ros.bringup.launch_lifecycle import bring_up
 from osmabench_ros.bringup.node_spec import PACKAGE, NodeSpec
 from osmabench_ros.errors import ParticipantError, RunError
@@ -23,10 +23,6 @@ Verdict = Callable[[int], list[LaunchDescriptionEntity]]
 
 STOP_S = '30'
 """A recorder may have a map or a bag to finish when it is asked to end."""
-
-
-class _Interrupted(Event):
-    """Ctrl-C came before the end of the run."""
 
 
 class ManagedNodes:
@@ -65,32 +61,13 @@ class ManagedNodes:
         """Return everything that a launch description needs."""
         # Ctrl-C is how a bag, a bridge or a player ends; not so what was to end with a result.
         owed = any(spec.ends_run and spec.parameters.get('exit_when_done') for spec in self._specs)
-        actions: list[LaunchDescriptionEntity] = self._interruption() if owed else []
+        actions: list[LaunchDescriptionEntity] = (
+            error_if_interrupted(lambda: self._over) if owed else []
+        )
         for spec in self._specs:
             node = self._node(spec)
             actions += [self._exit_handler(spec, node), node, bring_up(node)]
         return actions
-
-    def _interruption(self) -> list[LaunchDescriptionEntity]:
-        """Return what makes Ctrl-C an error as long as there is no verdict."""
-
-        def on_shutdown(event: Shutdown, _context: LaunchContext) -> EmitEvent | None:
-            # Raised by a handler of Shutdown itself, it would keep others from ending processes.
-            cut_off = event.due_to_sigint and not self._over
-            return EmitEvent(event=_Interrupted()) if cut_off else None
-
-        def tell(_context: LaunchContext) -> None:
-            raise RunError('interrupted before the end of the run; there is no verdict')
-
-        return [
-            RegisterEventHandler(OnShutdown(on_shutdown=on_shutdown)),
-            RegisterEventHandler(
-                EventHandler(
-                    matcher=lambda event: isinstance(event, _Interrupted),
-                    entities=[OpaqueFunction(function=tell)],
-                )
-            ),
-        ]
 
     def _node(self, spec: NodeSpec) -> LifecycleNode:
         return LifecycleNode(
@@ -107,7 +84,8 @@ class ManagedNodes:
 
     def _exit_handler(self, spec: NodeSpec, node: LifecycleNode) -> RegisterEventHandler:
         def on_exit(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
-            if self._over or context.is_shutdown:
+            # A terminal tells Ctrl-C to nodes too, and they may end before launch comes to it.
+            if self._over or context.is_shutdown or interrupts.heard:
                 return []
             self._over = True
             if not spec.ends_run:

@@ -19,6 +19,7 @@ from launch_ros.actions import Node, SetParameter, SetRemap
 
 from launch import Action, LaunchContext
 from osmabench_ros.bringup.isolation import transport_environment
+from osmabench_ros.bringup.launch_interrupts import interrupts
 from osmabench_ros.errors import MissingDependencyError, ParticipantError
 from osmabench_ros.mappers.live_method import IncludedLaunch, LiveMethod, StackNode
 
@@ -101,7 +102,7 @@ def _share_directory(package: str, method: LiveMethod) -> Path:
 
 def _watched(process: Action, name: str) -> RegisterEventHandler:
     def on_exit(event: ProcessExited, context: LaunchContext) -> None:
-        if event.returncode and not context.is_shutdown:
+        if event.returncode and not (context.is_shutdown or interrupts.heard):
             raise ParticipantError(f'"{name}" ended with exit code {event.returncode}')
 
     return RegisterEventHandler(OnProcessExit(target_action=process, on_exit=on_exit))

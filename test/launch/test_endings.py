@@ -18,6 +18,7 @@ pytest.importorskip(
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(300)]
 
 SMALL = ('max_frames:=60', 'frame_rate_hz:=1.0', 'image_width:=96', 'image_height:=64')
+INTERRUPTED = 'interrupted before the end of the run'
 
 
 def family(process: subprocess.Popen) -> list[psutil.Process]:
@@ -28,23 +29,42 @@ def all_gone(processes: list[psutil.Process], timeout_s: float = 20.0) -> bool:
     return not psutil.wait_procs(processes, timeout=timeout_s)[1]
 
 
-def test_ctrl_c_ends_all_nodes_quietly_and_the_launch_with_an_error(
+def press_ctrl_c(process: subprocess.Popen) -> str:
+    """As a terminal does: the whole group hears it, and an impatient user presses twice."""
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    return finished(process, 60.0)
+
+
+def test_ctrl_c_while_the_scene_is_prepared_starts_no_node(
     tmp_path: Path, ros_domain: int
 ) -> None:
     process = ros2_launch(
         'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
     )
-    wait_for(process, 'frames from')
-    time.sleep(1.0)
+    while not list(tmp_path.glob('*/manifest.json')):
+        assert process.poll() is None, finished(process)
+        time.sleep(0.02)
+    text = press_ctrl_c(process)
+    assert process.returncode == 1, text
+    assert INTERRUPTED in text
+    assert 'process started' not in text
+
+
+@pytest.mark.parametrize('stage', ['frames from', 'evaluating: starting'])
+def test_ctrl_c_ends_all_nodes_quietly_and_the_launch_with_an_error(
+    tmp_path: Path, ros_domain: int, stage: str
+) -> None:
+    process = ros2_launch(
+        'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
+    )
+    wait_for(process, stage)
     nodes = family(process)
     assert len(nodes) >= 4
-    # As a terminal does: the whole group hears it, and an impatient user presses twice.
-    os.killpg(process.pid, signal.SIGINT)
-    time.sleep(0.3)
-    os.killpg(process.pid, signal.SIGINT)
-    text = finished(process, 60.0)
+    text = press_ctrl_c(process)
     assert process.returncode == 1, text
-    assert 'interrupted before the end of the run' in text
+    assert INTERRUPTED in text
     assert 'Traceback' not in text
     died = [line for line in text.splitlines() if 'process has died' in line]
     # It alone owes a result: its exit code is the verdict.

@@ -1,0 +1,116 @@
+"""Ctrl-C under `ros2 launch`, of which nothing may get lost.
+
+launch hears Ctrl-C by a file descriptor, in turn with its other events, and leaves Python's own
+handler in place. That raises KeyboardInterrupt too, in the middle of whatever launch is about to
+do, and launch drops it together with the event that was being handled: with the end of its
+nodes, and with the error that makes `ros2 launch` fail. Importing this module puts that right,
+so launch files that owe a result import it before anything that takes long to load.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from launch.actions import EmitEvent, OpaqueFunction, RegisterEventHandler
+from launch.event_handler import EventHandler
+from launch.event_handlers import OnShutdown
+from launch.events import Shutdown
+from launch.launch_description_entity import LaunchDescriptionEntity
+
+from launch import Event, LaunchContext
+from osmabench_ros.errors import RunError
+
+Result = TypeVar('Result')
+
+MESSAGE = 'interrupted before the end of the run; there is no verdict'
+
+
+class Interrupts:
+    """Keeps Ctrl-C from tearing launch, and lets it cut off work that launch waits for."""
+
+    def __init__(self) -> None:
+        self.heard = False
+        self._previous: Any = signal.SIG_DFL
+        self._cuts_off = False
+
+    def install(self) -> None:
+        """Take over from Python's handler; does nothing in a thread, which may not."""
+        if threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGINT, self._hear)
+
+    def cut_off(self, work: Callable[[], Result]) -> Result:
+        """Return what a function returns that takes long and that Ctrl-C ends.
+
+        Raises
+        ------
+        RunError
+            If Ctrl-C was pressed meanwhile, or before.
+        """
+        try:
+            if self.heard:
+                raise KeyboardInterrupt
+            try:
+                self._cuts_off = True
+                return work()
+            finally:
+                self._cuts_off = False
+        except KeyboardInterrupt:
+            raise RunError(MESSAGE) from None
+
+    def _hear(self, number: int, frame: Any) -> None:
+        if not (self.heard or _in_event_loop()) and callable(self._previous):
+            self._previous(number, frame)
+            return
+        self.heard = True
+        if self._cuts_off:
+            self._cuts_off = False
+            raise KeyboardInterrupt
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+class _Interrupted(Event):
+    """Ctrl-C came before the end of the run."""
+
+
+def error_if_interrupted(over: Callable[[], bool]) -> list[LaunchDescriptionEntity]:
+    """Return the actions that make Ctrl-C an error as long as there is no verdict.
+
+    Parameters
+    ----------
+    over : callable
+        Tells whether there is one.
+    """
+
+    def on_shutdown(event: Shutdown, _context: LaunchContext) -> EmitEvent | None:
+        # Raised by a handler of Shutdown itself, it would keep others from ending processes.
+        cut_off = event.due_to_sigint and not over()
+        return EmitEvent(event=_Interrupted()) if cut_off else None
+
+    def tell(_context: LaunchContext) -> None:
+        raise RunError(MESSAGE)
+
+    return [
+        RegisterEventHandler(OnShutdown(on_shutdown=on_shutdown)),
+        RegisterEventHandler(
+            EventHandler(
+                matcher=lambda event: isinstance(event, _Interrupted),
+                entities=[OpaqueFunction(function=tell)],
+            )
+        ),
+    ]
+
+
+interrupts = Interrupts()
+"""Those of this process."""
+interrupts.install()
