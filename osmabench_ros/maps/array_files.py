@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import zipfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import IO, Any
 
@@ -10,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError, UnsafePickleError
+
+MAX_BYTES = 8 << 30
+"""Largest decompressed size of an archive of arrays."""
 
 
 def write_npy(stream: IO[bytes], array: NDArray[Any]) -> None:
@@ -68,3 +73,44 @@ def read_npy(path: Path) -> NDArray[Any]:
             )
     array = np.load(path, allow_pickle=False)
     return np.asarray(array, array.dtype.newbyteorder('='))
+
+
+def read_npz(
+    path: Path, names: Collection[str] | None = None, *, max_bytes: int = MAX_BYTES
+) -> dict[str, NDArray[Any]]:
+    """Read arrays of a .npz archive.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    names : collection of str, optional
+        Arrays that are read, those that are missing are left out; default: all.
+    max_bytes : int
+        Largest sum of unpacked sizes.
+
+    Returns
+    -------
+    dict of str to ndarray
+
+    Raises
+    ------
+    MapError
+        If the file is missing, damaged, holds pickled objects, or unpacks to more than allowed.
+    """
+    if not path.is_file():
+        raise MapError(f'{path} does not exist')
+    try:
+        with zipfile.ZipFile(path) as archive:
+            sizes = {
+                info.filename.removesuffix('.npy'): info.file_size for info in archive.infolist()
+            }
+        wanted = [name for name in sizes if names is None or name in names]
+        if sum(sizes[name] for name in wanted) > max_bytes:
+            raise MapError(f'{path} unpacks to more than {max_bytes} bytes')
+        with np.load(path, allow_pickle=False) as data:
+            return {name: np.asarray(data[name]) for name in wanted}
+    except MapError:
+        raise
+    except Exception as error:  # zipfile and zlib have many ways to dislike hostile bytes
+        raise MapError(f'{path} cannot be read as .npz: {error}') from error

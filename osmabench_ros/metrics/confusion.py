@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import MetricError
+from osmabench_ros.errors import MapError, MetricError
+from osmabench_ros.maps.array_files import read_npz
 from osmabench_ros.metrics.device import resolve_device, to_tensor
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _CHUNK_OF_CPU = 1 << 15
 """Small enough for the cache, and for torch not to wake its threads."""
 
 _CHUNK_OF_CUDA = 1 << 24
+_MAX_ARCHIVE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,14 +199,15 @@ def read_confusions(path: Path) -> dict[str, ConfusionMatrix]:
     MetricError
         If the file cannot be read or an array is missing or of another shape.
     """
+    if not path.is_file():
+        raise MetricError(f'{path} does not exist')
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            scenes = dict.fromkeys(name.rpartition('/')[0] for name in arrays.files)
-            return {
-                scene: ConfusionMatrix(arrays[f'{scene}/matrix'], arrays[f'{scene}/labels'])
-                for scene in scenes
-            }
-    except (OSError, ValueError, KeyError, MetricError) as error:
+        arrays = read_npz(path, max_bytes=_MAX_ARCHIVE_BYTES)
+        return {
+            scene: ConfusionMatrix(arrays[f'{scene}/matrix'], arrays[f'{scene}/labels'])
+            for scene in dict.fromkeys(name.rpartition('/')[0] for name in arrays)
+        }
+    except (MapError, ValueError, KeyError, MetricError) as error:
         raise MetricError(
             f'{path}: not a file of confusion matrices (<scene>/matrix, <scene>/labels): {error}'
         ) from error

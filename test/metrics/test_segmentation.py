@@ -219,6 +219,8 @@ def test_malformed_input_is_refused(tmp_path: object) -> None:
     path.write_bytes(b'no archive')
     with pytest.raises(MetricError, match=r'x\.npz: not a file of confusion matrices'):
         read_confusions(path)
+    with pytest.raises(MetricError, match=r'y\.npz does not exist'):
+        read_confusions(tmp_path / 'y.npz')  # type: ignore[operator]
     near = Neighbours(np.zeros(2, np.int64), np.zeros(2, np.float32))
     with pytest.raises(MetricError, match='nearest neighbours'):
         compat_confusion(np.zeros(3, np.int64), np.zeros(2, np.int64), near, device='cpu')

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError, MissingDependencyError
+from osmabench_ros.maps.array_files import MAX_BYTES
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.point_maps import point_feature_map
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of
@@ -84,8 +85,10 @@ def _dataset(path: Path, key: str) -> NDArray[Any]:
             dataset = file[key]
             if dataset.dtype.kind not in 'biuf':
                 raise MapError(f'{path}: "{key}" holds {dataset.dtype}, not numbers')
+            if dataset.nbytes > MAX_BYTES:
+                raise MapError(f'{path}: "{key}" unpacks to more than {MAX_BYTES} bytes')
             return np.asarray(dataset[:])
-    except (OSError, KeyError, AttributeError) as error:
+    except (OSError, KeyError, AttributeError, ValueError, TypeError) as error:
         raise MapError(
             f'{path} cannot be read as HDF5 with a data set "{key}": {error}'
         ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
+from osmabench_ros.maps.array_files import read_npz
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.point_maps import point_feature_map
 from osmabench_ros.maps.importers.source_files import digest_of, the_file
@@ -17,8 +17,6 @@ from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 METHOD = Method('openfusion', World.Z_UP, {'seem': Encoder('SEEM', 'seem_focall_v1')})
-MAX_BYTES = 8 << 30
-"""Largest decompressed size of an array of an OpenFusion file."""
 _KEYS = ('emb_keys', 'emb_confs', 'emb_coords', 'emb_dict')
 
 
@@ -70,17 +68,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
 
 def _arrays(file: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            sizes = {info.filename: info.file_size for info in archive.infolist()}
-        wanted = (*_KEYS, 'extrinsic')
-        for name in wanted:
-            if sizes.get(f'{name}.npy', 0) > MAX_BYTES:
-                raise MapError(f'{file}: "{name}" unpacks to more than {MAX_BYTES} bytes')
-        with np.load(file, allow_pickle=False) as data:
-            arrays = {name: np.asarray(data[name]) for name in wanted if name in data.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise MapError(f'{file} cannot be read as .npz: {error}') from error
+    arrays = read_npz(file, (*_KEYS, 'extrinsic'))
     missing = [name for name in _KEYS if name not in arrays]
     if missing:
         raise MapError(f"{file} lacks {', '.join(missing)}; is it a map of OpenFusion's VLFusion?")

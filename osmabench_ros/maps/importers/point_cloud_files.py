@@ -58,8 +58,11 @@ def _pcd(path: Path) -> dict[str, NDArray[Any]]:
         raise MissingDependencyError(
             'reading PCD files needs Open3D; install osmabench_ros[geometry]'
         ) from error
-    with open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error):
-        cloud = open3d.t.io.read_point_cloud(path).point
+    try:
+        with open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error):
+            cloud = dict(open3d.t.io.read_point_cloud(path).point.items())
+    except (RuntimeError, ValueError, MemoryError) as error:
+        raise MapError(f'{path} cannot be read as PCD: {error}') from error
     columns: dict[str, NDArray[Any]] = {}
     for name in sorted(cloud):
         values = cloud[name].numpy()
