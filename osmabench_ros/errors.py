@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable
 
 
@@ -104,3 +105,21 @@ def suggestion(word: str, choices: Iterable[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1)
     hint = f'Did you mean "{near[0]}"? ' if near else ''
     return f'{hint}Choose from: {", ".join(known) or "(nothing is registered)"}.'
+
+
+def show_warnings_as_lines() -> None:
+    """Let `OsmabenchWarning` be a line on stderr, without the place in the code it comes from."""
+    usual = warnings.formatwarning
+
+    def formatted(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        line: str | None = None,
+    ) -> str:
+        if issubclass(category, OsmabenchWarning):
+            return f'warning: {message}\n'
+        return usual(message, category, filename, lineno, line)
+
+    warnings.formatwarning = formatted

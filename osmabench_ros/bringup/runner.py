@@ -11,6 +11,7 @@ from osmabench_ros.bringup.run_preflight import check_run
 from osmabench_ros.bringup.run_recording import check_bag, make_room_for_bag
 from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.runs.condition_warnings import condition_warnings
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.files import read_json, write_json
@@ -111,7 +112,7 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
     if plan.report_file.exists():
         return RunReport.model_validate(read_json(plan.report_file))
     prepare_scene(plan, progress)
-    write_run_manifest(plan, scene_digest_of(plan))
+    write_run_manifest(plan, scene_digest_of(plan), condition_warnings(plan))
     (plan.directory / 'failure.json').unlink(missing_ok=True)
     if plan.map_directory.exists():
         # A map is complete or not there: the run was cut off while it was evaluated.

@@ -12,6 +12,7 @@ import yaml
 from osmabench_ros.bringup.run_preflight import check_run
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.mappers.registry import mapper_names
+from osmabench_ros.runs.condition_warnings import condition_warnings
 from osmabench_ros.runs.config import load_config, parse_config
 from osmabench_ros.runs.files import write_text
 from osmabench_ros.runs.inputs import input_digests
@@ -72,7 +73,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
         raise RunError(f'{plan.root} exists already; remove it or choose another out:=')
     write_manifest(plan.root, config, input_digests(config, scene_digests(config)))
     prepare_scene(plan, lambda _text, _fraction: None)
-    write_run_manifest(plan, scene_digest_of(plan))
+    write_run_manifest(plan, scene_digest_of(plan), condition_warnings(plan))
     return plan
 
 

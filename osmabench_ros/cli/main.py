@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
-import warnings
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import NoReturn
 
 import typer
 from rich.console import Console
@@ -30,7 +29,7 @@ from osmabench_ros.cli import (
     vqa,
 )
 from osmabench_ros.cli import map as map_command
-from osmabench_ros.errors import OsmabenchError, OsmabenchWarning
+from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
 
 app = typer.Typer(
     help='Benchmark of semantic mapping under changing light, motion and on real robots.',
@@ -69,32 +68,12 @@ def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
     raise InterruptedBySignalError(128 + number)
 
 
-def _show_warnings_on(console: Console) -> None:
-    """Print warnings of ours as one line each, without the line of code."""
-    others = warnings.showwarning
-
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if issubclass(category, OsmabenchWarning):
-            console.print(f'[yellow]warning:[/] {escape(str(message))}', highlight=False)
-        else:
-            others(message, category, filename, lineno, file, line)
-
-    warnings.showwarning = show
-
-
 def main() -> NoReturn:
     """Run the command; an error of ours is one line and an exit code, never a traceback."""
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, _interrupt)
     console = Console(stderr=True, soft_wrap=True)
-    _show_warnings_on(console)
+    show_warnings_as_lines()
     try:
         app()
     except OsmabenchError as error:

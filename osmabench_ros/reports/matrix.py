@@ -7,6 +7,7 @@ from pathlib import Path
 
 from osmabench_ros.reports.csv_file import write_csv
 from osmabench_ros.reports.page import write_page
+from osmabench_ros.runs.condition_warnings import noted_warnings
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluation import versions
 from osmabench_ros.runs.files import write_json
@@ -43,6 +44,7 @@ def write_matrix_report(
         failed_requirements=failed,
         versions=versions(),
         hashes={'config': config_digest(config)},
+        warnings=noted_warnings(plans),
     )
     write_json(root / 'report.json', report.model_dump(mode='json'))
     write_csv(report, root / 'report.csv')

@@ -30,6 +30,8 @@ def print_report(report: MatrixReport, directory: Path, console: Console | None 
     console = console or Console(width=None if sys.stdout.isatty() else 110)
     console.print(_table(report.runs))
     print_pacing(report.runs, directory, console)
+    for warning in report.warnings:
+        console.print(f'[yellow]warning:[/] {escape(warning)}', highlight=False, soft_wrap=True)
     verdict = '[green]passed[/]' if report.passed else '[red]failed[/]'
     console.print(f'{report.name}: {verdict}')
     page = escape(str(directory / 'report.html'))

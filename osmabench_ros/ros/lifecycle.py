@@ -18,7 +18,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
-from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
 from osmabench_ros.ros.diagnostics import DiagnosticsPublisher, Health, Level
 from osmabench_ros.ros.parameters import ParameterSpec, declare
 
@@ -270,6 +270,7 @@ def run_node(factory: Callable[[], BenchmarkNode], arguments: Sequence[str] | No
         args=list(arguments) if arguments is not None else None,
         signal_handler_options=SignalHandlerOptions.NO,
     )
+    show_warnings_as_lines()
     node: BenchmarkNode | None = None
     try:
         _handle_signals(_interrupt)

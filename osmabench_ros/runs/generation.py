@@ -64,7 +64,8 @@ def generate_sequences(
     """Render every scene under every condition once, and write it in every format.
 
     A sequence appears when it is complete; those of an earlier call with the same configuration
-    are kept, and what a killed call left of others is removed. The same configuration gives the same bytes.
+    are kept, and what a killed call left of others is removed. The same configuration gives the
+    same bytes.
 
     Parameters
     ----------

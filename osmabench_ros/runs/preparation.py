@@ -112,6 +112,11 @@ def scene_digests(config: MatrixConfig) -> dict[SceneKey, str]:
     return {_key(item): _digest(item) for item in config.scenes}
 
 
+def scene_of(plan: RunPlan) -> Scene:
+    """Return the scene of a run that is simulated."""
+    return _scene(plan.scene)
+
+
 def scene_digest_of(plan: RunPlan) -> str:
     """Return the digest of the scene of a run."""
     return _digest(plan.scene)

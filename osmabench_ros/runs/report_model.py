@@ -90,6 +90,7 @@ class MatrixReport(BaseModel):
     failed_requirements: tuple[str, ...] = ()
     versions: dict[str, str] = {}
     hashes: dict[str, str] = {}
+    warnings: tuple[str, ...] = ()
 
     @property
     def metrics(self) -> tuple[Record, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from osmabench_ros.runs.config import MatrixConfig
@@ -25,7 +26,7 @@ _WHOLE_MATRIX = frozenset(
 )
 
 
-def write_run_manifest(plan: RunPlan, scene_digest: str) -> None:
+def write_run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ()) -> None:
     """Write manifest.json of a run.
 
     Parameters
@@ -34,11 +35,13 @@ def write_run_manifest(plan: RunPlan, scene_digest: str) -> None:
         The run; its shared folder must be prepared.
     scene_digest : str
         Digest of the loaded scene.
+    warnings : sequence of str
+        What the report is to say about the run.
     """
-    write_json(plan.directory / MANIFEST, run_manifest(plan, scene_digest))
+    write_json(plan.directory / MANIFEST, run_manifest(plan, scene_digest, warnings))
 
 
-def run_manifest(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
+def run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """Return what `write_run_manifest` writes."""
     identity = plan.identity
     return {
@@ -55,6 +58,7 @@ def run_manifest(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
             'scene, path and questions': plan.scene.seed,
             'mapper': plan.scene.seed,
         },
+        'warnings': list(warnings),
         'config_sha256': config_digest(plan.config),
         'config': without_home(_config(plan)),
         'inputs': _inputs(plan, scene_digest),

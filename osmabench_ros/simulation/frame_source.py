@@ -15,6 +15,7 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition
+from osmabench_ros.simulation.inert_parts import warn_of_inert_parts
 from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.trajectory import Trajectory
 
@@ -95,6 +96,8 @@ class FrameSource(Protocol):
 class SimulatedFrames:
     """Renders a scene along a trajectory under a condition.
 
+    Warns if a part of the condition does not act on that path.
+
     Parameters
     ----------
     scene : Scene
@@ -120,6 +123,7 @@ class SimulatedFrames:
         self._scene = scene
         self._simulator = simulator
         self._trajectory = trajectory
+        warn_of_inert_parts(condition, scene, trajectory)
         self._camera = ConditionedCamera(scene, simulator, condition, trajectory, seed)
         self._kept = self._camera.kept()
         self._poses = self._camera.reported_poses()

@@ -17,6 +17,7 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition, load_condition
+from osmabench_ros.simulation.inert_parts import warn_of_inert_parts
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.registry import make_simulator
 from osmabench_ros.simulation.robot_path import RobotPath, plan_path
@@ -112,6 +113,7 @@ def _row(
 ) -> NDArray[np.uint8]:
     motion = condition.motion_at(FRAME_RATE_HZ)
     trajectory = sample_trajectory(path, motion, FRAME_RATE_HZ, CameraMount())
+    warn_of_inert_parts(condition, scene, trajectory)
     camera = ConditionedCamera(scene, simulator, condition, trajectory, settings.seed)
     numbers = [_nearest_frame(trajectory, position) for position in settings.path_positions]
     views = [camera.take(number)[0].color for number in numbers]

@@ -51,13 +51,14 @@ class Span(Section):
     def _one_unit_in_order(self) -> Span:
         if (self.segments is None) == (self.seconds is None):
             raise ValueError('give either "segments" or "seconds"')
-        start, end = self._limits
+        start, end = self.limits
         if end is not None and end < start:
             raise ValueError(f'the end {end} comes before the start {start}')
         return self
 
     @property
-    def _limits(self) -> tuple[float, float | None]:
+    def limits(self) -> tuple[float, float | None]:
+        """Start and end, in the unit that was given."""
         limits = self.segments if self.segments is not None else self.seconds
         assert limits is not None
         return limits
@@ -67,7 +68,7 @@ class Span(Section):
 
     def contains(self, moment: Moment) -> bool:
         """Tell whether the moment lies in [start, end)."""
-        start, end = self._limits
+        start, end = self.limits
         now = self._now(moment)
         if self.segments is not None and moment.segment_progress >= 1.0:
             now = math.nextafter(now, -math.inf)  # a goal belongs to the segment that reached it
@@ -75,7 +76,7 @@ class Span(Section):
 
     def progress(self, moment: Moment) -> float:
         """Return the share of the span that is over: 0 before, 1 after."""
-        start, end = self._limits
+        start, end = self.limits
         now = self._now(moment)
         if end is None or end == start:
             return float(now >= start)

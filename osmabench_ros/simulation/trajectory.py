@@ -120,7 +120,7 @@ def _interpolated(frames: tuple[TrajectoryFrame, ...], times_s: NDArray[np.float
 
 
 def sample_trajectory(
-    path: RobotPath, motion: Motion, frame_rate_hz: float, mount: CameraMount
+    path: RobotPath, motion: Motion, frame_rate_hz: float, mount: CameraMount = CameraMount()
 ) -> Trajectory:
     """Sample a path at a frame rate, so that frame spacing follows from speed and rate.
 

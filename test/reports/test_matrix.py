@@ -1,5 +1,7 @@
+import dataclasses
 import io
 import json
+import shutil
 
 from reports.synthetic_matrix import Matrix, config
 from rich.console import Console
@@ -7,6 +9,7 @@ from rich.console import Console
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.config import Requirement
+from osmabench_ros.runs.files import write_json
 from osmabench_ros.runs.report_model import MatrixReport, Status
 
 
@@ -46,6 +49,19 @@ def test_thresholds_of_time_are_held_against_the_timings_of_the_runs(matrix: Mat
     assert failures('no_such', at_least=0) == (
         f'timing no_such >= 0 mapper {identity.mapper}: no such metric was computed',
     )
+
+
+def test_warnings_of_runs_are_on_the_page_and_in_the_terminal(matrix: Matrix, tmp_path):
+    root = shutil.copytree(matrix.root, tmp_path / 'matrix')
+    plans = [dataclasses.replace(plan, root=root) for plan in matrix.plans]
+    told = 'part of condition "dynamic" on scene <a>/[b] does not act'
+    write_json(plans[0].directory / 'manifest.json', {'warnings': [told]})
+    report = write_matrix_report(config(), plans, matrix.report.runs, root)
+    assert json.loads((root / 'report.json').read_text())['warnings'] == [told]
+    assert '&lt;a&gt;/[b] does not act</p>' in (root / 'report.html').read_text()
+    console = Console(file=io.StringIO(), width=80)
+    print_report(report, root, console)
+    assert f'warning: {told}' in console.file.getvalue()
 
 
 def test_the_terminal_shows_every_run(written: MatrixReport, matrix: Matrix):

@@ -14,7 +14,7 @@ from small_scenes import room_scene
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs import generation, preparation
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.files import sha256_of
@@ -145,6 +145,12 @@ def test_refuses_to_overwrite_what_is_of_another_configuration(tmp_path: Path) -
     with pytest.raises(RunError, match=r'osma/baseline/test\.room\.3 exists and is not of this'):
         generate_sequences(configuration(camera=camera), [OutputFormat.OSMA], tmp_path)
     assert sha256_of(tmp_path / 'osma') == before
+
+
+def test_warns_of_a_condition_that_changes_nothing(tmp_path: Path) -> None:
+    config = configuration(conditions=['dynamic'], trajectory={**DATA['trajectory'], 'goals': 1})
+    with pytest.warns(OsmabenchWarning, match='condition "dynamic" on scene test/room does not'):
+        generate_sequences(config, [OutputFormat.OSMA], tmp_path)
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from small_scenes import box_object, room_scene
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs import preparation
+from osmabench_ros.runs.condition_warnings import condition_warnings
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.files import read_json, sha256_of
 from osmabench_ros.runs.plan import plan_runs
@@ -72,6 +74,22 @@ def test_the_strategy_decides_the_path_and_coverage_is_recorded(tmp_path: Path) 
     assert recorded['share'] == pytest.approx(recorded['seen_m2'] / recorded['visible_m2'])
     assert recorded['visible_m2'] < recorded['scene_m2']
     assert share(folders[Strategy.COVERAGE]) > share(folders[Strategy.FOLLOW]) > 0.0
+
+
+@pytest.mark.parametrize(('frames', 'acts'), [(3, False), (40, True)])
+def test_a_condition_that_does_not_act_on_the_path_is_told(
+    tmp_path: Path, frames: int, acts: bool
+) -> None:
+    changes = {'goal_points': POINTS, 'max_frames': frames}
+    config = configuration(**changes).model_copy(update={'conditions': ('dynamic',)})
+    plan = plan_runs(config, preparation.scene_keys(config), tmp_path)[0]
+    preparation.prepare_scene(plan, lambda _text, _fraction: None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        told = condition_warnings(plan)
+    assert [str(item.message) for item in caught] == list(told)
+    assert bool(told) != acts
+    assert acts or 'condition "dynamic" on scene test/room does not act' in told[0]
 
 
 def test_a_path_that_is_cut_short_covers_less(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 import json
 import platform
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from osmabench_ros.runs import run_manifest as module
+from osmabench_ros.runs.condition_warnings import noted_warnings
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.files import read_json, sha256_of
 from osmabench_ros.runs.host import host_facts
@@ -75,6 +77,14 @@ def test_it_changes_with_its_inputs_and_with_nothing_else(plan: RunPlan) -> None
     (plan.shared_directory / 'questions.jsonl').write_text('other')
     after = run_manifest(plan, 'x')
     assert {key for key in before if before[key] != after[key]} == {'inputs'}
+
+
+def test_warnings_are_kept_and_collected_once(plan: RunPlan, home: Path) -> None:
+    two = RunPlan(plan.identity, plan.scene, plan.mapper, plan.config, home / 'other')
+    assert noted_warnings([plan]) == ()
+    write_run_manifest(plan, 'x', ['dark', 'short'])
+    shutil.copytree(plan.root, two.root)
+    assert noted_warnings([plan, two]) == ('dark', 'short')
 
 
 def test_it_knows_the_machine() -> None:
