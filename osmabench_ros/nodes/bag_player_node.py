@@ -33,7 +33,8 @@ PARAMETERS = (
 )
 
 STATE_TOPIC = '~/state'
-TICK_S = 0.001
+TICK_S = 0.0001
+"""Until the next look, where something is due already."""
 BATCH_S = 0.02
 """For messages that are due, before services are looked after again."""
 STATE_PERIOD_S = 0.2
@@ -88,13 +89,14 @@ class BagPlayerNode(BenchmarkNode):
         self._run_services = RunServices(self, self)
         if bag.cut_off:
             self.get_logger().warning(f'{bag.path} is not complete: {bag.cut_off}')
-        self.create_timer(TICK_S, self.guarded(self._tick))
+        self._timer = self.create_timer(TICK_S, self.guarded(self._tick))
         self.create_timer(STATE_PERIOD_S, self.guarded(self._tell))
 
     def activate(self) -> None:
         """Play once subscribers had time to find this node."""
         self._control.active = True
         self._ready_s = time.monotonic() + self.parameter['delay_s']
+        self._look_again(0.0)
 
     def deactivate(self) -> None:
         """Let time stand still."""
@@ -121,6 +123,7 @@ class BagPlayerNode(BenchmarkNode):
         self._control.start()
         self._stepping = False
         self._playback.halt()
+        self._look_again(0.0)
         self._tell()
 
     def pause_run(self) -> None:
@@ -133,11 +136,13 @@ class BagPlayerNode(BenchmarkNode):
         """Play some frames, then pause again."""
         self._control.step(frames)
         self._stepping = True
+        self._look_again(0.0)
 
     def reset_run(self) -> None:
         """Go back to the start."""
         self._control.reset()
         self._rewind()
+        self._look_again(0.0)
         self._tell()
 
     def quit_run(self) -> None:
@@ -161,6 +166,7 @@ class BagPlayerNode(BenchmarkNode):
     def _tick(self) -> None:
         now_s = time.monotonic()
         if now_s < self._ready_s:
+            self._look_again(self._ready_s - now_s)
             return
         self._control.match()
         if self._control.may_publish:
@@ -170,6 +176,15 @@ class BagPlayerNode(BenchmarkNode):
                 self._play_due(now_s)
             if self._playback.at_end:
                 self._end()
+        if self._control.may_publish:
+            self._look_again(0.0 if self._stepping else self._playback.wait_s(time.monotonic()))
+        else:
+            # Held: nothing to look at until a service or the lifecycle says so.
+            self._timer.cancel()
+
+    def _look_again(self, after_s: float) -> None:
+        self._timer.timer_period_ns = round(min(max(after_s, TICK_S), STATE_PERIOD_S) * 1e9)
+        self._timer.reset()
 
     def _play_due(self, now_s: float) -> None:
         if self._played == 0:

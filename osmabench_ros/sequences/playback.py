@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -148,6 +149,16 @@ class Playback:
         if (self._next.log_ns - start_ns) / 1e9 > (now_s - start_s) * self._options.rate:
             return None
         return self._take(self._next)
+
+    def wait_s(self, now_s: float) -> float:
+        """Return for how long `due` will give nothing, in seconds; infinite at the end."""
+        if self._next is None:
+            return math.inf
+        if self._anchor is None:
+            return 0.0
+        start_s, start_ns = self._anchor
+        due_s = start_s + (self._next.log_ns - start_ns) / 1e9 / self._options.rate
+        return max(due_s - now_s, 0.0)
 
     def step(self) -> list[BagMessage]:
         """Return the messages of the next frame: until one comes that is later than its sensors.

@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,19 @@ def test_messages_are_due_in_proportion_to_the_rate(bag: Bag, rate: float) -> No
     assert due(playback, 100.0 + 5.5 * STEP_S / rate) == 5
     assert due(playback, 1000.0) == 14
     assert playback.at_end
+
+
+def test_the_wait_ends_when_the_next_message_is_due(bag: Bag) -> None:
+    playback = Playback(bag, [NUMBERS], PlaybackOptions(rate=2.0))
+    assert playback.wait_s(10.0) == 0.0
+    assert due(playback, 10.0) == 1
+    wait_s = playback.wait_s(10.0)
+    assert wait_s == pytest.approx(STEP_S / 2)
+    assert due(playback, 10.0 + 0.99 * wait_s) == 0
+    assert due(playback, 10.0 + 1.01 * wait_s) == 1
+    assert playback.wait_s(99.0) == 0.0
+    assert due(playback, 99.0) == 18
+    assert playback.wait_s(99.0) == math.inf
 
 
 def test_time_stands_still_while_halted(bag: Bag) -> None:
