@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,8 @@ from osmabench_ros.metrics.geometry import (
     volume_of,
 )
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.segmentation import scene_vocabulary
-from osmabench_ros.semantics.labels import UNLABELLED
-from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.options import SuiteOptions, checked_options
-from osmabench_ros.suites.point_labels import point_labels
+from osmabench_ros.suites.parts import Part, classes_of, rooms_of
 from osmabench_ros.suites.suite import SuiteContext
 
 LOWER_IS_BETTER = frozenset(
@@ -52,7 +50,9 @@ class MapGeometrySuite:
     """How much of the visible surface a map covers, and how true its points are.
 
     Coverage is taken against the surface that the trajectory saw, accuracy against all surface:
-    a method may complete what it did not see, but not make things up.
+    a method may complete what it did not see, but not make things up. So it is for every class
+    (its true surface, and the points that the map gives that class) and every room (what lies in
+    its box).
     """
 
     name = 'map_geometry'
@@ -64,12 +64,12 @@ class MapGeometrySuite:
         """Score the points of one map."""
         if context.matches.predicted is None:
             return [self._record(metric, None) for metric in self._figures(context)]
+        parts = [*classes_of(context), *rooms_of(context)]
         return [
             *self._overall(context),
             *self._volumes(context),
-            *self._normals(context),
-            *self._per_class(context),
-            *self._per_room(context),
+            *self._normals(context, parts),
+            *chain.from_iterable(self._part(context, part) for part in parts),
         ]
 
     def _figures(self, context: SuiteContext) -> Iterator[str]:
@@ -118,7 +118,7 @@ class MapGeometrySuite:
         yield self._record('hallucinated_volume_m3', volume_of(made_up, gate), len(made_up))
         yield self._record('missed_volume_m3', volume_of(missed, gate), len(missed))
 
-    def _normals(self, context: SuiteContext) -> Iterator[MetricRecord]:
+    def _normals(self, context: SuiteContext, parts: Sequence[Part]) -> Iterator[MetricRecord]:
         surface, matches = context.ground_truth.surface, context.matches
         if surface.normals is None or not self._options.normal_samples:
             return
@@ -126,35 +126,39 @@ class MapGeometrySuite:
         covered = np.flatnonzero(matches.surface_to_map.within(self._options.gate_m))
         rows = _sampled(covered, self._options.normal_samples, context.seed)
         found = estimated_normals(matches.predicted.points, matches.surface_to_map.indices[rows])
-        value, n = normal_consistency(surface.normals[rows].astype(np.float64), found)
-        yield self._record('normal_consistency', value, n)
+        true = surface.normals[rows].astype(np.float64)
+        yield self._record('normal_consistency', *normal_consistency(true, found))
+        for part in parts:
+            own = part.holds(rows, len(surface.points))
+            value, n = normal_consistency(true[own], found[own])
+            yield self._record('normal_consistency', value, n, part.name)
 
-    def _per_class(self, context: SuiteContext) -> Iterator[MetricRecord]:
-        truth, matches = context.ground_truth, context.matches
-        predicted = point_labels(context, scene_vocabulary(truth.surface.labels, ()))
-        back, there = matches.surface_to_map.distances_m, matches.map_to_truth.distances_m
-        for class_id in np.unique(truth.surface.labels):
-            if class_id == UNLABELLED:
-                continue
-            name = truth.label_set.name_of(int(class_id))
-            yield from self._group(name, back[truth.surface.labels == class_id])
-            if predicted is not None:
-                own = there[predicted == class_id]
-                yield self._record('accuracy_m', mean_distance(own), len(own), name)
-
-    def _per_room(self, context: SuiteContext) -> Iterator[MetricRecord]:
-        surface, matches = context.ground_truth.surface, context.matches
-        for room in context.ground_truth.graph.of_kind(NodeKind.ROOM):
-            if room.box is None:
-                continue
-            inside = room.box.contains(surface.points)
-            name = f'room {room.source_id or room.label or room.id}'
-            yield from self._group(name, matches.surface_to_map.distances_m[inside])
-
-    def _group(self, name: str, back: NDArray[np.float32]) -> Iterator[MetricRecord]:
+    def _part(self, context: SuiteContext, part: Part) -> Iterator[MetricRecord]:
+        """Score one class or room; what needs the map's points of it may not be applicable."""
+        matches, gate, name = context.matches, self._options.gate_m, part.name
+        thresholds = self._options.thresholds_m
+        back = matches.surface_to_map.distances_m[part.surface]
         n = len(back)
-        yield self._record('coverage', share_within(back, self._options.gate_m), n, name)
+        yield self._record('coverage', share_within(back, gate), n, name)
         yield self._record('completeness_m', mean_distance(back), n, name)
+        missed = context.ground_truth.surface.points[part.surface][~(back <= gate)]
+        yield self._record('missed_volume_m3', volume_of(missed, gate), len(missed), name)
+        if part.predicted is None:
+            for metric in ('accuracy_m', 'chamfer_m', 'hallucinated_volume_m3'):
+                yield self._record(metric, None, 0, name)
+            for threshold in thresholds:
+                yield self._record(f'f_score_{threshold:g}m', None, 0, name)
+            return
+        assert matches.predicted is not None
+        there = matches.map_to_truth.distances_m[part.predicted]
+        scores = geometry_scores(there, back, thresholds)
+        yield self._record('accuracy_m', scores.accuracy_m, len(there), name)
+        yield self._record('chamfer_m', scores.chamfer_m, len(there) + n, name)
+        made_up = matches.predicted.points[part.predicted][~(there <= gate)]
+        volume = volume_of(made_up, gate)
+        yield self._record('hallucinated_volume_m3', volume, len(made_up), name)
+        for threshold, f_score in zip(thresholds, scores.f_score, strict=True):
+            yield self._record(f'f_score_{threshold:g}m', f_score, len(there) + n, name)
 
 
 def _sampled(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.intp]:

@@ -46,6 +46,48 @@ def test_a_missing_table_shows_in_its_class_and_in_the_missed_volume(
     assert not found['accuracy_m', 'table'].applicable
 
 
+def test_classes_and_rooms_have_the_figures_of_the_whole(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap]
+) -> None:
+    floor = context.ground_truth.label_set.id_of('floor')
+    points = context.semantic_map.dense.points.copy()
+    labels = context.semantic_map.dense.labels
+    flying = np.flatnonzero(labels == floor)[:100]
+    points[flying, 2] += 1.45
+    found = evaluate(replace(context, semantic_map=with_dense(points=points)))
+    room, whole = 'room kitchen', ''
+    for name in ('chair', 'table', 'floor', room):
+        for metric in (
+            *('coverage', 'accuracy_m', 'completeness_m', 'chamfer_m', 'f_score_0.1m'),
+            *('hallucinated_volume_m3', 'missed_volume_m3', 'normal_consistency'),
+        ):
+            assert found[metric, name].applicable, (metric, name)
+    made_up = found['hallucinated_volume_m3', whole]
+    assert made_up.value > 0
+    # All that was made up is floor, and lies in the only room.
+    for name in ('floor', room):
+        assert found['hallucinated_volume_m3', name].value == made_up.value
+        assert found['accuracy_m', name].value > 0.002
+    assert found['hallucinated_volume_m3', 'table'].value == 0.0
+    assert found['f_score_0.1m', 'table'].value == 1.0
+    assert found['f_score_0.1m', 'floor'].value < 1.0
+    assert found['normal_consistency', 'table'].value > 0.99
+    assert found['chamfer_m', 'floor'].value == pytest.approx(
+        (found['accuracy_m', 'floor'].value + found['completeness_m', 'floor'].value) / 2
+    )
+
+
+def test_figures_of_classes_that_a_map_without_labels_cannot_have_are_not_applicable(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap]
+) -> None:
+    bare = with_dense(labels=None, instances=None)
+    found = evaluate(replace(context, semantic_map=replace(bare, graph=SceneGraph())))
+    assert found['coverage', 'table'].value == 1.0
+    for metric in ('accuracy_m', 'chamfer_m', 'hallucinated_volume_m3', 'f_score_0.1m'):
+        assert not found[metric, 'table'].applicable
+        assert found[metric, 'room kitchen'].applicable
+
+
 def test_completing_what_was_not_seen_is_no_error_but_inventing_is(
     context: SuiteContext, ground_truth: GroundTruth
 ) -> None:
