@@ -81,12 +81,25 @@ class RobotConfig(Section):
     height_m: float = Field(1.5, ge=0.01, le=3)
 
 
+class PoseFrame(str, Enum):
+    """Whose poses a recorded trajectory holds."""
+
+    BASE = 'base'
+    CAMERA = 'camera'
+
+
 class TrajectoryConfig(Section):
-    """Path and sampling; speeds are those of the condition."""
+    """Path and sampling; speeds are those of the condition.
+
+    `recorded` names poses to drive along instead of goals: a TUM file, ``BAG:TOPIC``, or the
+    folder of a sequence. `goals` is then the number of equal parts that conditions count.
+    """
 
     strategy: Strategy = Strategy.FOLLOW
     goals: int = Field(5, ge=1, le=100)
     goal_points: tuple[tuple[float, float], ...] = ()
+    recorded: str = ''
+    recorded_frame: PoseFrame = PoseFrame.BASE
     frame_rate_hz: float = Field(5.0, ge=0.01, le=1000)
     max_frames: int = Field(60, ge=2)
 
@@ -94,6 +107,10 @@ class TrajectoryConfig(Section):
     def _one_choice_of_goals(self) -> TrajectoryConfig:
         if self.goal_points and self.strategy is Strategy.COVERAGE:
             raise ValueError('the strategy coverage chooses its goals; leave out goal_points')
+        if self.recorded and (self.goal_points or self.strategy is not Strategy.FOLLOW):
+            raise ValueError('"recorded" says where to drive; leave out strategy and goal_points')
+        if self.recorded_frame is not PoseFrame.BASE and not self.recorded:
+            raise ValueError('"recorded_frame" is about "recorded"; name that, or leave both out')
         return self
 
 

@@ -45,6 +45,7 @@ def input_digests(config: MatrixConfig, scenes: Mapping[SceneKey, str]) -> dict[
         found |= mapper_files(mapper)
     for name, value in _strings(config.simulator.options):
         found |= _file(f'simulator option {name}', value)
+    found |= _file('trajectory', config.trajectory.recorded) if config.trajectory.recorded else {}
     for name, file in config.text_features.items():
         found |= _file(f'text features of {name}', str(file))
     return dict(sorted(found.items()))

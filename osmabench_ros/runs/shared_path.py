@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.replayed_trajectory import replayed_path
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
@@ -24,16 +25,21 @@ def shared_path(
     ------
     SimulationError
         If a given goal cannot be reached.
+    OsmabenchError
+        If a recorded trajectory cannot be read or is not of the scene.
     """
-    path = plan_with_strategy(
-        config.trajectory.strategy,
-        scene,
-        navigation,
-        goals=config.trajectory.goals,
-        seed=seed,
-        camera_height_m=config.camera.mounting_height_m,
-        goal_points=config.trajectory.goal_points,
-    )
+    if config.trajectory.recorded:
+        path = replayed_path(config.trajectory, scene, navigation)
+    else:
+        path = plan_with_strategy(
+            config.trajectory.strategy,
+            scene,
+            navigation,
+            goals=config.trajectory.goals,
+            seed=seed,
+            camera_height_m=config.camera.mounting_height_m,
+            goal_points=config.trajectory.goal_points,
+        )
     # The path is cut, not the frames: a faster condition sees the same places in fewer frames.
     longest_s = (config.trajectory.max_frames - 1) / config.trajectory.frame_rate_hz
     return path.until(longest_s, Motion())

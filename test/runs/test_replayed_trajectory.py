@@ -1,0 +1,109 @@
+"""Driving along recorded poses, from a file or a generated sequence."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_scenes import room_scene
+
+from osmabench_ros.errors import ConfigError, OsmabenchWarning, SequenceError
+from osmabench_ros.runs import generation
+from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.generation import OutputFormat, generate_sequences
+from osmabench_ros.runs.inputs import input_digests
+from osmabench_ros.runs.shared_path import navigation_of, shared_path
+from osmabench_ros.sequences.recorded import open_sequence
+from osmabench_ros.simulation.robot_path import RobotPath
+
+
+def configuration(**trajectory: Any) -> MatrixConfig:
+    data = {
+        'name': 'room',
+        'scenes': [{'reference': 'apartment', 'seed': 3}],
+        'conditions': ['compat_baseline'],
+        'mappers': [{'name': 'oracle'}],
+        'camera': {'width': 32, 'height': 24, 'mounting_height_m': 1.2},
+        'trajectory': {'goals': 2, 'frame_rate_hz': 5.0, 'max_frames': 500, **trajectory},
+        'suites': [{'name': 'map_geometry'}],
+    }
+    return parse_config(data, 'test')
+
+
+def planned(**trajectory: Any) -> RobotPath:
+    config, scene = configuration(**trajectory), room_scene()
+    return shared_path(config, 3, scene, navigation_of(config, scene))
+
+
+def tum(path: Path, *rows: tuple[float, ...]) -> str:
+    lines = (' '.join(map(str, (i, *row))) for i, row in enumerate(rows))
+    path.write_text('\n'.join(lines) + '\n')
+    return str(path)
+
+
+FREE = ((-2.5, 1.2, 0, 0, 0, 0, 1), (-1.0, 1.2, 0, 0, 0, 0, 1))
+
+
+def test_base_and_camera_poses_of_a_file(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        path = planned(recorded=tum(tmp_path / 'base.tum', *FREE))
+    np.testing.assert_allclose(path.states, [[-2.5, 1.2, 0], [-1.0, 1.2, 0]], atol=1e-9)
+    assert path.floor_height_m == pytest.approx(0.0, abs=0.05)
+    # The optical frame of a camera that looks along world y: x right, y down.
+    turn = (-np.sqrt(0.5), 0, 0, np.sqrt(0.5))
+    rows = [(x, 1.2, 1.4, *turn) for x in (-2.5, -1.0)]
+    path = planned(recorded=tum(tmp_path / 'c.tum', *rows), recorded_frame='camera')
+    np.testing.assert_allclose(path.states[:, 2], np.pi / 2, atol=1e-9)
+
+
+@pytest.mark.gl
+def test_a_generated_sequence_is_driven_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generation, 'load_scene', lambda *_args, **_options: room_scene())
+    first = configuration(goals=1, max_frames=12)
+    (made,) = generate_sequences(first, [OutputFormat.OSMA], tmp_path / 'first')
+    again = configuration(recorded=str(made.directory))
+    (repeated,) = generate_sequences(again, [OutputFormat.OSMA], tmp_path / 'again')
+    one, two = (
+        np.array([frame.camera_pose.matrix for frame in open_sequence(item.directory)])
+        for item in (made, repeated)
+    )
+    assert len(one) > 5
+    np.testing.assert_allclose(one, two, atol=1e-5)
+
+
+def test_faults_are_named(tmp_path: Path) -> None:
+    away = tum(tmp_path / 'away.tum', FREE[0], (40.0, 1.2, 0, 0, 0, 0, 1))
+    with pytest.raises(
+        ConfigError, match=r'away\.tum: pose 1 at \(40\.00, 1\.20\) is outside scene test/room'
+    ):
+        planned(recorded=away)
+    with pytest.raises(SequenceError, match=r'nan\.tum'):
+        planned(recorded=tum(tmp_path / 'nan.tum', FREE[0], (float('nan'), 0, 0, 0, 0, 0, 1)))
+    with pytest.raises(SequenceError, match=r'gone\.tum'):
+        planned(recorded=str(tmp_path / 'gone.tum'))
+    scene = room_scene()
+    low = scene.box.minimum
+    corner = tum(tmp_path / 'w.tum', (low[0] + 0.01, low[1] + 0.01, 0, 0, 0, 0, 1), FREE[0])
+    with pytest.warns(OsmabenchWarning, match=r'w\.tum: only 50% of the poses are free'):
+        planned(recorded=corner)
+    for changes, told in (
+        ({'recorded': 'a.tum', 'strategy': 'coverage'}, '"recorded" says where to drive'),
+        ({'recorded': 'a.tum', 'goal_points': [[0, 0], [1, 1]]}, '"recorded" says where'),
+        ({'recorded_frame': 'camera'}, '"recorded_frame" is about "recorded"'),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            configuration(**changes)
+
+
+def test_a_changed_recording_is_a_changed_input(tmp_path: Path) -> None:
+    config = configuration(recorded=tum(tmp_path / 'a.tum', *FREE))
+    [name] = [name for name in input_digests(config, {}) if name.startswith('trajectory: ')]
+    before = input_digests(config, {})[name]
+    tum(tmp_path / 'a.tum', *FREE, (-0.9, 1.2, 0, 0, 0, 0, 1))
+    assert input_digests(config, {})[name] != before
