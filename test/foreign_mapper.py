@@ -95,6 +95,8 @@ class ForeignMapper(Node):
         self.finished = True
         if MISCHIEF == 'no_map':
             return
+        if MISCHIEF == 'die_before_map':
+            os.abort()
         if MISCHIEF in ('huge', 'no_chunks'):
             self.publish_announcement()
             return
@@ -144,9 +146,10 @@ def send(node: str, number: signal.Signals) -> None:
             process.send_signal(number)
 
 
-if MISCHIEF == 'restart':
+RESTARTS = {'restart': ('die', 'good'), 'restart_before_map': ('die_before_map', 'no_map')}
+if MISCHIEF in RESTARTS:
     # As a script does that starts a node again which has crashed.
-    for kind in ('die', 'good'):
+    for kind in RESTARTS[MISCHIEF]:
         subprocess.call([sys.executable, __file__, kind, *sys.argv[2:]])
     raise SystemExit(1)
 rclpy.init()

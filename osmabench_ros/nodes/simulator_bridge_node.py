@@ -9,9 +9,10 @@ from rclpy.duration import Duration
 from rclpy.timer import Timer
 
 from osmabench_ros.errors import ParticipantError
-from osmabench_ros.msg import LabelInfo, RunInfo, RunState
+from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, RunState
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.ack_listener import AckListener
+from osmabench_ros.ros.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.diagnostics import Health
 from osmabench_ros.ros.frame_player import FramePlayer, Pacing
 from osmabench_ros.ros.frame_publisher import FramePublisher
@@ -94,6 +95,9 @@ class SimulatorBridgeNode(BenchmarkNode):
         self._run_info = self.create_publisher(RunInfo, topics.RUN_INFO, latched_profile())
         self._label_info = self.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
         AckListener(self, self._on_ack)
+        create_checked_subscription(
+            self, RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()
+        )
         RunServices(self, self)
         self._simulation_services = SimulationServices(self, self)
 
@@ -212,9 +216,20 @@ class SimulatorBridgeNode(BenchmarkNode):
             )
 
     def _look_for_restarts(self) -> None:
-        # Before the first frame, and once all are out, anybody may come and go.
-        if self._restarts is not None and self.phase in (RunPhase.RUNNING, RunPhase.PAUSED):
+        # Before the first frame, and once the final map is recorded, anybody may come and go.
+        if self._restarts is None:
+            return
+        if self.phase in (RunPhase.RUNNING, RunPhase.PAUSED) or self._map_is_due():
             self._restarts.check(self._playing.published)
+
+    def _map_is_due(self) -> bool:
+        recorders = self.count_publishers(self.resolve_topic_name(topics.RECORDED_MAP))
+        return self.phase is RunPhase.FINISHED and recorders > 0
+
+    def _on_recorded(self, message: RecordedMap) -> None:
+        if message.is_final and self.phase is RunPhase.FINISHED:
+            self._look_for_restarts()
+            self._restarts = None
 
     def _tick(self) -> None:
         self._playing.tick(self._after_change)

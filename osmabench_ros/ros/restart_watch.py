@@ -1,4 +1,4 @@
-"""Notices that a participant was started anew while the run went on."""
+"""Notices that a participant was started anew before its final map was there."""
 
 from __future__ import annotations
 

@@ -74,11 +74,14 @@ def test_two_runs_at_once_do_not_hear_each_other(tmp_path: Path) -> None:
     assert (timings['frames'], timings['frames_mapped'], timings['frames_dropped']) == (5, 5, 0)
 
 
-def test_a_mapper_that_is_started_anew_ends_the_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(('mischief', 'frames'), [('restart', 3), ('restart_before_map', 5)])
+def test_a_mapper_that_is_started_anew_ends_the_run(
+    mischief: str, frames: int, tmp_path: Path
+) -> None:
     pacing = {'ack_timeout_s': 120.0, 'match_timeout_s': 60.0}
-    config = small_config(mappers=[foreign('restart')], pacing=pacing)
+    config = small_config(mappers=[foreign(mischief)], pacing=pacing)
     text = failure(tmp_path, start(tmp_path, config))
-    assert 'node "mapper" was started anew after 3 frames' in text
+    assert f'node "mapper" was started anew after {frames} frames' in text
 
 
 def test_a_simulator_whose_clock_stops_ends_the_run(tmp_path: Path) -> None:

@@ -1,0 +1,99 @@
+"""A participant that comes back after the last frame: it matters until its final map is there."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytest.importorskip('rclpy')
+
+from bridge_process import Audience, bridge_process, write_sequence  # noqa: E402
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from osmabench_ros.msg import RecordedMap, RunState  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+
+from osmabench_ros.nodes.simulator_bridge_node import RESTART_PERIOD_S  # noqa: E402
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.qos import latched_profile  # noqa: E402
+
+UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
+
+
+@pytest.fixture
+def audience(ros_context: Any) -> Iterator[Audience]:
+    audience = Audience(ros_context, lockstep=True, acknowledges=lambda _number: True)
+    yield audience
+    audience.executor.shutdown()
+    audience.node.destroy_node()
+
+
+@pytest.fixture
+def bridge(ros_domain: int, tmp_path: Path) -> Iterator[Any]:
+    sequence = write_sequence(tmp_path / 'room')
+    with bridge_process(
+        ros_domain, sequence=sequence, pacing='lockstep', participants='["audience:acks"]'
+    ) as running:
+        yield running
+
+
+def play_to_the_end(audience: Audience) -> None:
+    audience.change(*UP)
+    audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)
+
+
+def recorder(audience: Audience) -> Any:
+    """Return what says which maps are recorded."""
+    return audience.node.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
+
+
+def is_matched(publisher: Any) -> bool:
+    return publisher.get_subscription_count() > 0
+
+
+def test_before_its_final_map_is_recorded_it_ends_the_run(audience: Audience, bridge: Any) -> None:
+    maps = recorder(audience)
+    play_to_the_end(audience)
+    audience.spin_until(lambda: is_matched(maps))
+    returned = Node('audience', context=audience.node.context)
+    audience.spin_until(lambda: bridge.poll() is not None)
+    returned.destroy_node()
+    assert bridge.returncode != 0
+    assert audience.state.state == RunState.STATE_FAILED
+    assert 'node "audience" was started anew after 4 frames' in audience.state.message
+
+
+def test_one_that_came_back_and_gave_its_map_at_once_ends_the_run(
+    audience: Audience, bridge: Any
+) -> None:
+    maps = recorder(audience)
+    play_to_the_end(audience)
+    audience.spin_until(lambda: is_matched(maps))
+    returned = Node('audience', context=audience.node.context)
+    audience.executor.add_node(returned)
+    told: list[RunState] = []
+    returned.create_subscription(RunState, topics.RUN_STATE, told.append, latched_profile())
+    audience.spin_until(lambda: bool(told))
+    maps.publish(RecordedMap(is_final=True))
+    audience.spin_until(lambda: bridge.poll() is not None)
+    returned.destroy_node()
+    assert bridge.returncode != 0
+
+
+@pytest.mark.parametrize('recorded', [True, False])
+def test_once_it_is_recorded_or_where_nobody_records_it_may_come_back(
+    recorded: bool, audience: Audience, bridge: Any
+) -> None:
+    maps = recorder(audience) if recorded else None
+    play_to_the_end(audience)
+    if maps is not None:
+        audience.spin_until(lambda: is_matched(maps))
+        maps.publish(RecordedMap(is_final=True))
+        audience.spin_until(lambda: maps.wait_for_all_acked())
+    audience.spin_for(2 * RESTART_PERIOD_S)
+    returned = Node('audience', context=audience.node.context)
+    audience.spin_for(4 * RESTART_PERIOD_S)
+    returned.destroy_node()
+    assert bridge.poll() is None
+    assert audience.state.state == RunState.STATE_FINISHED
