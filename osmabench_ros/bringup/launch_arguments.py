@@ -13,7 +13,7 @@ from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 
 from launch import LaunchContext
 from osmabench_ros.bringup.isolation import LOCALHOST, RANGE_VARIABLE, launch_environment
-from osmabench_ros.bringup.launch_orphans import end_orphans_at_exit
+from osmabench_ros.bringup.launch_orphans import Orphanage
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
 
@@ -101,7 +101,7 @@ def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]
     )
     setting = SetEnvironmentVariable(RANGE_VARIABLE, LaunchConfiguration('discovery_range'))
     transports = OpaqueFunction(function=_set_transports)
-    start = [discovery, setting, transports, end_orphans_at_exit()]
+    start = [discovery, setting, transports, *Orphanage().actions()]
     return [*start, *(item.declaration() for item in arguments)]
 
 

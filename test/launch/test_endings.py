@@ -72,6 +72,22 @@ def test_ctrl_c_ends_all_nodes_quietly_and_the_launch_with_an_error(
     assert all_gone(nodes)
 
 
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGKILL])
+def test_no_node_outlives_a_launch_that_is_killed(
+    tmp_path: Path, ros_domain: int, number: signal.Signals
+) -> None:
+    process = ros2_launch(
+        'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
+    )
+    wait_for(process, 'frames from')
+    nodes = family(process)
+    assert len(nodes) >= 4
+    process.send_signal(number)
+    finished(process, 60.0)
+    assert process.returncode == -number
+    assert all_gone(nodes)
+
+
 def test_a_node_that_cannot_be_started_leaves_no_other_behind(
     tmp_path: Path, ros_domain: int
 ) -> None:
