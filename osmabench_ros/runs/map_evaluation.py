@@ -14,6 +14,7 @@ from osmabench_ros.maps.storage import read_map
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluation import REPORT, EvaluationInputs, evaluate_loaded, made_suites
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.map_extent import warn_of_misplaced_map
 from osmabench_ros.runs.progress import Progress
 from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
@@ -64,6 +65,8 @@ def evaluate_map(
 ) -> RunReport:
     """Evaluate a map that no run recorded; the run is named after what the files say.
 
+    A map that lies beside the scene, as wrong axes or units leave it, is scored with a warning.
+
     Parameters
     ----------
     source : MapOnDisk
@@ -99,6 +102,7 @@ def evaluate_map(
     semantic_map = read_map(source.map_directory)
     report_progress('reading the ground truth', 0.0)
     truth = read_ground_truth(source.ground_truth_directory)
+    warn_of_misplaced_map(semantic_map, truth)
     inputs = EvaluationInputs(
         _identity_of(semantic_map, truth, source),
         source.map_directory,

@@ -192,6 +192,11 @@ def read_ground_truth(directory: Path) -> GroundTruth:
         If a file is missing or malformed; names it.
     """
     path = directory / DOCUMENT
+    if not path.is_file():
+        raise SequenceError(
+            f'{directory} holds no {DOCUMENT}; give the ground_truth folder of a scene, '
+            'in shared/ of a run or made by osmabench ground-truth'
+        )
     try:
         data = json.loads(path.read_text(encoding='utf-8'))
         if data['format'] != FORMAT:

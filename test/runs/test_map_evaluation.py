@@ -1,5 +1,6 @@
 """Text features reach the suites that ask for them."""
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,15 +13,19 @@ from runs.plain_room import (
     write_text_features,
 )
 
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.errors import ConfigError, OsmabenchWarning
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.transformation import transformed_map
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.map_evaluation import MapOnDisk, evaluate_map
 from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.semantics.scene_graph import ScoredLabel
 
+UPWARDS = Similarity(Pose.from_yaw(0.0, (0.0, 0.0, 50.0)))
 needs_embedder = pytest.mark.skipif(
     not SentenceEmbedder.is_available(), reason='the sentence embedder is not installed'
 )
@@ -91,3 +96,17 @@ def test_a_suite_that_is_named_twice_is_refused_before_anything_is_read(tmp_path
             [SuiteConfig(name='instances'), SuiteConfig(name='instances')],
             tmp_path / 'out',
         )
+
+
+@pytest.mark.parametrize('points', [True, False])
+def test_a_map_beside_the_scene_is_scored_with_a_warning(tmp_path: Path, points: bool) -> None:
+    far = transformed_map(labelled_map(), UPWARDS, 'world')
+    far = far if points else replace(far, dense=None)
+    with pytest.warns(OsmabenchWarning, match=r'only 0% of the map lies within .* --world'):
+        evaluated(tmp_path, far, SuiteConfig(name='scene_graph'))
+
+
+def test_a_map_in_its_place_is_scored_without_a_warning(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter('error', OsmabenchWarning)
+        evaluated(tmp_path, labelled_map(), SuiteConfig(name='scene_graph'))

@@ -74,7 +74,8 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
         graph_file = a_file(path, graphs, 'ConceptGraphs map')
         if graph_file is None:
             raise MapError(
-                f'{path} has no ConceptGraphs map; expected {" or ".join((*_PICKLES, *graphs))}'
+                f'{path} has no ConceptGraphs map; expected pcd_saves/full_pcd_*.pkl.gz (main), '
+                'pcd_*.pkl.gz (ali-dev), or sg_cache/scene_graph.json for the graph alone'
             )
         return _graph_only(graph_file, options)
     data = load_object_pickle(pickle)
