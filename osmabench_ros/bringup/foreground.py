@@ -13,6 +13,7 @@ import yaml
 from osmabench_ros.bringup.isolation import transport_environment
 from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.bringup.processes import ManagedProcess
+from osmabench_ros.ros.lifecycle import ERROR_PREFIX
 
 LogLine = Callable[[str], None]
 """Gets a line that the node logs."""
@@ -30,6 +31,7 @@ class ForegroundNode:
     def __init__(self, process: ManagedProcess) -> None:
         self._process = process
         self._read_to = 0
+        self._reason = ''
 
     @property
     def pid(self) -> int:
@@ -49,12 +51,20 @@ class ForegroundNode:
         self._process.stop(grace_s)
 
     def new_lines(self) -> list[str]:
-        """Return complete lines of its log that were not returned before."""
+        """Return complete lines of its log that were not returned before, save its `reason`."""
         with self._process.log_file.open('rb') as log:
             log.seek(self._read_to)
             complete, separator, _ = log.read().rpartition(b'\n')
         self._read_to += len(complete) + len(separator)
-        return complete.decode(errors='replace').splitlines() if complete else []
+        lines = complete.decode(errors='replace').splitlines() if complete else []
+        return [line for line in lines if not self._tells_reason(line)]
+
+    def _tells_reason(self, line: str) -> bool:
+        # A node tells it on stderr, and then to its logger.
+        if line.startswith(ERROR_PREFIX):
+            self._reason = line.removeprefix(ERROR_PREFIX)
+            return True
+        return bool(self._reason) and line.startswith('[FATAL]') and line.endswith(self._reason)
 
 
 @contextmanager

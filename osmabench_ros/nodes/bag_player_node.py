@@ -97,6 +97,10 @@ class BagPlayerNode(BenchmarkNode):
         self._control.active = True
         self._ready_s = time.monotonic() + self.parameter['delay_s']
         self._look_again(0.0)
+        assert self._bag is not None
+        self.get_logger().info(
+            f'playing {self._bag.path}: {self._total} messages, {self._playback.length_s:.1f} s'
+        )
 
     def deactivate(self) -> None:
         """Let time stand still."""
