@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.config import MatrixConfig, Planner
+from osmabench_ros.runs.habitat_path import habitat_path
 from osmabench_ros.runs.replayed_trajectory import replayed_path
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.navigation import NavigationMap
@@ -30,6 +31,8 @@ def shared_path(
     """
     if config.trajectory.recorded:
         path = replayed_path(config.trajectory, scene, navigation)
+    elif config.trajectory.planner is not Planner.GRID:
+        path = habitat_path(config, seed, scene)
     else:
         path = plan_with_strategy(
             config.trajectory.strategy,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,23 @@ CELL_M = 0.05
 POINTS_PER_CELL = 6
 STEP_M = 0.06
 """Higher things are obstacles; carpets and thresholds are lower."""
+
+
+class Navigation(Protocol):
+    """Where a robot may be, and the ways there, on a grid or a mesh."""
+
+    @property
+    def floor_height_m(self) -> float:
+        """World z of the floor."""
+        ...
+
+    def random_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw navigable positions uniformly, shape (count, 2)."""
+        ...
+
+    def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
+        """Return a collision-free polyline (N, 2) from start to goal, both included."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

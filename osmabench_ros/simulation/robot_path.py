@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.navigation import Navigation
 from osmabench_ros.simulation.speed_profile import covered, duration_s
 
 FORMAT = 'osmabench.path/1'
 SMALLEST_TURN_RAD = 1e-6
+NO_FRAME = 1e-3
+"""Share of a frame that needs no frame of its own; simulators give positions in 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class RobotPath:
         turning = duration_s(angles, motion.angular_rad_s, motion.angular_rad_s2)
         legs = driving + turning
         if motion.whole_s > 0:
-            legs = np.ceil(legs / motion.whole_s - 1e-6) * motion.whole_s
+            legs = np.ceil(legs / motion.whole_s - NO_FRAME) * motion.whole_s
         return np.concatenate([[0.0], np.cumsum(legs)])
 
     def states_at(
@@ -169,7 +171,7 @@ class RobotPath:
 
 
 def plan_path(
-    navigation: NavigationMap,
+    navigation: Navigation,
     *,
     goals: int,
     seed: int,
@@ -180,7 +182,7 @@ def plan_path(
 
     Parameters
     ----------
-    navigation : NavigationMap
+    navigation : Navigation
         Where the robot may be.
     goals : int
         How many goals follow the start.
