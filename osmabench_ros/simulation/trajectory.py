@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation, Slerp
+from scipy.spatial.transform import Rotation
 
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.pose import Pose
@@ -70,17 +70,17 @@ class Trajectory:
         Frames per second.
     mount : CameraMount
         Camera on the robot.
-    path : RobotPath, optional
-        Where the robot goes between the frames; None for recorded poses.
-    motion : Motion, optional
+    path : RobotPath
+        Where the robot goes between the frames.
+    motion : Motion
         How it moves along the path.
     """
 
     frames: tuple[TrajectoryFrame, ...]
     frame_rate_hz: float
     mount: CameraMount
-    path: RobotPath | None = None
-    motion: Motion | None = None
+    path: RobotPath
+    motion: Motion
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -91,32 +91,12 @@ class Trajectory:
         return tuple(frame.camera_pose for frame in self.frames)
 
     def camera_poses_at(self, times_s: NDArray[np.float64]) -> list[Pose]:
-        """Return optical poses at any times, clipped to those of the path.
-
-        Between recorded poses, positions are interpolated linearly and rotations by slerp.
-        """
-        if self.path is None or self.motion is None:
-            return _interpolated(self.frames, times_s)
+        """Return optical poses at any times, clipped to those of the path."""
         states, _ = self.path.states_at(times_s, self.motion)
         return [
             Pose.from_yaw(yaw, (x, y, self.path.floor_height_m)) @ self.mount.base_to_camera
             for x, y, yaw in states
         ]
-
-
-def _interpolated(frames: tuple[TrajectoryFrame, ...], times_s: NDArray[np.float64]) -> list[Pose]:
-    if len(frames) == 1:
-        return [frames[0].camera_pose] * len(times_s)
-    recorded = np.array([frame.time_s for frame in frames])
-    poses = [frame.camera_pose for frame in frames]
-    times_s = np.clip(times_s, recorded[0], recorded[-1])
-    rotations = Slerp(recorded, Rotation.from_matrix(np.stack([p.rotation for p in poses])))
-    positions = np.stack([pose.translation for pose in poses])
-    between = [np.interp(times_s, recorded, column) for column in positions.T]
-    return [
-        Pose(rotation.as_matrix(), np.array(position))
-        for rotation, *position in zip(rotations(times_s), *between, strict=True)
-    ]
 
 
 def sample_trajectory(

@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -176,18 +175,3 @@ def test_poses_between_frames_lie_on_the_path(path: RobotPath) -> None:
     times = np.array([frame.time_s for frame in fine.frames[:100]])
     for one, two in zip(fine.camera_poses, coarse.camera_poses_at(times), strict=False):
         np.testing.assert_allclose(one.matrix, two.matrix, atol=1e-9)
-
-
-def test_recorded_poses_are_interpolated(path: RobotPath) -> None:
-    recorded = replace(
-        sample_trajectory(path, Motion(), 40.0, CameraMount()), path=None, motion=None
-    )
-    times = np.array([0.0, 1.01, 2.34, 1e9])
-    planned = sample_trajectory(path, Motion(), 40.0, CameraMount())
-    for one, two in zip(
-        recorded.camera_poses_at(times)[:3], planned.camera_poses_at(times), strict=False
-    ):
-        np.testing.assert_allclose(one.matrix, two.matrix, atol=5e-3)
-    np.testing.assert_allclose(
-        recorded.camera_poses_at(times)[3].matrix, recorded.camera_poses[-1].matrix, atol=1e-9
-    )
