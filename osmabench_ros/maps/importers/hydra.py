@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from osmabench_ros.maps.importers.assembly import assemble
 from osmabench_ros.maps.importers.hydra_mesh import with_mesh
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
+from osmabench_ros.maps.memory_headroom import memory_headroom
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
 
@@ -24,6 +26,11 @@ METHOD = Method('hydra', World.Z_UP, {'clip': Encoder('ViT-L-14', 'openai')})
 KHRONOS = dataclasses.replace(METHOD, name='khronos')
 MAX_PAYLOAD_BYTES = 1 << 30
 """Largest graph that is read from a topic."""
+_HEADROOM_BYTES, _HEADROOM_RATIO = 1 << 30, 32
+"""Memory for reading a graph, and how many times its size comes on top; graphs take far less."""
+_READING_ERRORS = (
+    RuntimeError, ValueError, IndexError, TypeError, MemoryError, OverflowError, OSError
+)  # fmt: skip
 _LAYERS = {
     2: NodeKind.OBJECT, 3: NodeKind.PLACE, 4: NodeKind.ROOM, 5: NodeKind.BUILDING,
 }  # fmt: skip
@@ -61,11 +68,10 @@ def import_map(path: Path, options: ImportOptions, method: Method = METHOD) -> S
     file = the_file(path, _FILES, 'scene graph of Hydra') if path.is_dir() else path
     if file.suffix in _PAYLOADS:
         return import_payload(file.read_bytes(), options, method)
-    try:
-        graph = _spark_dsg().DynamicSceneGraph.load(str(file))
-    except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        raise MapError(f'{file} is no scene graph that spark-dsg reads: {error}') from error
-    return _semantic_map(graph, options, digest_of((file,), file.parent), method)
+    kind = _spark_dsg().DynamicSceneGraph
+    with _guarded(str(file), file.stat().st_size):
+        digest = digest_of((file,), file.parent)
+        return _semantic_map(kind.load(str(file)), options, digest, method)
 
 
 def import_khronos(path: Path, options: ImportOptions) -> SemanticMap:
@@ -85,14 +91,20 @@ def import_payload(payload: bytes, options: ImportOptions, method: Method = METH
         raise MapError(
             f'a scene graph of {len(payload)} bytes; between 1 and {MAX_PAYLOAD_BYTES} are read'
         )
+    kind = _spark_dsg().DynamicSceneGraph
+    with _guarded('the payload, of which only full updates can be read,', len(payload)):
+        digest = hashlib.sha256(payload).hexdigest()
+        return _semantic_map(kind.from_binary(payload), options, digest, method)
+
+
+@contextmanager
+def _guarded(what: str, size: int) -> Iterator[None]:
+    """Bound the memory for a graph of so many bytes, and name it in what it makes go wrong."""
     try:
-        graph = _spark_dsg().DynamicSceneGraph.from_binary(payload)
-    except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        raise MapError(
-            f'the payload is no scene graph that spark-dsg reads ({error}); '
-            'only full updates can be read'
-        ) from error
-    return _semantic_map(graph, options, hashlib.sha256(payload).hexdigest(), method)
+        with memory_headroom(_HEADROOM_BYTES + _HEADROOM_RATIO * size):
+            yield
+    except _READING_ERRORS as error:
+        raise MapError(f'{what} is no scene graph that spark-dsg reads: {error}') from error
 
 
 def _spark_dsg() -> Any:

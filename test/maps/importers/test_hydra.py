@@ -1,4 +1,5 @@
 import json
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,34 @@ def test_a_broken_payload_is_refused(payload: bytes) -> None:
 def test_a_cut_off_payload_is_refused(cut: int) -> None:
     with pytest.raises(MapError, match='only full updates'):
         import_payload(graph().to_binary(True)[:cut], OPTIONS)
+
+
+def test_a_payload_that_claims_more_than_it_holds_takes_no_memory() -> None:
+    sound = graph().to_binary(True)
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    causes = []
+    for place in (4, len(sound) - 1):
+        claiming = bytearray(sound)
+        claiming[place] = 0xDD  # a list whose length is in the next four bytes
+        with pytest.raises(MapError, match='is no scene graph') as caught:
+            import_payload(bytes(claiming), OPTIONS)
+        causes.append(type(caught.value.__cause__))
+    assert MemoryError in causes
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+def test_damaged_payloads_load_or_are_refused() -> None:
+    sound, rng = graph().to_binary(True), np.random.default_rng(3)
+    refused = 0
+    for _ in range(150):
+        damaged = bytearray(sound)
+        for place in rng.integers(0, len(sound), rng.integers(1, 6)):
+            damaged[place] = rng.integers(0, 256)
+        try:
+            import_payload(bytes(damaged), OPTIONS)
+        except MapError:
+            refused += 1
+    assert refused > 0
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
