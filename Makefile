@@ -17,11 +17,16 @@ help:
 	@echo 'make env    the local environment in $(VENV)'
 	@echo 'make clean  remove $(VENV)'
 
-env: $(STAMPS)/messages
+env: $(STAMPS)/messages $(VENV)/COLCON_IGNORE
 
-$(STAMPS)/system: requirements/debian.txt
-	bash requirements/install_debian.sh requirements/debian.txt
-	@mkdir -p $(STAMPS) && touch $@
+# Where another try may get missing packages (status 3), the rest goes on and the next call tries.
+$(STAMPS)/system: requirements/debian.txt requirements/install_debian.sh
+	@mkdir -p $(STAMPS)
+	@bash requirements/install_debian.sh $< && touch $@ || test $$? -eq 3
+
+# A visible $(VENV) in a colcon workspace would give colcon every package of ROS in it to build.
+$(VENV)/COLCON_IGNORE: | $(STAMPS)/python
+	@touch $@
 
 $(STAMPS)/python: requirements/ros_jazzy.txt requirements/runtime.txt requirements/development.txt \
 		| $(STAMPS)/system

@@ -1,0 +1,120 @@
+"""What `make env` does beside Python, with the tools of the system played by scripts."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SCRIPT = REPOSITORY / 'requirements' / 'install_debian.sh'
+NEEDED = ('bash', 'grep', 'make', 'mkdir', 'sh', 'test', 'touch')
+LAST = '${@: -1}'
+
+pytestmark = pytest.mark.skipif(
+    any(shutil.which(name) is None for name in NEEDED), reason='make or bash is missing'
+)
+
+
+class System:
+    """A machine with packages of its own; `apt-get` installs those that it has."""
+
+    def __init__(self, folder: Path, *, user: int = 1000, debian: bool = True) -> None:
+        self.tools, self.installed = folder / 'tools', folder / 'installed'
+        self.tools.mkdir()
+        self.installed.mkdir()
+        self.list = folder / 'list.txt'
+        self.list.write_text('# what is needed\n\ncmake\nwordnet-base\n')
+        for name in NEEDED:
+            (self.tools / name).symlink_to(str(shutil.which(name)))
+        self._tool('id', f'echo {user}')
+        self._tool('sudo', 'exit 1')
+        if debian:
+            self._tool('dpkg-query', f'[ -e "{self.installed}/{LAST}" ] && echo -n installed')
+            self.offer('cmake', 'wordnet-base')
+
+    def _tool(self, name: str, text: str) -> None:
+        file = self.tools / name
+        file.write_text(f'#!{shutil.which("bash")}\n{text}\n')
+        file.chmod(0o755)
+
+    def offer(self, *packages: str, online: bool = True) -> None:
+        known = f'{"|".join(packages)}) touch "{self.installed}/{LAST}";;'
+        update = f'-qq) exit {0 if online else 100};;'
+        self._tool('apt-get', f'case {LAST} in {known} {update} *) exit 100;; esac')
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=REPOSITORY,
+            env={'PATH': str(self.tools), 'HOME': os.environ.get('HOME', '/')},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def install(self) -> tuple[int, str]:
+        done = self.run(str(self.tools / 'bash'), str(SCRIPT), str(self.list))
+        return done.returncode, done.stderr
+
+    def make(self, *words: str) -> str:
+        done = self.run(str(self.tools / 'make'), *words)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+
+def test_root_gets_what_is_missing(tmp_path: Path) -> None:
+    system = System(tmp_path, user=0)
+    assert system.install() == (0, '')
+    assert sorted(path.name for path in system.installed.iterdir()) == ['cmake', 'wordnet-base']
+
+
+def test_who_may_not_install_is_told_what_to_run(tmp_path: Path) -> None:
+    system = System(tmp_path)
+    (system.installed / 'cmake').touch()
+    code, told = system.install()
+    assert code == 3
+    assert 'sudo apt-get install wordnet-base' in told
+
+
+@pytest.mark.parametrize('online', [True, False])
+def test_a_package_that_cannot_be_had_is_named_and_the_others_are_installed(
+    online: bool, tmp_path: Path
+) -> None:
+    system = System(tmp_path, user=0)
+    system.offer('wordnet-base', online=online)
+    code, told = system.install()
+    assert code == (0 if online else 3), 'without a network another try may get it'
+    assert 'Could not install: cmake.' in told
+    assert (system.installed / 'wordnet-base').exists()
+
+
+def test_other_systems_are_told_the_names(tmp_path: Path) -> None:
+    code, told = System(tmp_path, debian=False).install()
+    assert code == 0
+    assert 'cmake wordnet-base' in told
+
+
+def test_make_goes_on_and_looks_again_until_nothing_is_missing(tmp_path: Path) -> None:
+    system = System(tmp_path)
+    stamp = tmp_path / 'venv' / '.osmabench' / 'system'
+    words = (f'VENV={tmp_path / "venv"}', str(stamp))
+    for _ in range(2):
+        assert 'Missing system packages' in system.make(*words)
+        assert not stamp.exists()
+    for line in (REPOSITORY / 'requirements' / 'debian.txt').read_text().splitlines():
+        if not line.startswith('#'):
+            (system.installed / line).touch()
+    assert system.make(*words) == ''
+    assert stamp.exists()
+
+
+def test_colcon_does_not_look_into_the_environment(tmp_path: Path) -> None:
+    """In a workspace it would find each package of ROS there, and this one twice."""
+    made = tmp_path / 'venv' / '.osmabench' / 'python'
+    made.parent.mkdir(parents=True)
+    made.touch()
+    ignored = tmp_path / 'venv' / 'COLCON_IGNORE'
+    System(tmp_path).make(f'VENV={tmp_path / "venv"}', '-o', str(made), str(ignored))
+    assert ignored.exists()
