@@ -150,6 +150,25 @@ def test_class_0_named_unknown_means_no_class(tmp_path):
     assert [item.structure for item in scene.label_set.classes] == [False, True]
 
 
+def test_lights_are_in_the_rooms_they_hang_in(tmp_path):
+    region = {
+        'name': 'bath',
+        'label': 'bathroom',
+        'min_bounds': [0, 0, 0],
+        'max_bounds': [3, 3, 3],
+    }
+    entries = {
+        'lamp': {'position': [1.0, 2.5, 1.0], 'type': 'point'},
+        'away': {'position': [9.0, 2.5, 1.0], 'type': 'point'},
+        'sun': {'direction': [0, -1, 0], 'type': 'directional'},
+        'torch': {'position': [1, 1, 1], 'type': 'point', 'position_model': 'camera'},
+    }
+    scene = load(tmp_path, [entry()], regions=[region], lights={'day': {'lights': entries}})
+    [room] = scene.rooms
+    found = {light.name: light.room_id for light in scene.lights}
+    assert found == {'lamp': room.id, 'away': None, 'sun': None, 'torch': None}
+
+
 def test_lights_are_converted_and_scaled():
     lights = read_lights(
         {

@@ -16,7 +16,7 @@ from osmabench_ros.scenes.habitat.lights import read_lights
 from osmabench_ros.scenes.habitat.semantics import class_id_of, read_label_set, read_rooms
 from osmabench_ros.scenes.habitat.stage import Stage, read_stage
 from osmabench_ros.scenes.habitat.templates import Templates, placed, pose_of, uniform_scale
-from osmabench_ros.scenes.room_membership import room_of, sizes_of
+from osmabench_ros.scenes.room_membership import lights_in_rooms, room_of, sizes_of
 from osmabench_ros.scenes.scene import Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
 
@@ -76,7 +76,7 @@ class _SceneReader:
             labels,
             (*stage.objects, *objects),
             rooms,
-            self._lights(),
+            lights_in_rooms(self._lights(), rooms),
             source_sha256=self.templates.sha256,
             source=str(self.dataset.path.absolute()),
         )
