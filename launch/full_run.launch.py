@@ -4,6 +4,7 @@ from pathlib import Path
 
 from launch.actions import OpaqueFunction
 from launch.launch_description_entity import LaunchDescriptionEntity
+from launch.logging import get_logger
 
 from launch import LaunchContext, LaunchDescription
 from osmabench_ros.bringup import launch_interrupts
@@ -44,7 +45,12 @@ def start_run(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     # The viewer comes first, so that a missing RViz costs no preparation of a scene.
     viewer = viewer_actions(rviz=True) if given.pop('rviz') else []
     out = Path(given.pop('out'))
-    plan = launch_interrupts.interrupts.cut_off(lambda: plan_single_run(given, out))
+    logger = get_logger('osmabench')
+
+    def tell(text: str, _fraction: float) -> None:
+        logger.info(text)
+
+    plan = launch_interrupts.interrupts.cut_off(lambda: plan_single_run(given, out, tell))
     return [*viewer, *RunLaunch(plan).actions()]
 
 

@@ -18,6 +18,7 @@ from osmabench_ros.runs.files import write_text
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.preparation import (
+    Progress,
     check_mappers,
     check_names,
     prepare_scene,
@@ -33,7 +34,7 @@ BASE = 'single_run'
 CONDITIONS_FOLDER = 'conditions'
 
 
-def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
+def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) -> RunPlan:
     """Plan and prepare one run.
 
     Parameters
@@ -44,6 +45,8 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
         config/single_run.yaml.
     out : Path
         Folder of results; the run gets a new folder in it.
+    progress : callable
+        Gets what is going on and the fraction done.
 
     Raises
     ------
@@ -72,7 +75,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path) -> RunPlan:
     if plan.root.exists():
         raise RunError(f'{plan.root} exists already; remove it or choose another out:=')
     write_manifest(plan.root, config, input_digests(config, scene_digests(config)))
-    prepare_scene(plan, lambda _text, _fraction: None)
+    prepare_scene(plan, progress)
     write_run_manifest(plan, scene_digest_of(plan), condition_warnings(plan))
     return plan
 

@@ -43,9 +43,7 @@ def test_ctrl_c_while_the_scene_is_prepared_starts_no_node(
     process = ros2_launch(
         'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
     )
-    while not list(tmp_path.glob('*/manifest.json')):
-        assert process.poll() is None, finished(process)
-        time.sleep(0.02)
+    wait_for(process, 'casting rays')
     text = press_ctrl_c(process)
     assert process.returncode == 1, text
     assert INTERRUPTED in text
