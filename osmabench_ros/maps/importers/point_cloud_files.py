@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError, MissingDependencyError
 from osmabench_ros.geometry.ply import read_ply
 from osmabench_ros.maps.importers.source_files import colors_of
+from osmabench_ros.maps.memory_headroom import memory_headroom
 
 _CHANNELS = ('red', 'green', 'blue')
+_HEADROOM_BYTES, _HEADROOM_RATIO = 4 << 30, 64
+"""Memory for reading a PCD file, which may be compressed or text."""
 
 
 def read_columns(path: Path) -> dict[str, NDArray[Any]]:
@@ -59,7 +62,10 @@ def _pcd(path: Path) -> dict[str, NDArray[Any]]:
             'reading PCD files needs Open3D; install osmabench_ros[geometry]'
         ) from error
     try:
-        with open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error):
+        with (
+            open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error),
+            memory_headroom(_HEADROOM_BYTES + _HEADROOM_RATIO * path.stat().st_size),
+        ):
             cloud = dict(open3d.t.io.read_point_cloud(path).point.items())
     except (RuntimeError, ValueError, MemoryError) as error:
         raise MapError(f'{path} cannot be read as PCD: {error}') from error

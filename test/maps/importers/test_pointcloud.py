@@ -98,6 +98,20 @@ def test_a_file_of_something_else_is_named(tmp_path: Path, name: str) -> None:
     assert type(caught.value).__module__.startswith('osmabench_ros')
 
 
+@pytest.mark.parametrize('data', ['binary', 'binary_compressed', 'ascii'])
+def test_a_pcd_file_that_claims_more_points_than_it_holds_is_refused(
+    tmp_path: Path, data: str
+) -> None:
+    pytest.importorskip('open3d')
+    header = (
+        'VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\n'
+        f'WIDTH 9000000000\nHEIGHT 1\nPOINTS 9000000000\nDATA {data}\n'
+    )
+    (tmp_path / 'a.pcd').write_bytes(header.encode() + b'1 2 3\n' * 9)
+    with pytest.raises(MapError, match=r'a\.pcd cannot be read as PCD'):
+        import_map(tmp_path, ImportOptions())
+
+
 def test_a_wrong_folder_names_the_files_expected(tmp_path: Path) -> None:
     with pytest.raises(MapError, match=r'expected \*\.ply or \*\.pcd'):
         import_map(tmp_path, ImportOptions())
