@@ -85,11 +85,15 @@ def own_type_hash(node: Node, topic: str) -> str:
     return ''
 
 
+def full_name(info: TopicEndpointInfo) -> str:
+    """Return the name of the node behind an endpoint, with its namespace."""
+    return f'{info.node_namespace.rstrip("/")}/{info.node_name}'
+
+
 def _endpoint(info: TopicEndpointInfo) -> Endpoint:
-    node = f'{info.node_namespace.rstrip("/")}/{info.node_name}'
     # Humble's graph knows no hashes.
     type_hash = str(getattr(info, 'topic_type_hash', '') or '')
-    return Endpoint(node, info.topic_type, type_hash, info.qos_profile)
+    return Endpoint(full_name(info), info.topic_type, type_hash, info.qos_profile)
 
 
 def qos_conflict(publisher: Endpoint, subscriber: Endpoint) -> str:

@@ -9,6 +9,7 @@ from rclpy.node import Node
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros import topics
+from osmabench_ros.ros.endpoints import full_name
 from osmabench_ros.ros.qos import latched_profile, lossless_profile, require_compatible
 
 ACKS_SUFFIX = ':acks'
@@ -43,11 +44,27 @@ class Participant:
         return cls(name, text.endswith(ACKS_SUFFIX))
 
 
+def whereabouts(node: Node, name: str) -> list[str]:
+    """Return the full names of the nodes that may be a participant.
+
+    Two stacks in namespaces of their own have nodes of equal names; the one in the namespace of
+    the bridge is its participant.
+    """
+    found = {
+        f'{namespace.rstrip("/")}/{found}'
+        for found, namespace in node.get_node_names_and_namespaces()
+        if found == name
+    }
+    own = f'{node.get_namespace().rstrip("/")}/{name}'
+    return [own] if own in found else sorted(found)
+
+
 def missing_participants(node: Node, participants: Sequence[Participant]) -> list[str]:
     """Return what is still missing until frame 0 may be published.
 
-    A participant is there when its node is, when it subscribes to a frame topic if it
-    acknowledges frames, and when its acknowledgements find their way here.
+    A participant is there when its node is, in the bridge's namespace or else in one other, when
+    it subscribes to a frame topic if it acknowledges frames, and when its acknowledgements find
+    their way here.
 
     Parameters
     ----------
@@ -66,49 +83,65 @@ def missing_participants(node: Node, participants: Sequence[Participant]) -> lis
     ContractError
         If a declared participant subscribes or publishes with QoS that cannot match.
     """
-    present = set(node.get_node_names())
     missing = []
     for participant in participants:
-        if participant.name not in present:
-            missing.append(f'node "{participant.name}" is not running')
+        found = whereabouts(node, participant.name)
+        if len(found) != 1:
+            missing.append(_ambiguous(node, found) or f'node "{participant.name}" is not running')
             continue
-        _check_other_topics(node, participant.name)
+        _check_other_topics(node, found[0])
         if participant.acks:
-            missing += _missing_endpoints(node, participant)
+            missing += _missing_endpoints(node, found[0])
     return missing
+
+
+def _ambiguous(node: Node, found: Sequence[str]) -> str:
+    if not found:
+        return ''
+    return (
+        f'{" and ".join(found)} have one name, and neither is in the namespace of '
+        f'{node.get_fully_qualified_name()}: put both into one, or rename one'
+    )
+
+
+def _shown(name: str) -> str:
+    """Return a full name as people write it: plain where there is no namespace."""
+    return name[1:] if name.count('/') == 1 else name
 
 
 def _check_other_topics(node: Node, name: str) -> None:
     """Check what a participant hears from the bridge and says to the recorder."""
     for topic in (topics.RUN_INFO, topics.RUN_STATE, topics.LABEL_INFO):
         for info in node.get_subscriptions_info_by_topic(_resolved(node, topic)):
-            if info.node_name == name:
+            if full_name(info) == name:
                 require_compatible(
-                    topic, (node.get_name(), latched_profile()), (name, info.qos_profile)
+                    topic, (node.get_name(), latched_profile()), (_shown(name), info.qos_profile)
                 )
     for topic, profile in (
         (topics.SEMANTIC_MAP, latched_profile()),
         (topics.SEMANTIC_MAP_CHUNK, lossless_profile()),
     ):
         for info in node.get_publishers_info_by_topic(_resolved(node, topic)):
-            if info.node_name == name:
-                require_compatible(topic, (name, info.qos_profile), ('the recorder', profile))
+            if full_name(info) == name:
+                require_compatible(
+                    topic, (_shown(name), info.qos_profile), ('the recorder', profile)
+                )
 
 
-def _missing_endpoints(node: Node, participant: Participant) -> list[str]:
+def _missing_endpoints(node: Node, name: str) -> list[str]:
     missing = []
-    if not _subscribes_to_frames(node, participant.name):
-        missing.append(f'"{participant.name}" subscribes to no frame topic')
+    if not _subscribes_to_frames(node, name):
+        missing.append(f'"{_shown(name)}" subscribes to no frame topic')
     ack_publishers = node.get_publishers_info_by_topic(_resolved(node, topics.FRAME_ACK))
-    own = [info for info in ack_publishers if info.node_name == participant.name]
+    own = [info for info in ack_publishers if full_name(info) == name]
     for info in own:
         require_compatible(
             topics.FRAME_ACK,
-            (participant.name, info.qos_profile),
+            (_shown(name), info.qos_profile),
             (node.get_name(), lossless_profile()),
         )
     if not own:
-        missing.append(f'"{participant.name}" does not publish {topics.FRAME_ACK}')
+        missing.append(f'"{_shown(name)}" does not publish {topics.FRAME_ACK}')
     return missing
 
 
@@ -119,11 +152,13 @@ def _subscribes_to_frames(node: Node, name: str) -> bool:
         ours = [
             info.qos_profile
             for info in node.get_publishers_info_by_topic(resolved)
-            if info.node_name == node.get_name()
+            if full_name(info) == node.get_fully_qualified_name()
         ]
         for info in node.get_subscriptions_info_by_topic(resolved):
-            if info.node_name == name and ours:
-                require_compatible(topic, (node.get_name(), ours[0]), (name, info.qos_profile))
+            if full_name(info) == name and ours:
+                require_compatible(
+                    topic, (node.get_name(), ours[0]), (_shown(name), info.qos_profile)
+                )
                 found = True
     return found
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from rclpy.node import Node
 
 from osmabench_ros.errors import ParticipantError
+from osmabench_ros.ros.endpoints import full_name
+from osmabench_ros.ros.participants import whereabouts
 
 OF_EVERY_NODE = '/parameter_events'
 """A topic that each node publishes from its first moment to its last, whatever else it does."""
@@ -31,7 +33,7 @@ class RestartWatch:
 
     def __init__(self, node: Node, names: Iterable[str]) -> None:
         self._node = node
-        self._names = frozenset(names)
+        self._names = {full: name for name in names for full in whereabouts(node, name)}
         self._known = self._look()
 
     def check(self, frames_published: int) -> None:
@@ -47,6 +49,7 @@ class RestartWatch:
     def _look(self) -> dict[str, Identities]:
         found: dict[str, set[tuple[int, ...]]] = {}
         for info in self._node.get_publishers_info_by_topic(OF_EVERY_NODE):
-            if info.node_name in self._names:
-                found.setdefault(info.node_name, set()).add(tuple(info.endpoint_gid))
+            name = self._names.get(full_name(info))
+            if name is not None:
+                found.setdefault(name, set()).add(tuple(info.endpoint_gid))
         return {name: frozenset(identities) for name, identities in found.items()}

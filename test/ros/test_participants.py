@@ -1,0 +1,93 @@
+"""Participants are found by name, in the namespace of the bridge first."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip('rclpy')
+pytestmark = pytest.mark.ros
+
+from rclpy.node import Node  # noqa: E402
+
+from osmabench_ros.errors import ParticipantError  # noqa: E402
+from osmabench_ros.ros.participants import (  # noqa: E402
+    Participant,
+    missing_participants,
+    whereabouts,
+)
+from osmabench_ros.ros.restart_watch import RestartWatch  # noqa: E402
+
+MAPPER = Participant('mapper', acks=False)
+ACKING = Participant('mapper', acks=True)
+
+
+@pytest.fixture
+def make(ros_context: Any) -> Iterator[Callable[..., Node]]:
+    """Makes nodes that end with the test."""
+    nodes: list[Node] = []
+
+    def node(name: str, namespace: str) -> Node:
+        nodes.append(Node(name, context=ros_context, namespace=namespace))
+        return nodes[-1]
+
+    yield node
+    for item in nodes:
+        item.destroy_node()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, 'timed out'
+        time.sleep(0.05)
+
+
+def test_the_mapper_of_another_stack_is_not_the_one_of_this_stack(make: Any) -> None:
+    bridge = make('simulator_bridge', '/a')
+    make('mapper', '/b')
+    make('mapper', '/a')
+    wait_for(lambda: whereabouts(bridge, 'mapper') == ['/a/mapper'])
+    assert missing_participants(bridge, [MAPPER]) == []
+    missing = missing_participants(bridge, [ACKING])
+    assert missing == [
+        '"/a/mapper" subscribes to no frame topic', '"/a/mapper" does not publish frame_ack'
+    ]  # fmt: skip
+
+
+def test_one_elsewhere_will_do_and_two_elsewhere_are_told_by_name(make: Any) -> None:
+    bridge = make('simulator_bridge', '/')
+    assert missing_participants(bridge, [MAPPER]) == ['node "mapper" is not running']
+    make('mapper', '/b')
+    wait_for(lambda: missing_participants(bridge, [MAPPER]) == [])
+    make('mapper', '/c')
+    wait_for(lambda: missing_participants(bridge, [MAPPER]) != [])
+    (missing,) = missing_participants(bridge, [MAPPER])
+    assert missing.startswith('/b/mapper and /c/mapper have one name, and neither is in')
+    assert 'rename one' in missing
+
+
+def test_a_second_stack_that_starts_during_a_run_is_no_restart(make: Any) -> None:
+    bridge = make('simulator_bridge', '/a')
+    make('mapper', '/a')
+    wait_for(lambda: whereabouts(bridge, 'mapper') != [])
+    watch = RestartWatch(bridge, ['mapper'])
+    watch.check(3)
+    other = make('mapper', '/b')
+    wait_for(lambda: other.get_fully_qualified_name() in full_names(bridge))
+    watch.check(3)
+    make('mapper', '/a')
+
+    def noticed() -> bool:
+        try:
+            watch.check(3)
+        except ParticipantError as error:
+            return 'node "mapper" was started anew after 3 frames' in str(error)
+        return False
+
+    wait_for(noticed)
+
+
+def full_names(node: Node) -> list[str]:
+    return [f'{space}/{name}' for name, space in node.get_node_names_and_namespaces()]
