@@ -109,8 +109,9 @@ def growth_of(rows: Iterable[Row]) -> list[str]:
     for row in rows:
         series[row.case, row.variant, row.device].append(row)
     lines = []
-    for (case, variant, device), found in series.items():
-        found.sort(key=lambda row: row.amount)
+    for (case, variant, device), rows_of_case in series.items():
+        by_amount = {row.amount: row for row in rows_of_case}
+        found = [by_amount[amount] for amount in sorted(by_amount)]
         if found[0].amount == found[-1].amount:
             continue
         costs = [row.ours.processor_s if device == 'cpu' else row.ours.wall_s for row in found]
@@ -120,7 +121,7 @@ def growth_of(rows: Iterable[Row]) -> list[str]:
         )
         more, dearer = found[-1].amount / found[0].amount, costs[-1] / costs[0]
         lines.append(
-            f'{case} {variant} ({device}): s a million: {each}; '
+            f'{f"{case} {variant}".strip()} ({device}), s a million: {each}; '
             f'{more:.3g}x the size costs {dearer:.3g}x'
         )
     return lines
