@@ -20,6 +20,8 @@ from osmabench_ros.runs.timings import Measurements
 
 START_TIMEOUT_S = 120.0
 """For a process to start and one lifecycle transition; Habitat-Sim needs half a minute."""
+LAST_WORDS_S = 2.0
+"""How long /diagnostics may be on the way from a node that has ended."""
 
 Progress = Callable[[str, float], None]
 """Gets what is going on and the fraction done, 0 to 1."""
@@ -174,7 +176,9 @@ class _LiveRun:
 
     def _reason(self, name: str) -> str:
         """Return why a node ended, also if its log could not take that."""
-        self._observer.executor.spin_once(timeout_sec=0.2)
+        deadline = time.monotonic() + LAST_WORDS_S
+        while not self._observer.complaint(name) and time.monotonic() < deadline:
+            self._observer.executor.spin_once(timeout_sec=0.1)
         told, logged = self._observer.complaint(name), self._processes[name].reason()
         return logged if told in logged else f'{told}; {logged}'
 
