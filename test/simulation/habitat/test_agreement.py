@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,11 +12,9 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.surface import sample_surface
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
-from osmabench_ros.simulation.robot_path import plan_path
 
 pytestmark = [pytest.mark.gl, pytest.mark.slow]
 
@@ -109,22 +106,6 @@ def test_navigable_distances_agree(in_house: HabitatSimulator, house: Scene) -> 
     assert len(ratios) > 15
     assert abs(np.mean(ratios) - 1) < 0.05
     assert (np.abs(np.array(ratios) - 1) < 0.05).mean() > 0.9
-
-
-def test_paths_on_the_mesh_keep_the_radius_clear(in_house: HabitatSimulator, house: Scene) -> None:
-    spatial = pytest.importorskip('scipy.spatial')
-    mesh = in_house.navigation(radius_m=RADIUS_M, height_m=HEIGHT_M)
-    cloud = sample_surface(house, 400.0, 0)
-    height = cloud.points[:, 2] - mesh.floor_height_m
-    tree = spatial.cKDTree(cloud.points[(height > 0.25) & (height < HEIGHT_M - 0.1), :2])
-    path = plan_path(mesh, goals=5, seed=5)
-    line = path.states[:, :2]
-    dense = np.concatenate(
-        [a + np.linspace(0, 1, 40)[:, None] * (b - a) for a, b in pairwise(line)]
-    )
-    distance, _ = tree.query(dense)
-    assert path.length_m > 10
-    assert distance.min() > RADIUS_M - 0.05
 
 
 def test_the_follower_walks_to_its_goal_in_steps(in_house: HabitatSimulator) -> None:
