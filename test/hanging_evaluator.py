@@ -4,7 +4,7 @@ import sys
 import time
 
 from osmabench_ros.nodes.evaluator_node import EvaluatorNode
-from osmabench_ros.ros.lifecycle import run_node
+from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.runs import evaluation, map_evaluation
 
 KIND = sys.argv[1]

@@ -11,7 +11,8 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.msg import RunState
 from osmabench_ros.ros.bag_publishers import BagPublishers
 from osmabench_ros.ros.diagnostics import Health, Level
-from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+from osmabench_ros.ros.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.ros.run_control import RunControl, RunPhase

@@ -13,8 +13,9 @@ from osmabench_ros.ros.acknowledger import Acknowledger
 from osmabench_ros.ros.checked_subscription import deserialize_checked
 from osmabench_ros.ros.contract import CONTRACT, Delivery
 from osmabench_ros.ros.diagnostics import Health, Level
-from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+from osmabench_ros.ros.lifecycle import BenchmarkNode
 from osmabench_ros.ros.message_definitions import type_name
+from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.offered_qos import profile_for_recording
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import (

@@ -20,7 +20,8 @@ from osmabench_ros.ros.diagnostics import Health, Level
 from osmabench_ros.ros.evaluate_server import EvaluateServer, GoalError
 from osmabench_ros.ros.evaluation_messages import path_from_uri, report_message
 from osmabench_ros.ros.evaluation_parameters import EVALUATION_PARAMETERS, EvaluationSettings
-from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+from osmabench_ros.ros.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.runs.evaluation import REPORT

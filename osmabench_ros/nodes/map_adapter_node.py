@@ -27,9 +27,10 @@ from osmabench_ros.ros.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.finish_call import FinishCall
 from osmabench_ros.ros.interfaces import interface_class
 from osmabench_ros.ros.label_messages import label_set_from_message
-from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+from osmabench_ros.ros.lifecycle import BenchmarkNode
 from osmabench_ros.ros.map_messages import MAX_PAYLOAD_BYTES, MapPublisher
 from osmabench_ros.ros.matched_subscription import MatchedSubscription
+from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.ros.transform_history import TransformHistory

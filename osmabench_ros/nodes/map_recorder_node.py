@@ -29,7 +29,8 @@ from osmabench_ros.ros.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.diagnostics import Health, Level
 from osmabench_ros.ros.frame_sampler import FrameSampler
 from osmabench_ros.ros.label_messages import label_set_from_message
-from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+from osmabench_ros.ros.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import frame_profile, latched_profile, lossless_profile
 from osmabench_ros.ros.stamps import stamp_from_message

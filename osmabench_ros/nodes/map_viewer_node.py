@@ -27,9 +27,10 @@ from osmabench_ros.ros import topics
 from osmabench_ros.ros.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.images import image_from_message, image_to_message
 from osmabench_ros.ros.label_messages import label_set_from_message
-from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+from osmabench_ros.ros.lifecycle import BenchmarkNode
 from osmabench_ros.ros.map_messages import MAX_PAYLOAD_BYTES, MapAssembler
 from osmabench_ros.ros.markers import markers_of_graph
+from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.path_trace import PathTrace, path_message
 from osmabench_ros.ros.point_clouds import point_cloud_message

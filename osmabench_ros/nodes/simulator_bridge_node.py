@@ -22,8 +22,9 @@ from osmabench_ros.ros.frame_source_parameters import (
     open_source,
 )
 from osmabench_ros.ros.label_messages import label_set_to_message
-from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+from osmabench_ros.ros.lifecycle import BenchmarkNode
 from osmabench_ros.ros.light_messages import lighting_to_message
+from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.participant_statistics import Acknowledgement
 from osmabench_ros.ros.participants import Participant, missing_participants
 from osmabench_ros.ros.player_health import RUNS_FREE, player_health

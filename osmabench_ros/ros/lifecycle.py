@@ -1,24 +1,20 @@
-"""The lifecycle node that every node of this package is, and the main program around it."""
+"""The lifecycle node that every node of this package is."""
 
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import rclpy
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
-from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
+from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.ros.diagnostics import DiagnosticsPublisher, Health, Level
 from osmabench_ros.ros.parameters import ParameterSpec, declare
 
@@ -28,9 +24,6 @@ ERROR_PREFIX = 'osmabench: error: '
 AUTOSTART = ParameterSpec(
     'autostart', False, 'Configure and activate without waiting for a lifecycle manager.'
 )
-
-INTERRUPTED = 130
-"""Exit code of a process that was asked to end while somebody waited for its result."""
 
 
 class WhileActive(MutuallyExclusiveCallbackGroup):
@@ -247,78 +240,3 @@ class BenchmarkNode(LifecycleNode):
             (self.publishers, self.destroy_publisher),
         )
         return {entity: destroy for entities, destroy in kinds for entity in entities}
-
-
-def run_node(factory: Callable[[], BenchmarkNode], arguments: Sequence[str] | None = None) -> int:
-    """Run a node until it finishes, fails or is interrupted.
-
-    Parameters
-    ----------
-    factory : callable
-        Makes the node once rclpy is initialised.
-    arguments : sequence of str, optional
-        ROS arguments; those of the process by default.
-
-    Returns
-    -------
-    int
-        Exit code of the process.
-    """
-    # rclpy's own handlers take the context away from another thread, at any moment, and that
-    # thread has crashed processes which were taking their entities down at the same time.
-    rclpy.init(
-        args=list(arguments) if arguments is not None else None,
-        signal_handler_options=SignalHandlerOptions.NO,
-    )
-    show_warnings_as_lines()
-    node: BenchmarkNode | None = None
-    try:
-        _handle_signals(_interrupt)
-        node = factory()
-        return _spin(node)
-    except OsmabenchError as error:
-        print(f'{ERROR_PREFIX}{error}', file=sys.stderr, flush=True)  # noqa: T201
-        return error.exit_code
-    except KeyboardInterrupt:
-        return _code_of_interrupted(node)
-    finally:
-        _handle_signals(signal.SIG_IGN)
-        if node is not None:
-            node.cleanup()
-            node.destroy_node()
-        rclpy.try_shutdown()
-
-
-def _handle_signals(handler: Any) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, handler)
-
-
-def _interrupt(_number: int, _frame: Any) -> None:
-    """Let no impatient second Ctrl-C cut off what a node has to finish; SIGKILL still ends it."""
-    _handle_signals(signal.SIG_IGN)
-    raise KeyboardInterrupt
-
-
-def _code_of_interrupted(node: BenchmarkNode | None) -> int:
-    if node is not None and node.exit_code is not None:
-        return node.exit_code
-    if node is not None and not node.owes_result():
-        return 0
-    print('osmabench: asked to end before there was a result', file=sys.stderr)  # noqa: T201
-    return INTERRUPTED
-
-
-def _spin(node: BenchmarkNode) -> int:
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    if node.parameter['autostart']:
-        node.trigger_configure()
-        if node.exit_code is None:
-            node.trigger_activate()
-    try:
-        while node.exit_code is None:
-            executor.spin_once(timeout_sec=0.2)
-    finally:
-        executor.shutdown()
-    return node.exit_code

@@ -12,7 +12,8 @@ pytest.importorskip('rclpy')
 
 PROGRAM = """
 import sys, time
-from osmabench_ros.ros.lifecycle import BenchmarkNode, run_node
+from osmabench_ros.ros.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node_process import run_node
 
 class Debtor(BenchmarkNode):
     def __init__(self):
