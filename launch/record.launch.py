@@ -16,7 +16,7 @@ ARGUMENTS = (
     Argument('topics', '', 'By commas; empty for the topic contract'),
     Argument('all_topics', 'false', 'Record every topic, save hidden ones', bool),
     Argument('exclude', '', 'Regular expression of topics to leave out'),
-    Argument('compression', 'zstd', 'Of the bag', choices=('zstd', 'none')),
+    Argument('compression', 'zstd', 'Of the bag', choices=('zstd', 'lz4', 'none')),
     Argument('max_file_bytes', '0', 'Begin a new file at this size; 0 never', int),
     Argument('max_file_s', '0.0', 'Begin a new file after these seconds; 0 never', float),
     Argument('namespace', '', 'Of the topics'),
