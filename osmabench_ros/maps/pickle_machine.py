@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 import pickletools
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, NoReturn
@@ -54,12 +55,12 @@ class _Reader:
         return b''.join(blocks)
 
 
-class Pending:
+class Pending(ABC):
     """A value that is complete only after its state has come (pickle's BUILD)."""
 
+    @abstractmethod
     def built(self, state: Any) -> Any:
         """Return the finished value for the state that the pickle holds."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
