@@ -32,6 +32,10 @@ class MissingDependencyError(OsmabenchError):
     exit_code = 3
 
 
+class LimitError(OsmabenchError):
+    """A file from outside takes more memory, time or depth than it may; names file and limit."""
+
+
 class SceneError(OsmabenchError):
     """A scene or data set cannot be loaded; names the file and, if any, the object."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from launch.actions import LogInfo
 from launch.launch_description_entity import LaunchDescriptionEntity
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.bringup.definition import nodes_of_run
 from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
 from osmabench_ros.bringup.launch_stack import stack_actions
@@ -12,7 +13,6 @@ from osmabench_ros.bringup.mapping_nodes import values_of_stack
 from osmabench_ros.bringup.stack_values import STACK_FOLDER, prepare_stack
 from osmabench_ros.errors import RunError
 from osmabench_ros.reports.matrix import write_matrix_report
-from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.runs.report_model import RunReport

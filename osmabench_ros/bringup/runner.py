@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.bringup.definition import nodes_of_run
 from osmabench_ros.bringup.live_run import run_live
 from osmabench_ros.bringup.run_preflight import check_run
@@ -14,7 +15,6 @@ from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.condition_warnings import condition_warnings
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
-from osmabench_ros.runs.files import read_json, write_json
 from osmabench_ros.runs.growth import score_growth
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, plan_runs

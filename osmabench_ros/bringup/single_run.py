@@ -9,12 +9,12 @@ from typing import Any
 
 import yaml
 
+from osmabench_ros.base.files import write_text
 from osmabench_ros.bringup.run_preflight import check_run
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.mappers.registry import mapper_names
 from osmabench_ros.runs.condition_warnings import condition_warnings
 from osmabench_ros.runs.config import load_config, parse_config
-from osmabench_ros.runs.files import write_text
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.preparation import (

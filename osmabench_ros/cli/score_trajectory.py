@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from osmabench_ros.base.files import write_json
 from osmabench_ros.cli import bag_options as options
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.metrics.evo_figures import evo_figures
@@ -24,7 +25,6 @@ from osmabench_ros.metrics.trajectory_records import (
 )
 from osmabench_ros.reports.cells import plain
 from osmabench_ros.reports.trajectory_page import write_trajectory_page
-from osmabench_ros.runs.files import write_json
 from osmabench_ros.runs.recorded_trajectories import read_trajectory
 
 _NAMES = 'TUM file, or BAG:TOPIC; the topic may be /tf:PARENT.CHILD.'

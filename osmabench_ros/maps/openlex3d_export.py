@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.new_folder import new_folder
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.pcd import write_pcd
 from osmabench_ros.maps.array_files import write_npy
-from osmabench_ros.maps.new_folder import new_folder
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 
 

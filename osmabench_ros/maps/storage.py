@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from osmabench_ros.base.new_folder import new_folder
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.ply import write_ply
 from osmabench_ros.maps.array_files import write_npy
 from osmabench_ros.maps.fault import Fault
-from osmabench_ros.maps.new_folder import new_folder
 from osmabench_ros.maps.raw_map import RawMap, raw_map_of, semantic_map_of
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.validation import CLOUD, DOCUMENT, EXTRAS, faults_of_raw, load_raw

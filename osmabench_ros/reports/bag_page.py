@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from osmabench_ros.base.files import write_text
 from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
 from osmabench_ros.reports.cells import plain
 from osmabench_ros.reports.page import PAGE, page_environment, trusted
 from osmabench_ros.reports.trajectory_plot import trajectory_plot
 from osmabench_ros.runs.bag_report import REFERENCE_FREE, TIMING_SUITE, BagReport
-from osmabench_ros.runs.files import write_text
 from osmabench_ros.runs.report_model import Record
 
 

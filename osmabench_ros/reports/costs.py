@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.reports.headline import NOT_APPLICABLE
 from osmabench_ros.reports.run_view import Run
-from osmabench_ros.runs.files import read_json
 
 TIMINGS = 'timings.json'
 

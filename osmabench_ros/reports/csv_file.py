@@ -6,7 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-from osmabench_ros.runs.files import write_text
+from osmabench_ros.base.files import write_text
 from osmabench_ros.runs.report_model import MatrixReport, Record
 
 FORMULA_STARTS = ('=', '+', '-', '@', '\t', '\r')

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.reports.cells import ABSENT, Cell
 from osmabench_ros.reports.headline import HEADLINES, Headline
 from osmabench_ros.reports.run_view import Run, distinct
 from osmabench_ros.reports.svg import inline_svg, new_figure, page_style, series_style
-from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.growth import GROWTH, GrowthReport
 from osmabench_ros.runs.report_model import Record
 

@@ -11,6 +11,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from osmabench_ros.base.files import write_text
 from osmabench_ros.reports.change_plot import change_plot
 from osmabench_ros.reports.class_plot import class_plot
 from osmabench_ros.reports.comparison import ComparisonView, comparison_view
@@ -29,7 +30,6 @@ from osmabench_ros.reports.question_plot import question_plot
 from osmabench_ros.reports.requirement_table import RequirementRow, requirement_rows
 from osmabench_ros.reports.robustness_plot import robustness_plot
 from osmabench_ros.reports.run_view import Run, baseline_condition, joined
-from osmabench_ros.runs.files import write_text
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import MatrixReport
 from osmabench_ros.runs.run_records import judged_records

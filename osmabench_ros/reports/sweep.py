@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from osmabench_ros.base.files import write_json, write_text
 from osmabench_ros.reports.cells import ABSENT, Cell
 from osmabench_ros.reports.headline import HEADLINES, Headline
 from osmabench_ros.reports.page import PAGE, page_environment, trusted
 from osmabench_ros.reports.sweep_plot import sweep_plot
-from osmabench_ros.runs.files import write_json, write_text
 from osmabench_ros.runs.report_model import Record
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 

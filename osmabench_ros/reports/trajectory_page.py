@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from osmabench_ros.base.files import write_text
 from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
 from osmabench_ros.reports.cells import plain
 from osmabench_ros.reports.page import page_environment, trusted
 from osmabench_ros.reports.trajectory_plot import trajectory_plot
-from osmabench_ros.runs.files import write_text
 
 TRAJECTORY_PAGE = 'trajectory.html'
 

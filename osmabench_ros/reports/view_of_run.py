@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.camera_track import track_of_run
@@ -14,7 +15,6 @@ from osmabench_ros.reports.outcomes import gate_of
 from osmabench_ros.reports.rerun_layout import require_rerun
 from osmabench_ros.reports.rerun_recording import write_rerun
 from osmabench_ros.reports.viewed import View
-from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.runs.report_model import RunReport

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from osmabench_ros.base.files import (
+    replaced_directory,
+    sha256_of,
+    write_json,
+)
 from osmabench_ros.errors import RunError
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.language.embedding import PrecomputedEmbedder
@@ -29,11 +34,6 @@ from osmabench_ros.runs.bag_report import REFERENCE_FREE, BagReport, timing_reco
 from osmabench_ros.runs.bag_settings import BagSource
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluation import REPORT, made_suites, versions
-from osmabench_ros.runs.files import (
-    replaced_directory,
-    sha256_of,
-    write_json,
-)
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.progress import Progress
 from osmabench_ros.runs.references import Reference

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from osmabench_ros.base.files import read_json, write_text
 from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.geometry.tum_file import tum_text
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
 from osmabench_ros.runs.bag_report import BAG_SCHEMA
 from osmabench_ros.runs.evaluation import REPORT
-from osmabench_ros.runs.files import read_json, write_text
 
 TRAJECTORY_FOLDER = 'trajectory'
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import OsmabenchWarning
-from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import PATH_FILE, scene_of
 from osmabench_ros.runs.results_folder import MANIFEST

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from osmabench_ros.base.files import merged_directory, sha256_of, write_json
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement, SuiteConfig
-from osmabench_ros.runs.files import merged_directory, sha256_of, write_json
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.progress import Progress, StagedProgress
 from osmabench_ros.runs.question_folders import QuestionFolders

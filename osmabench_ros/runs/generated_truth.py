@@ -8,9 +8,9 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from osmabench_ros.base.files import remove_leftovers, replaced_directory, write_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
-from osmabench_ros.runs.files import remove_leftovers, replaced_directory, write_json
 from osmabench_ros.runs.generation import GeneratedSequence, Progress
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, prepare_scene, scene_keys

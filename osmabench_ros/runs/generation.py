@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from osmabench_ros.base.files import remove_leftovers, replaced_directory
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
-from osmabench_ros.runs.files import remove_leftovers, replaced_directory
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.preparation import check_names
 from osmabench_ros.runs.results_folder import held

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.snapshots import snapshots_in
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluation import EvaluationInputs, made_suites, suite_context
-from osmabench_ros.runs.files import read_json, write_json
 from osmabench_ros.runs.report_model import Record
 from osmabench_ros.runs.text_matching import TextMatching
 from osmabench_ros.sequences.ground_truth import read_ground_truth

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 
+from osmabench_ros.base.files import replaced_directory, write_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.extensions import SIMULATORS, load_extension
 from osmabench_ros.geometry.frame import Frame
@@ -15,7 +16,6 @@ from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.registry import make_mapper, mapper_class
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluation import made_suites
-from osmabench_ros.runs.files import replaced_directory, write_json
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.plan import RunPlan, plan_runs

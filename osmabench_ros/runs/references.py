@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
@@ -18,7 +19,6 @@ from osmabench_ros.maps.importers.pointcloud import import_map, read_label_set
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.voxels import occupied_voxels
 from osmabench_ros.runs.config import MatrixConfig, with_scene
-from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.preparation import (
     GROUND_TRUTH_FOLDER,

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.files import read_json, write_json
 from osmabench_ros.runs.inputs import without_home
 from osmabench_ros.runs.plan import config_digest
 

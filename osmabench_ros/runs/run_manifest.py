@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from osmabench_ros.base.files import sha256_of, write_json
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.files import sha256_of, write_json
 from osmabench_ros.runs.host import host_facts, package_versions, renderer, ros_facts
 from osmabench_ros.runs.inputs import (
     condition_digest,

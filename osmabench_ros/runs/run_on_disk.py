@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, slug
 from osmabench_ros.runs.plan import RunPlan
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import RunError
-from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.growth import GROWTH
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import Record, RunReport, Status

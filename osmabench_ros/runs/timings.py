@@ -8,10 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.staleness import Staleness
-from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.participation import SUITE, Participation
 from osmabench_ros.runs.report_model import Record

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from small_config import small_config
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.bringup.isolation import isolated_environment
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.growth import GrowthReport
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]

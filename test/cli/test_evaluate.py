@@ -12,9 +12,9 @@ from click.testing import Result
 from runs.plain_room import featured_map, labelled_map, write_inputs, write_text_features
 from typer.testing import CliRunner
 
+from osmabench_ros.base.files import sha256_of
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, MapError, RequirementError, RunError, SequenceError
-from osmabench_ros.runs.files import sha256_of
 from osmabench_ros.runs.report_model import RunReport
 
 AXES = {'chair': [1.0, 0, 0], 'floor': [0, 1.0, 0], 'table': [0, 0, 1.0]}

@@ -18,6 +18,7 @@ from osmabench_ros.action import Evaluate  # noqa: E402
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo  # noqa: E402
 from rclpy.action import ActionClient  # noqa: E402
 
+from osmabench_ros.base.files import read_json  # noqa: E402
 from osmabench_ros.errors import MetricError  # noqa: E402
 from osmabench_ros.metrics.record import MetricRecord  # noqa: E402
 from osmabench_ros.nodes.evaluator_node import EvaluatorNode  # noqa: E402
@@ -25,7 +26,6 @@ from osmabench_ros.ros import topics  # noqa: E402
 from osmabench_ros.ros.diagnostics import Level  # noqa: E402
 from osmabench_ros.ros.qos import latched_profile  # noqa: E402
 from osmabench_ros.runs import evaluation  # noqa: E402
-from osmabench_ros.runs.files import read_json  # noqa: E402
 from osmabench_ros.suites.registry import make_suite  # noqa: E402
 from osmabench_ros.suites.suite import SuiteContext  # noqa: E402
 

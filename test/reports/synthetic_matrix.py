@@ -10,6 +10,7 @@ import box_world
 import numpy as np
 from PIL import Image
 
+from osmabench_ros.base.files import write_json
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.registry import make_mapper
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -17,7 +18,6 @@ from osmabench_ros.maps.storage import write_map
 from osmabench_ros.metrics.staleness import Staleness
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run, versions
-from osmabench_ros.runs.files import write_json
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.participation import Participation
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs

@@ -6,10 +6,10 @@ import shutil
 from reports.synthetic_matrix import Matrix, config
 from rich.console import Console
 
+from osmabench_ros.base.files import write_json
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.config import Requirement
-from osmabench_ros.runs.files import write_json
 from osmabench_ros.runs.report_model import MatrixReport, Status
 
 

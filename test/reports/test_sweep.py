@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.sweep import print_sweep, write_sweep_report
-from osmabench_ros.runs.files import read_json
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.report_model import Record
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries

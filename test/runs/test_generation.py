@@ -13,11 +13,11 @@ import pytest
 from small_scenes import room_scene
 from typer.testing import CliRunner
 
+from osmabench_ros.base.files import sha256_of
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs import generation, preparation
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.files import sha256_of
 from osmabench_ros.runs.generated_truth import MARK, generate_ground_truth
 from osmabench_ros.runs.generation import GeneratedSequence, OutputFormat, generate_sequences
 from osmabench_ros.runs.results_folder import held

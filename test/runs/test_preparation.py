@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from small_scenes import box_object, room_scene
 
+from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs import preparation
 from osmabench_ros.runs.condition_warnings import condition_warnings
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.files import read_json, sha256_of
 from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.strategies import Strategy

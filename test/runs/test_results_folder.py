@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.files import read_json, write_json
 from osmabench_ros.runs.results_folder import MANIFEST, claim, held
 
 INPUTS = {'condition camera': 'a', 'scene set.home.3': 'b', 'version of osmabench_ros': '1'}

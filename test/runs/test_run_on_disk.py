@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from osmabench_ros.base.files import write_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.files import write_json
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.run_on_disk import open_run

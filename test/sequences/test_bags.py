@@ -9,11 +9,11 @@ from mcap.writer import CompressionType
 from mcap.writer import Writer as McapWriter
 from recorded_frames import CAMERA, FRAMES, INFO, LABELS
 
+from osmabench_ros.base.files import sha256_of
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.ros import topics
-from osmabench_ros.runs.files import sha256_of
 from osmabench_ros.sequences import bag_messages
 from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.bags import BagWriter

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.memory_headroom import memory_headroom
 from osmabench_ros.errors import MapError, MissingDependencyError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
 from osmabench_ros.maps.importers.hydra_mesh import with_mesh
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
-from osmabench_ros.maps.memory_headroom import memory_headroom
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.memory_headroom import memory_headroom
 from osmabench_ros.errors import MapError, MissingDependencyError
 from osmabench_ros.geometry.ply import read_ply
 from osmabench_ros.maps.importers.source_files import colors_of
-from osmabench_ros.maps.memory_headroom import memory_headroom
 
 _CHANNELS = ('red', 'green', 'blue')
 _HEADROOM_BYTES, _HEADROOM_RATIO = 4 << 30, 64

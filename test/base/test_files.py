@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from osmabench_ros.errors import RunError
-from osmabench_ros.runs.files import (
+from osmabench_ros.base.files import (
     read_json,
     replaced_directory,
     sha256_of,
     write_json,
     write_text,
 )
+from osmabench_ros.errors import RunError
 
 
 def names_in(directory: Path) -> list[str]:

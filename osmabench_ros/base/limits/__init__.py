@@ -1,0 +1,1 @@
+"""Reading of files from outside within limits of memory, time and reach."""

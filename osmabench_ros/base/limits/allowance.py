@@ -1,0 +1,130 @@
+"""How much memory, time and depth a file from outside may take, and how users change that."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.errors import ConfigError, LimitError, suggestion
+
+VARIABLE = 'OSMABENCH_LIMITS'
+"""Environment variable, so that node processes and children have the same limits."""
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What reading one file may take; memory and time grow with the size of the file.
+
+    Parameters
+    ----------
+    memory_mib, memory_ratio : float
+        Memory in MiB: so much for every file, and so many times its size.
+    seconds, seconds_per_mib : float
+        Processor time: so much for every file, and for each MiB of it.
+    depth : int
+        How deep lists, objects, nodes and the like may be nested.
+    document_mib : float
+        Size of a text document: YAML, JSON, XML.
+    """
+
+    memory_mib: float = 512.0
+    memory_ratio: float = 32.0
+    seconds: float = 60.0
+    seconds_per_mib: float = 1.0
+    depth: int = 64
+    document_mib: float = 256.0
+
+    def memory_bytes(self, size_bytes: int) -> int:
+        """Return the memory that a file of this size may take."""
+        return int(self.memory_mib * _MIB + self.memory_ratio * size_bytes)
+
+    def time_s(self, size_bytes: int) -> float:
+        """Return the processor time that a file of this size may take."""
+        return self.seconds + self.seconds_per_mib * size_bytes / _MIB
+
+    def document_bytes(self) -> int:
+        """Return the size up to which text documents are read."""
+        return int(self.document_mib * _MIB)
+
+
+_NAMES = tuple(field.name for field in fields(Allowance))
+_SCOPED: ContextVar[Allowance | None] = ContextVar('allowance', default=None)
+
+
+def allowance() -> Allowance:
+    """Return the limits in force: of `limited_to`, else of the environment, else the default.
+
+    Raises
+    ------
+    ConfigError
+        If the environment variable names something that is no limit, or no positive number.
+    """
+    return _SCOPED.get() or parse_allowance(os.environ.get(VARIABLE, ''))
+
+
+@contextmanager
+def limited_to(limits: Allowance) -> Iterator[None]:
+    """Put other limits in force within a block of this thread."""
+    token = _SCOPED.set(limits)
+    try:
+        yield
+    finally:
+        _SCOPED.reset(token)
+
+
+def parse_allowance(text: str) -> Allowance:
+    """Return the limits that a text such as ``memory_mib=4096,seconds=600`` sets.
+
+    Raises
+    ------
+    ConfigError
+        If it names something that is no limit, or no positive number.
+    """
+    chosen: dict[str, Any] = {}
+    for item in filter(None, (part.strip() for part in text.split(','))):
+        name, _, value = item.partition('=')
+        if name not in _NAMES:
+            raise ConfigError(
+                f'{VARIABLE}: there is no limit "{name}". {suggestion(name, _NAMES)}'
+            )
+        chosen[name] = _number(name, value)
+    return Allowance(**chosen)
+
+
+def _number(name: str, value: str) -> float:
+    kind = type(getattr(Allowance, name))
+    try:
+        number: float = kind(value)
+    except ValueError:
+        number = -1
+    if not 0 < number < float('inf'):
+        raise ConfigError(
+            f'{VARIABLE}: {name}={value[:40]} is not a positive '
+            f'{"whole number" if kind is int else "number"}'
+        )
+    return number
+
+
+def exceeded(path: Path | str, what: str, limit: str) -> LimitError:
+    """Return the error of a file that passes a limit.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file.
+    what : str
+        What passes it, e.g. ``'decompresses to more than 512 MiB'``.
+    limit : str
+        Name of the limit in `Allowance`, which the remedy names.
+    """
+    return LimitError(
+        f'{path}: {what}, more than the limit {limit} allows; the file is damaged or hostile. '
+        f'If you trust it, raise the limit: {VARIABLE}={limit}=...'
+    )
