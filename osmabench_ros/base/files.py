@@ -2,46 +2,103 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from osmabench_ros.base.ledger import LEDGER, Entry, Kind, Ledger, kind_at
+from osmabench_ros.base.owned_folder import (
+    entries_in,
+    list_files,
+    make_folder,
+    naming,
+    owner_of,
+    refuse_foreign,
+    remove_ours,
+)
+from osmabench_ros.base.scratch import in_scratch, remove_leftovers, scratch_in
 from osmabench_ros.errors import RunError
 
 
+class Existing(Enum):
+    """What happens to a folder that is ours and has to be written again."""
+
+    REFUSE = 'refuse'
+    REPLACE = 'replace'
+    MERGE = 'merge'
+
+
 def write_json(path: Path, data: Any) -> None:
-    """Write JSON with sorted keys under a temporary name, then rename."""
+    """Write JSON with sorted keys, as `write_text` does."""
     write_text(path, json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + '\n')
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write text under a temporary name, then rename.
+    """Write text, as `written_file` does."""
+    with written_file(path) as draft:
+        draft.write_text(text, encoding='utf-8')
+
+
+@contextmanager
+def written_file(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a temporary path of the same name, which becomes `path` if the block succeeds.
+
+    Parameters
+    ----------
+    path : Path
+        A file of ours is replaced.
+    overwrite : bool
+        Whether one that is not ours is replaced too, because the user has said so.
 
     Raises
     ------
     RunError
-        If the folder cannot be written to.
+        If there is a file that is not ours, or a link, or the folder cannot be written to.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f'.{path.name}.', dir=path.parent)
-        try:
-            with os.fdopen(handle, 'w', encoding='utf-8') as file:
-                file.write(text)
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
-    except OSError as error:
-        raise RunError(f'cannot write {path}: {error.strerror}; choose another --out') from error
+    check_file(path, overwrite=overwrite)
+    with naming(path):
+        make_folder(path.parent)
+        with scratch_in(path.parent) as scratch:
+            draft = scratch / path.name
+            yield draft
+            check_file(path, overwrite=overwrite)
+            if not (overwrite and os.path.lexists(path)):
+                list_files([path])
+            os.replace(draft, path)
+
+
+def check_file(path: Path, *, overwrite: bool = False) -> None:
+    """Refuse a file that is there and not ours, or a link; before any time is spent.
+
+    Raises
+    ------
+    RunError
+        If it is.
+    """
+    if overwrite and os.path.lexists(path) and kind_at(path) is Kind.FILE:
+        return
+    refuse_foreign([path])
+
+
+def create_file(path: Path) -> BinaryIO:
+    """Open a new file that is written bit by bit, such as a log; an old one of ours goes first.
+
+    Raises
+    ------
+    RunError
+        If there is a file that is not ours, or a link, or the folder cannot be written to.
+    """
+    with naming(path):
+        make_folder(path.parent)
+        refuse_foreign([path])
+        list_files([path])
+        path.unlink(missing_ok=True)
+        return path.open('xb')
 
 
 def read_json(path: Path) -> Any:
@@ -59,65 +116,97 @@ def read_json(path: Path) -> Any:
 
 
 @contextmanager
-def replaced_directory(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder that takes the place of `path` if the block succeeds."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f'.{path.name}.', dir=path.parent))
-    except OSError as error:
-        raise RunError(f'cannot write {path}: {error.strerror}; choose another --out') from error
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        if path.exists():
-            shutil.rmtree(path)
-        temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+def filled_folder(path: Path, existing: Existing = Existing.REFUSE) -> Iterator[Path]:
+    """Yield a temporary folder whose content becomes that of `path` if the block succeeds.
 
+    A new folder appears whole. One outside of any folder of results is one itself: its files are
+    listed in it.
 
-def remove_leftovers(path: Path) -> None:
-    """Remove what a process that was killed in `replaced_directory(path)` left of it.
+    Parameters
+    ----------
+    path : Path
+        Does not exist, is empty, or is ours.
+    existing : Existing
+        What is done if it is ours.
 
-    Only whoever holds the folder above may do that: others may be at work there.
+    Raises
+    ------
+    RunError
+        If it is not ours or may not be written again, or cannot be written to.
     """
-    for leftover in path.parent.glob(f'.{glob.escape(path.name)}.*'):
-        shutil.rmtree(leftover, ignore_errors=True)
+    check_folder(path, existing)
+    with naming(path):
+        make_folder(path.parent)
+        place = path if path.exists() else path.parent
+        remove_leftovers([place])
+        with scratch_in(place) as scratch:
+            draft = scratch / path.name
+            draft.mkdir()
+            yield draft
+            check_folder(path, existing)
+            if path.exists():
+                _move_into(path, draft, existing)
+            else:
+                _appear(path, draft)
 
 
-@contextmanager
-def merged_directory(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder whose files go to `path`, over old ones, if the block succeeds."""
-    temporary = path.with_name(f'.{path.name}.partial')
-    # One that was killed may have left its own.
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        temporary.mkdir(parents=True)
-    except OSError as error:
-        raise RunError(f'cannot write {path}: {error.strerror}; choose another --out') from error
-    try:
-        yield temporary
-        _move_files(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+def check_folder(path: Path, existing: Existing = Existing.REFUSE) -> None:
+    """Refuse a folder that is not ours, or that may not be written again; touches nothing.
+
+    Raises
+    ------
+    RunError
+        If it is such a one.
+    """
+    refuse_foreign([path], folders=True)
+    if existing is Existing.REFUSE and path.exists() and os.listdir(path):
+        raise RunError(f'{path} exists; choose another folder or remove it')
 
 
-def _move_files(source: Path, target: Path) -> None:
-    try:
-        target.mkdir(exist_ok=True)
-        for file in sorted(item for item in source.rglob('*') if item.is_file()):
-            place = target / file.relative_to(source)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            file.replace(place)
-    except OSError as error:
-        raise RunError(f'cannot write {target}: {error.strerror}; choose another --out') from error
+def _appear(path: Path, draft: Path) -> None:
+    ledger, entries = owner_of(path), _made(draft)
+    if ledger is not None:
+        top = ledger.entry(path, Kind.FOLDER)
+        ledger.add([top, *(Entry(f'{top.path}/{item.path}', item.kind) for item in entries)])
+    elif not in_scratch(path):
+        Ledger.create(draft, entries)
+    draft.rename(path)
+
+
+def _move_into(path: Path, draft: Path, existing: Existing) -> None:
+    """Move files one by one, those at the top last; a folder of the user's keeps what is his."""
+    made = _made(draft)
+    for kind in (Kind.FOLDER, Kind.FILE):
+        refuse_foreign(
+            (path / item.path for item in made if item.kind is kind), folders=kind is Kind.FOLDER
+        )
+    if owner_of(path) is None and not in_scratch(path):
+        Ledger.create(path)
+    if existing is Existing.REPLACE:
+        remove_ours(path)
+    for item in sorted(
+        made, key=lambda item: (item.kind is not Kind.FOLDER, '/' not in item.path)
+    ):
+        place = path / item.path
+        if item.kind is Kind.FOLDER:
+            make_folder(place)
+        else:
+            list_files([place], item.kind)
+            os.replace(draft / item.path, place)
+
+
+def _made(draft: Path) -> list[Entry]:
+    kinds = ((item.relative_to(draft).as_posix(), kind_at(item)) for item in entries_in(draft))
+    return [Entry(name, kind) for name, kind in kinds if kind is not None]
 
 
 def sha256_of(path: Path) -> str:
     """Return the hex digest of a file, or of a folder's files with their names."""
     digest = hashlib.sha256()
     files = (
-        [path] if path.is_file() else sorted(item for item in path.rglob('*') if item.is_file())
+        [path]
+        if path.is_file()
+        else sorted(item for item in path.rglob('*') if item.is_file() and item.name != LEDGER)
     )
     for item in files:
         digest.update(

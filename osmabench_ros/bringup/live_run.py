@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from osmabench_ros.base.files import write_text
 from osmabench_ros.bringup.bridge_alone import BRIDGE
 from osmabench_ros.bringup.isolation import environment, isolated_environment, private_domain
 from osmabench_ros.bringup.node_spec import MAPPER, METHOD, NodeSpec
@@ -98,8 +99,7 @@ def _start(specs: list[NodeSpec], log_directory: Path, domain: int) -> dict[str,
     try:
         for spec in specs:
             parameter_file = log_directory / f'{spec.name}.yaml'
-            parameter_file.parent.mkdir(parents=True, exist_ok=True)
-            parameter_file.write_text(yaml.safe_dump(spec.parameter_document()))
+            write_text(parameter_file, yaml.safe_dump(spec.parameter_document()))
             processes[spec.name] = ManagedProcess(
                 spec.name,
                 spec.command_line(str(parameter_file)),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from osmabench_ros.base.files import create_file
 from osmabench_ros.bringup.gpu_memory import GpuMemory
 from osmabench_ros.errors import RunError
 from osmabench_ros.ros.lifecycle import ERROR_PREFIX
@@ -49,7 +50,7 @@ class ManagedProcess:
         self.peak_memory_bytes = 0
         self.peak_gpu_memory_bytes: int | None = None
         self._gpu = GpuMemory()
-        with log_file.open('wb') as log:
+        with create_file(log_file) as log:
             try:
                 self._process = subprocess.Popen(  # noqa: S603 - the user's own configuration
                     list(command),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from osmabench_ros.base.files import check_folder
 from osmabench_ros.bringup.foreground import foreground_node
 from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.errors import RunError, SequenceError
@@ -100,13 +101,11 @@ def record(
 
     Raises
     ------
-    SequenceError
-        If the folder exists.
     RunError
-        If the recorder fails, the disk being full say; what was written is kept.
+        If there is something in the folder, or the recorder fails, the disk being full say; what
+        was written is kept.
     """
-    if settings.directory.exists():
-        raise SequenceError(f'{settings.directory} exists; record to another folder, or remove it')
+    check_folder(settings.directory)
     deadline_s = time.monotonic() + duration_s if duration_s else None
     with foreground_node(settings.node(), ['-p', 'autostart:=true'], grace_s=FINISH_S) as recorder:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
+from osmabench_ros.base.owned_folder import move_ours
 from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.bringup.recording import RecordingSettings
 from osmabench_ros.errors import RunError, SequenceError
@@ -50,7 +51,7 @@ def make_room_for_bag(plan: RunPlan) -> None:
         for number in count(1):
             aside = directory.with_name(f'{BAG_FOLDER}_interrupted_{number}')
             if not aside.exists():
-                directory.rename(aside)
+                move_ours(directory, aside)
                 return
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from osmabench_ros.base.files import read_json, write_json
+from osmabench_ros.base.owned_folder import remove_ours
 from osmabench_ros.bringup.definition import nodes_of_run
 from osmabench_ros.bringup.live_run import run_live
 from osmabench_ros.bringup.run_preflight import check_run
@@ -35,6 +36,7 @@ from osmabench_ros.runs.timings import TIMINGS, timings_of
 
 Progress = Callable[[str, float], None]
 
+FAILURE = 'failure.json'
 STALL_MARGIN_S = 120.0
 """For a participant that never comes, the bridge itself gives up first."""
 
@@ -104,7 +106,7 @@ def run_one(plan: RunPlan, progress: Progress) -> RunReport:
         return report
     except (OsmabenchError, OSError) as error:
         report = RunReport(run_id=plan.identity.run_id, status=Status.FAILED, error=str(error))
-        write_json(plan.directory / 'failure.json', report.model_dump(mode='json'))
+        write_json(plan.directory / FAILURE, report.model_dump(mode='json'))
         return report
 
 
@@ -113,7 +115,7 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
         return RunReport.model_validate(read_json(plan.report_file))
     prepare_scene(plan, progress)
     write_run_manifest(plan, scene_digest_of(plan), condition_warnings(plan))
-    (plan.directory / 'failure.json').unlink(missing_ok=True)
+    remove_ours(plan.directory / FAILURE)
     if plan.map_directory.exists():
         # A map is complete or not there: the run was cut off while it was evaluated.
         progress('evaluating', 0.9)

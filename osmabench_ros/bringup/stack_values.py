@@ -7,6 +7,8 @@ from pathlib import Path
 
 import yaml
 
+from osmabench_ros.base.files import write_text
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.hydra_labels import hydra_label_space
 from osmabench_ros.mappers.live_method import LiveMethod, load_live_method
@@ -84,9 +86,9 @@ def prepare_stack(
         If there is no such stack, or a value is missing.
     """
     method = load_live_method(name).filled(values)
-    work.mkdir(parents=True, exist_ok=True)
+    claim_folder(work)
     for file, text in method.files.items():
-        (work / file).write_text(text)
+        write_text(work / file, text)
     if label_set is not None:
-        (work / LABEL_SPACE).write_text(hydra_label_space(label_set))
+        write_text(work / LABEL_SPACE, hydra_label_space(label_set))
     return method

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from osmabench_ros.base.owned_folder import remove_ours
 from osmabench_ros.bringup.run_preflight import check_run
 from osmabench_ros.bringup.runner import run_one
 from osmabench_ros.reports.sweep import write_sweep_report
@@ -162,7 +162,7 @@ class _Series:
         timings = plan.directory / TIMINGS
         if not timings.exists():
             # It was cut off before it was timed, and a run that was not timed tells nothing.
-            shutil.rmtree(plan.directory, ignore_errors=True)
+            remove_ours(plan.directory)
         point = point_of(speed, run_one(plan, told), read_measurements(timings))
         self._points[speed] = point
         return point.follows(self._sweep.max_loss)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 
-from osmabench_ros.errors import LanguageModelError
+from osmabench_ros.base.files import written_file
+from osmabench_ros.errors import LanguageModelError, RunError
 from osmabench_ros.language.model import LanguageModel, ModelReply, ModelRequest, Usage
 
 
@@ -48,14 +47,11 @@ class ResponseCache:
             'text': reply.text,
         }
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, suffix='.partial')
-            with os.fdopen(handle, 'w', encoding='utf-8') as stream:
-                json.dump(data, stream, ensure_ascii=False, sort_keys=True)
-            os.replace(temporary, path)
-        except OSError as error:
+            with written_file(path, overwrite=True) as draft:
+                draft.write_text(json.dumps(data, ensure_ascii=False, sort_keys=True), 'utf-8')
+        except RunError as error:
             raise LanguageModelError(
-                f'the response cache {self._directory} cannot be written: {error}; choose another'
+                f'the response cache {self._directory} cannot be written: {error}'
             ) from error
 
     def _path(self, model: LanguageModel, request: ModelRequest) -> Path:

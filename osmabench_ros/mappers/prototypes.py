@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.files import written_file
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.descriptors import FEATURES
 from osmabench_ros.semantics.labels import LabelSet, normalised_name
@@ -128,11 +129,10 @@ def read_prototypes(path: Path) -> Prototypes:
     return result
 
 
-def write_prototypes(prototypes: Prototypes, path: Path) -> None:
+def write_prototypes(prototypes: Prototypes, path: Path, *, overwrite: bool = False) -> None:
     """Write prototypes as JSON, one a line; the file appears whole or not at all."""
     data = prototypes.to_json()
     items = ',\n'.join(json.dumps(item) for item in data.pop('prototypes'))
     head = json.dumps(data, sort_keys=True)[:-1]
-    partial = path.with_name(f'{path.name}.partial')
-    partial.write_text(f'{head}, "prototypes": [\n{items}\n]}}\n', encoding='utf-8')
-    partial.replace(path)
+    with written_file(path, overwrite=overwrite) as draft:
+        draft.write_text(f'{head}, "prototypes": [\n{items}\n]}}\n', encoding='utf-8')

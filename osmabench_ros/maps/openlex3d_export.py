@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.new_folder import new_folder
+from osmabench_ros.base.files import filled_folder
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.pcd import write_pcd
 from osmabench_ros.maps.array_files import write_npy
@@ -26,7 +26,7 @@ def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:
     semantic_map : SemanticMap
         With points that have features.
     directory : Path
-        Must not exist.
+        Must not exist, or be empty.
 
     Returns
     -------
@@ -36,7 +36,9 @@ def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:
     Raises
     ------
     MapError
-        If the directory exists, or no point has a feature that text can be compared with.
+        If no point has a feature that text can be compared with.
+    RunError
+        If there is something in the directory.
     """
     dense = semantic_map.dense
     if dense is None or dense.feature_rows is None:
@@ -48,7 +50,7 @@ def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:
     if not space.text_comparable:
         raise MapError(f'features "{space.name}" of {space.model} cannot be compared with text')
     keep = dense.feature_rows >= 0
-    with new_folder(directory) as folder:
+    with filled_folder(directory) as folder:
         with (folder / 'point_cloud.pcd').open('wb') as stream:
             write_pcd(stream, _columns(dense, keep))
         with (folder / 'index.npy').open('wb') as stream:

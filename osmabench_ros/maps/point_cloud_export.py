@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.new_folder import new_folder
+from osmabench_ros.base.files import filled_folder
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.pcd import write_pcd
 from osmabench_ros.geometry.ply import write_ply
@@ -32,7 +32,7 @@ def export_point_cloud(semantic_map: SemanticMap, directory: Path, suffix: str) 
     semantic_map : SemanticMap
         With points.
     directory : Path
-        Must not exist.
+        Must not exist, or be empty.
     suffix : str
         '.ply' or '.pcd'.
 
@@ -44,7 +44,9 @@ def export_point_cloud(semantic_map: SemanticMap, directory: Path, suffix: str) 
     Raises
     ------
     MapError
-        If the directory exists, or the map has no points.
+        If the map has no points.
+    RunError
+        If there is something in the directory.
     """
     dense = semantic_map.dense
     if dense is None or not len(dense.points):
@@ -52,7 +54,7 @@ def export_point_cloud(semantic_map: SemanticMap, directory: Path, suffix: str) 
             f'the map of {semantic_map.header.provenance.method} has no points; '
             'its nodes and edges are in map.json'
         )
-    with new_folder(directory) as folder:
+    with filled_folder(directory) as folder:
         with (folder / f'cloud{suffix}').open('wb') as stream:
             _WRITERS[suffix](stream, _columns(dense))
         if dense.labels is not None and semantic_map.label_set is not None:

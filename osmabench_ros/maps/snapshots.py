@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
+from osmabench_ros.base.owned_folder import remove_ours
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import write_map
 
@@ -60,7 +60,7 @@ class SnapshotFolder:
     def _thin_out(self) -> None:
         self._stride *= 2
         for number in [number for number in self._kept if number % self._stride]:
-            shutil.rmtree(self._kept.pop(number), ignore_errors=True)
+            remove_ours(self._kept.pop(number))
 
 
 def snapshots_in(directory: Path) -> list[Path]:

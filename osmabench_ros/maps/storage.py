@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from osmabench_ros.base.new_folder import new_folder
+from osmabench_ros.base.files import filled_folder
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.ply import write_ply
 from osmabench_ros.maps.array_files import write_npy
@@ -29,14 +29,16 @@ def write_map(semantic_map: SemanticMap, directory: Path) -> None:
     semantic_map : SemanticMap
         Checked first, nothing is written if it has faults.
     directory : Path
-        Must not exist; its parents are made. The map is written beside it and renamed.
+        Must not exist, or be empty; its parents are made. The map appears whole.
 
     Raises
     ------
     MapError
-        If the directory exists, or the map has faults; the message lists them.
+        If the map has faults; the message lists them.
+    RunError
+        If there is something in the directory.
     """
-    with new_folder(directory) as folder:
+    with filled_folder(directory) as folder:
         for name, write in files_of(semantic_map):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)

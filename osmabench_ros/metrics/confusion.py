@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.files import written_file
 from osmabench_ros.errors import MapError, MetricError
 from osmabench_ros.maps.array_files import read_npz
 from osmabench_ros.metrics.device import resolve_device, to_tensor
@@ -185,10 +185,8 @@ def write_confusions(matrices: Mapping[str, ConfusionMatrix], path: Path) -> Non
     arrays: dict[str, Any] = {}
     for scene, item in matrices.items():
         arrays[f'{scene}/matrix'], arrays[f'{scene}/labels'] = item.counts, item.labels
-    partial = path.with_name(f'.{path.name}.partial')
-    with partial.open('wb') as file:
-        np.savez_compressed(file, **arrays)
-    os.replace(partial, path)
+    with written_file(path) as draft, draft.open('wb') as stream:
+        np.savez_compressed(stream, **arrays)
 
 
 def read_confusions(path: Path) -> dict[str, ConfusionMatrix]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.files import write_text
 from osmabench_ros.errors import MetricError
 
 EXCLUDED_SYNONYMS = ('wall', 'floor', 'ceiling', 'doorframe', 'ledge', 'windowledge')
@@ -162,9 +162,7 @@ def write_tiers(labels: TieredLabels, path: Path) -> None:
         for _, item in sorted(labels.objects.items())
     ]
     document = {'dataset': {'machine_made': labels.machine_made, 'samples': samples}}
-    partial = path.with_name(f'.{path.name}.partial')
-    partial.write_text(f'{json.dumps(document, indent=1)}\n', encoding='utf-8')
-    os.replace(partial, path)
+    write_text(path, f'{json.dumps(document, indent=1)}\n')
 
 
 def tiers_by_id(items: Iterable[TieredObject], *, machine_made: bool = False) -> TieredLabels:

@@ -33,7 +33,7 @@ from osmabench_ros.sequences.recording_options import Compression, RecordingOpti
 from osmabench_ros.sequences.recording_report import RecordingReport, TopicCount, write_report
 
 PARAMETERS = (
-    ParameterSpec('bag_directory', '', 'Folder to record to; must not exist yet.'),
+    ParameterSpec('bag_directory', '', 'Folder to record to; must not exist, or be empty.'),
     ParameterSpec('topics', [''], 'Topics to record; empty for those of the topic contract.'),
     ParameterSpec('all_topics', False, 'Record every topic, save hidden ones.'),
     ParameterSpec('exclude', '', 'Regular expression of topics to leave out.'),
@@ -130,8 +130,8 @@ class BagRecorderNode(BenchmarkNode):
         report = self._report(writer, finished=True)
         try:
             write_report(report, self._directory)
-        except OSError as error:
-            self.get_logger().error(f'{self._directory}: no report: {error.strerror}')
+        except RunError as error:
+            self.get_logger().error(f'{self._directory}: no report: {error}')
         self.get_logger().info(report.summary())
 
     def health(self) -> Health:
@@ -197,10 +197,7 @@ class BagRecorderNode(BenchmarkNode):
 
     def _report_progress(self) -> None:
         assert self._writer is not None
-        try:
-            write_report(self._report(self._writer, finished=False), self._directory)
-        except OSError as error:
-            raise RunError(f'cannot write to {self._directory}: {error.strerror}') from error
+        write_report(self._report(self._writer, finished=False), self._directory)
 
     def _report(self, writer: BackgroundWriter, *, finished: bool) -> RecordingReport:
         recorder, counts = self._recorder, self._recording.counts

@@ -8,8 +8,6 @@ an entity `ceiling` below it, so that it can be switched off. Timelines: `frame`
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import RunError
+from osmabench_ros.base.files import written_file
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.reports.camera_track import DEPTH_PER_M, TrackedFrame
@@ -46,47 +44,40 @@ _PNG_SIGNATURE = b'\x89PNG'
 
 
 def write_rerun(
-    view: View, file: Path, progress: Callable[[str, float], None] | None = None
+    view: View,
+    file: Path,
+    progress: Callable[[str, float], None] | None = None,
+    *,
+    overwrite: bool = False,
 ) -> None:
-    """Write a recording under a temporary name, then rename it.
+    """Write a recording, all of it or nothing.
 
     Parameters
     ----------
     view : View
         What to show.
     file : Path
-        Gets the recording; an older one is replaced. Its folder is made.
+        Gets the recording. Its folder is made.
     progress : callable, optional
         Gets what is going on and the fraction done.
+    overwrite : bool
+        Replace a file that is there.
 
     Raises
     ------
     MissingDependencyError
         If rerun is not installed.
     RunError
-        If the file cannot be written.
+        If there is a file already, or it cannot be written.
     """
     rerun = require_rerun()
     report = progress or (lambda _text, _fraction: None)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f'.{file.name}.', dir=file.parent)
-    except OSError as error:
-        raise RunError(f'cannot write {file}: {error.strerror}; choose another file') from error
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    with written_file(file, overwrite=overwrite) as draft:
         stream = rerun.RecordingStream(APPLICATION, recording_id=view.name)
-        stream.save(temporary, default_blueprint=layout_of(view))
+        stream.save(draft, default_blueprint=layout_of(view))
         _Recording(rerun, stream).log(view, report)
         stream.flush()
         stream.disconnect()
-        temporary.chmod(0o644)
-        temporary.replace(file)
-    except OSError as error:
-        raise RunError(f'cannot write {file}: {error.strerror}; free some disk') from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 class _Recording:

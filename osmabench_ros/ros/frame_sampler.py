@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image as Picture
 from sensor_msgs.msg import Image
 
-from osmabench_ros.errors import RunError
+from osmabench_ros.base.files import written_file
 from osmabench_ros.msg import RunInfo
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.images import image_from_message
@@ -59,13 +59,8 @@ class FrameSampler:
         path = self._directory / f'{index:06d}.png'
         if index % every or path.exists():
             return
-        try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_suffix('.tmp')
-            Picture.fromarray(image_from_message(message, topics.COLOR)).save(temporary, 'PNG')
-            temporary.rename(path)
-        except OSError as error:
-            raise RunError(f'cannot write {path}: {error.strerror}; free some disk') from error
+        with written_file(path) as draft:
+            Picture.fromarray(image_from_message(message, topics.COLOR)).save(draft, 'PNG')
 
     def _wait(self, message: Image) -> None:
         held_bytes = sum(len(image.data) for image in self._waiting)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from osmabench_ros.base.files import (
-    replaced_directory,
+    Existing,
+    filled_folder,
     sha256_of,
     write_json,
 )
@@ -110,7 +111,7 @@ def evaluate_bag(
     with open_bag(source.path, source.msg_paths) as bag:
         told('looking through the bag', 0.0)
         content = read_content(bag)
-        with replaced_directory(output_directory) as folder:
+        with filled_folder(output_directory, Existing.REPLACE) as folder:
             work = _Work(source, bag, content, folder, told)
             done = work.evaluation(suites, requirements)
     truth = done.ground_truth_directory

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from osmabench_ros.base.files import write_json
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.model import ImagePart
@@ -23,7 +24,7 @@ from osmabench_ros.vqa.applicability import unserved_categories
 from osmabench_ros.vqa.evaluation import answer_all, judge_all
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_files import write_records
-from osmabench_ros.vqa.run_folder import ANSWERS, QUESTIONS, VERDICTS, write_summary
+from osmabench_ros.vqa.run_folder import ANSWERS, QUESTIONS, VERDICTS
 from osmabench_ros.vqa.scores import records
 from osmabench_ros.vqa.written.pipeline import FrameImage, QuestionWriter
 
@@ -80,7 +81,7 @@ def written_question_records(
     answers = answer_all(semantic_map, questions, LanguageModelAnswerer(client), progress)
     progress('judging answers', 0.9)
     verdicts = judge_all(questions, answers, LanguageModelJudge(client))
-    write_summary(directory / 'generation.json', {**written.to_json(), 'model': client.name})
+    write_json(directory / 'generation.json', {**written.to_json(), 'model': client.name})
     write_records(directory / QUESTIONS, questions)
     write_records(directory / ANSWERS, answers)
     write_records(directory / VERDICTS, verdicts)

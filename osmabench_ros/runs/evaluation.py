@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from osmabench_ros.base.files import merged_directory, sha256_of, write_json
+from osmabench_ros.base.files import Existing, filled_folder, sha256_of, write_json
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
@@ -113,7 +114,9 @@ def evaluate_loaded(
     made = made_suites(suites)
     stages = StagedProgress(progress, len(made) + 1)
     text = TextMatching(semantic_map, inputs.text_features, inputs.device)
-    with merged_directory(inputs.output_directory / ANSWERS_FOLDER) as answers:
+    claim_folder(inputs.output_directory)
+    answers_folder = inputs.output_directory / ANSWERS_FOLDER
+    with filled_folder(answers_folder, Existing.MERGE) as answers:
         context = suite_context(inputs, semantic_map, ground_truth, text, answers, stages)
         metrics = _scored(made, context, stages, QuestionFolders(answers))
         stages.enter('writing the report')

@@ -8,7 +8,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from osmabench_ros.base.files import remove_leftovers, replaced_directory, write_json
+from osmabench_ros.base.files import filled_folder, write_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.generation import GeneratedSequence, Progress
@@ -63,8 +63,7 @@ def generate_ground_truth(
 
 def _make(plan: RunPlan, directory: Path, digest: str, report: Progress) -> None:
     """Make a folder that appears with its mark, so that one without is never ours."""
-    remove_leftovers(directory)
-    with replaced_directory(directory) as temporary:
+    with filled_folder(directory) as temporary:
         prepared = prepare_scene(replace(plan, root=temporary), report)
         write_json(prepared / MARK, {'sha256': digest})
         for entry in prepared.iterdir():

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from osmabench_ros.base.files import remove_leftovers, replaced_directory
+from osmabench_ros.base.files import filled_folder
+from osmabench_ros.base.owned_folder import remove_what_was_left
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.identity import SceneKey
@@ -95,6 +96,7 @@ def generate_sequences(
     chosen = list(dict.fromkeys(formats))
     written: list[GeneratedSequence] = []
     with held(out):
+        remove_what_was_left(out)
         for number, item in enumerate(config.scenes):
             part = _part(report, number, len(config.scenes))
             written += _generate_scene(config, item, chosen, out, part)
@@ -168,12 +170,10 @@ def _write(
     folders: dict[OutputFormat, Path],
     report: Progress,
 ) -> None:
-    for directory in folders.values():
-        remove_leftovers(directory)
     try:
         with ExitStack() as stack:
             writers = [
-                _open(form, stack.enter_context(replaced_directory(directory)), info)
+                _open(form, stack.enter_context(filled_folder(directory)), info)
                 for form, directory in folders.items()
             ]
             for index in range(len(source)):

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 
-from osmabench_ros.base.files import replaced_directory, write_json
+from osmabench_ros.base.files import filled_folder, write_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.extensions import SIMULATORS, load_extension
 from osmabench_ros.geometry.frame import Frame
@@ -165,7 +165,7 @@ def prepare_scene(plan: RunPlan, progress: Progress) -> Path:
         return directory
     if plan.scene.sequence is not None:
         truth = recorded_truth(plan.scene)
-        with replaced_directory(directory) as temporary:
+        with filled_folder(directory) as temporary:
             _write_truth(plan, truth, temporary, progress)
         return directory
     progress('planning the path', 0.0)
@@ -175,7 +175,7 @@ def prepare_scene(plan: RunPlan, progress: Progress) -> Path:
     coverage = _coverage(plan, scene, navigation, path)
     progress(f'the path sees {coverage["share"]:.0%} of the surface that can be seen', 0.0)
     truth = _ground_truth(plan, scene, path, progress)
-    with replaced_directory(directory) as temporary:
+    with filled_folder(directory) as temporary:
         write_json(temporary / PATH_FILE, path.to_json())
         write_json(temporary / COVERAGE_FILE, coverage)
         _write_truth(plan, truth, temporary, progress)

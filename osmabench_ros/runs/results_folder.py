@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from osmabench_ros.base.files import read_json, write_json
+from osmabench_ros.base.files import check_file, read_json, write_json
+from osmabench_ros.base.owned_folder import claim_folder, remove_ours, remove_what_was_left
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.inputs import without_home
@@ -22,16 +22,16 @@ _TOLD = 3
 
 @contextmanager
 def held(root: Path) -> Iterator[None]:
-    """Keep a folder from other processes; the system lets it go when this one ends, however.
+    """Claim a folder and keep it from other processes until the block ends, or this process.
 
     Raises
     ------
     RunError
-        If another process holds it, or it cannot be made.
+        If it is not ours, another process holds it, or it cannot be made.
     """
+    claim_folder(root)
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        handle = os.open(root, os.O_RDONLY)
+        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
         raise RunError(f'cannot write {root}: {error.strerror}; choose another --out') from error
     try:
@@ -58,7 +58,7 @@ def claim(
 ) -> None:
     """Make sure that a held folder has results of this configuration and these inputs only.
 
-    What an earlier process left half-written is removed.
+    What an earlier process left half-written is removed; what is not ours stays and is named.
 
     Parameters
     ----------
@@ -69,21 +69,23 @@ def claim(
     inputs : mapping of str to str
         Digests as `inputs.input_digests` gives them.
     fresh : bool
-        Delete what is there.
+        Delete what is there and ours.
 
     Raises
     ------
     RunError
         If there are results of another configuration, or an input changed since; names what.
     """
+    claim_folder(root)
     manifest = root / MANIFEST
+    remove_what_was_left(root)
     if fresh:
-        _empty(root)
+        remove_ours(root)
+    check_file(manifest)
     if manifest.exists():
         _compare(root, config, inputs)
     else:
         write_manifest(root, config, inputs)
-    _remove_leftovers(root)
 
 
 def write_manifest(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) -> None:
@@ -94,22 +96,6 @@ def write_manifest(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) 
         'inputs': dict(inputs),
     }
     write_json(root / MANIFEST, data)
-
-
-def _empty(root: Path) -> None:
-    """Delete what is in a folder of results, but not the folder, on which the lock is."""
-    entries = list(root.iterdir())
-    if entries and not (root / MANIFEST).exists():
-        raise RunError(f'{root} has no {MANIFEST}; it is not ours to delete, choose --out')
-    try:
-        # The manifest goes last, so that a deletion that is cut off can be repeated.
-        for entry in sorted(entries, key=lambda item: item.name == MANIFEST):
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
-    except OSError as error:
-        raise RunError(f'cannot delete {error.filename}: {error.strerror}') from error
 
 
 def _compare(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) -> None:
@@ -134,15 +120,3 @@ def _compare(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) -> Non
             f'{"; ".join(changed[:_TOLD])}{more}. '
             'Start over with --fresh, or choose another --out'
         )
-
-
-def _remove_leftovers(root: Path) -> None:
-    """Remove temporary files and folders of a process that was killed; nobody else writes here."""
-    for folder in (root, root / 'shared', *(item for item in root.iterdir() if item.is_dir())):
-        if not folder.is_dir():
-            continue
-        for entry in folder.glob('.*'):
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry, ignore_errors=True)
-            else:
-                entry.unlink(missing_ok=True)

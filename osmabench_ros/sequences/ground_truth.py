@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.files import Existing, filled_folder, write_json
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -151,7 +151,7 @@ def seen_instances(instances: NDArray[np.integer], min_points: int) -> tuple[int
 
 
 def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
-    """Write to a folder, byte-identical for equal ground truth; replaces an older one.
+    """Write to a folder, byte-identical for equal ground truth; replaces an older one of ours.
 
     Parameters
     ----------
@@ -162,25 +162,13 @@ def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
 
     Raises
     ------
-    SequenceError
-        If the folder exists and holds something else, or cannot be written.
+    RunError
+        If the folder exists and is not ours, or cannot be written.
     """
-    if directory.exists() and not _is_replaceable(directory):
-        raise SequenceError(f'{directory} exists and holds no {DOCUMENT}; name another folder')
-    partial = directory.with_name(f'.{directory.name}.partial')
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+    with filled_folder(directory, Existing.REPLACE) as draft:
         for name, array in _arrays(truth).items():
-            np.save(partial / name, array, allow_pickle=False)
-        text = json.dumps(_document(truth), indent=1, sort_keys=True, allow_nan=False)
-        (partial / DOCUMENT).write_text(f'{text}\n', encoding='utf-8')
-        if directory.exists():
-            shutil.rmtree(directory)
-        partial.rename(directory)
-    except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise SequenceError(f'{directory}: cannot write the ground truth: {error}') from error
+            np.save(draft / name, array, allow_pickle=False)
+        write_json(draft / DOCUMENT, _document(truth))
 
 
 def read_ground_truth(directory: Path) -> GroundTruth:
@@ -223,10 +211,6 @@ def read_ground_truth(directory: Path) -> GroundTruth:
         raise SequenceError(f'cannot read the ground truth: {error}') from error
     except (ValueError, KeyError, TypeError) as error:
         raise SequenceError(f'{directory}: cannot read the ground truth: {error!r}') from error
-
-
-def _is_replaceable(directory: Path) -> bool:
-    return (directory / DOCUMENT).exists() or not any(directory.iterdir())
 
 
 def _document(truth: GroundTruth) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import Any
 
 import yaml
 
-from osmabench_ros.errors import MissingDependencyError, SequenceError
+from osmabench_ros.base.files import check_folder, write_text
+from osmabench_ros.base.owned_folder import claim_folder, list_files
+from osmabench_ros.errors import MissingDependencyError, RunError, SequenceError
 from osmabench_ros.sequences.bag_metadata import METADATA_FILE, FileSummary, metadata_document
 from osmabench_ros.sequences.guarded_file import DiskReserve, GuardedFile
 from osmabench_ros.sequences.mcap_file import McapFile
@@ -35,14 +36,16 @@ class McapRecording:
     Parameters
     ----------
     directory : Path
-        Must not exist; gets NAME_0.mcap, NAME_1.mcap … and metadata.yaml.
+        Must not exist, or be empty; gets NAME_0.mcap, NAME_1.mcap … and metadata.yaml.
     options : RecordingOptions
         How to write.
 
     Raises
     ------
+    RunError
+        If there is something in the folder, or it cannot be made.
     SequenceError
-        If the folder exists or cannot be made, or the disk is full already.
+        If the disk is full already.
     MissingDependencyError
         If mcap or the compression is not installed.
     """
@@ -50,13 +53,11 @@ class McapRecording:
     def __init__(self, directory: Path, options: RecordingOptions) -> None:
         self._mcap = _mcap_writer()
         self._directory, self._options = directory, options
+        check_folder(directory)
+        claim_folder(directory)
         try:
-            directory.mkdir(parents=True)
+            list_files([directory / RESERVE_FILE])
             self._reserve = DiskReserve(directory / RESERVE_FILE)
-        except FileExistsError as error:
-            raise SequenceError(
-                f'{directory} exists; record to another folder, or remove it'
-            ) from error
         except OSError as error:
             raise SequenceError(
                 f'{directory} cannot be recorded to: {error.strerror}; free disk space or record '
@@ -159,6 +160,7 @@ class McapRecording:
 
     def _new_file(self, log_ns: int) -> McapFile:
         name = f'{self._directory.name}_{len(self.files)}.mcap'
+        list_files([self._directory / name])
         file = GuardedFile(self._directory / name, self._reserve)
         writer = self._mcap.Writer(
             file,
@@ -192,10 +194,10 @@ class McapRecording:
         document = metadata_document(
             self.files, list(self._topics.values()), self._options.distribution
         )
-        path = self._directory / METADATA_FILE
-        temporary = path.with_suffix('.yaml.tmp')
-        temporary.write_text(yaml.safe_dump(document, sort_keys=False))
-        os.replace(temporary, path)
+        try:
+            write_text(self._directory / METADATA_FILE, yaml.safe_dump(document, sort_keys=False))
+        except RunError as error:
+            raise self._disk_error(str(error)) from error
 
     def _disk_error(self, reason: str) -> SequenceError:
         return SequenceError(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from osmabench_ros.base.files import write_text
 from osmabench_ros.errors import SequenceError
 
 REPORT_FILE = 'recording.json'
@@ -98,10 +98,8 @@ def _counted(number: int, noun: str) -> str:
 def write_report(report: RecordingReport, directory: Path) -> None:
     """Write recording.json, all of it or nothing."""
     path = directory / REPORT_FILE
-    temporary = path.with_suffix('.json.tmp')
     document: dict[str, Any] = {**asdict(_plain(report)), 'lost': report.lost}
-    temporary.write_text(json.dumps(document, indent=1) + '\n')
-    os.replace(temporary, path)
+    write_text(path, json.dumps(document, indent=1) + '\n')
 
 
 def read_report(directory: Path) -> RecordingReport:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from osmabench_ros.base.files import check_file, written_file
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.scenes.loading import load_scene
@@ -63,6 +64,8 @@ def write_contact_sheet(
     path: Path,
     settings: PreviewSettings,
     progress: Progress | None = None,
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Render views under conditions and write them as one image, a row a condition.
 
@@ -76,12 +79,17 @@ def write_contact_sheet(
         Scene and views.
     progress : callable, optional
         Called with a text and the done share.
+    overwrite : bool
+        Replace a file that is there.
 
     Raises
     ------
+    RunError
+        If there is a file already, or it cannot be written.
     SimulationError
-        If the image cannot be written.
+        If there is no image format of that suffix.
     """
+    check_file(path, overwrite=overwrite)
     conditions = [load_condition(name) for name in names]
     scene = load_scene(settings.reference, scene=settings.scene_name, seed=settings.seed)
     camera = Intrinsics.from_hfov(settings.width, settings.height, math.pi / 2)
@@ -95,7 +103,7 @@ def write_contact_sheet(
             rows.append(_row(scene, simulator, condition, robot_path, settings))
     finally:
         simulator.close()
-    _save(Image.fromarray(np.concatenate(rows)), path)
+    _save(Image.fromarray(np.concatenate(rows)), path, overwrite=overwrite)
 
 
 def _path(scene: Scene, settings: PreviewSettings) -> RobotPath:
@@ -136,13 +144,11 @@ def _caption(condition: Condition, settings: PreviewSettings) -> NDArray[np.uint
     return np.asarray(strip)
 
 
-def _save(image: Image.Image, path: Path) -> None:
-    temporary = path.with_name(f'.partial.{path.name}')
+def _save(image: Image.Image, path: Path, *, overwrite: bool) -> None:
     try:
-        image.save(temporary)
-        temporary.replace(path)
-    except (OSError, ValueError) as error:
-        temporary.unlink(missing_ok=True)
+        with written_file(path, overwrite=overwrite) as draft:
+            image.save(draft)
+    except ValueError as error:
         raise SimulationError(
-            f'cannot write {path}: {error}; give a path in an existing folder that ends in .png'
+            f'cannot write {path}: {error}; give a path that ends in .png'
         ) from error

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
+from osmabench_ros.base.files import write_json
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
@@ -27,7 +28,6 @@ from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.progress import silent
 from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import Question
-from osmabench_ros.vqa.run_folder import write_summary
 
 
 class EmbeddingUse(str, Enum):
@@ -138,8 +138,8 @@ def _write_summaries(folder: Path, answerer: Answerer, judge: Judge) -> None:
     judging: dict[str, Any] = {'judge': judge.name}
     if isinstance(judge, LanguageModelJudge):
         judging['prompt'] = judge.prompt.identity
-    write_summary(folder / 'answering.json', answering)
-    write_summary(folder / 'judging.json', judging)
+    write_json(folder / 'answering.json', answering)
+    write_json(folder / 'judging.json', judging)
 
 
 def _unread(suite: str, semantic_map: SemanticMap, answerer: Answerer) -> list[MetricRecord]:

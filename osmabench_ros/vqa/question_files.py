@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from osmabench_ros.base.files import write_text
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 
@@ -28,26 +28,18 @@ def to_json_line(record: Question | Answer | Verdict) -> str:
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Write records as JSON lines, under a temporary name first.
+    """Write records as JSON lines, all of them or none.
 
     Raises
     ------
     QuestionError
-        If two records carry the same question id or the folder cannot be written to.
+        If two records carry the same question id.
+    RunError
+        If the folder cannot be written to.
     """
     items = list(records)
     _check_unique(items, str(path))
-    temporary = path.with_name(f'.{path.name}.partial')
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open('w', encoding='utf-8') as stream:
-            stream.writelines(to_json_line(item) + '\n' for item in items)
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise QuestionError(
-            f'{path} cannot be written: {error.strerror}; choose a folder you may write to'
-        ) from error
+    write_text(path, ''.join(f'{to_json_line(item)}\n' for item in items))
 
 
 def read_records(path: Path, kind: type[Record]) -> list[Record]:

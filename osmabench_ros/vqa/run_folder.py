@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,22 +134,3 @@ class RunFolder:
             FrameImage(index, ImagePart(path.read_bytes(), _MEDIA_TYPES[path.suffix.lower()]))
             for index, path in sorted(found.items())
         ]
-
-
-def write_summary(path: Path, data: Mapping[str, Any]) -> None:
-    """Write JSON with sorted keys under a temporary name first.
-
-    Raises
-    ------
-    QuestionError
-        If the folder cannot be written to.
-    """
-    temporary = path.with_name(f'.{path.name}.partial')
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(
-            json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + '\n', encoding='utf-8'
-        )
-        os.replace(temporary, path)
-    except OSError as error:
-        raise QuestionError(f'{path} cannot be written: {error.strerror}') from error

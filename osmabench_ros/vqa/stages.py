@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from osmabench_ros.base.files import write_json
 from osmabench_ros.language.client import Estimate, ModelClient
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.record import MetricRecord
@@ -29,7 +30,6 @@ from osmabench_ros.vqa.run_folder import (
     QUESTIONS,
     VERDICTS,
     RunFolder,
-    write_summary,
 )
 from osmabench_ros.vqa.scores import records
 from osmabench_ros.vqa.written.frames import frames_at_interval, novel_frames
@@ -93,7 +93,7 @@ def generate_written(
     """
     written = QuestionWriter(client).write(frames, scene=run.scene, progress=progress)
     write_records(run.folder / QUESTIONS, written.questions)
-    write_summary(run.folder / 'generation.json', {**written.to_json(), 'model': client.name})
+    write_json(run.folder / 'generation.json', {**written.to_json(), 'model': client.name})
     write_histogram(
         run.folder / 'histogram.svg', written.histogram_before, written.histogram_after
     )
@@ -126,7 +126,7 @@ def answer(
     about['answerer'] = client.name if client is not None else RuleAnswerer.name
     write_records(run.folder / QUESTIONS, questions)
     write_records(run.folder / ANSWERS, answers)
-    write_summary(run.folder / 'answering.json', about)
+    write_json(run.folder / 'answering.json', about)
     if client is not None:
         _write_spending(run, 'answer', client)
     return answers
@@ -159,7 +159,7 @@ def judge(
     about = {'judge': judging.name}
     if isinstance(judging, LanguageModelJudge):
         about['prompt'] = judging.prompt.identity
-    write_summary(run.folder / 'judging.json', about)
+    write_json(run.folder / 'judging.json', about)
     if client is not None:
         _write_spending(run, 'judge', client)
     return verdicts
@@ -205,7 +205,7 @@ def report(run: RunFolder, *, compat: bool = False) -> list[MetricRecord]:
             answered_too=False,
         )
     scores = {'metrics': [r.to_json() for r in found], **stage_summaries(run)}
-    write_summary(run.folder / 'scores.json', scores)
+    write_json(run.folder / 'scores.json', scores)
     return found
 
 
@@ -246,4 +246,4 @@ def _comparisons(run: RunFolder, questions: Sequence[Question]) -> dict[str, lis
 
 def _write_spending(run: RunFolder, stage: str, client: ModelClient) -> None:
     """Keep the accounts of a stage; they differ between a first and a cached run."""
-    write_summary(run.folder / f'spending_{stage}.json', asdict(client.ledger.spending))
+    write_json(run.folder / f'spending_{stage}.json', asdict(client.ledger.spending))

@@ -1,3 +1,4 @@
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -5,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from osmabench_ros.base.files import read_json, write_json
-from osmabench_ros.errors import RunError
+from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.results_folder import MANIFEST, claim, held
 
@@ -16,6 +18,16 @@ from osmabench_ros.runs.results_folder import held
 with held(pathlib.Path(sys.argv[1])):
     print('held', flush=True)
     sys.stdin.read()
+"""
+
+KILLED = """
+import os, pathlib, signal, sys
+from osmabench_ros.base.files import filled_folder, written_file
+root = pathlib.Path(sys.argv[1])
+with filled_folder(root / 'shared') as folder, written_file(root / 'run' / 'x.json') as file:
+    (folder / 'half').write_text('')
+    file.write_text('')
+    os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
@@ -92,28 +104,30 @@ def test_results_that_do_not_say_what_they_come_from_are_not_gone_on_with(
 
 def test_another_configuration_is_refused_and_fresh_starts_over(tmp_path: Path) -> None:
     claim(tmp_path, config(), INPUTS)
-    (tmp_path / 'run').mkdir()
+    write_json(tmp_path / 'run' / 'report.json', {})
     other = config(camera={'width': 320})
     with pytest.raises(RunError, match='another configuration'):
         claim(tmp_path, other, INPUTS)
     claim(tmp_path, other, INPUTS, fresh=True)
-    assert [item.name for item in tmp_path.iterdir()] == [MANIFEST]
+    assert sorted(item.name for item in tmp_path.iterdir()) == [LEDGER, MANIFEST]
 
 
-def test_fresh_deletes_nothing_that_is_not_ours(tmp_path: Path) -> None:
-    (tmp_path / 'diary').write_text('')
-    with pytest.raises(RunError, match='not ours to delete'):
+def test_fresh_leaves_what_is_not_ours_and_names_it(tmp_path: Path) -> None:
+    claim(tmp_path, config(), INPUTS)
+    write_json(tmp_path / 'run' / 'report.json', {})
+    for file in (tmp_path / '.env', tmp_path / 'run' / 'diary'):
+        file.write_text('')
+    with pytest.warns(OsmabenchWarning, match=r'\.env, .*run/diary is not ours and stays'):
         claim(tmp_path, config(), INPUTS, fresh=True)
-    assert (tmp_path / 'diary').exists()
+    found = sorted(str(item.relative_to(tmp_path)) for item in tmp_path.rglob('*'))
+    assert found == ['.env', LEDGER, MANIFEST, 'run', 'run/diary']
 
 
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
     claim(tmp_path, config(), INPUTS)
-    (tmp_path / 'shared' / '.set.home.3.abc').mkdir(parents=True)
-    (tmp_path / 'shared' / '.set.home.3.abc' / 'path.json').write_text('')
-    (tmp_path / 'shared' / 'whole').mkdir()
-    (tmp_path / 'run').mkdir()
-    (tmp_path / 'run' / '.report.json.xyz').write_text('')
+    killed = subprocess.run([sys.executable, '-c', KILLED, str(tmp_path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len([*tmp_path.glob('.*'), *tmp_path.glob('run/.*')]) == 3
     claim(tmp_path, config(), INPUTS)
     found = sorted(str(item.relative_to(tmp_path)) for item in tmp_path.rglob('*'))
-    assert found == [MANIFEST, 'run', 'shared', 'shared/whole']
+    assert found == [LEDGER, MANIFEST, 'run']

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from osmabench_ros.errors import SceneError
+from osmabench_ros.base.files import Existing, filled_folder
 from osmabench_ros.geometry.axes import points_to_habitat
 from osmabench_ros.scenes.folder.manifest import FORMAT, MANIFEST, Manifest
 from osmabench_ros.scenes.scene import Material, Mesh, Scene
@@ -38,26 +35,12 @@ def write_scene_folder(scene: Scene, directory: Path, overwrite: bool = False) -
     SceneError
         If the folder exists already, or cannot be written.
     """
-    if directory.exists() and not (overwrite and (directory / MANIFEST).is_file()):
-        raise SceneError(
-            f'{directory} exists already; choose another folder, or allow overwriting'
-        )
-    manifest = Manifest.model_validate(_manifest(scene, _node_names(scene)))
-    try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix=f'.{directory.name}.', dir=directory.parent
-        ) as name:
-            draft = Path(name) / 'scene'
-            draft.mkdir()
-            (draft / MESH_FILE).write_bytes(_glb(scene))
-            text = manifest.model_dump_json(by_alias=True, exclude_none=True)
-            (draft / MANIFEST).write_text(json.dumps(json.loads(text), indent=1), encoding='utf-8')
-            if directory.exists():
-                shutil.rmtree(directory)
-            os.replace(draft, directory)
-    except OSError as error:
-        raise SceneError(f'{directory} cannot be written: {error.strerror or error}') from error
+    existing = Existing.REPLACE if overwrite else Existing.REFUSE
+    with filled_folder(directory, existing) as draft:
+        manifest = Manifest.model_validate(_manifest(scene, _node_names(scene)))
+        text = manifest.model_dump_json(by_alias=True, exclude_none=True)
+        (draft / MESH_FILE).write_bytes(_glb(scene))
+        (draft / MANIFEST).write_text(json.dumps(json.loads(text), indent=1), encoding='utf-8')
     return directory / MANIFEST
 
 

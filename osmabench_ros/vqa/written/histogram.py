@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from osmabench_ros.errors import QuestionError
+from osmabench_ros.base.files import written_file
 
 _MOST_OBJECTS = 60
 _COLORS = ('#9aa5b1', '#1f6feb')
@@ -26,7 +25,7 @@ def write_histogram(path: Path, before: Mapping[str, int], after: Mapping[str, i
 
     Raises
     ------
-    QuestionError
+    RunError
         If the file cannot be written.
     """
     import matplotlib as mpl
@@ -35,7 +34,6 @@ def write_histogram(path: Path, before: Mapping[str, int], after: Mapping[str, i
 
     names = sorted(before, key=lambda name: (-before[name], name))[:_MOST_OBJECTS]
     places = np.arange(len(names))
-    temporary = path.with_name(f'.{path.name}.partial')
     with mpl.rc_context({'svg.hashsalt': 'osmabench', 'svg.fonttype': 'none'}):
         figure = Figure(figsize=(max(4.0, 0.22 * len(names) + 1.5), 3.6), layout='constrained')
         FigureCanvasSVG(figure)
@@ -48,9 +46,5 @@ def write_histogram(path: Path, before: Mapping[str, int], after: Mapping[str, i
         axes.set_ylabel('questions that mention the object')
         axes.spines[['top', 'right']].set_visible(False)
         axes.legend(frameon=False)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(temporary, format='svg', metadata={'Date': None})
-            os.replace(temporary, path)
-        except OSError as error:
-            raise QuestionError(f'{path} cannot be written: {error.strerror}') from error
+        with written_file(path) as draft:
+            figure.savefig(draft, format='svg', metadata={'Date': None})

@@ -1,0 +1,258 @@
+"""Folders of results: which are ours, what may be made in them, and what may be deleted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from osmabench_ros.base.ledger import LEDGER, Entry, Kind, Ledger, absolute, has_ledger, kind_at
+from osmabench_ros.base.scratch import in_scratch, remove_leftovers
+from osmabench_ros.errors import OsmabenchWarning, RunError
+
+_NAMED = 3
+
+
+def claim_folder(path: Path) -> None:
+    """Make a folder of results, or make sure that one that is there is ours or empty.
+
+    Every command that writes a folder goes through here before it spends any time. Below a folder
+    that is ours, what is made is listed there.
+
+    Raises
+    ------
+    RunError
+        If it is somebody else's, a link, no folder, holds links where we wrote files, or cannot
+        be made; nothing is touched then.
+    """
+    path = absolute(path)
+    refuse_foreign([path], folders=True)
+    if has_ledger(path):
+        _refuse_links(Ledger(path))
+        return
+    with naming(path):
+        make_folder(path)
+        if not in_scratch(path) and owner_of(path) is None:
+            Ledger.create(path)
+
+
+def refuse_foreign(paths: Iterable[Path], *, folders: bool = False) -> None:
+    """Refuse paths at which there is anything that is not listed as ours; touches nothing.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        What is about to be made.
+    folders : bool
+        Whether they are folders, which may also be empty, or of results of their own.
+
+    Raises
+    ------
+    RunError
+        If something is there; names it and the remedy.
+    """
+    for path in map(absolute, paths):
+        _refuse_reached_by_link(path)
+        if not os.path.lexists(path) or in_scratch(path):
+            continue
+        kind = kind_at(path)
+        if kind is Kind.LINK:
+            raise RunError(f'{path} is a link; name the folder or file itself, or another --out')
+        if kind is not (Kind.FOLDER if folders else Kind.FILE):
+            is_what = 'folder' if kind is Kind.FOLDER else 'file'
+            raise RunError(f'{path} is a {is_what}; move it away, or choose another --out')
+        if not is_ours(path) and not (folders and _is_empty(path)):
+            raise RunError(_is_not_ours(path, folders=folders))
+
+
+def is_ours(path: Path) -> bool:
+    """Tell whether a file or folder is listed as made by this package, or is a scratch one."""
+    path = absolute(path)
+    if in_scratch(path):
+        return True
+    kind, ledger = kind_at(path), owner_of(path)
+    if kind is Kind.FOLDER and has_ledger(path):
+        return True
+    return kind is not None and ledger is not None and ledger.has(ledger.entry(path, kind))
+
+
+def owner_of(path: Path) -> Ledger | None:
+    """Return the ledger that what is made at a path belongs into: of the nearest owned folder.
+
+    None in a scratch folder, and where no folder above is one of results.
+    """
+    path = absolute(path)
+    if has_ledger(path):
+        return Ledger(path)
+    if in_scratch(path):
+        return None
+    return next((Ledger(folder) for folder in path.parents if has_ledger(folder)), None)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it that are missing; listed where a folder is ours.
+
+    Raises
+    ------
+    RunError
+        If a file, a link or a folder that is not ours stands in the way.
+    """
+    path = absolute(path)
+    ledger = owner_of(path)
+    if ledger is None or ledger.root == path:
+        path.mkdir(parents=True, exist_ok=True)
+        return
+    below = path.relative_to(ledger.root)
+    for folder in [ledger.root / item for item in (*reversed(below.parents), below)][1:]:
+        refuse_foreign([folder], folders=True)
+        entry = ledger.entry(folder, Kind.FOLDER)
+        if not ledger.has(entry):
+            ledger.add([entry])
+        folder.mkdir(exist_ok=True)
+
+
+def list_files(paths: Iterable[Path], kind: Kind = Kind.FILE) -> None:
+    """List files of one folder that are about to be made, where their folder is ours.
+
+    Raises
+    ------
+    RunError
+        If one is there that is not ours.
+    """
+    chosen = list(paths)
+    ledger = owner_of(chosen[0].parent) if chosen else None
+    if ledger is not None:
+        refuse_foreign(chosen)
+        entries = [ledger.entry(path, kind) for path in chosen]
+        ledger.add([entry for entry in entries if not ledger.has(entry)])
+
+
+def remove_ours(path: Path) -> None:
+    """Delete what is ours at a path, and warn of what stays."""
+    path = absolute(path)
+    ledger = owner_of(path)
+    if ledger is None or not os.path.lexists(path):
+        return
+    with naming(path, 'cannot delete'):
+        ledger.remove('' if ledger.root == path else ledger.entry(path, Kind.FOLDER).path)
+        if ledger.root == path:
+            Ledger.create(path, ledger.entries())
+        _warn_of(foreign_in(path))
+
+
+def foreign_in(path: Path) -> list[Path]:
+    """Return what is not ours in a folder of ours, the topmost of it; looks through no link."""
+    ledger, found = owner_of(path), []
+    listed = set() if ledger is None else ledger.entries()
+    for place, folders, files in os.walk(absolute(path)):
+        here = [Path(place, name) for name in sorted((*folders, *files))]
+        foreign = [item for item in here if not _is_among(listed, ledger, item)]
+        found += foreign
+        folders[:] = [name for name in folders if Path(place, name) not in foreign]
+    return found
+
+
+def _is_among(listed: set[Entry], ledger: Ledger | None, path: Path) -> bool:
+    """Tell whether something is listed, or ours by itself: a ledger, or a scratch folder."""
+    if path.name == LEDGER or in_scratch(path / path.name):
+        return True
+    kind = kind_at(path)
+    return kind is not None and ledger is not None and ledger.entry(path, kind) in listed
+
+
+def remove_what_was_left(root: Path) -> None:
+    """Remove the scratch folders of killed processes in a folder of results that is held."""
+    folders = (root / item.path for item in Ledger(root).entries() if item.kind is Kind.FOLDER)
+    _warn_of(remove_leftovers([root, *(item for item in folders if not item.is_symlink())]))
+
+
+def move_ours(source: Path, target: Path) -> None:
+    """Rename a folder within a folder of results.
+
+    Raises
+    ------
+    RunError
+        If something in it is not ours.
+    """
+    source, target = absolute(source), absolute(target)
+    ledger = owner_of(source)
+    assert ledger is not None
+    foreign = foreign_in(source)
+    if foreign:
+        raise RunError(f'{_names(foreign)} is not ours and stands in the way; move it elsewhere')
+    inside = [source, *entries_in(source)]
+    old = [ledger.entry(item, kind_at(item) or Kind.FILE) for item in inside]
+    refuse_foreign([target], folders=True)
+    place = ledger.entry(target, Kind.FOLDER).path
+    ledger.add([Entry(place + item.path[len(old[0].path) :], item.kind) for item in old])
+    source.rename(target)
+    ledger.forget(old)
+
+
+def entries_in(folder: Path) -> list[Path]:
+    """Return what is in a folder and below, through no link."""
+    walk = os.walk(folder)
+    return sorted(Path(place, name) for place, *names in walk for name in chain(*names))
+
+
+def _refuse_reached_by_link(path: Path) -> None:
+    """Refuse a path that leads through a link within a folder of results, not above it."""
+    ledger = owner_of(path.parent)
+    above = () if ledger is None else path.relative_to(ledger.root).parents[:-1]
+    for folder in above:
+        assert ledger is not None
+        if (ledger.root / folder).is_symlink():
+            raise RunError(
+                f'{ledger.root / folder} is a link in a folder of results, where nothing is '
+                'written through links; replace it by a folder, or choose another --out'
+            )
+
+
+def _refuse_links(ledger: Ledger) -> None:
+    for entry in sorted(ledger.entries()):
+        path = ledger.root / entry.path
+        if entry.kind is not Kind.LINK and path.is_symlink():
+            raise RunError(
+                f'{path} is a link where a result was written; remove the link, or choose '
+                'another --out'
+            )
+
+
+def _is_empty(folder: Path) -> bool:
+    with naming(folder):
+        return not os.listdir(folder)
+
+
+def _is_not_ours(path: Path, *, folders: bool) -> str:
+    if not folders:
+        return f'{path} is there and not ours to overwrite; move it away, or choose another --out'
+    return (
+        f'{path} is not empty, and has no {LEDGER} by which it is ours (it is of somebody else, '
+        'or of an earlier version); choose another --out, or move it away'
+    )
+
+
+def _warn_of(staying: list[Path]) -> None:
+    if staying:
+        text = f'{_names(staying)} is not ours and stays'
+        warnings.warn(text, OsmabenchWarning, stacklevel=3)
+
+
+def _names(paths: list[Path]) -> str:
+    more = f' and {len(paths) - _NAMED} more' if len(paths) > _NAMED else ''
+    return ', '.join(str(path) for path in paths[:_NAMED]) + more
+
+
+@contextlib.contextmanager
+def naming(path: Path, what: str = 'cannot write') -> Iterator[None]:
+    """Raise a RunError that names the path for what the file system refuses."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or path
+        raise RunError(
+            f'{what} {place}: {error.strerror or error}; choose another --out'
+        ) from error

@@ -1,0 +1,148 @@
+"""Folders for what is not finished yet, which prove that they are this package's to delete."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PREFIX = '.osmabench-partial-'
+MARK = 'osmabench-partial.json'
+CONTENT = 'content'
+
+_MARK_BYTES = 4096
+_MOUNTS = Path('/proc/self/mountinfo')
+
+
+@contextmanager
+def scratch_in(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder below a folder that exists; it is removed with all that is left in it.
+
+    The scratch folder holds a mark that names the package, the scratch folder and its inode, so
+    that a copy of it, or a folder of the user's with such a name, is not taken for ours. The mark
+    is locked while the scratch folder is in use.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    scratch = folder / f'{PREFIX}{secrets.token_hex(8)}'
+    scratch.mkdir()
+    lock = -1
+    try:
+        lock = os.open(scratch / MARK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        with contextlib.suppress(OSError):  # where nothing can be locked, leftovers stay
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        os.write(lock, _mark(scratch))
+        content = scratch / CONTENT
+        content.mkdir()
+        yield content
+    finally:
+        _remove(scratch)
+        if lock >= 0:
+            os.close(lock)
+
+
+def in_scratch(path: Path) -> bool:
+    """Tell whether a path lies in a scratch folder, where everything is temporary."""
+    return any(parent.name.startswith(PREFIX) and _proven(parent) for parent in path.parents)
+
+
+def remove_leftovers(folders: Iterable[Path]) -> list[Path]:
+    """Remove the scratch folders of processes that were killed, directly below some folders.
+
+    Returns
+    -------
+    list of Path
+        What has such a name and stays: it lacks the proof, or something foreign is in it.
+    """
+    staying = []
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            names = sorted(name for name in os.listdir(folder) if name.startswith(PREFIX))
+            staying += [folder / name for name in names if not _removed_if_left(folder / name)]
+    return staying
+
+
+def mount_points_in(folder: Path) -> frozenset[str]:
+    """Return the real paths of what is mounted on or below a folder; never to be deleted from."""
+    real = os.path.realpath(folder)
+    try:
+        lines = _MOUNTS.read_text('utf-8', 'surrogateescape').splitlines()
+    except OSError:
+        return frozenset()
+    points = (_unescaped(line.split(' ')[4]) for line in lines)
+    return frozenset(item for item in points if item == real or item.startswith(f'{real}/'))
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r'\\([0-7]{3})', lambda match: chr(int(match[1], 8)), text)
+
+
+def _mark(scratch: Path) -> bytes:
+    inode = scratch.lstat().st_ino
+    data = {'package': 'osmabench_ros', 'folder': scratch.name, 'inode': inode}
+    return json.dumps(data).encode()
+
+
+def _proven(scratch: Path) -> bool:
+    try:
+        handle = _opened_mark(scratch)
+    except OSError:
+        return False
+    try:
+        return _is_marked(scratch, handle)
+    finally:
+        os.close(handle)
+
+
+def _opened_mark(scratch: Path) -> int:
+    return os.open(scratch / MARK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _is_marked(scratch: Path, handle: int) -> bool:
+    regular = stat.S_ISREG(os.fstat(handle).st_mode) and not scratch.is_symlink()
+    return regular and os.pread(handle, _MARK_BYTES, 0) == _mark(scratch)
+
+
+def _removed_if_left(scratch: Path) -> bool:
+    """Remove a scratch folder that no process uses; false if it is none, or stays."""
+    try:
+        handle = _opened_mark(scratch)
+    except OSError:
+        return False
+    try:
+        if not _is_marked(scratch, handle):
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True  # somebody is at work in it, and will remove it
+        return _remove(scratch)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _remove(scratch: Path) -> bool:
+    """Remove a scratch folder, the mark last; not where something is mounted in it."""
+    if mount_points_in(scratch) or set(os.listdir(scratch)) - {MARK, CONTENT}:
+        return False
+    try:
+        if (scratch / CONTENT).exists():
+            shutil.rmtree(scratch / CONTENT)  # follows no link
+        (scratch / MARK).unlink(missing_ok=True)
+        scratch.rmdir()
+    except OSError:
+        return False
+    return True
