@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sys
@@ -36,23 +37,34 @@ def private_domain() -> Iterator[int]:
         folder.chmod(0o1777)
     locks = [folder / str(domain) for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1)]
     for path in sorted(locks, key=_last_used_ns):
-        if not path.exists():
-            path.touch()
-            path.chmod(0o666)
-        with path.open('r+') as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            try:
-                yield int(path.name)
-            finally:
-                # Writing is what sets the time of a file of another user.
-                file.write('\n')
-            return
+        handle = _locked(path)
+        if handle is None:
+            continue
+        try:
+            yield int(path.name)
+        finally:
+            os.utime(handle)
+            os.close(handle)
+        return
     raise RunError(
         f'all ROS domains from {FIRST_DOMAIN} to {LAST_DOMAIN} are in use by runs; end one'
     )
+
+
+def _locked(path: Path) -> int | None:
+    """Return a descriptor of a lock, None if somebody has it; through no link, without a byte."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except OSError:
+        return None
+    try:
+        with contextlib.suppress(PermissionError):  # it is of another user, and was made so
+            os.fchmod(handle, 0o666)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
 
 
 def _last_used_ns(lock: Path) -> int:

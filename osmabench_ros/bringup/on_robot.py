@@ -8,11 +8,13 @@ from pathlib import Path
 
 import yaml
 
+from osmabench_ros.base.files import check_folder
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.bringup.definition import EVALUATOR, RECORDER
 from osmabench_ros.bringup.mapping_nodes import adapter, adapter_of_stack
 from osmabench_ros.bringup.node_spec import MAPPER, NodeSpec
 from osmabench_ros.bringup.stack_values import stack_values
-from osmabench_ros.errors import ConfigError, RunError
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.runs.config import MatrixConfig
@@ -69,16 +71,17 @@ def nodes_on_robot(settings: OnRobot) -> list[NodeSpec]:
     Raises
     ------
     RunError
-        If the folder for results exists.
+        If there is something in the folder for results.
     ConfigError
         If the stack is unknown or named in two ways.
     SequenceError
         If the ground truth cannot be read.
     """
-    if settings.out.exists():
-        raise RunError(f'{settings.out} exists already; remove it or choose another out:=')
+    check_folder(settings.out)
     specs = [*_adapter(settings), _recorder(settings), *_bag_recorder(settings)]
-    return [*specs, *_evaluator(settings)]
+    specs += _evaluator(settings)
+    claim_folder(settings.out)
+    return specs
 
 
 def _adapter(settings: OnRobot) -> list[NodeSpec]:

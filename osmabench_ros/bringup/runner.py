@@ -30,7 +30,7 @@ from osmabench_ros.runs.preparation import (
     scene_keys,
 )
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
-from osmabench_ros.runs.results_folder import claim, held
+from osmabench_ros.runs.results_folder import claim, held, refuse_foreign_results
 from osmabench_ros.runs.run_manifest import write_run_manifest
 from osmabench_ros.runs.timings import TIMINGS, timings_of
 
@@ -77,7 +77,9 @@ def run_matrix(
     root = out / config.name
     with held(root):
         claim(root, config, input_digests(config, scene_digests(config)), fresh=fresh)
-        return _run_all(config, plan_runs(config, scene_keys(config), root), root, progress)
+        plans = plan_runs(config, scene_keys(config), root)
+        refuse_foreign_results(root, plans)
+        return _run_all(config, plans, root, progress)
 
 
 def _run_all(

@@ -9,9 +9,10 @@ from typing import Any
 
 import yaml
 
-from osmabench_ros.base.files import write_text
+from osmabench_ros.base.files import check_folder, write_text
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.bringup.run_preflight import check_run
-from osmabench_ros.errors import ConfigError, RunError
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.registry import mapper_names
 from osmabench_ros.runs.condition_warnings import condition_warnings
 from osmabench_ros.runs.config import load_config, parse_config
@@ -72,8 +73,8 @@ def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) ->
     check_mappers(config)
     [plan] = plan_runs(config, scene_keys(config), out)
     plan = RunPlan(plan.identity, plan.scene, plan.mapper, config, out / plan.identity.run_id)
-    if plan.root.exists():
-        raise RunError(f'{plan.root} exists already; remove it or choose another out:=')
+    check_folder(plan.root)
+    claim_folder(plan.root)
     write_manifest(plan.root, config, input_digests(config, scene_digests(config)))
     prepare_scene(plan, progress)
     write_run_manifest(plan, scene_digest_of(plan), condition_warnings(plan))
@@ -107,7 +108,9 @@ def condition_at(name: str, velocity: float, out: Path) -> str:
     data = condition.model_dump(mode='json') | {'name': file.stem}
     data['description'] = f'{condition.description} {velocity:g} times the speed.'.strip()
     data['motion']['speed_factor'] *= velocity
-    write_text(file, yaml.safe_dump(data, sort_keys=False))
+    text = yaml.safe_dump(data, sort_keys=False)
+    if not (file.is_file() and file.read_text('utf-8') == text):
+        write_text(file, text)
     return str(file)
 
 

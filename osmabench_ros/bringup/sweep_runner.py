@@ -20,7 +20,7 @@ from osmabench_ros.runs.preparation import (
     scene_digests,
     scene_keys,
 )
-from osmabench_ros.runs.results_folder import claim, held
+from osmabench_ros.runs.results_folder import claim, held, refuse_foreign_results
 from osmabench_ros.runs.sweep import (
     SweepPoint,
     SweepReport,
@@ -81,6 +81,7 @@ def run_sweep(
     keys = scene_keys(config)
     with held(root):
         claim(root, paceless, input_digests(paceless, scene_digests(config)), fresh=fresh)
+        refuse_foreign_results(root)
         count = len(plan_runs(paceless, keys, root))
         series = [
             _Series(config, sweep, keys, root, number, count, progress).run()

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from osmabench_ros.cli.rerun_option import Overwrite
+
 app = typer.Typer(help='List and preview conditions of light, motion and sensor.')
 
 
@@ -47,6 +49,7 @@ def preview(
     scene_name: Annotated[str, typer.Option(help='Scene of a data set.')] = '',
     seed: Annotated[int, typer.Option(min=0, help='Seed of the scene and the path.')] = 0,
     simulator: Annotated[str, typer.Option(help='Simulator backend.')] = 'opengl',
+    overwrite: Overwrite = False,
 ) -> None:
     """Render the same views under each condition into one contact sheet."""
     from osmabench_ros.simulation.conditions import list_conditions
@@ -60,5 +63,6 @@ def preview(
             output,
             settings,
             lambda text, done: bar.update(task, description=text, completed=done),
+            overwrite=overwrite,
         )
     Console().print(f'wrote {output}')

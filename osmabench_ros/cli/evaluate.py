@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from osmabench_ros.base.files import check_file
 from osmabench_ros.cli import bag_options
 from osmabench_ros.cli.evaluate_bag import evaluate_recorded, reference_choice
 from osmabench_ros.cli.progress import shown_progress
@@ -59,7 +60,7 @@ def evaluate(
     device: Annotated[Device, typer.Option(help='Where to compute.')] = Device.AUTO,
     seed: Annotated[int, typer.Option(min=0, help='Seed of resampling and questions.')] = 0,
     force: Annotated[
-        bool, typer.Option('--force', help='Replace the report that is in --out.')
+        bool, typer.Option('--force', help='Replace the report that is in --out, and the --rerun.')
     ] = False,
     rerun: RerunFile = None,
     bag: bag_options.BagPath = None,
@@ -157,6 +158,8 @@ def _of_map(
     replace: bool,
     rerun: Path | None,
 ) -> RunReport:
+    if rerun is not None:
+        check_file(rerun, overwrite=replace)
     with shown_progress() as progress:
         report = evaluate_map(
             source, suites, out, requirements, replace=replace, progress=progress
@@ -168,6 +171,7 @@ def _of_map(
                 rerun,
                 progress,
                 gate_m=gate_of(suites),
+                overwrite=replace,
             )
     print_figures(report)
     return report

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from osmabench_ros.base.files import check_file
 from osmabench_ros.cli.progress import shown_progress
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.reports.bag_page import write_bag_page
@@ -59,6 +60,8 @@ def evaluate_recorded(
     """
     if rerun is not None and not source.reference.exists:
         raise ConfigError('--rerun shows a map beside its reference; name one')
+    if rerun is not None:
+        check_file(rerun, overwrite=replace)
     with shown_progress() as progress:
         done = evaluate_bag(source, suites, out, requirements, replace=replace, progress=progress)
         progress('writing the page', 1.0)
@@ -70,6 +73,7 @@ def evaluate_recorded(
                 rerun,
                 progress,
                 gate_m=gate_of(suites),
+                overwrite=replace,
             )
     print_figures(done.report)
     for remark in done.report.remarks:

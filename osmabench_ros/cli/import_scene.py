@@ -18,7 +18,9 @@ def import_scene(
             help='Gazebo world (.world, .sdf), Habitat data set, scene folder, or "apartment".'
         ),
     ],
-    out: Annotated[Path, typer.Option('--out', help='Folder to write; must not exist.')],
+    out: Annotated[
+        Path, typer.Option('--out', help='Folder to write; must not exist, or be empty.')
+    ],
     models: Annotated[
         list[Path] | None,
         typer.Option('--models', help='Folder of Gazebo models; may be given more than once.'),

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from osmabench_ros.base.files import check_file
 from osmabench_ros.cli.progress import shown_progress
+from osmabench_ros.cli.rerun_option import Overwrite
 from osmabench_ros.mappers.learn_prototypes import FIRST_SEED, learn_from_apartments
 from osmabench_ros.mappers.prototypes import write_prototypes
 
@@ -21,10 +23,12 @@ def learn_prototypes(
         int, typer.Option(min=FIRST_SEED, help='Seed of the first.')
     ] = FIRST_SEED,
     per_class: Annotated[int, typer.Option(min=1, help='Most prototypes of a class.')] = 8,
+    overwrite: Overwrite = False,
 ) -> None:
     """Learn the prototypes of the appearance mapper on apartments that no run uses."""
+    check_file(output, overwrite=overwrite)
     seeds = range(first_seed, first_seed + apartments)
     with shown_progress() as progress:
         learnt = learn_from_apartments(seeds, per_class=per_class, progress=progress)
-    write_prototypes(learnt, output)
+    write_prototypes(learnt, output, overwrite=overwrite)
     typer.echo(f'{output}: {len(learnt.names)} prototypes of {len(set(learnt.names))} classes')

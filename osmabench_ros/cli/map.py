@@ -10,6 +10,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from osmabench_ros.base.files import check_folder
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import ImportOptions, World
@@ -26,7 +27,7 @@ from osmabench_ros.runs.map_labelling import label_map
 app = typer.Typer(help='Check, import, export and describe semantic maps.', no_args_is_help=True)
 
 Directory = Annotated[Path, typer.Argument(help='Folder with map.json.')]
-Out = Annotated[Path, typer.Option('--out', help='Folder to write; must not exist.')]
+Out = Annotated[Path, typer.Option('--out', help='Folder to write; must not exist, or be empty.')]
 
 
 class ExportFormat(str, Enum):
@@ -100,6 +101,7 @@ def import_(
     feature_pretrained: Annotated[str, typer.Option(help='Weights of that encoder.')] = '',
 ) -> None:
     """Read what a mapping method left behind and write it as a semantic map."""
+    check_folder(out)
     options = ImportOptions(
         world=world,
         metres_per_unit=metres_per_unit,
@@ -144,6 +146,7 @@ def label(
     """
     if captions and (text_features or space):
         raise ConfigError('--captions labels without --text-features and --space; leave them out')
+    check_folder(out)
     classes = read_label_set(label_set)
     semantic_map = read_map(directory)
     if text_features is not None:
@@ -170,6 +173,7 @@ def export(
     out: Out,
 ) -> None:
     """Write a map as a folder that other programs read: OpenLex3D, PLY or PCD."""
+    check_folder(out)
     semantic_map = read_map(directory)
     if to is ExportFormat.OPENLEX3D:
         count = export_openlex3d(semantic_map, out)

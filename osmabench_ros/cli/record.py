@@ -20,7 +20,7 @@ UNITS = {'': 1, 'K': 10**3, 'M': 10**6, 'G': 10**9, 'T': 10**12}
 
 
 def record(
-    out: Annotated[Path, typer.Option(help='Folder of the bag; must not exist.')],
+    out: Annotated[Path, typer.Option(help='Folder of the bag; must not exist, or be empty.')],
     topics: Annotated[
         list[str] | None,
         typer.Option(help='Topic to record; may be repeated. Default: the topic contract.'),

@@ -1,4 +1,4 @@
-"""The option `--rerun` of the verbs that end with a map."""
+"""Options of verbs that write a single file."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ def _checked(file: Path | None) -> Path | None:
         require_rerun()
     return file
 
+
+Overwrite = Annotated[
+    bool, typer.Option('--overwrite', help='Replace a file that is there and not of a run.')
+]
 
 RerunFile = Annotated[
     Path | None,

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
+from osmabench_ros.base.files import check_file
 from osmabench_ros.cli.progress import shown_progress
-from osmabench_ros.cli.rerun_option import RerunFile
+from osmabench_ros.cli.rerun_option import Overwrite, RerunFile
 from osmabench_ros.errors import MissingDependencyError, RequirementError, RunError
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.reports.view_of_run import record_runs
@@ -19,7 +20,10 @@ from osmabench_ros.runs.dry_run import expected_work
 from osmabench_ros.runs.report_model import MatrixReport, Status
 
 Out = Annotated[Path, typer.Option(help='Folder that gets a folder of results a configuration.')]
-Fresh = Annotated[bool, typer.Option('--fresh', help='Start over, deleting earlier results.')]
+Fresh = Annotated[
+    bool,
+    typer.Option('--fresh', help='Start over, deleting earlier results; what is not ours stays.'),
+]
 
 
 def run(
@@ -27,6 +31,7 @@ def run(
     out: Out = Path('runs'),
     fresh: Fresh = False,
     rerun: RerunFile = None,
+    overwrite: Overwrite = False,
     dry_run: Annotated[
         bool,
         typer.Option('--dry-run', help='Print runs and language models asked; do nothing.'),
@@ -42,7 +47,7 @@ def run(
         for line in expected_work(settings, out):
             typer.echo(line)
         return
-    _run(settings, out, fresh, rerun)
+    _run(settings, out, fresh, rerun, overwrite)
 
 
 def demo(
@@ -53,9 +58,10 @@ def demo(
     out: Out = Path('runs'),
     fresh: Fresh = False,
     rerun: RerunFile = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Map a furnished scene with two mappers under two lights, and report."""
-    _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun)
+    _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun, overwrite)
 
 
 @contextmanager
@@ -70,14 +76,19 @@ def needs_ros() -> Iterator[None]:
         ) from error
 
 
-def _run(config: MatrixConfig, out: Path, fresh: bool, rerun: Path | None) -> None:
+def _run(
+    config: MatrixConfig, out: Path, fresh: bool, rerun: Path | None, overwrite: bool
+) -> None:
     with needs_ros():
         from osmabench_ros.bringup.runner import run_matrix
+    if rerun is not None:
+        check_file(rerun, overwrite=overwrite)
     with shown_progress() as progress:
         report = run_matrix(config, out, fresh=fresh, progress=progress)
         if rerun is not None:
             done = [item.run_id for item in report.runs if item.status is Status.COMPLETE]
-            record_runs([out / config.name / run_id for run_id in done], rerun, progress)
+            folders = [out / config.name / run_id for run_id in done]
+            record_runs(folders, rerun, progress, overwrite=overwrite)
     print_report(report, out / config.name)
     _exit_with_verdict(report)
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from osmabench_ros.base.files import write_json
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.cli import bag_options as options
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.metrics.evo_figures import evo_figures
@@ -55,6 +56,8 @@ def trajectory(
     settings = options.trajectory_settings(
         align, max_diff, time_offset, rpe_delta, rpe_unit, rpe_all_pairs
     )
+    if out is not None:
+        claim_folder(out)
     true, own = read_trajectory(reference), read_trajectory(estimate)
     score = score_trajectory(true, own, settings)
     for remark in score.remarks:

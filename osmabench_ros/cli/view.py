@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from osmabench_ros.base.files import check_file
 from osmabench_ros.cli.progress import shown_progress
+from osmabench_ros.cli.rerun_option import Overwrite
 from osmabench_ros.reports.view_of_run import record_map, record_run
 from osmabench_ros.runs.run_on_disk import open_run
 
@@ -17,21 +19,21 @@ def view(
         Path,
         typer.Argument(metavar='DIR', help='Folder of a run, or of a map (with map.json).'),
     ],
-    rerun: Annotated[
-        Path, typer.Option(metavar='FILE.rrd', help='Recording to write; a new one replaces it.')
-    ],
+    rerun: Annotated[Path, typer.Option(metavar='FILE.rrd', help='Recording to write.')],
     ground_truth: Annotated[
         Path | None,
         typer.Option(help='For a map: ground truth of its scene, so that errors are shown.'),
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write frames, path, map, scene graph and errors as a recording for Rerun; needs no ROS.
 
     Look at it with `rerun FILE.rrd`.
     """
+    check_file(rerun, overwrite=overwrite)
     with shown_progress() as progress:
         if (directory / 'map.json').exists():
-            record_map(directory, ground_truth, rerun, progress)
+            record_map(directory, ground_truth, rerun, progress, overwrite=overwrite)
         else:
-            record_run(open_run(directory), rerun, progress)
+            record_run(open_run(directory), rerun, progress, overwrite=overwrite)
     typer.echo(rerun)

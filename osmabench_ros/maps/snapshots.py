@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from osmabench_ros.base.owned_folder import remove_ours
+from osmabench_ros.base.owned_folder import claim_folder, remove_ours
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import write_map
 
@@ -51,6 +51,7 @@ class SnapshotFolder:
         self._taken += 1
         if number % self._stride:
             return False
+        claim_folder(self.directory)
         write_map(semantic_map, path)
         self._kept[number] = path
         if len(self._kept) > self._limit:

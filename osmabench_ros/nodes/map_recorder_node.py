@@ -10,6 +10,7 @@ from geometry_msgs.msg import PoseStamped
 from rclpy.duration import Duration
 from sensor_msgs.msg import Image
 
+from osmabench_ros.base.files import check_folder
 from osmabench_ros.errors import ConfigError, ContractError, MapError, RunError
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.snapshots import SnapshotFolder
@@ -37,7 +38,9 @@ from osmabench_ros.ros.stamps import stamp_from_message
 from osmabench_ros.semantics.labels import LabelSet
 
 PARAMETERS = (
-    ParameterSpec('map_directory', '', 'Folder to write the final map to; must not exist yet.'),
+    ParameterSpec(
+        'map_directory', '', 'Folder to write the final map to; must not exist, or be empty.'
+    ),
     ParameterSpec('participant', '', 'Only record maps of this participant; empty for any.'),
     ParameterSpec('pacing', 'lockstep', 'Pacing of the run.', choices=('lockstep', 'realtime')),
     ParameterSpec('frames_directory', '', 'Folder for sample colour frames; empty for none.'),
@@ -88,7 +91,7 @@ class MapRecorderNode(BenchmarkNode):
         self._directory = self._free_directory()
         if self.parameter['keep_intermediate_maps']:
             folder = self._directory.with_name(self._directory.name + SNAPSHOTS_SUFFIX)
-            _refuse_taken(folder)
+            check_folder(folder)
             self._snapshots = SnapshotFolder(folder, self.parameter['max_snapshots'])
         self._acks = Acknowledger(self, self.get_name())
         self._recorded = self.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
@@ -123,7 +126,7 @@ class MapRecorderNode(BenchmarkNode):
         while directory in self._written:
             number = self._written.index(directory) + 2
             directory = first.with_name(f'{first.name}_{number}')
-        _refuse_taken(directory)
+        check_folder(directory)
         return directory
 
     def health(self) -> Health:
@@ -251,11 +254,6 @@ class MapRecorderNode(BenchmarkNode):
             point_count=0 if dense is None else len(dense.points),
             node_count=len(semantic_map.graph.nodes),
         )
-
-
-def _refuse_taken(directory: Path) -> None:
-    if directory.exists():
-        raise ConfigError(f'map folder {directory} exists; remove it or record to another')
 
 
 def main() -> int:

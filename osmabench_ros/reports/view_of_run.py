@@ -27,7 +27,9 @@ COLOR_NAMES = ('blue', 'orange', 'yellow', 'pink', 'dark red')
 Progress = Callable[[str, float], None]
 
 
-def record_run(plan: RunPlan, file: Path, progress: Progress | None = None) -> None:
+def record_run(
+    plan: RunPlan, file: Path, progress: Progress | None = None, *, overwrite: bool = False
+) -> None:
     """Write the Rerun recording of a run that lies on disk.
 
     Parameters
@@ -59,11 +61,15 @@ def record_run(plan: RunPlan, file: Path, progress: Progress | None = None) -> N
         plan.config.camera.intrinsics,
         track_of_run(plan),
     )
-    write_rerun(view, file, progress)
+    write_rerun(view, file, progress, overwrite=overwrite)
 
 
 def record_runs(
-    directories: Sequence[Path], file: Path, progress: Progress | None = None
+    directories: Sequence[Path],
+    file: Path,
+    progress: Progress | None = None,
+    *,
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write the Rerun recordings of runs that lie on disk.
 
@@ -86,7 +92,7 @@ def record_runs(
     for directory in directories:
         name = f'{file.stem}.{directory.name}{file.suffix}'
         files.append(file.with_name(name) if len(directories) > 1 else file)
-        record_run(open_run(directory), files[-1], progress)
+        record_run(open_run(directory), files[-1], progress, overwrite=overwrite)
     return files
 
 
@@ -97,6 +103,7 @@ def record_map(
     progress: Progress | None = None,
     *,
     gate_m: float = 0.1,
+    overwrite: bool = False,
 ) -> None:
     """Write the Rerun recording of a map that no run recorded.
 
@@ -120,7 +127,8 @@ def record_map(
     if truth is not None:
         about += _legend()
     name = semantic_map.header.provenance.method or map_directory.name
-    write_rerun(View(name, '\n'.join(about), semantic_map, truth, gate_m), file, progress)
+    view = View(name, '\n'.join(about), semantic_map, truth, gate_m)
+    write_rerun(view, file, progress, overwrite=overwrite)
 
 
 def _provenance(semantic_map: SemanticMap) -> list[str]:

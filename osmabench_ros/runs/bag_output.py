@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from osmabench_ros.base.files import read_json, write_text
+from osmabench_ros.base.files import Existing, check_folder, read_json, write_text
+from osmabench_ros.base.ledger import LEDGER
 from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.geometry.tum_file import tum_text
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
@@ -22,7 +24,8 @@ def check_output(directory: Path, *, replace: bool) -> None:
     RunError
         If it does.
     """
-    if not directory.exists() or (directory.is_dir() and not any(directory.iterdir())):
+    check_folder(directory, Existing.REPLACE)
+    if not directory.exists() or set(os.listdir(directory)) <= {LEDGER}:
         return
     report = directory / REPORT
     try:

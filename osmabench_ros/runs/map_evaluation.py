@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.errors import RunError
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -89,6 +90,7 @@ def evaluate_map(
     OsmabenchError
         If the map, the ground truth or an option is at fault; nothing is written then.
     """
+    refuse_foreign([output_directory], folders=True)
     report = output_directory / REPORT
     if report.exists() and not replace:
         raise RunError(f'{report} exists; use --force to replace it, or choose another --out')

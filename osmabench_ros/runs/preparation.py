@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from osmabench_ros.base.files import filled_folder, write_json
+from osmabench_ros.base.owned_folder import remove_what_was_left
 from osmabench_ros.errors import RunError
 from osmabench_ros.extensions import SIMULATORS, load_extension
 from osmabench_ros.geometry.frame import Frame
@@ -27,6 +28,7 @@ from osmabench_ros.runs.recorded_scenes import (
     recorded_truth,
 )
 from osmabench_ros.runs.requirement import check_for_runs
+from osmabench_ros.runs.results_folder import held
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
@@ -205,7 +207,9 @@ def prepare_scenes(config: MatrixConfig, root: Path, progress: Progress) -> list
     for directory in folders:
         if directory.exists():
             raise RunError(f'{directory} exists; remove it or choose another --out')
-    return [prepare_scene(plan, progress) for plan in folders.values()]
+    with held(root):
+        remove_what_was_left(root)
+        return [prepare_scene(plan, progress) for plan in folders.values()]
 
 
 def _coverage(

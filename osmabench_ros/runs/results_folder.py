@@ -5,16 +5,22 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from osmabench_ros.base.files import check_file, read_json, write_json
-from osmabench_ros.base.owned_folder import claim_folder, remove_ours, remove_what_was_left
+from osmabench_ros.base.owned_folder import (
+    claim_folder,
+    refuse_foreign,
+    remove_ours,
+    remove_what_was_left,
+)
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.inputs import without_home
-from osmabench_ros.runs.plan import config_digest
+from osmabench_ros.runs.plan import RunPlan, config_digest
+from osmabench_ros.runs.timings import TIMINGS
 
 MANIFEST = 'manifest.json'
 _TOLD = 3
@@ -86,6 +92,22 @@ def claim(
         _compare(root, config, inputs)
     else:
         write_manifest(root, config, inputs)
+
+
+def refuse_foreign_results(root: Path, plans: Sequence[RunPlan] = ()) -> None:
+    """Refuse what is not ours and stands where a result would go or be read.
+
+    Raises
+    ------
+    RunError
+        If there is such a file or folder; before any minute is spent.
+    """
+    refuse_foreign(root / f'report.{suffix}' for suffix in ('json', 'csv', 'html'))
+    for plan in plans:
+        folders = (plan.shared_directory.parent, plan.shared_directory, plan.directory)
+        parts = (plan.map_directory, plan.snapshots_directory, plan.directory / 'logs')
+        refuse_foreign((*folders, *parts), folders=True)
+        refuse_foreign((plan.report_file, plan.directory / TIMINGS, plan.directory / MANIFEST))
 
 
 def write_manifest(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) -> None:

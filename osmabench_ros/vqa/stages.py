@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from osmabench_ros.base.files import write_json
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.language.client import Estimate, ModelClient
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.record import MetricRecord
@@ -61,6 +62,7 @@ class AnswerOptions:
 
 def generate_exact(run: RunFolder, *, seed: int, count: int = DEFAULT_COUNT) -> list[Question]:
     """Write exact questions about the run's ground truth."""
+    claim_folder(run.folder)
     questions = questions_about(run.ground_truth(), scene=run.scene, seed=seed, count=count)
     write_records(run.folder / QUESTIONS, questions)
     return questions
@@ -111,6 +113,7 @@ def answer(
 
     Writes answers.jsonl and answering.json (who, how, what did not fit).
     """
+    claim_folder(run.folder)
     options = options or AnswerOptions()
     questions, semantic_map = run.questions(), run.semantic_map()
     about: dict[str, Any] = asdict(options)
@@ -185,6 +188,7 @@ def report(run: RunFolder, *, compat: bool = False) -> list[MetricRecord]:
     In `compat` the paper's exclusions apply, and what the judge failed on leaves the denominator
     as in the published code.
     """
+    claim_folder(run.folder)
     questions, semantic_map = run.questions(), run.semantic_map()
     verdicts = {verdict.question_id: verdict for verdict in run.verdicts()}
     if compat:
