@@ -1,0 +1,141 @@
+"""The one way to open a file from outside: ordinary, of a bounded size, and without waiting."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from osmabench_ros.base.limits.allowance import exceeded
+from osmabench_ros.errors import LimitError, OsmabenchError
+
+_SHOWN_CHARACTERS = 300
+_SURELY_FREE_BYTES = 2**24
+_KINDS = {
+    stat.S_IFDIR: 'a folder',
+    stat.S_IFIFO: 'a pipe',
+    stat.S_IFCHR: 'a device',
+    stat.S_IFBLK: 'a device',
+    stat.S_IFSOCK: 'a socket',
+}
+
+
+def shown(path: Path | str) -> str:
+    """Return a path as errors show it: on one line, printable and of bearable length."""
+    text = ''.join(
+        char if char.isprintable() else ascii(char)[1:-1] for char in str(path)[: 2**16]
+    )
+    if len(text) <= _SHOWN_CHARACTERS:
+        return text
+    part = _SHOWN_CHARACTERS // 2
+    return f'{text[:part]}...{text[-part:]} (a path of {len(str(path))} characters)'
+
+
+def check_free_memory(path: Path | str, size: int) -> None:
+    """Refuse content that would make the system stop processes; a sparse file claims any size.
+
+    Raises
+    ------
+    LimitError
+        If less memory is free than the content needs.
+    """
+    # Asking costs as much as reading a small file.
+    if size > _SURELY_FREE_BYTES and size > (free := _free_bytes()):
+        raise LimitError(
+            f'{shown(path)} needs {size / 2**30:.1f} GiB of memory, and '
+            f'{free / 2**30:.1f} GiB are free; use a machine with more memory'
+        )
+
+
+def _free_bytes() -> int:
+    import psutil
+
+    return int(psutil.virtual_memory().available)
+
+
+@contextmanager
+def opened(path: Path | str, error: type[OsmabenchError]) -> Iterator[tuple[IO[bytes], int]]:
+    """Open a file from outside, and say what goes wrong with it in the block.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file; links are followed.
+    error : type of OsmabenchError
+        What is raised.
+
+    Yields
+    ------
+    tuple of binary file and int
+        The file, and its size in bytes; nothing is to be read beyond that.
+
+    Raises
+    ------
+    OsmabenchError
+        Of the given class, if it is missing, unreadable or no ordinary file.
+    LimitError
+        If the memory of the machine does not suffice in the block.
+    """
+    if '\0' in str(path):
+        raise error(f'{shown(path)} is no path: it has the character NUL')
+
+    def descriptor(name: str, flags: int) -> int:
+        # A pipe without a writer would block, a terminal would become ours.
+        number = os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY)
+        kind = _KINDS.get(stat.S_IFMT(os.fstat(number).st_mode))
+        if kind:
+            os.close(number)
+            raise error(f'{shown(path)} is {kind}; give an ordinary file')
+        return number
+
+    try:
+        with open(path, 'rb', opener=descriptor) as file:
+            yield file, os.fstat(file.fileno()).st_size
+    except OSError as fault:
+        raise error(
+            f'{shown(path)} cannot be read: {fault.strerror or fault}; give a readable file'
+        ) from fault
+    except MemoryError as fault:
+        raise LimitError(f'{shown(path)} does not fit into the memory of this machine') from fault
+    except UnicodeEncodeError as fault:
+        raise error(f'{shown(path)} is no path: it has characters without an encoding') from fault
+
+
+def read_bytes(
+    path: Path | str, error: type[OsmabenchError], max_bytes: int | None = None, limit: str = ''
+) -> bytes:
+    """Read a file from outside.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file.
+    error : type of OsmabenchError
+        What is raised if it cannot be read.
+    max_bytes : int, optional
+        Largest size; default: whatever the file system says that it has.
+    limit : str
+        Name of the limit in `Allowance` that `max_bytes` comes from.
+
+    Raises
+    ------
+    OsmabenchError
+        Of the given class, if it is missing, unreadable, no ordinary file, or holds more than the
+        file system says, as files of /proc do.
+    LimitError
+        If it is larger than that, or does not fit into memory.
+    """
+    with opened(path, error) as (file, size):
+        if max_bytes is not None and size > max_bytes:
+            raise exceeded(shown(path), f'has {size} bytes', limit)
+        check_free_memory(path, size)
+        data = file.read(size)
+        if file.read(1):
+            raise error(
+                f'{shown(path)} holds more than its {size} bytes; give an ordinary file that '
+                'nothing writes to'
+            )
+    return data

@@ -1,0 +1,169 @@
+"""Array files are read as NumPy reads them, and not at all if they claim what is not there."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from osmabench_ros.base.limits.allowance import Allowance, limited_to
+from osmabench_ros.base.limits.arrays import read_npy, read_npz
+from osmabench_ros.errors import LimitError, MapError
+
+ARRAYS = [
+    np.arange(12, dtype=np.float32).reshape(3, 4),
+    np.asfortranarray(np.arange(12).reshape(3, 4)),
+    np.arange(5, dtype='>i2'),
+    np.array(3.5),
+    np.zeros((0, 3)),
+    np.array([True, False]),
+    np.array(['chair', 'table']),
+    np.array([(1, 2.5)], dtype=[('id', 'i4'), ('area', 'f8')]),
+]
+
+
+def npy(shape: str, descr: str = "'<f4'", data: bytes = b'', version: int = 1) -> bytes:
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    length = len(header).to_bytes(2 if version == 1 else 4, 'little')
+    return b'\x93NUMPY' + bytes([version, 0]) + length + header + data
+
+
+HOSTILE = {
+    'claims more than it holds': npy('(600000000, 3)'),
+    'claims less': npy('(1,)', data=bytes(8)),
+    'negative': npy('(-1, -4)', data=bytes(16)),
+    'negative and empty': npy('(0, -1)'),
+    'more than any machine': npy(f'({10**30},)'),
+    'empty and too large': npy(f'(0, {10**30})'),
+    'of nothing': npy(f'({10**12},)', "'|V0'"),
+    'texts of nothing': npy(f'({10**12},)', "'<U0'"),
+    '4,000 axes': npy('(' + '1,' * 4000 + ')', data=bytes(4)),
+    '400 digits': npy(f'({"9" * 400},)'),
+    '5,000 digits': npy(f'({"9" * 5000},)'),
+    'objects': npy('(1,)', "'|O'", bytes(8)),
+    'objects in a field': npy('(1,)', "[('a', '|O')]", bytes(8)),
+    'array in the type': npy('(1,)', "('<f4', (3,))", bytes(12)),
+    'type unknown': npy('(1,)', "'9evil'", bytes(4)),
+    'type nested': npy('(1,)', '[' * 190 + ']' * 190, bytes(4)),
+    'header nested': npy('(' * 3000),
+    'header of signs': npy('-' * 9000 + '1'),
+    'header that never comes': b'\x93NUMPY\x02\x00\xff\xff\xff\xff{',
+    'version 9': npy('(1,)', data=bytes(4), version=9),
+    'no characters': npy('(1,)', "'<U1'", b'\xff\xff\xff\x7f'),
+    'empty file': b'',
+    'pickle': b'\x80\x04.',
+    'archive': b'PK\x05\x06' + bytes(18),
+}
+
+
+@pytest.mark.parametrize('array', ARRAYS, ids=str)
+def test_reads_what_numpy_writes(tmp_path: Path, array: np.ndarray) -> None:
+    np.save(tmp_path / 'a.npy', array)
+    np.savez(tmp_path / 'a.npz', a=array)
+    np.savez_compressed(tmp_path / 'b.npz', a=array, b=array)
+
+    for read in (
+        read_npy(tmp_path / 'a.npy', MapError),
+        read_npz(tmp_path / 'a.npz', MapError)['a'],
+        read_npz(tmp_path / 'b.npz', MapError, ['b', 'missing'])['b'],
+    ):
+        assert read.dtype == array.dtype.newbyteorder('=')
+        assert read.shape == array.shape
+        assert read.tolist() == array.tolist()
+        assert read.flags.writeable
+
+
+@pytest.mark.parametrize('name', HOSTILE)
+def test_a_hostile_array_is_one_error(tmp_path: Path, name: str) -> None:
+    path = tmp_path / 'a.npy'
+    path.write_bytes(HOSTILE[name])
+    with pytest.raises(MapError, match=r'a\.npy') as caught:
+        read_npy(path, MapError)
+    assert '\n' not in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+    with zipfile.ZipFile(tmp_path / 'a.npz', 'w') as archive:
+        archive.writestr('a.npy', HOSTILE[name])
+    with pytest.raises(MapError, match=r'a\.npz'):
+        read_npz(tmp_path / 'a.npz', MapError)
+
+
+def archive_of(path: Path, data: bytes, name: str = 'a.npy', **options: int) -> Path:
+    with zipfile.ZipFile(path, 'w', **options) as archive:
+        archive.writestr(name, data)
+    return path
+
+
+def array_bytes(count: int) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.zeros(count, np.uint8))
+    return stream.getvalue()
+
+
+def test_a_bomb_is_refused_by_its_directory(tmp_path: Path) -> None:
+    path = archive_of(tmp_path / 'a.npz', array_bytes(10**6), compression=zipfile.ZIP_DEFLATED)
+    with (
+        limited_to(Allowance(memory_mib=0.5, memory_ratio=1)),
+        pytest.raises(LimitError, match=r'a\.npz.*memory_ratio'),
+    ):
+        read_npz(path, MapError)
+
+
+def test_a_directory_that_lies_gives_no_more_than_it_says(tmp_path: Path) -> None:
+    data = array_bytes(10**6)
+    path = archive_of(tmp_path / 'a.npz', data, compression=zipfile.ZIP_DEFLATED)
+    size = len(data).to_bytes(4, 'little')
+    path.write_bytes(path.read_bytes().replace(size, (1000).to_bytes(4, 'little')))
+    with (
+        limited_to(Allowance(memory_mib=0.5, memory_ratio=1)),
+        pytest.raises(MapError, match=r'a\.npz'),
+    ):
+        read_npz(path, MapError)
+
+
+@pytest.mark.parametrize('kind', [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_compression_that_cannot_be_bounded_is_refused(tmp_path: Path, kind: int) -> None:
+    path = archive_of(tmp_path / 'a.npz', array_bytes(100), compression=kind)
+    with pytest.raises(MapError, match='compressed otherwise'):
+        read_npz(path, MapError)
+
+
+def test_names_that_climb_leave_no_file(tmp_path: Path) -> None:
+    folder = tmp_path / 'deep' / 'deeper'
+    folder.mkdir(parents=True)
+    path = archive_of(folder / 'a.npz', array_bytes(3), '../../climbed.npy')
+    read_npz(path, MapError)
+    assert [item.name for item in tmp_path.rglob('*') if item.is_file()] == ['a.npz']
+
+
+def test_two_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / 'a.npz'
+    with zipfile.ZipFile(path, 'w') as archive:
+        archive.writestr('a.npy', array_bytes(1))
+        archive.writestr('a', array_bytes(2))
+    with pytest.raises(MapError, match='two arrays'):
+        read_npz(path, MapError)
+
+
+@pytest.mark.parametrize('data', [b'', b'PK', array_bytes(3)], ids=['empty', 'cut', 'npy'])
+def test_what_is_no_archive_is_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / 'a.npz'
+    path.write_bytes(data)
+    with pytest.raises(MapError, match=r'a\.npz'):
+        read_npz(path, MapError)
+
+
+def test_a_sparse_file_larger_than_memory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / 'a.npy'
+    header = npy(f'({2**41},)')
+    with path.open('wb') as file:
+        file.write(header)
+        try:
+            file.truncate(len(header) + 2**43)
+        except OSError:
+            pytest.skip('this file system has no files of 8 TiB')
+    with pytest.raises(LimitError, match='needs 8192.0 GiB of memory'):
+        read_npy(path, MapError)

@@ -1,0 +1,274 @@
+"""YAML, JSON and XML are read as their libraries do, and hostile texts end in one clear line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from osmabench_ros.base.limits import yaml_events
+from osmabench_ros.base.limits.allowance import Allowance, limited_to
+from osmabench_ros.base.limits.documents import (
+    parse_json,
+    parse_yaml,
+    read_json,
+    read_xml,
+    read_yaml,
+)
+from osmabench_ros.configuration import config_path
+from osmabench_ros.errors import ConfigError, LimitError
+
+LAUGHS = 'a0: &a0 [x, x]\n' + ''.join(
+    f'a{level}: &a{level} [{", ".join([f"*a{level - 1}"] * 9)}]\n' for level in range(1, 10)
+)
+
+YAML = {
+    'syntax': ('a: [1,\nb: 2', r'line \d+, column \d+: is not YAML: '),
+    'tab': ('a:\n\tb: 1', r'line 2, column 1: is not YAML'),
+    'key twice': ('a: 1\nb: 2\na: 3\n', 'line 3, column 1: key "a" is there twice'),
+    'nested key twice': ('a:\n  b: 1\n  b: 1', 'line 3, column 3: key "b" is there twice'),
+    'equal keys': ('1: a\n0x1: b', 'line 2, column 1: key "1" is there twice'),
+    'list as key': ('? [a]\n: 1', 'a key must be a text or a whole number'),
+    'mapping as key': ('{{a: 1}: 2}', 'a key must be a text or a whole number'),
+    'fraction as key': ('1.5: a', 'a key must be a text or a whole number'),
+    'date as key': ('2026-01-01: a', 'a key must be a text or a whole number'),
+    'colliding keys': (f'{2**61 - 1}: a', 'a key must be a text or a whole number'),
+    '400 digits': ('a: ' + '9' * 400, r'line 1, column 4: the number 9+\.\.\. \(400 characters\)'),
+    '5,000 digits': ('a: ' + '9' * 5000, r'the number 9+\.\.\. \(5000 characters\) is too long'),
+    '65 bits': (f'a: {2**64}', 'has more than 64 bits'),
+    'sexagesimal': ('a: 1' + ':59' * 1000, 'is too long'),
+    'sexagesimal fraction': ('a: 1' + ':59' * 200 + '.5', 'is too long'),
+    'infinite': ('a: .inf', 'line 1, column 4: the number .inf is not finite'),
+    'no number': ('a: .nan', 'is not finite'),
+    'overflowing': ('a: 1.0e+999', 'is not finite'),
+    'tagged overflowing': ('a: !!float 1e999', 'is not finite'),
+    'month 13': ('a: 2026-13-45', '"2026-13-45" is no timestamp'),
+    'no date': ('a: !!timestamp tomorrow', '"tomorrow" is no timestamp'),
+    'no bool': ('a: !!bool maybe', '"maybe" is no bool'),
+    'no int': ('a: !!int ""', '"" is no int'),
+    'no base64': ('a: !!binary ä', 'is no binary'),
+    'code': ('a: !!python/object/apply:os.system [ls]', 'tag "tag:yaml.org,2002:python/obj.*read'),
+    'code as text': ('a: !!python/name:os.system', 'tag .* is not read'),
+    'unknown tag': ('a: !mine {}', 'tag "!mine" is not read'),
+    'set': ('a: !!set {b}', 'tag .* is not read'),
+    'alias of itself': ('a: &a [1, *a]', 'alias "a" contains itself'),
+    'mapping of itself': ('&a {b: *a}', 'alias "a" contains itself'),
+    'key of itself': ('&a {*a : 1}', 'alias "a" contains itself'),
+    'no anchor': ('a: *b', 'no anchor "b"'),
+    'merges': ('{<<: {a: 1}, <<: {b: 1}}', 'key "<<" is there twice'),
+    'merge of a text': ('<<: a', '"<<" needs a mapping'),
+    'two documents': ('a: 1\n---\nb: 1', 'line 2, column 1: a second document'),
+    'NUL': ('a: \0', 'line 1: holds the character NUL'),
+    'NUL escaped': ('a: "x\\0"', 'cannot be encoded, or NUL'),
+    'half a character': ('a: "\\ud800"', 'line 1'),
+    'bell': ('a: 1\nb: \x07', r"line 2: holds the character '\\x07'"),
+    'Latin-1': (b'a: f\xfcr\n', r'line 1: is not UTF-8 text \(byte 0xfc\)'),
+    'UTF-16': ('a: 1'.encode('utf-16'), 'is not UTF-8 text'),
+    'UTF-16 without mark': ('a: 1'.encode('utf-16-le'), 'holds the character NUL'),
+}
+
+JSON = {
+    'syntax': ('{"a": 1,\n "b" 2}', 'line 2, column 6: is not JSON'),
+    'empty': ('', 'line 1, column 1: is not JSON'),
+    'key twice': ('{"a": 1,\n"b": 2,\n"a": 3}', 'line 3: key "a" is there twice'),
+    'nested key twice': ('{"a": 1, "b": [{"a": 1,\n"\\u0061": 2}]}', 'line 2: key "a" is'),
+    '65 bits': (f'[{2**64}]', 'the number 18446744073709551616 has more than 64 bits'),
+    '400 digits': (f'[-{"9" * 400}]', r'\(401 characters\) has more than 64 bits'),
+    '5,000 digits': (f'[{"9" * 5000}]', r'\(5000 characters\) has more than 64 bits'),
+    'overflowing': ('[1e999]', 'the number 1e999 is not finite'),
+    'overflowing E': ('[-1.5E+0999]', 'is not finite'),
+    'overflowing digits': (f'[{"9" * 400}.5]', 'is not finite'),
+    'no number': ('{"a": NaN}', 'the number NaN is not finite'),
+    'infinite': ('[-Infinity]', 'the number -Infinity is not finite'),
+    'NUL': ('["\0"]', 'NUL'),
+    'NUL escaped': ('[\n"a\\u0000"]', r'line 2: \\u0000 is no character'),
+    'half a character': (r'["\ud800"]', 'is no character'),
+    'second half': (r'["\\\uDC00"]', 'is no character'),
+    'Latin-1': (b'["\xfc"]', r'is not UTF-8 text \(byte 0xfc\)'),
+    'UTF-16': ('[1]'.encode('utf-16'), 'is not UTF-8'),
+    'UTF-32': ('[1]'.encode('utf-32-be'), 'NUL'),
+    'unclosed': ('[' * 60, 'is not JSON'),
+    'tab in a text': ('["\t"]', 'is not JSON: Invalid control character'),
+}
+
+DEEP = {
+    'lists': '[' * 100_000,
+    'closed lists': '[' * 100_000 + ']' * 100_000,
+    'mappings': '{"a":' * 100_000,
+    'closed mappings': '{"a":' * 100_000 + '1' + '}' * 100_000,
+    'both': '[{"a":' * 50_000 + '1' + '}]' * 50_000,
+    'mixed with text': '["]]]]\\"",' * 1000 + '1' + ']' * 1000,
+}
+
+XML = {
+    'syntax': (b'<a><b></a>', 'is not valid XML'),
+    'empty': (b'', 'is not valid XML'),
+    'entity': (b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', 'entities'),
+    'entity in UTF-16': (
+        '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'.encode('utf-16'), 'entities'
+    ),
+    'entity elsewhere': (b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>', 'entities'),
+    'encoding': (b'<?xml version="1.0" encoding="evil"?><a/>', 'is not valid XML'),
+    'NUL': (b'<a>\0</a>', 'is not valid XML'),
+}  # fmt: skip
+
+
+def one_line(text: str) -> bool:
+    return '\n' not in text and len(text) < 1000
+
+
+@pytest.fixture(params=['CSafeLoader', 'SafeLoader'])
+def loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read with libyaml, and as where PyYAML was built without it."""
+    monkeypatch.setattr(yaml_events, '_LOADER', getattr(yaml, request.param, yaml.SafeLoader))
+
+
+@pytest.mark.usefixtures('loader')
+@pytest.mark.parametrize('name', YAML)
+def test_wrong_yaml_is_one_line_with_its_place(name: str) -> None:
+    text, expected = YAML[name]
+    with pytest.raises(ConfigError, match=rf'^a\.yaml.*{expected}') as caught:
+        parse_yaml(text, 'a.yaml', ConfigError)
+    assert one_line(str(caught.value))
+
+
+@pytest.mark.parametrize('name', JSON)
+def test_wrong_json_is_one_line_with_its_place(name: str) -> None:
+    text, expected = JSON[name]
+    with pytest.raises(ConfigError, match=rf'^a\.json.*{expected}') as caught:
+        parse_json(text, 'a.json', ConfigError)
+    assert one_line(str(caught.value))
+
+
+@pytest.mark.parametrize('name', XML)
+def test_wrong_xml_is_one_line(tmp_path: Path, name: str) -> None:
+    path = tmp_path / 'a.xml'
+    text, expected = XML[name]
+    path.write_bytes(text)
+    with pytest.raises(ConfigError, match=rf'a\.xml.*{expected}') as caught:
+        read_xml(path, ConfigError)
+    assert one_line(str(caught.value))
+
+
+@pytest.mark.parametrize('parse', [parse_json, parse_yaml])
+@pytest.mark.parametrize('name', DEEP)
+def test_what_is_nested_too_deep_passes_a_limit(name: str, parse: Any) -> None:
+    with pytest.raises(LimitError, match='nested deeper than 64 levels.*depth'):
+        parse(DEEP[name], 'a', ConfigError)
+
+
+def test_yaml_blocks_that_are_nested_too_deep_pass_a_limit() -> None:
+    with pytest.raises(LimitError, match='nested deeper'):
+        parse_yaml('- ' * 10_000 + 'a', 'a', ConfigError)
+
+
+def test_xml_that_is_nested_too_deep_passes_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / 'a.xml'
+    path.write_bytes(b'<a>' * 100_000)
+    with pytest.raises(LimitError, match='nested deeper than 64 levels'):
+        read_xml(path, ConfigError)
+
+
+@pytest.mark.parametrize('read', [read_json, read_yaml, read_xml])
+def test_what_is_too_large_passes_a_limit(tmp_path: Path, read: Any) -> None:
+    path = tmp_path / 'a'
+    path.write_text('[' + ' ' * 1100 + ']')
+    with (
+        limited_to(Allowance(document_mib=0.001)),
+        pytest.raises(LimitError, match='has 1102 bytes.*document_mib'),
+    ):
+        read(path, ConfigError)
+
+
+def test_a_text_that_is_too_large_passes_a_limit() -> None:
+    with limited_to(Allowance(document_mib=0.001)):
+        for parse in (parse_json, parse_yaml):
+            with pytest.raises(LimitError, match='parameter "options": has 1102 bytes'):
+                parse('[' + ' ' * 1100 + ']', 'parameter "options"', ConfigError)
+
+
+@pytest.mark.parametrize('text', [LAUGHS, LAUGHS.replace('[', '{k: [').replace(']', ']}')])
+def test_aliases_that_multiply_pass_a_limit(text: str) -> None:
+    with pytest.raises(LimitError, match=r'line \d+, column \d+: has aliases that repeat more'):
+        parse_yaml(text, 'a', ConfigError)
+
+
+def test_merges_that_multiply_pass_a_limit() -> None:
+    text = 'a0: &a0 {' + ', '.join(f'k{index}: 1' for index in range(1000)) + '}\n'
+    text += ''.join(f'b{index}: {{<<: *a0}}\n' for index in range(2000))
+    with pytest.raises(LimitError, match='aliases that repeat'):
+        parse_yaml(text, 'a', ConfigError)
+
+
+def test_a_limit_of_time_holds() -> None:
+    with (
+        limited_to(Allowance(seconds=1e-9, seconds_per_mib=1e-9)),
+        pytest.raises(LimitError, match='seconds'),
+    ):
+        parse_yaml('- a\n' * 10_000, 'a', ConfigError)
+
+
+HONEST = [
+    '', '# nothing', 'a', 'null', '- 1\n- 0x1f\n- 0o17\n- 1_000\n- 1:30\n- -7\n- 1.5e3\n- 1:30.5',
+    'a: &x {b: [1, 2]}\nc: *x\nd: *x', 'base: &b {x: 1, y: 2}\nmore: {<<: *b, y: 3}',
+    'a: {<<: [{x: 1}, {x: 2, y: 3}], z: 1}', 'on: yes\nno: off\n~: 1', '1: a\n2: b',
+    'day: 2026-01-01\nat: 2026-01-01T10:00:00Z', 'a: !!str 12\nb: !!int "7"\nc: ! 5\nd: "8"',
+    'a: |\n  two\n  lines\nb: >\n  one\n  line', '%YAML 1.1\n---\na: 1\n...', 'ä: "\\u00fc 😀"',
+    'a: !!binary aGVsbG8=', f'a: {2**64 - 1}', "'<<': 1", '!!map {a: 1}',
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures('loader')
+@pytest.mark.parametrize('text', HONEST)
+def test_honest_yaml_is_read_as_pyyaml_reads_it(text: str) -> None:
+    expected = yaml.safe_load(text) if text != "'<<': 1" else {'<<': 1}
+    assert repr(parse_yaml(text, 'a', ConfigError)) == repr(expected)
+
+
+def test_yaml_with_a_byte_order_mark_is_read() -> None:
+    assert parse_yaml(b'\xef\xbb\xbfa: 1', 'a', ConfigError) == {'a': 1}
+
+
+def test_the_configurations_of_the_package_are_read_as_pyyaml_reads_them() -> None:
+    files = sorted(config_path('demo.yaml').parent.rglob('*.yaml'))
+    assert len(files) > 20
+    for path in files:
+        assert read_yaml(path, ConfigError) == yaml.safe_load(path.read_text('utf-8'))
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        '{"a": [1, -2.5, 1e-400, 1E+30, true, null], "b": {"a": "\\ud83d\\ude00 \\\\ud800 \\n"}}',
+        f'[{2**64 - 1}, {1 - 2**64}, 0.{"1" * 400}, "1e999 {"9" * 400}", 12345678901234567890.5]',
+        '"[[[[{{{{"', '\n [ ]', '{"a": {"x": 1}, "b": {"x": 1}}',
+    ],
+)  # fmt: skip
+def test_honest_json_is_read_as_python_reads_it(text: str) -> None:
+    assert parse_json(text, 'a', ConfigError) == json.loads(text)
+    assert parse_json(text.encode(), 'a', ConfigError) == json.loads(text)
+
+
+def test_lists_may_be_as_deep_as_the_limit() -> None:
+    text = '[' * 64 + ']' * 64
+    assert parse_json(text, 'a', ConfigError) == parse_yaml(text, 'a', ConfigError)
+    for parse in (parse_json, parse_yaml):
+        with pytest.raises(LimitError):
+            parse(f'[{text}]', 'a', ConfigError)
+
+
+def test_xml_is_read(tmp_path: Path) -> None:
+    path = tmp_path / 'a.xml'
+    path.write_text('<?xml version="1.0"?><a><b c="1">x &amp; y</b></a>')
+    root = read_xml(path, ConfigError)
+    assert (root.tag, root[0].attrib, root[0].text) == ('a', {'c': '1'}, 'x & y')
+
+
+def test_the_place_is_named_even_if_it_is_absurdly_long() -> None:
+    with pytest.raises(ConfigError, match=re.escape('(a path of 5000 characters)')) as caught:
+        parse_json('{', 'x' * 5000, ConfigError)
+    assert one_line(str(caught.value))

@@ -1,0 +1,120 @@
+"""Whatever a path leads to, reading it ends at once: with its bytes, or with one line."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from osmabench_ros.base.limits.reading import opened, read_bytes, shown
+from osmabench_ros.errors import LimitError, SceneError
+
+
+def a_pipe(folder: Path) -> Path:
+    os.mkfifo(folder / 'pipe')
+    return folder / 'pipe'
+
+
+def a_loop(folder: Path) -> Path:
+    (folder / 'one').symlink_to(folder / 'two')
+    (folder / 'two').symlink_to(folder / 'one')
+    return folder / 'one'
+
+
+def a_socket(folder: Path) -> Path:
+    with socket.socket(socket.AF_UNIX) as server:
+        directory = os.open(folder, os.O_RDONLY)
+        try:
+            server.bind(f'/proc/self/fd/{directory}/socket')
+        finally:
+            os.close(directory)
+    return folder / 'socket'
+
+
+PATHS: dict[str, tuple[Callable[[Path], Path | str], str]] = {
+    'missing': (lambda folder: folder / 'missing', 'missing cannot be read: No such file'),
+    'folder': (lambda folder: folder, 'is a folder; give an ordinary file'),
+    'pipe': (a_pipe, 'is a pipe'),
+    'socket': (a_socket, 'cannot be read'),
+    '/dev/zero': (lambda _: Path('/dev/zero'), '/dev/zero is a device'),
+    '/dev/tty': (lambda _: Path('/dev/tty'), '/dev/tty'),
+    '/dev/stdin': (lambda _: Path('/dev/null'), 'is a device'),
+    '/proc/self/mem': (lambda _: Path('/proc/self/mem'), '/proc/self/mem'),
+    '/proc/self/status': (lambda _: Path('/proc/self/status'), 'holds more than its 0 bytes'),
+    'loop': (a_loop, 'one cannot be read: Too many levels of symbolic links'),
+    'NUL': (lambda folder: folder / 'a\0b', r'a\\x00b is no path'),
+    '5,000 characters': (lambda folder: folder / ('a/' * 2500), r'\(a path of \d+ characters\)'),
+    'long name': (lambda folder: folder / ('a' * 300), 'File name too long'),
+    'below a file': (lambda folder: file_in(folder) / 'a', 'Not a directory'),
+    'surrogate': (lambda folder: f'{folder}/\ud800', 'characters without an encoding'),
+    'bytes of no encoding': (lambda folder: f'{folder}/\udcff', 'cannot be read'),
+    'two lines': (lambda folder: folder / 'a\nb\x1b[2J', r'a\\nb\\x1b\[2J cannot be read'),
+    'empty': (lambda _: '', 'cannot be read'),
+}
+
+
+def file_in(folder: Path) -> Path:
+    (folder / 'file').write_bytes(b'abc')
+    return folder / 'file'
+
+
+@pytest.mark.parametrize('name', PATHS)
+def test_a_path_that_gives_no_file_is_one_line(tmp_path: Path, name: str) -> None:
+    made, expected = PATHS[name]
+    with pytest.raises(SceneError, match=expected) as caught:
+        read_bytes(made(tmp_path), SceneError)
+    text = str(caught.value)
+    assert text.isprintable()
+    assert len(text) < 600
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason='root may read everything')
+def test_a_file_without_permission_is_one_line(tmp_path: Path) -> None:
+    file = file_in(tmp_path)
+    file.chmod(0)
+    with pytest.raises(SceneError, match='Permission denied'):
+        read_bytes(file, SceneError)
+
+
+def test_a_file_is_read_also_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / 'link').symlink_to(file_in(tmp_path))
+    assert read_bytes(tmp_path / 'link', SceneError) == b'abc'
+    assert read_bytes(str(tmp_path / 'file'), SceneError, 3) == b'abc'
+
+
+def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(LimitError, match=r'file: has 3 bytes, more than the limit document_mib'):
+        read_bytes(file_in(tmp_path), SceneError, 2, 'document_mib')
+
+
+def test_a_file_that_grows_is_refused(tmp_path: Path) -> None:
+    file = file_in(tmp_path)
+    real = os.fstat
+
+    def before_it_grew(number: int) -> os.stat_result:
+        status = list(real(number))
+        status[6] = 2
+        return os.stat_result(status)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, 'fstat', before_it_grew)
+        with pytest.raises(SceneError, match='holds more than its 2 bytes'):
+            read_bytes(file, SceneError)
+
+
+def test_faults_of_reading_in_the_block_are_one_line(tmp_path: Path) -> None:
+    def fail(fault: Exception) -> None:
+        with opened(file_in(tmp_path), SceneError):
+            raise fault
+
+    with pytest.raises(SceneError, match='file cannot be read: Input/output error'):
+        fail(OSError(5, 'Input/output error'))
+    with pytest.raises(LimitError, match='file does not fit into the memory'):
+        fail(MemoryError())
+
+
+def test_a_path_is_shown_as_it_is_if_it_can_be() -> None:
+    assert shown(Path('/tmp/ä b.yaml')) == '/tmp/ä b.yaml'
