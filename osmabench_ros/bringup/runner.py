@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from osmabench_ros.base.files import read_json, write_json
-from osmabench_ros.base.owned_folder import remove_ours
+from osmabench_ros.base.ledger import Ledger
+from osmabench_ros.base.owned_folder import refuse_foreign, remove_ours
 from osmabench_ros.bringup.definition import nodes_of_run
 from osmabench_ros.bringup.live_run import run_live
 from osmabench_ros.bringup.run_preflight import check_run
@@ -71,15 +72,18 @@ def run_matrix(
         If the folder is in use, holds results of another configuration or of inputs that
         changed since, or cannot be written to.
     """
+    root = out / config.name
+    refuse_foreign([root], folders=True)
     check_names(config)
     check_run(config, out)
     check_mappers(config)
-    root = out / config.name
     with held(root):
         claim(root, config, input_digests(config, scene_digests(config)), fresh=fresh)
         plans = plan_runs(config, scene_keys(config), root)
         refuse_foreign_results(root, plans)
-        return _run_all(config, plans, root, progress)
+        report = _run_all(config, plans, root, progress)
+        Ledger(root).settle()
+        return report
 
 
 def _run_all(
