@@ -11,6 +11,8 @@ from typing import Any
 import psutil
 import yaml
 
+from osmabench_ros.base.ledger import LEDGER
+
 COMMAND = (sys.executable, '-m', 'osmabench_ros.cli', 'run')
 
 
@@ -49,7 +51,7 @@ def half_written(tmp_path: Path) -> list[Path]:
     return [
         path
         for path in (tmp_path / 'runs').rglob('*')
-        if path.name.startswith('.') or path.suffix == '.tmp'
+        if path.name.startswith('.') and path.name != LEDGER
     ]
 
 

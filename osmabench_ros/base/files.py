@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from osmabench_ros.base.ledger import LEDGER, Entry, Kind, Ledger, kind_at
+from osmabench_ros.base.ledger import LEDGER, Entry, Kind, Ledger, has_ledger, kind_at
 from osmabench_ros.base.owned_folder import (
     entries_in,
     list_files,
@@ -193,6 +193,8 @@ def _move_into(path: Path, draft: Path, existing: Existing) -> None:
         else:
             list_files([place], item.kind)
             os.replace(draft / item.path, place)
+    if has_ledger(path):
+        Ledger(path).settle()
 
 
 def _made(draft: Path) -> list[Entry]:

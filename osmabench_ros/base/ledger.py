@@ -12,6 +12,7 @@ folder is refused, and nothing is reached through a link or in something mounted
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import stat
@@ -99,6 +100,12 @@ class Ledger:
             os.replace(draft, root / LEDGER)
         return cls(root)
 
+    def settle(self) -> None:
+        """Write what is listed and there in order, so that equal folders have equal ledgers."""
+        with self._locked():
+            there = (item for item in self.entries() if os.path.lexists(self.root / item.path))
+            Ledger.create(self.root, there)
+
     def entry(self, path: Path, kind: Kind) -> Entry:
         """Return the entry of a path below the root.
 
@@ -184,21 +191,31 @@ class Ledger:
         return text
 
     def _append(self, sign: str, entries: Sequence[Entry]) -> None:
-        """Append lines in one write, so that several processes may do so at once."""
+        """Append lines; several processes may do so at once."""
         if not entries:
             return
-        file = self.root / LEDGER
-        if file.lstat().st_nlink > 1:
-            # A backup by hard links must not change with it.
-            Ledger.create(self.root, self.entries())
-        handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
-        try:
+        if (self.root / LEDGER).lstat().st_nlink > 1:
+            self.settle()  # a backup by hard links must not change with it
+        with self._locked() as handle:
             # The line end comes first, for a line before it that was cut off.
             text = b'\n' + b''.join(entry.line(sign) for entry in entries)
             while text:
                 text = text[os.write(handle, text) :]
-        finally:
-            os.close(handle)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """Yield a descriptor of the ledger that no other process writes to or replaces."""
+        file, current = self.root / LEDGER, False
+        while not current:
+            handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+            try:
+                with contextlib.suppress(OSError):  # some file systems lock nothing
+                    fcntl.flock(handle, fcntl.LOCK_EX)
+                current = os.fstat(handle).st_ino == file.lstat().st_ino
+                if current:
+                    yield handle
+            finally:
+                os.close(handle)
 
 
 def has_ledger(folder: Path) -> bool:

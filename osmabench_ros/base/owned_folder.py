@@ -6,6 +6,7 @@ import contextlib
 import os
 import warnings
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
@@ -31,7 +32,6 @@ def claim_folder(path: Path) -> None:
     path = absolute(path)
     refuse_foreign([path], folders=True)
     if has_ledger(path):
-        _refuse_links(Ledger(path))
         return
     with naming(path):
         make_folder(path)
@@ -60,12 +60,14 @@ def refuse_foreign(paths: Iterable[Path], *, folders: bool = False) -> None:
             continue
         kind = kind_at(path)
         if kind is Kind.LINK:
-            raise RunError(f'{path} is a link; name the folder or file itself, or another --out')
+            raise RunError(f'{path} is a link; name what it leads to, or choose another --out')
         if kind is not (Kind.FOLDER if folders else Kind.FILE):
             is_what = 'folder' if kind is Kind.FOLDER else 'file'
             raise RunError(f'{path} is a {is_what}; move it away, or choose another --out')
         if not is_ours(path) and not (folders and _is_empty(path)):
             raise RunError(_is_not_ours(path, folders=folders))
+        if has_ledger(path):
+            _refuse_links(Ledger(path))
 
 
 def is_ours(path: Path) -> bool:
@@ -138,8 +140,7 @@ def remove_ours(path: Path) -> None:
         return
     with naming(path, 'cannot delete'):
         ledger.remove('' if ledger.root == path else ledger.entry(path, Kind.FOLDER).path)
-        if ledger.root == path:
-            Ledger.create(path, ledger.entries())
+        ledger.settle()
         _warn_of(foreign_in(path))
 
 
@@ -201,14 +202,21 @@ def entries_in(folder: Path) -> list[Path]:
 def _refuse_reached_by_link(path: Path) -> None:
     """Refuse a path that leads through a link within a folder of results, not above it."""
     ledger = owner_of(path.parent)
-    above = () if ledger is None else path.relative_to(ledger.root).parents[:-1]
-    for folder in above:
-        assert ledger is not None
+    if ledger is None:
+        return
+    _check_once(ledger.root, (ledger.root / LEDGER).stat().st_ino)
+    for folder in path.relative_to(ledger.root).parents[:-1]:
         if (ledger.root / folder).is_symlink():
             raise RunError(
                 f'{ledger.root / folder} is a link in a folder of results, where nothing is '
                 'written through links; replace it by a folder, or choose another --out'
             )
+
+
+@lru_cache(maxsize=64)
+def _check_once(root: Path, _inode: int) -> None:
+    """Refuse a ledger that is not of this package, before anything is added to it."""
+    Ledger(root).entries()
 
 
 def _refuse_links(ledger: Ledger) -> None:
@@ -228,7 +236,10 @@ def _is_empty(folder: Path) -> bool:
 
 def _is_not_ours(path: Path, *, folders: bool) -> str:
     if not folders:
-        return f'{path} is there and not ours to overwrite; move it away, or choose another --out'
+        return (
+            f'{path} is there and not ours to replace; move it away, choose another --out, or '
+            'give --overwrite if the command takes it'
+        )
     return (
         f'{path} is not empty, and has no {LEDGER} by which it is ours (it is of somebody else, '
         'or of an earlier version); choose another --out, or move it away'

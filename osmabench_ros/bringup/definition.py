@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -11,6 +12,7 @@ from osmabench_ros.bringup.bridge_alone import BRIDGE
 from osmabench_ros.bringup.mapping_nodes import mapping_nodes
 from osmabench_ros.bringup.node_spec import MAPPER, NodeSpec
 from osmabench_ros.bringup.run_recording import bag_recorder
+from osmabench_ros.bringup.stack_values import STACK_FOLDER
 from osmabench_ros.ros.participants import Participant
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
@@ -20,16 +22,19 @@ EVALUATOR = 'evaluator'
 FRAMES_FOLDER = 'frames'
 
 
-def nodes_of_run(plan: RunPlan) -> list[NodeSpec]:
+def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
     """Return the nodes of a run, the bridge last, because it waits for the others.
 
     Parameters
     ----------
     plan : RunPlan
         The run; its shared folder must be prepared.
+    work : Path, optional
+        Folder that a stack works in, if one maps; that of the run by default.
     """
     recorders = [_recorder(plan), *bag_recorder(plan)]
-    followers = [*mapping_nodes(plan), *recorders, _evaluator(plan)]
+    mapping = mapping_nodes(plan, work or plan.directory / STACK_FOLDER)
+    followers = [*mapping, *recorders, _evaluator(plan)]
     return [*followers, _bridge(plan, participants_of(followers))]
 
 

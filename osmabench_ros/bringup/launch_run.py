@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from pathlib import Path
+
 from launch.actions import LogInfo
 from launch.launch_description_entity import LaunchDescriptionEntity
 
@@ -10,7 +13,7 @@ from osmabench_ros.bringup.definition import nodes_of_run
 from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
 from osmabench_ros.bringup.launch_stack import stack_actions
 from osmabench_ros.bringup.mapping_nodes import values_of_stack
-from osmabench_ros.bringup.stack_values import STACK_FOLDER, prepare_stack
+from osmabench_ros.bringup.stack_values import STACK_FOLDER, prepare_stack, stack_folder
 from osmabench_ros.errors import RunError
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.plan import RunPlan
@@ -29,22 +32,27 @@ class RunLaunch:
     """
 
     def __init__(self, plan: RunPlan) -> None:
-        self._plan = plan
+        self._plan, self._resources = plan, ExitStack()
 
     def actions(self) -> list[LaunchDescriptionEntity]:
         """Return everything that a launch description needs."""
-        specs = [spec for spec in nodes_of_run(self._plan) if spec.managed]
-        return [*self._stack(), *ManagedNodes(specs, self._finish).actions()]
+        work = None
+        if self._plan.mapper.stack:
+            folder = stack_folder(self._plan.directory / STACK_FOLDER)
+            work = self._resources.enter_context(folder)
+        specs = [spec for spec in nodes_of_run(self._plan, work) if spec.managed]
+        return [*self._stack(work), *ManagedNodes(specs, self._finish).actions()]
 
-    def _stack(self) -> list[LaunchDescriptionEntity]:
+    def _stack(self, work: Path | None) -> list[LaunchDescriptionEntity]:
         plan = self._plan
-        if not plan.mapper.stack:
+        if work is None:
             return []
         labels = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER).label_set
-        work, values = plan.directory / STACK_FOLDER, values_of_stack(plan)
+        values = values_of_stack(plan, work)
         return stack_actions(prepare_stack(plan.mapper.stack, work, values, labels))
 
     def _finish(self, exit_code: int) -> list[LaunchDescriptionEntity]:
+        self._resources.close()
         if not self._plan.report_file.exists():
             raise RunError(f'the evaluator ended with exit code {exit_code} and without a report')
         report = RunReport.model_validate(read_json(self._plan.report_file))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from osmabench_ros.bringup.node_spec import MAPPER, METHOD, NodeSpec
-from osmabench_ros.bringup.stack_values import STACK_FOLDER, stack_values
+from osmabench_ros.bringup.stack_values import stack_values
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.live_method import LiveMethod, MapFile, load_live_method
 from osmabench_ros.mappers.offline_method import filled
@@ -17,13 +18,15 @@ from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.simulation.trajectory import CameraMount
 
 
-def mapping_nodes(plan: RunPlan) -> list[NodeSpec]:
+def mapping_nodes(plan: RunPlan, work: Path) -> list[NodeSpec]:
     """Return the nodes that turn frames into the semantic map of a run.
 
     Parameters
     ----------
     plan : RunPlan
         The run.
+    work : Path
+        Folder that a stack works in.
 
     Returns
     -------
@@ -38,8 +41,8 @@ def mapping_nodes(plan: RunPlan) -> list[NodeSpec]:
     """
     mapper = plan.mapper
     if mapper.stack:
-        method = load_live_method(mapper.stack).filled(values_of_stack(plan))
-        return [_stack(plan, method), adapter_of_stack(method)]
+        method = load_live_method(mapper.stack).filled(values_of_stack(plan, work))
+        return [_stack(plan, method, work), adapter_of_stack(method)]
     if mapper.map_topic:
         node = NodeSpec(METHOD, command=mapper.command, managed=False, acks=mapper.acks)
         topic = {'map_topic': mapper.map_topic, 'map_type': mapper.map_type}
@@ -104,11 +107,9 @@ def _for_this_run(options: dict[str, Any], plan: RunPlan) -> Any:
     return fill(options)
 
 
-def values_of_stack(plan: RunPlan) -> dict[str, str]:
+def values_of_stack(plan: RunPlan, work: Path) -> dict[str, str]:
     """Return what the file of a stack may refer to in a run."""
-    return stack_values(
-        plan.directory / STACK_FOLDER, _base_to_camera(plan), variables=plan.mapper.variables
-    )
+    return stack_values(work, _base_to_camera(plan), variables=plan.mapper.variables)
 
 
 def _base_to_camera(plan: RunPlan) -> Pose:
@@ -116,7 +117,7 @@ def _base_to_camera(plan: RunPlan) -> Pose:
     return CameraMount(camera.mounting_height_m, camera.pitch_rad).base_to_camera
 
 
-def _stack(plan: RunPlan, method: LiveMethod) -> NodeSpec:
+def _stack(plan: RunPlan, method: LiveMethod, work: Path) -> NodeSpec:
     pose = _base_to_camera(plan)
     numbers = [*pose.translation, *pose.quaternion]
     return NodeSpec(
@@ -128,7 +129,7 @@ def _stack(plan: RunPlan, method: LiveMethod) -> NodeSpec:
             'stack.launch.py',
             f'stack:={plan.mapper.stack}',
             f'variables:={yaml.safe_dump(plan.mapper.variables, default_flow_style=True).strip()}',
-            f'work:={(plan.directory / STACK_FOLDER).absolute()}',
+            f'work:={work.absolute()}',
             f'ground_truth:={(plan.shared_directory / GROUND_TRUTH_FOLDER).absolute()}',
             f'base_to_camera:={" ".join(f"{number:.9g}" for number in numbers)}',
         ),

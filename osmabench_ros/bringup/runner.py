@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from osmabench_ros.base.files import read_json, write_json
-from osmabench_ros.base.owned_folder import remove_ours
+from osmabench_ros.base.ledger import Ledger
+from osmabench_ros.base.owned_folder import refuse_foreign, remove_ours
 from osmabench_ros.bringup.definition import nodes_of_run
 from osmabench_ros.bringup.live_run import run_live
 from osmabench_ros.bringup.run_preflight import check_run
 from osmabench_ros.bringup.run_recording import check_bag, make_room_for_bag
+from osmabench_ros.bringup.stack_values import STACK_FOLDER, stack_folder
 from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.condition_warnings import condition_warnings
@@ -71,15 +74,18 @@ def run_matrix(
         If the folder is in use, holds results of another configuration or of inputs that
         changed since, or cannot be written to.
     """
+    root = out / config.name
+    refuse_foreign([root], folders=True)
     check_names(config)
     check_run(config, out)
     check_mappers(config)
-    root = out / config.name
     with held(root):
         claim(root, config, input_digests(config, scene_digests(config)), fresh=fresh)
         plans = plan_runs(config, scene_keys(config), root)
         refuse_foreign_results(root, plans)
-        return _run_all(config, plans, root, progress)
+        report = _run_all(config, plans, root, progress)
+        Ledger(root).settle()
+        return report
 
 
 def _run_all(
@@ -123,14 +129,18 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
         progress('evaluating', 0.9)
         return evaluate_run(_inputs(plan), list(plan.config.suites), plan.config.requirements)
     make_room_for_bag(plan)
-    result = run_live(
-        nodes_of_run(plan),
-        plan.directory / 'logs',
-        pacing=plan.pacing.value,
-        stall_timeout_s=plan.config.pacing.ack_timeout_s + STALL_MARGIN_S,
-        timeout_after_frames_s=plan.config.pacing.evaluation_timeout_s,
-        progress=progress,
-    )
+    with ExitStack() as resources:
+        work = None
+        if plan.mapper.stack:
+            work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
+        result = run_live(
+            nodes_of_run(plan, work),
+            plan.directory / 'logs',
+            pacing=plan.pacing.value,
+            stall_timeout_s=plan.config.pacing.ack_timeout_s + STALL_MARGIN_S,
+            timeout_after_frames_s=plan.config.pacing.evaluation_timeout_s,
+            progress=progress,
+        )
     write_json(plan.directory / TIMINGS, timings_of(plan.identity, result.measured))
     if not plan.report_file.exists():
         raise RunError(f'node "evaluator" wrote no report: {result.reason or "no reason given"}')

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import yaml
 
-from osmabench_ros.base.files import write_text
+from osmabench_ros.base.files import Existing, filled_folder, write_text
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.hydra_labels import hydra_label_space
@@ -62,6 +63,16 @@ def stack_values(
         'work': str(work.absolute()),
         **(variables or {}),
     }
+
+
+@contextmanager
+def stack_folder(folder: Path) -> Iterator[Path]:
+    """Yield where a stack works; what it leaves there, however it ends, is then listed as ours."""
+    with ExitStack() as resources:
+        try:
+            yield resources.enter_context(filled_folder(folder, Existing.REPLACE))
+        finally:
+            resources.close()  # an error must not throw away what may tell why
 
 
 def prepare_stack(

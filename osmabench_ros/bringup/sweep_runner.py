@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from osmabench_ros.base.owned_folder import remove_ours
+from osmabench_ros.base.owned_folder import refuse_foreign, remove_ours
 from osmabench_ros.bringup.run_preflight import check_run
 from osmabench_ros.bringup.runner import run_one
 from osmabench_ros.reports.sweep import write_sweep_report
@@ -73,10 +73,11 @@ def run_sweep(
         If the folder is in use, holds other results, or cannot be written to.
     """
     sweep = sweep or config.sweep
+    root = sweep_folder(config, out)
+    refuse_foreign([root], folders=True)
     check_names(config)
     check_run(config, out)
     check_mappers(config)
-    root = sweep_folder(config, out)
     paceless = at_speed(config, 1.0)
     keys = scene_keys(config)
     with held(root):

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from osmabench_ros.configuration import described, described_names
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.offline_method import filled
+from osmabench_ros.mappers.offline_method import FileInWork, filled
 from osmabench_ros.simulation.section import Section, validated
 
 FOLDER = ('methods', 'live')
@@ -109,7 +109,7 @@ class LiveMethod(Section):
     source: str
     install: tuple[str, ...]
     variables: dict[str, str] = Field(default_factory=dict)
-    files: dict[str, str] = Field(default_factory=dict)
+    files: dict[FileInWork, str] = Field(default_factory=dict)
     launch: IncludedLaunch | None = None
     nodes: tuple[StackNode, ...] = ()
     program: StackProgram | None = None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from osmabench_ros.errors import ConfigError, MapError, RunError
+from osmabench_ros.base.files import Existing, check_folder, filled_folder, write_text
+from osmabench_ros.errors import ConfigError, MapError, OsmabenchError, RunError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.mappers.offline_method import (
@@ -38,7 +40,8 @@ class OfflineRun:
     Parameters
     ----------
     work : Path
-        Folder of this run: the sequence, the files of the method, its log, its output.
+        Folder of this run: the sequence, the files of the method, its log, its output; filled
+        when the method has ended.
     limits : Limits
         Time and memory of the method.
     variables : mapping of str to str
@@ -157,18 +160,20 @@ class MethodAdapter:
         self._map: SemanticMap | None = None
         self.usage: Usage | None = None
         self._check_variables()
+        self._resources, self._place = ExitStack(), run.work
+        check_folder(run.work, Existing.MERGE)
         if self.sequence.exists():
             raise ConfigError(f'{self.sequence} exists; choose another work folder or remove it')
 
     @property
     def sequence(self) -> Path:
         """Folder of the recorded sequence."""
-        return self._run.work / 'sequences' / self._run.scene
+        return self._place / 'sequences' / self._run.scene
 
     @property
     def log(self) -> Path:
         """What the method printed."""
-        return self._run.work / f'{self._method.name}.log'
+        return self._place / f'{self._method.name}.log'
 
     def integrate(self, frame: Frame) -> None:
         """Record a frame in the layout that the method reads.
@@ -181,7 +186,10 @@ class MethodAdapter:
         if self._map is not None:
             raise RunError(f'{self._method.name} has run; it takes no further frames')
         if self._writer is None:
-            self.sequence.parent.mkdir(parents=True, exist_ok=True)
+            # The program works in a scratch folder; what it leaves is listed as ours.
+            folder = filled_folder(self._run.work, Existing.MERGE)
+            self._place = self._resources.enter_context(folder)
+            self.sequence.parent.mkdir()
             self._writer = self._open_writer(self.sequence, self._method.sequence)
             self._intrinsics = frame.intrinsics
         self._writer.write(frame)
@@ -207,14 +215,23 @@ class MethodAdapter:
     def _finish(self) -> SemanticMap:
         if self._writer is None:
             raise RunError(f'{self._method.name} got no frame, so there is nothing to map')
-        self._writer.close()
+        place = str(self._place)
+        try:
+            self._writer.close()
+            return self._mapped()
+        except OsmabenchError as error:
+            text = str(error).replace(place, str(self._run.work))
+            raise type(error)(text) from error
+        finally:
+            self._resources.close()  # also after an error: what is there may tell why
+            self._place = self._run.work
+
+    def _mapped(self) -> SemanticMap:
         values = self._values()
         output = Path(self._filled(self._method.output, values, 'output'))
-        (self._run.work / 'output').mkdir(exist_ok=True)
+        (self._place / 'output').mkdir()
         for name, text in self._method.files.items():
-            path = self._run.work / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(self._filled(text, values, f'files.{name}'), 'utf-8')
+            write_text(self._place / name, self._filled(text, values, f'files.{name}'))
         self.usage = run_limited(
             [
                 [self._filled(word, values, f'commands[{i}]') for word in command]
@@ -265,7 +282,7 @@ class MethodAdapter:
             name: str(getattr(camera, name))
             for name in ('width', 'height', 'fx', 'fy', 'cx', 'cy')
         }
-        work = self._run.work.resolve()
+        work = self._place.resolve()
         return {
             **self._run.variables,
             **numbers,

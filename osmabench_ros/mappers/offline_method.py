@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from string import Template
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from osmabench_ros.configuration import described, described_names
 from osmabench_ros.errors import ConfigError, suggestion
@@ -22,6 +24,18 @@ class TextEncoder(_Part):
     model: str
     pretrained: str
     templates: tuple[str, ...]
+
+
+def _is_plain(name: str) -> str:
+    """Refuse a file outside of the work folder."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or '..' in path.parts:
+        raise ValueError(f'"{name}" is not in the work folder; name a file below it')
+    return name
+
+
+FileInWork = Annotated[str, AfterValidator(_is_plain)]
+"""A file that a method wants in its work folder."""
 
 
 class OfflineMethod(_Part):
@@ -63,7 +77,7 @@ class OfflineMethod(_Part):
     install: tuple[str, ...]
     variables: dict[str, str] = {}
     sequence: SequenceFormat
-    files: dict[str, str] = {}
+    files: dict[FileInWork, str] = {}
     commands: tuple[tuple[str, ...], ...] = Field(min_length=1)
     environment: dict[str, str] = {}
     directory: str = '${work}'

@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 
 from osmabench_ros.base.files import filled_folder
-from osmabench_ros.base.owned_folder import remove_what_was_left
+from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.identity import SceneKey
@@ -87,6 +87,7 @@ def generate_sequences(
     OsmabenchError
         If a scene, a condition or the simulator is at fault, or the disk is full.
     """
+    refuse_foreign([out], folders=True)
     check_names(config)
     if recorded := [str(item.sequence) for item in config.scenes if item.sequence is not None]:
         raise ConfigError(
@@ -96,7 +97,6 @@ def generate_sequences(
     chosen = list(dict.fromkeys(formats))
     written: list[GeneratedSequence] = []
     with held(out):
-        remove_what_was_left(out)
         for number, item in enumerate(config.scenes):
             part = _part(report, number, len(config.scenes))
             written += _generate_scene(config, item, chosen, out, part)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from osmabench_ros.base.files import filled_folder, write_json
-from osmabench_ros.base.owned_folder import remove_what_was_left
+from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.errors import RunError
 from osmabench_ros.extensions import SIMULATORS, load_extension
 from osmabench_ros.geometry.frame import Frame
@@ -201,6 +201,7 @@ def prepare_scenes(config: MatrixConfig, root: Path, progress: Progress) -> list
     RunError
         If such a folder exists: it may be of another configuration.
     """
+    refuse_foreign([root], folders=True)
     check_names(config)
     plans = plan_runs(config, scene_keys(config), root)
     folders = {plan.shared_directory: plan for plan in plans}
@@ -208,7 +209,6 @@ def prepare_scenes(config: MatrixConfig, root: Path, progress: Progress) -> list
         if directory.exists():
             raise RunError(f'{directory} exists; remove it or choose another --out')
     with held(root):
-        remove_what_was_left(root)
         return [prepare_scene(plan, progress) for plan in folders.values()]
 
 

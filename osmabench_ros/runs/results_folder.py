@@ -30,6 +30,8 @@ _TOLD = 3
 def held(root: Path) -> Iterator[None]:
     """Claim a folder and keep it from other processes until the block ends, or this process.
 
+    What an earlier process left half-written is removed.
+
     Raises
     ------
     RunError
@@ -42,6 +44,7 @@ def held(root: Path) -> Iterator[None]:
         raise RunError(f'cannot write {root}: {error.strerror}; choose another --out') from error
     try:
         _lock(handle, root)
+        remove_what_was_left(root)
         yield
     finally:
         os.close(handle)
@@ -64,8 +67,6 @@ def claim(
 ) -> None:
     """Make sure that a held folder has results of this configuration and these inputs only.
 
-    What an earlier process left half-written is removed; what is not ours stays and is named.
-
     Parameters
     ----------
     root : Path
@@ -75,7 +76,7 @@ def claim(
     inputs : mapping of str to str
         Digests as `inputs.input_digests` gives them.
     fresh : bool
-        Delete what is there and ours.
+        Delete what is there and ours; what is not stays and is named.
 
     Raises
     ------
@@ -84,7 +85,6 @@ def claim(
     """
     claim_folder(root)
     manifest = root / MANIFEST
-    remove_what_was_left(root)
     if fresh:
         remove_ours(root)
     check_file(manifest)

@@ -62,8 +62,9 @@ class AnswerOptions:
 
 def generate_exact(run: RunFolder, *, seed: int, count: int = DEFAULT_COUNT) -> list[Question]:
     """Write exact questions about the run's ground truth."""
+    truth = run.ground_truth()
     claim_folder(run.folder)
-    questions = questions_about(run.ground_truth(), scene=run.scene, seed=seed, count=count)
+    questions = questions_about(truth, scene=run.scene, seed=seed, count=count)
     write_records(run.folder / QUESTIONS, questions)
     return questions
 
@@ -93,7 +94,9 @@ def generate_written(
     Writes questions.jsonl, generation.json (removals with reasons, histograms, prompt hashes)
     and histogram.svg.
     """
-    written = QuestionWriter(client).write(frames, scene=run.scene, progress=progress)
+    scene = run.scene
+    claim_folder(run.folder)
+    written = QuestionWriter(client).write(frames, scene=scene, progress=progress)
     write_records(run.folder / QUESTIONS, written.questions)
     write_json(run.folder / 'generation.json', {**written.to_json(), 'model': client.name})
     write_histogram(
@@ -113,9 +116,9 @@ def answer(
 
     Writes answers.jsonl and answering.json (who, how, what did not fit).
     """
-    claim_folder(run.folder)
     options = options or AnswerOptions()
     questions, semantic_map = run.questions(), run.semantic_map()
+    claim_folder(run.folder)
     about: dict[str, Any] = asdict(options)
     if client is None:
         embedder = label_embedder(semantic_map, run.ground_truth().label_set)
@@ -157,7 +160,9 @@ def judge(
     """
     embedder = label_embedder(run.semantic_map(), run.ground_truth().label_set)
     judging = LanguageModelJudge(client) if client is not None else DeterministicJudge(embedder)
-    verdicts = judge_all(run.questions(), run.answers(), judging, progress)
+    questions, answers = run.questions(), run.answers()
+    claim_folder(run.folder)
+    verdicts = judge_all(questions, answers, judging, progress)
     write_records(run.folder / VERDICTS, verdicts)
     about = {'judge': judging.name}
     if isinstance(judging, LanguageModelJudge):
@@ -188,9 +193,9 @@ def report(run: RunFolder, *, compat: bool = False) -> list[MetricRecord]:
     In `compat` the paper's exclusions apply, and what the judge failed on leaves the denominator
     as in the published code.
     """
-    claim_folder(run.folder)
     questions, semantic_map = run.questions(), run.semantic_map()
     verdicts = {verdict.question_id: verdict for verdict in run.verdicts()}
+    claim_folder(run.folder)
     if compat:
         lost = {verdict.question_id for verdict in verdicts.values() if not verdict.judged}
         questions = [question for question in questions if question.id not in lost]

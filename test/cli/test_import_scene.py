@@ -9,7 +9,7 @@ from scenes.gltf_files import write_gltf
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.import_scene import import_scene
-from osmabench_ros.errors import SceneError
+from osmabench_ros.errors import RunError, SceneError
 from osmabench_ros.scenes.loading import load_scene
 
 RUNNER = CliRunner()
@@ -35,7 +35,7 @@ def test_world_becomes_a_folder(tmp_path, app):
     assert '1 objects of 1 classes, 12 triangles, 0 lights' in result.output
     assert [item.name for item in load_scene(str(out)).label_set.classes] == ['crate']
     again = RUNNER.invoke(app, arguments)
-    assert isinstance(again.exception, SceneError)
+    assert isinstance(again.exception, RunError)
     assert RUNNER.invoke(app, [*arguments, '--overwrite']).exit_code == 0
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import psutil
 import pytest
 
+from osmabench_ros.base.owned_folder import claim_folder, is_ours, make_folder
 from osmabench_ros.errors import ConfigError, MapError, RunError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -214,7 +215,8 @@ def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
 
 
 def test_an_existing_sequence_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / 'work' / 'sequences' / 'apt_0').mkdir(parents=True)
+    claim_folder(tmp_path / 'work')
+    make_folder(tmp_path / 'work' / 'sequences' / 'apt_0')
     with pytest.raises(ConfigError, match='exists'):
         adapter(stand_in('bbq', '${output}'), tmp_path / 'work')
 
@@ -244,9 +246,11 @@ def test_a_run_s_options_make_the_mapper(tmp_path: Path) -> None:
     mapper = make(label_set=LABELS, seed=1, options=options)
     mapper.integrate(frame(0))
     assert not mapper.semantic_map(final=False).header.complete
-    assert (tmp_path / 'work' / 'sequences' / 'apt_0').is_dir()
+    assert mapper.sequence.is_dir()
     with pytest.raises(RunError, match=r'semantic_segmentation\.py'):
         mapper.semantic_map(final=True)
+    assert is_ours(tmp_path / 'work' / 'sequences' / 'apt_0' / 'traj.txt')
+    assert mapper.log == tmp_path / 'work' / 'hovsg.log'
 
 
 @pytest.mark.parametrize(

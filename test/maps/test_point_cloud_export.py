@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from maps.sample_maps import sample_map
 
-from osmabench_ros.errors import MapError
+from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.errors import MapError, RunError
 from osmabench_ros.geometry.pcd import PcdError, write_pcd
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.pointcloud import import_map
@@ -55,7 +56,7 @@ def test_what_a_map_does_not_give_is_absent(tmp_path: Path, suffix: str) -> None
     assert made.colors is None
     assert made.labels is None
     assert made.instances is None
-    assert [path.name for path in (tmp_path / 'out').iterdir()] == [f'cloud{suffix}']
+    assert {path.name for path in (tmp_path / 'out').iterdir()} == {f'cloud{suffix}', LEDGER}
 
 
 def test_what_has_no_place_in_a_point_cloud_is_listed(tmp_path: Path) -> None:
@@ -65,7 +66,8 @@ def test_what_has_no_place_in_a_point_cloud_is_listed(tmp_path: Path) -> None:
 
 
 def test_an_export_overwrites_nothing_and_needs_points(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match='exists'):
+    (tmp_path / 'thesis').write_text('')
+    with pytest.raises(RunError, match='is not empty'):
         export_point_cloud(sample_map(), tmp_path, '.ply')
     without_points = dataclasses.replace(sample_map(), dense=None)
     with pytest.raises(MapError, match='no points'):

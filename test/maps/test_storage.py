@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from maps.sample_maps import sample_map
 
-from osmabench_ros.errors import MapError
+from osmabench_ros.errors import MapError, RunError
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
     MapHeader,
@@ -113,7 +113,7 @@ def test_open3d_reads_the_cloud_with_its_labels(tmp_path: Path) -> None:
 def test_an_existing_directory_is_not_overwritten(tmp_path: Path) -> None:
     write_map(sample_map(), tmp_path / 'map')
     before = contents(tmp_path / 'map')
-    with pytest.raises(MapError, match='exists'):
+    with pytest.raises(RunError, match='exists'):
         write_map(sample_map(9), tmp_path / 'map')
     assert contents(tmp_path / 'map') == before
 

@@ -9,6 +9,7 @@ from shared_data import shared_path
 from sklearn.metrics import confusion_matrix as sklearn_confusion
 from sklearn.metrics import jaccard_score, recall_score, top_k_accuracy_score
 
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.confusion import (
     NOTHING,
@@ -193,6 +194,7 @@ def test_summed_matrices_align_by_label() -> None:
 
 
 def test_matrices_survive_a_file(tmp_path: object) -> None:
+    claim_folder(tmp_path)  # type: ignore[arg-type]
     path = tmp_path / 'matrices.npz'  # type: ignore[operator]
     matrix = ConfusionMatrix(np.array([[1, 2], [0, 0]]), np.array([5, -1]))
     write_confusions({'a': matrix, 'b': matrix}, path)

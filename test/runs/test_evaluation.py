@@ -1,10 +1,14 @@
 """Evaluations tell how far they are, can be stopped anywhere, and leave nothing half-written."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from runs.plain_room import labelled_map, write_inputs
 
+from osmabench_ros.base.ledger import LEDGER
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
@@ -55,26 +59,37 @@ def test_an_evaluation_that_is_stopped_leaves_nothing(stage: str, tmp_path: Path
     jobs[0].join(30.0)
     assert jobs[0].cancelled
     assert jobs[0].report is None
-    assert not source.output_directory.exists() or list(source.output_directory.iterdir()) == []
+    assert {path.name for path in source.output_directory.rglob('*')} <= {LEDGER}
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from osmabench_ros.base.files import Existing, filled_folder, write_text
+from osmabench_ros.base.owned_folder import claim_folder
+answers = pathlib.Path(sys.argv[1])
+claim_folder(answers.parent)
+write_text(answers / 'written.jsonl', 'of a language model')
+with filled_folder(answers, Existing.MERGE) as draft:
+    (draft / 'half.jsonl').write_text('half a li')
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def test_what_a_killed_evaluation_left_is_gone_after_the_next(tmp_path: Path) -> None:
     source = inputs(tmp_path)
-    left = source.output_directory / '.vqa.partial'
-    left.mkdir(parents=True)
-    (left / 'answers.jsonl').write_text('half a li')
-    answers = source.output_directory / 'vqa' / 'written.jsonl'
-    answers.parent.mkdir()
-    answers.write_text('of a language model')
+    answers = source.output_directory / 'vqa'
+    killed = subprocess.run([sys.executable, '-c', KILLED, str(answers)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert list(answers.glob('.*/content/vqa/half.jsonl'))
     evaluate_run(source, SUITES[:1])
     names = {path.name for path in source.output_directory.rglob('*')}
-    assert names == {'report.json', 'vqa', 'written.jsonl'}
+    assert names == {LEDGER, 'report.json', 'vqa', 'written.jsonl'}
 
 
 def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     source = inputs(tmp_path)
     source.output_directory.write_text('no folder')
-    with pytest.raises(RunError, match='cannot write .*out'):
+    with pytest.raises(RunError, match='out is a file'):
         evaluate_run(source, SUITES[:1])
 
 

@@ -179,7 +179,7 @@ def test_ground_truth_of_a_killed_process_is_made_anew_or_kept(
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     shared = tmp_path / 'shared'
-    assert len(list(shared.iterdir())) == 1
+    assert list(shared.glob('.*'))
     assert (shared / NAME).exists() == (moment == 'after')
     monkeypatch.setattr(preparation, '_scene', lambda _item: room_scene())
     preparation._key.cache_clear()
@@ -194,17 +194,25 @@ def test_ground_truth_of_a_killed_process_is_made_anew_or_kept(
     assert {path.name for path in (shared / NAME).iterdir()} == names
 
 
+KILLED = """
+import os, pathlib, signal, sys
+from osmabench_ros.base.files import filled_folder
+with filled_folder(pathlib.Path(sys.argv[1])) as draft:
+    (draft / 'frame000000.jpg').write_bytes(b'half')
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
 def test_what_a_killed_process_left_of_a_sequence_is_removed(tmp_path: Path) -> None:
-    left = tmp_path / 'osma' / 'baseline' / f'.{NAME}.abc'
-    other = tmp_path / 'osma' / 'baseline' / '.test.room.33.abc'
-    for folder in (left, other):
-        folder.mkdir(parents=True)
-        (folder / 'frame000000.jpg').write_bytes(b'half')
+    generate_sequences(configuration(conditions=['baseline']), [OutputFormat.OSMA], tmp_path)
+    folder = tmp_path / 'osma' / 'baseline'
+    killed = subprocess.run([sys.executable, '-c', KILLED, str(folder / 'x')], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (folder / '.mine.abc').mkdir()
     with held(tmp_path), pytest.raises(RunError, match='in use by another osmabench'):
         generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
-    assert left.exists()
     generate_sequences(configuration(conditions=['baseline']), [OutputFormat.OSMA], tmp_path)
-    assert (left.exists(), other.exists()) == (False, True)
+    assert {path.name for path in folder.iterdir()} == {NAME, '.mine.abc'}
 
 
 def test_ground_truth_is_made_once_for_the_same_path(

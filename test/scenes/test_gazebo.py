@@ -7,7 +7,7 @@ import pytest
 import trimesh
 from PIL import Image
 
-from osmabench_ros.errors import ConfigError, MissingDependencyError, SceneError
+from osmabench_ros.errors import ConfigError, MissingDependencyError, RunError, SceneError
 from osmabench_ros.scenes.gazebo.naming import class_name_of, common_prefix
 from osmabench_ros.scenes.gazebo.world import load_gazebo_world
 from osmabench_ros.scenes.importing import import_scene, read_class_patterns
@@ -422,7 +422,7 @@ def test_import_writes_a_folder_that_loads(tmp_path):
         np.testing.assert_allclose(one.box.minimum, other.box.minimum, atol=1e-5)
         np.testing.assert_allclose(one.box.maximum, other.box.maximum, atol=1e-5)
     np.testing.assert_allclose(scene.objects[0].meshes[0].material.base_color, (1, 0, 0))
-    with pytest.raises(SceneError, match='exists already'):
+    with pytest.raises(RunError, match='out exists'):
         import_scene(str(world), tmp_path / 'out')
     import_scene(str(world), tmp_path / 'out', overwrite=True)
     with pytest.raises(SceneError, match='is no Gazebo world'):

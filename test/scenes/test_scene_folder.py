@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from osmabench_ros.errors import SceneError
+from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.errors import RunError, SceneError
 from osmabench_ros.scenes.apartment.generate import generate_apartment
 from osmabench_ros.scenes.folder.writer import write_scene_folder
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
@@ -155,15 +156,16 @@ def _order(mesh):
 
 def test_folder_is_not_overwritten_unless_asked(tmp_path):
     scene = load_scene(str(write_folder(tmp_path)))
-    with pytest.raises(SceneError, match='exists already'):
-        write_scene_folder(scene, tmp_path)
+    with pytest.raises(RunError, match='is not empty'):
+        write_scene_folder(scene, tmp_path, overwrite=True)
     write_scene_folder(scene, tmp_path / 'a')
-    with pytest.raises(SceneError, match='exists already'):
+    with pytest.raises(RunError, match='a exists'):
         write_scene_folder(scene, tmp_path / 'a')
     write_scene_folder(scene, tmp_path / 'a', overwrite=True)
-    assert sorted(p.name for p in (tmp_path / 'a').iterdir()) == ['scene.glb', 'scene.json']
+    names = {LEDGER, 'scene.glb', 'scene.json'}
+    assert {path.name for path in (tmp_path / 'a').iterdir()} == names
     (tmp_path / 'file').write_text('')
-    with pytest.raises(SceneError, match='cannot be written'):
+    with pytest.raises(RunError, match='cannot write'):
         write_scene_folder(scene, tmp_path / 'file' / 'b')
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from osmabench_ros.errors import SequenceError
+from osmabench_ros.errors import RunError, SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -73,7 +73,7 @@ def test_equal_ground_truth_gives_equal_bytes(truth: GroundTruth, tmp_path: Path
 
 def test_a_foreign_folder_is_not_replaced(truth: GroundTruth, tmp_path: Path) -> None:
     (tmp_path / 'thesis.txt').write_text('years of work')
-    with pytest.raises(SequenceError, match='name another folder'):
+    with pytest.raises(RunError, match='is not empty'):
         write_ground_truth(truth, tmp_path)
     assert (tmp_path / 'thesis.txt').exists()
 

@@ -9,7 +9,8 @@ import pytest
 from bag_files import BEACON, BEACON_TEXT, beacon, typestore
 from rosbags.highlevel import AnyReader
 
-from osmabench_ros.errors import SequenceError
+from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.errors import RunError, SequenceError
 from osmabench_ros.sequences import guarded_file
 from osmabench_ros.sequences.background_writer import BackgroundWriter
 from osmabench_ros.sequences.bag import open_bag
@@ -55,9 +56,8 @@ def test_what_is_written_can_be_read(tmp_path: Path, compression: Compression) -
     with AnyReader([tmp_path / 'bag']) as reader:
         read = [reader.deserialize(data, item.msgtype) for item, _, data in reader.messages()]
     assert [item.words for item in read] == [f'beacon {index}' for index in range(50)]
-    assert sorted(item.name for item in (tmp_path / 'bag').iterdir()) == [
-        'bag_0.mcap', 'metadata.yaml',
-    ]  # fmt: skip
+    names = {LEDGER, 'bag_0.mcap', 'metadata.yaml'}
+    assert {item.name for item in (tmp_path / 'bag').iterdir()} == names
 
 
 def test_files_are_split_by_time_and_begin_with_what_is_latched(tmp_path: Path) -> None:
@@ -164,5 +164,9 @@ def test_a_slow_disk_is_waited_for_or_what_it_cannot_take_is_counted(
 
 
 def test_a_folder_that_is_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SequenceError, match='exists; record to another folder'):
+    (tmp_path / 'thesis').write_text('')
+    with pytest.raises(RunError, match='is not empty'):
         recording(tmp_path)
+    recording(tmp_path / 'bag').close()
+    with pytest.raises(RunError, match='bag exists; choose another folder'):
+        recording(tmp_path / 'bag')

@@ -8,6 +8,7 @@ import scripted_model
 from furnished_graph import as_map, living_room, seen, vocabulary
 from loopback_models import LoopbackModels
 
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.semantics.cloud import LabelledCloud
@@ -58,6 +59,7 @@ def test_given_questions_are_asked_instead_of_new_ones():
 def test_a_model_may_answer_and_judge_within_a_run(tmp_path, monkeypatch):
     monkeypatch.delenv('OPENAI_API_KEY', raising=False)
     graph = living_room()
+    claim_folder(tmp_path)
     with LoopbackModels(reply=scripted_model.reply) as server:
         suite = make_suite('exact_questions', {
             'count': 40, 'answerer': 'openai:m', 'judge': 'openai:m', 'base_url': server.url,

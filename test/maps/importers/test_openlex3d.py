@@ -12,7 +12,7 @@ from maps.importers.method_files import (
 )
 from maps.sample_maps import sample_map
 
-from osmabench_ros.errors import MapError
+from osmabench_ros.errors import MapError, RunError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.bbq import import_map as import_bbq
 from osmabench_ros.maps.importers.conceptgraphs import import_map as import_conceptgraphs
@@ -84,7 +84,8 @@ def test_points_without_a_feature_are_left_out_and_counted(tmp_path: Path) -> No
 
 
 def test_an_export_overwrites_nothing_and_needs_features(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match='exists'):
+    (tmp_path / 'thesis').write_text('')
+    with pytest.raises(RunError, match='is not empty'):
         export_openlex3d(sample_map(), tmp_path)
     without_points = dataclasses.replace(sample_map(), dense=None)
     with pytest.raises(MapError, match='no points with features'):

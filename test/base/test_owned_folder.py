@@ -1,0 +1,316 @@
+"""What is claimed, written and deleted in folders that hold a user's files."""
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from users_files import fill, lost, snapshot
+
+from osmabench_ros.base import files
+from osmabench_ros.base.files import (
+    Existing,
+    check_file,
+    create_file,
+    filled_folder,
+    sha256_of,
+    write_text,
+    written_file,
+)
+from osmabench_ros.base.ledger import HEADER, LEDGER, Ledger
+from osmabench_ros.base.owned_folder import claim_folder, is_ours, move_ours, remove_ours
+from osmabench_ros.errors import OsmabenchWarning, RunError
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    return tmp_path / 'elsewhere'
+
+
+@pytest.fixture
+def users(tmp_path: Path, elsewhere: Path) -> Path:
+    """Return a folder of a user's."""
+    fill(tmp_path / 'users', elsewhere)
+    return tmp_path / 'users'
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    """Return a folder of results with a map and a report."""
+    root = tmp_path / 'ours'
+    claim_folder(root)
+    write_text(root / 'report.json', '{}')
+    with filled_folder(root / 'run' / 'map') as draft:
+        (draft / 'dense').mkdir()
+        (draft / 'dense' / 'points.npy').write_text('1')
+        (draft / 'map.json').write_text('2')
+    return root
+
+
+def tree(folder: Path) -> list[str]:
+    return sorted(str(item.relative_to(folder)) for item in folder.rglob('*'))
+
+
+def test_a_new_and_an_empty_folder_are_ours_and_stay_so_when_they_are_copied(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / 'empty').mkdir()
+    for name in ('empty', 'new/deep'):
+        for _ in range(2):
+            claim_folder(tmp_path / name)
+        write_text(tmp_path / name / 'x', '')
+    (tmp_path / 'new' / 'deep').rename(tmp_path / 'moved')
+    claim_folder(tmp_path / 'moved')
+    assert is_ours(tmp_path / 'moved' / 'x')
+
+
+def link_to_folder(users: Path) -> Path:
+    users.with_name('link').symlink_to(users)
+    return users.with_name('link')
+
+
+def link_to_empty_folder(users: Path) -> Path:
+    users.with_name('link').symlink_to(users / 'empty')
+    return users.with_name('link')
+
+
+def dangling_link(users: Path) -> Path:
+    users.with_name('link').symlink_to(users / 'src' / 'missing')
+    return users.with_name('link')
+
+
+def stranger(users: Path) -> Path:
+    return users / 'stranger'
+
+
+def pipe(users: Path) -> Path:
+    os.mkfifo(users.with_name('pipe'))
+    return users.with_name('pipe')
+
+
+REFUSED: list[Callable[[Path], Path]] = [
+    lambda users: users,
+    lambda users: users / 'notes.txt',
+    lambda users: users / 'notes.txt' / 'deeper',
+    lambda users: users / 'src' / '..',
+    link_to_folder,
+    link_to_empty_folder,
+    dangling_link,
+    stranger,
+    lambda users: users / 'stranger' / 'new',
+    pipe,
+]
+
+
+@pytest.mark.parametrize('place', REFUSED)
+def test_what_is_not_ours_is_refused_and_untouched(
+    place: Callable[[Path], Path], users: Path, tmp_path: Path
+) -> None:
+    path = place(users)
+    before = snapshot(tmp_path)
+    with pytest.raises(RunError, match='choose another|another --out'):
+        claim_folder(path)
+    for existing in Existing:
+        with pytest.raises(RunError), filled_folder(path, existing):
+            raise AssertionError('minutes are spent')
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize('name', ['notes.txt', 'diary', 'nowhere', 'empty', 'photos', '.env'])
+def test_a_file_that_is_not_ours_is_not_overwritten(
+    name: str, users: Path, elsewhere: Path
+) -> None:
+    before = snapshot(users, elsewhere)
+    for write in (write_text, lambda path, _: create_file(path)):
+        with pytest.raises(RunError, match='another --out'):
+            write(users / name, 'new')
+    assert snapshot(users, elsewhere) == before
+
+
+@pytest.mark.parametrize('name', ['diary', 'nowhere', 'empty', 'photos'])
+def test_overwriting_replaces_a_file_and_never_goes_through_a_link(
+    name: str, users: Path, elsewhere: Path
+) -> None:
+    with written_file(users / 'hard_link', overwrite=True) as draft:
+        draft.write_text('new')
+    assert (elsewhere / 'report.json').read_text() == 'my report.json'
+    before = snapshot(users, elsewhere)
+    with pytest.raises(RunError), written_file(users / name, overwrite=True):
+        raise AssertionError('minutes are spent')
+    assert snapshot(users, elsewhere) == before
+
+
+def test_a_users_files_in_a_folder_of_results_outlive_everything(
+    ours: Path, elsewhere: Path
+) -> None:
+    for folder in (ours, ours / 'run', ours / 'run' / 'map', ours / 'run' / 'map' / 'dense'):
+        fill(folder, elsewhere) if folder == ours else (folder / '.keep').write_text('mine')
+    listed = {ours / entry.path for entry in Ledger(ours).entries()} | {ours, ours / LEDGER}
+    before = {path: was for path, was in snapshot(ours).items() if path not in listed}
+    before |= snapshot(elsewhere)
+    claim_folder(ours)
+    with filled_folder(ours / 'run' / 'map', Existing.MERGE) as draft:
+        (draft / 'map.json').write_text('3')
+    with (
+        pytest.warns(OsmabenchWarning, match=r'\.keep.* is not ours and stays'),
+        filled_folder(ours / 'run' / 'map', Existing.REPLACE) as draft,
+    ):
+        (draft / 'map.json').write_text('4')
+    assert not (ours / 'run' / 'map' / 'dense' / 'points.npy').exists()
+    with pytest.warns(OsmabenchWarning, match='and [0-9]+ more is not ours and stays'):
+        remove_ours(ours)
+    assert not (ours / 'report.json').exists()
+    assert lost(before, ours, elsewhere) == []
+
+
+def test_what_is_ours_is_deleted_to_the_last_file(ours: Path) -> None:
+    remove_ours(ours / 'run')
+    assert tree(ours) == [LEDGER, 'report.json']
+    remove_ours(ours)
+    assert tree(ours) == [LEDGER]
+    assert (ours / LEDGER).read_bytes() == HEADER
+
+
+@pytest.mark.parametrize('name', ['report.json', 'run', 'run/map', 'run/map/dense'])
+def test_a_link_where_a_result_was_written_is_refused(
+    name: str, ours: Path, users: Path, elsewhere: Path
+) -> None:
+    (ours / name).rename(users / 'moved')
+    (ours / name).symlink_to(users / 'moved')
+    before = snapshot(ours, users, elsewhere)
+    with pytest.raises(RunError, match=f'{name} is a link'):
+        claim_folder(ours)
+    with pytest.raises(RunError, match='is a link'):
+        write_text(ours / 'run' / 'map' / 'dense' / 'x' if '/' in name else ours / name, '')
+    if name != 'report.json':
+        with pytest.raises(RunError, match='is a link'):
+            write_text(ours / name / 'x', '')
+    assert snapshot(ours, users, elsewhere) == before
+    with pytest.warns(OsmabenchWarning):
+        remove_ours(ours)
+    assert lost(snapshot(users, elsewhere), users, elsewhere) == []
+    assert (users / 'moved').exists()
+
+
+def test_a_file_of_the_user_that_stands_where_ours_would_go_is_named(ours: Path) -> None:
+    (ours / 'run' / 'vqa').mkdir()
+    (ours / 'run' / 'vqa' / 'answers.jsonl').write_text('mine')
+    (ours / 'report.csv').write_text('mine')
+    with pytest.raises(RunError, match=r'report\.csv is there and not ours'):
+        write_text(ours / 'report.csv', '')
+    with (
+        pytest.raises(RunError, match='run/vqa is not empty'),
+        filled_folder(ours / 'run' / 'vqa', Existing.MERGE) as draft,
+    ):
+        (draft / 'answers.jsonl').write_text('')
+    (ours / 'run' / 'map' / 'new.npy').write_text('mine')
+    before = snapshot(ours)
+    with (
+        pytest.raises(RunError, match=r'new\.npy is there and not ours'),
+        filled_folder(ours / 'run' / 'map', Existing.REPLACE) as draft,
+    ):
+        (draft / 'new.npy').write_text('')
+    assert snapshot(ours) == before
+
+
+def test_a_folder_outside_is_one_of_results_by_itself_and_can_be_replaced(
+    tmp_path: Path,
+) -> None:
+    for text in ('old', 'new'):
+        with filled_folder(tmp_path / 'map', Existing.REPLACE) as draft:
+            (draft / text).write_text(text)
+        assert tree(tmp_path / 'map') == [LEDGER, text]
+        assert is_ours(tmp_path / 'map' / text)
+    assert tree(tmp_path) == ['map', f'map/{LEDGER}', 'map/new']
+    with pytest.raises(RunError, match='map exists'), filled_folder(tmp_path / 'map'):
+        raise AssertionError('minutes are spent')
+
+
+def test_the_digest_of_a_folder_does_not_depend_on_the_ledger(tmp_path: Path) -> None:
+    with filled_folder(tmp_path / 'a') as draft:
+        (draft / 'x').write_text('1')
+    (tmp_path / 'b').mkdir()
+    (tmp_path / 'b' / 'x').write_text('1')
+    assert sha256_of(tmp_path / 'a') == sha256_of(tmp_path / 'b')
+
+
+def test_a_folder_is_moved_with_what_is_listed_unless_something_else_is_in_it(ours: Path) -> None:
+    move_ours(ours / 'run' / 'map', ours / 'run' / 'map_1')
+    assert is_ours(ours / 'run' / 'map_1' / 'dense' / 'points.npy')
+    assert not [entry for entry in Ledger(ours).entries() if 'map/' in entry.path]
+    (ours / 'run' / 'map_1' / 'diary').write_text('mine')
+    with pytest.raises(RunError, match='map_1/diary is not ours'):
+        move_ours(ours / 'run' / 'map_1', ours / 'run' / 'map_2')
+    assert (ours / 'run' / 'map_1' / 'diary').exists()
+
+
+def test_links_above_a_folder_of_results_are_fine(ours: Path, tmp_path: Path) -> None:
+    (tmp_path / 'way').symlink_to(tmp_path)
+    write_text(tmp_path / 'way' / 'ours' / 'run' / 'x', '')
+    assert is_ours(ours / 'run' / 'x')
+    write_text(tmp_path / 'way' / 'ours' / 'run' / '..' / 'y', '')
+    assert is_ours(ours / 'y')
+
+
+def test_relative_paths_find_their_folder(ours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ours / 'run')
+    write_text(Path('x'), '')
+    write_text(Path('../y'), '')
+    claim_folder(Path('z'))
+    assert all(is_ours(ours / name) for name in ('run/x', 'y', 'run/z'))
+    assert not (ours / 'run' / 'z' / LEDGER).exists()
+
+
+def test_a_nested_claim_belongs_to_the_outer_folder(ours: Path) -> None:
+    claim_folder(ours / 'more')
+    assert tree(ours / 'more') == []
+    (ours / 'more' / 'mine').write_text('')
+    claim_folder(ours / 'more')
+    (ours / 'users').mkdir()
+    (ours / 'users' / 'mine').write_text('')
+    with pytest.raises(RunError, match='users is not empty'):
+        claim_folder(ours / 'users')
+
+
+def test_a_name_that_no_ledger_can_hold_is_refused(ours: Path) -> None:
+    with pytest.raises(RunError, match='has a name that no result may have'):
+        write_text(ours / 'a\\b', '')
+    with pytest.raises(RunError):
+        write_text(ours / LEDGER, '')
+    claim_folder(ours)
+
+
+@pytest.mark.filterwarnings('ignore::osmabench_ros.errors.OsmabenchWarning')
+@pytest.mark.parametrize('function', ['replace', 'mkdir'])
+@pytest.mark.parametrize('moment', range(4))
+def test_what_is_interrupted_loses_nothing_and_can_be_done_again(
+    function: str, moment: int, ours: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(ours, elsewhere)
+    (ours / 'run' / 'map' / 'mine').write_text('mine')
+    listed = {ours / entry.path for entry in Ledger(ours).entries()} | {ours, ours / LEDGER}
+    before = {path: was for path, was in snapshot(ours).items() if path not in listed}
+
+    def again() -> None:
+        with filled_folder(ours / 'run' / 'map', Existing.REPLACE) as draft:
+            (draft / 'deep').mkdir()
+            (draft / 'deep' / 'new').write_text('new')
+            (draft / 'map.json').write_text('new')
+
+    calls, original = iter(range(1000)), getattr(os, function)
+
+    def strike(*args: object, **options: object) -> object:
+        if next(calls) == moment:
+            raise KeyboardInterrupt
+        return original(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, function, strike)
+        with contextlib.suppress(KeyboardInterrupt):
+            again()
+    assert lost(before, ours) == []
+    again()
+    assert lost(before, ours) == []
+    assert tree(ours / 'run' / 'map') == ['deep', 'deep/new', 'map.json', 'mine']
+    check_file(ours / 'run' / 'map' / 'map.json')

@@ -1,0 +1,215 @@
+"""No command, however it is called or cut off, loses a byte that is not of this package."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from maps.sample_maps import sample_map
+from users_files import fill, lost, snapshot
+
+from osmabench_ros.base import files
+from osmabench_ros.base.ledger import LEDGER, Ledger
+from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.maps.storage import write_map
+
+WORLD = """<sdf version="1.7"><world name="w"><model name="Box_1"><link name="l">
+<visual name="v"><geometry><box><size>1 1 1</size></box></geometry></visual>
+</link></model></world></sdf>"""
+POSES = ''.join(f'{t}.0 {t} {t * t} 0 0 0 0 1\n' for t in range(9))
+RUN = 'apartment.seed_3.baseline.oracle.opengl.3'
+SIDE = 'inputs'
+
+FOLDERS = {
+    'run': 'run IN/small.yaml --out OUT/.. --fresh',
+    'run (on)': 'run IN/small.yaml --out OUT/..',
+    'demo': 'demo --out OUT/.. --fresh',
+    'sweep': 'sweep IN/small.yaml --out OUT/.. --fresh',
+    'evaluate': 'evaluate IN/map --ground-truth IN/map --out OUT --force',
+    'evaluate (bag)': 'evaluate --bag IN/bag --out OUT --force',
+    'generate': 'generate IN/small.yaml --out OUT --ground-truth',
+    'ground-truth': 'ground-truth IN/small.yaml --out OUT',
+    'record': 'record --out OUT --duration 1',
+    'import-scene': 'import-scene IN/a.world --out OUT --overwrite',
+    'map import': 'map import pointcloud IN/map/cloud.ply --out OUT',
+    'map label': 'map label IN/map --label-set IN/map/map.json --out OUT',
+    'map export': 'map export ply IN/map --out OUT',
+    'score trajectory': 'score trajectory IN/a.tum IN/a.tum --out OUT',
+    'vqa generate': f'vqa generate OUT/../{RUN} --folder ../OUTNAME',
+    'vqa answer': f'vqa answer OUT/../{RUN} --folder ../OUTNAME',
+    'vqa judge': f'vqa judge OUT/../{RUN} --folder ../OUTNAME',
+    'vqa report': f'vqa report OUT/../{RUN} --folder ../OUTNAME',
+}
+"""Commands that write a folder; OUT is the folder of the user's."""
+NAMED = {'run': 'small', 'run (on)': 'small', 'demo': 'demo', 'sweep': 'small_sweep'}
+FILES = {
+    'conditions preview': 'conditions preview -o OUT',
+    'learn-prototypes': 'learn-prototypes OUT --apartments 1',
+    'view': 'view IN/map --rerun OUT',
+}
+READERS = {
+    'conditions list', 'map check', 'map info', 'map methods', 'replay', 'score answers',
+    'score confusion', 'vqa judge-check',
+}  # fmt: skip
+LOOKERS = {'doctor'}
+"""Those that only look whether there is room at --out."""
+OUTPUTS = {'out', 'output', 'rerun', 'folder', 'fresh', 'overwrite'}
+
+
+def commands(group: Any, above: str = '') -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        full = f'{above} {name}'.strip()
+        if hasattr(command, 'commands'):
+            yield from commands(command, full)
+        else:
+            yield full, command
+
+
+def test_every_command_is_in_the_table() -> None:
+    known = {name.partition(' (')[0] for name in (*FOLDERS, *FILES)}
+    found = dict(commands(typer.main.get_command(app)))
+    assert found.keys() == known | READERS | LOOKERS
+    for name in READERS:
+        assert not OUTPUTS & {parameter.name for parameter in found[name].params}
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Path:
+    """Return a folder of what commands read."""
+    folder = tmp_path / SIDE
+    folder.mkdir()
+    small = {
+        'name': 'small',
+        'scenes': [{'reference': 'apartment', 'seed': 3}],
+        'mappers': [{'name': 'oracle'}],
+        'suites': [{'name': 'map_geometry'}],
+    }
+    (folder / 'small.yaml').write_text(json.dumps(small))
+    (folder / 'a.world').write_text(WORLD)
+    (folder / 'a.tum').write_text(POSES)
+    write_map(sample_map(), folder / 'map')
+    return folder
+
+
+def osmabench(template: str, inputs: Path, out: Path) -> None:
+    """Run a command in this process; fail as it does."""
+    # The parent is named as it is, not as what a link leads to.
+    text = template.replace('OUT/..', str(out.parent)).replace('OUTNAME', out.name)
+    words = text.replace('OUT', str(out)).replace('IN/', f'{inputs}/').split()
+    code = app(words, standalone_mode=False)
+    if code:
+        raise SystemExit(code)
+
+
+def direct(folder: Path) -> Path:
+    return folder
+
+
+def linked(folder: Path) -> Path:
+    real = folder.rename(folder.with_name('real'))
+    folder.symlink_to(real)
+    return real
+
+
+def dangling(folder: Path) -> Path:
+    real = folder.rename(folder.with_name('real'))
+    folder.symlink_to(real / 'missing')
+    return real
+
+
+def without_folder(folder: Path) -> Path:
+    real = folder.rename(folder.with_name('real'))
+    folder.write_text('mine')
+    return real
+
+
+@pytest.mark.parametrize('place', [direct, linked, dangling, without_folder])
+@pytest.mark.parametrize('name', FOLDERS)
+def test_a_folder_that_is_not_ours_is_refused_and_untouched(
+    name: str, place: Callable[[Path], Path], inputs: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / 'there' / NAMED.get(name, 'users')
+    fill(out, tmp_path / 'elsewhere')
+    (out / 'manifest.json').write_text('{"config_sha256": "0"}')
+    (out / 'report.json').write_text('{"schema_name": "osmabench.bag_report/1"}')
+    place(out)
+    before = snapshot(tmp_path)
+    with pytest.raises((OsmabenchError, SystemExit)) as caught:
+        osmabench(FOLDERS[name], inputs, out)
+    if not name.startswith('vqa'):  # those miss the run first
+        assert str(out) in str(caught.value)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize('option', ['', ' --overwrite'])
+@pytest.mark.parametrize('target', ['src', 'diary', 'nowhere', 'photos', 'notes.txt'])
+@pytest.mark.parametrize('name', FILES)
+def test_a_file_that_is_not_ours_is_refused_and_untouched(
+    name: str, target: str, option: str, inputs: Path, tmp_path: Path
+) -> None:
+    if target == 'notes.txt' and option:
+        pytest.skip('the user says that this one may go')
+    out = tmp_path / 'there' / 'users'
+    fill(out, tmp_path / 'elsewhere')
+    before = snapshot(tmp_path)
+    with pytest.raises(OsmabenchError, match='choose another'):
+        osmabench(FILES[name] + option, inputs, out / target)
+    assert snapshot(tmp_path) == before
+
+
+QUICK = {
+    'import-scene': FOLDERS['import-scene'],
+    'map export': FOLDERS['map export'],
+    'score trajectory': FOLDERS['score trajectory'],
+}
+
+
+@pytest.mark.filterwarnings('ignore::osmabench_ros.errors.OsmabenchWarning')
+@pytest.mark.parametrize('moment', [0, 1, 2, 5, None])
+@pytest.mark.parametrize('name', QUICK)
+def test_files_put_into_results_outlive_the_command_that_is_cut_off_and_repeated(
+    name: str, moment: int | None, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / 'there' / 'users'
+    osmabench(QUICK[name], inputs, out)
+    listed = {out / entry.path for entry in Ledger(out).entries()} | {out, out / LEDGER}
+    fill(out, tmp_path / 'elsewhere')
+    before = {path: was for path, was in snapshot(tmp_path).items() if path not in listed}
+    calls, original = iter(range(1000)), os.replace
+
+    def strike(source: object, target: object) -> None:
+        if next(calls) == moment:
+            raise KeyboardInterrupt
+        original(source, target)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, 'replace', strike)
+        with suppress(SystemExit, OsmabenchError):
+            osmabench(QUICK[name], inputs, out)
+    assert lost(before, tmp_path) == []
+    with suppress(OsmabenchError):
+        osmabench(QUICK[name], inputs, out)
+    assert lost(before, tmp_path) == []
+
+
+@pytest.mark.parametrize('name', ['run', 'run (on)', 'sweep', 'generate', 'ground-truth'])
+def test_results_with_a_link_where_one_was_written_are_refused(
+    name: str, inputs: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / 'there' / NAMED.get(name, 'users')
+    fill(tmp_path / 'mine', tmp_path / 'elsewhere')
+    claim_folder(out)
+    files.write_text(out / 'shared' / 'x', '')
+    (out / 'shared' / 'x').unlink()
+    (out / 'shared').rmdir()
+    (out / 'shared').symlink_to(tmp_path / 'mine')
+    before = snapshot(tmp_path)
+    with pytest.raises(OsmabenchError, match='shared is a link'):
+        osmabench(FOLDERS[name], inputs, out)
+    assert snapshot(tmp_path) == before

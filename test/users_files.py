@@ -1,0 +1,63 @@
+"""Files of a user, of every kind that a careless clean-up would lose, and what they are."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from osmabench_ros.base.ledger import HEADER, LEDGER
+
+
+def fill(folder: Path, elsewhere: Path) -> None:
+    """Put a user's files into a folder; links lead to others that are put elsewhere."""
+    (elsewhere / 'photos').mkdir(parents=True, exist_ok=True)
+    for name in ('photos/one.jpg', 'report.json', 'diary'):
+        (elsewhere / name).write_text(f'my {name}')
+    texts = {
+        '.env': 'SECRET=1',
+        'notes.txt': 'dear',
+        'src/.keep': '',
+        'src/deep/er/code.py': 'pass',
+        '.osmabench-partial-x/content/half': 'mine',
+        '.osmabench-partial-x/osmabench-partial.json': json.dumps(
+            {'package': 'osmabench_ros', 'folder': '.osmabench-partial-x', 'inode': 1}
+        ),
+        '.report.json.abc': '{}',
+        '.map.1.partial/map.json': '{}',
+        'my.npy': 'array',
+        f'stranger/{LEDGER}': f'{HEADER.decode()}+f"../notes.txt"\n+d"../src"\n',
+        'stranger/x': 'x',
+    }
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (folder / 'notes.txt').chmod(0o600)
+    (folder / 'src').chmod(0o750)
+    (folder / 'photos').symlink_to(elsewhere / 'photos')
+    (folder / 'diary').symlink_to(elsewhere / 'diary')
+    (folder / 'nowhere').symlink_to(elsewhere / 'missing')
+    (folder / 'empty').mkdir()
+    os.link(elsewhere / 'report.json', folder / 'hard_link')
+    subprocess.run(['git', 'init', '-q', str(folder / 'repository')], check=True)
+    (folder / 'repository' / '.git' / 'precious').write_text('commit')
+
+
+def snapshot(*folders: Path) -> dict[Path, tuple[int, bytes | str | None]]:
+    """Return mode and content of everything in some folders, the folders too; through no link."""
+    found = {}
+    for folder in folders:
+        for path in (folder, *sorted(folder.rglob('*'))):
+            content: bytes | str | None = None
+            if path.is_symlink():
+                content = os.readlink(path)
+            elif path.is_file():
+                content = path.read_bytes()
+            found[path] = (path.lstat().st_mode, content)
+    return found
+
+
+def lost(before: dict[Path, tuple[int, bytes | str | None]], *folders: Path) -> list[Path]:
+    """Return what is no longer as it was; what came in between does not count."""
+    after = snapshot(*folders)
+    return [path for path, was in before.items() if after.get(path) != was]
