@@ -100,6 +100,29 @@ def read_limited(
         shutil.rmtree(made, ignore_errors=True)
 
 
+def parse_limited(function: Callable[..., Any], data: bytes, what: str, **options: Any) -> Any:
+    """Return what a function makes of a file with such content; see `read_limited`.
+
+    Parameters
+    ----------
+    function : callable
+        Gets the path of the file.
+    data : bytes
+        What is in it.
+    what : str
+        Names the data in errors.
+    **options
+        Of `read_limited`.
+    """
+    with tempfile.TemporaryDirectory(prefix='osmabench_child_') as folder:
+        file = Path(folder) / 'data'
+        file.write_bytes(data)
+        try:
+            return read_limited(function, file, **options)
+        except OsmabenchError as error:
+            raise type(error)(str(error).replace(str(file), what)) from error
+
+
 def _size_of(path: Path) -> int:
     try:
         found = path.stat()

@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.util
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.child import read_limited
+from osmabench_ros.base.limits.child import parse_limited, read_limited
 from osmabench_ros.errors import LimitError, MapError, MissingDependencyError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
@@ -34,6 +33,7 @@ _LAYERS = {
     2: NodeKind.OBJECT, 3: NodeKind.PLACE, 4: NodeKind.ROOM, 5: NodeKind.BUILDING,
 }  # fmt: skip
 _FILES = ('dsg_with_mesh.json', 'backend/dsg_with_mesh.json', '*.sparkdsg', 'dsg.json', '*.json')
+_LIBRARIES = ('spark_dsg',)
 _PAYLOADS = ('.bin', '.dsg')
 
 
@@ -67,7 +67,9 @@ def import_map(path: Path, options: ImportOptions, method: Method = METHOD) -> S
     file = the_file(path, _FILES, 'scene graph of Hydra') if path.is_dir() else path
     if file.suffix in _PAYLOADS:
         return import_payload(file.read_bytes(), options, method)
-    return _semantic_map(_graph(file), options, digest_of((file,), file.parent), method)
+    _require_spark_dsg()
+    graph = read_limited(read_graph, file, libraries=_LIBRARIES)
+    return _semantic_map(graph, options, digest_of((file,), file.parent), method)
 
 
 def import_khronos(path: Path, options: ImportOptions) -> SemanticMap:
@@ -87,26 +89,20 @@ def import_payload(payload: bytes, options: ImportOptions, method: Method = METH
         raise MapError(
             f'a scene graph of {len(payload)} bytes; between 1 and {MAX_PAYLOAD_BYTES} are read'
         )
-    with tempfile.TemporaryDirectory(prefix='osmabench_graph_') as folder:
-        file = Path(folder) / f'payload{_PAYLOADS[0]}'
-        file.write_bytes(payload)
-        try:
-            graph = _graph(file)
-        except (MapError, LimitError) as error:
-            text = str(error).replace(
-                str(file), 'the payload, of which only full updates can be read,'
-            )
-            raise MapError(text) from error
+    _require_spark_dsg()
+    what = 'the payload, of which only full updates can be read,'
+    try:
+        graph = parse_limited(read_payload, payload, what, libraries=_LIBRARIES)
+    except LimitError as error:
+        raise MapError(str(error)) from error
     return _semantic_map(graph, options, hashlib.sha256(payload).hexdigest(), method)
 
 
-def _graph(file: Path) -> dict[str, Any]:
+def _require_spark_dsg() -> None:
     if importlib.util.find_spec('spark_dsg') is None:
         raise MissingDependencyError(
             'reading scene graphs of Hydra needs spark-dsg; install osmabench_ros[hydra]'
         )
-    graph: dict[str, Any] = read_limited(read_graph, file, libraries=('spark_dsg',))
-    return graph
 
 
 def _semantic_map(
@@ -123,20 +119,26 @@ def _semantic_map(
 
 
 def read_graph(path: Path) -> dict[str, Any]:
-    """Read objects, edges and mesh of a file or payload, in the limited child.
+    """Read objects, edges and mesh of a file, in the limited child.
 
     Raises
     ------
     MapError
         If it is no scene graph.
     """
+    return _loaded(path, lambda kind: kind.load(str(path)))
+
+
+def read_payload(path: Path) -> dict[str, Any]:
+    """Read a file with a serialized graph; see `read_graph`."""
+    return _loaded(path, lambda kind: kind.from_binary(path.read_bytes()))
+
+
+def _loaded(path: Path, load: Callable[[Any], Any]) -> dict[str, Any]:
     import spark_dsg
 
-    kind = spark_dsg.DynamicSceneGraph
     try:
-        is_payload = path.suffix in _PAYLOADS
-        graph = kind.from_binary(path.read_bytes()) if is_payload else kind.load(str(path))
-        return _plain(graph)
+        return _plain(load(spark_dsg.DynamicSceneGraph))
     except _READING_ERRORS as error:
         raise MapError(f'{path} is no scene graph that spark-dsg reads: {error}') from error
 

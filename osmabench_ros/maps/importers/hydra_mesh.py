@@ -29,8 +29,7 @@ def plain_mesh(
         'labels': np.array(mesh.get_labels(), np.int64),
         'names': list(names.items()),
         'connections': [
-            np.array(getattr(node.attributes, 'mesh_connections', ()), np.int64)
-            for node in nodes
+            np.array(getattr(node.attributes, 'mesh_connections', ()), np.int64) for node in nodes
         ],
     }
 
