@@ -46,22 +46,22 @@ def read_metadata(folder: Path) -> BagMetadata:
         document = yaml.safe_load(path.read_text())
     except FileNotFoundError:
         return BagMetadata(fault=f'{METADATA_FILE} is missing')
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         return BagMetadata(fault=f'{METADATA_FILE} cannot be read: {error}')
     content = document.get(ROOT) if isinstance(document, Mapping) else None
     if not isinstance(content, Mapping):
         return BagMetadata(fault=f'{METADATA_FILE} holds no "{ROOT}"')
     names = content.get('relative_file_paths')
-    if not isinstance(names, list):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return BagMetadata(fault=f'{METADATA_FILE} names no files')
     # Before version 4 the paths began with the name of the folder; none may lead out of it.
-    files = tuple(Path(str(name)).name for name in names)
+    files = tuple(Path(name).name for name in names)
     return BagMetadata(files, _distribution(content))
 
 
 def _distribution(content: Mapping[str, Any]) -> str:
-    named = str(content.get('ros_distro') or '')
-    if named:
+    named = content.get('ros_distro')
+    if named and isinstance(named, str):
         return named
     version = content.get('version')
     return 'humble' if isinstance(version, int) and version <= 5 else 'iron'
