@@ -41,6 +41,8 @@ def read_metadata(folder: Path) -> BagMetadata:
     """Read the metadata of a bag; one that is missing or damaged is no error, but a fault."""
     path = folder / METADATA_FILE
     try:
+        if path.exists() and not path.is_file():
+            return BagMetadata(fault=f'{METADATA_FILE} is no file')
         if path.stat().st_size > MAX_METADATA_BYTES:
             return BagMetadata(fault=f'{METADATA_FILE} is larger than {MAX_METADATA_BYTES} bytes')
         document = yaml.safe_load(path.read_text())

@@ -143,7 +143,9 @@ class BagTypes:
 
     def type_hash(self, message_type: str) -> str:
         """Return the hash of a type as ROS since Iron computes it; empty if it is not defined."""
-        if not self.knows(message_type):
+        try:
+            self._require(message_type, '')
+        except SequenceError:
             return ''
         return str(self._store(message_type).hash_rihs01(message_type))
 

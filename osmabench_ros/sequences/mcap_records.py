@@ -91,6 +91,8 @@ class McapRecords:
         """Yield kinds and records of an unpacked chunk; a message as `Message`."""
         place = 0
         while place < len(content):
+            if len(content) - place < _FRAME.size:
+                raise ValueError('a record is cut off at the end of its chunk')
             kind, length = _FRAME.unpack_from(content, place)
             start, place = place + _FRAME.size, place + _FRAME.size + length
             if place > len(content):

@@ -168,25 +168,29 @@ class _ChunkReading:
             messages = self._messages(content)
         taken = memory_of(content, messages)
         self._left -= taken
-        if self._left < 0:
-            raise exceeded(self._records.path, 'chunks of the same time are large', 'memory_ratio')
         for log_ns, place, channel, end in messages:
             yield log_ns, start, place, end, channel, content
         self._left += taken
 
     def _messages(self, content: bytes) -> list[Message]:
-        found = []
+        found: list[Message] = []
+        self._check(content, found)
         for kind, message in self._records.records_of(content):
             if kind == MESSAGE and message[2] in self._channels:
                 late = self._stop_ns is not None and message[0] >= self._stop_ns
                 early = self._start_ns is not None and message[0] < self._start_ns
                 if not early and not late:
                     found.append(message)
-                    if memory_of(content, found) > self._left:
-                        raise exceeded(
-                            self._records.path, 'a chunk has many messages', 'memory_ratio'
-                        )
+                    self._check(content, found)
         return sorted(found)
+
+    def _check(self, content: bytes, messages: list[Message]) -> None:
+        if memory_of(content, messages) > self._left:
+            raise exceeded(
+                self._records.path,
+                'the messages of its chunks of one time fill the memory',
+                'memory_ratio',
+            )
 
 
 class StreamedMcap:

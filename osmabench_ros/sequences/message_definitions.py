@@ -21,6 +21,8 @@ MAX_FIELDS = 2000
 """Of a type."""
 MAX_UNROLLED = 10_000
 """Elements of an array of texts or messages; a statement is made for each."""
+MAX_REASON = 200
+"""Characters of what the parser says; it quotes the whole definition."""
 DEFINITION_S = 10.0
 """Processor time for a definition; honest ones take milliseconds."""
 
@@ -74,11 +76,15 @@ def types_from_path(path: Path) -> dict[str, Any]:
 def parse_text(path: Path, name: str) -> dict[str, Any]:
     """Parse a definition as bags embed it, in the limited child."""
     text = path.read_text(encoding='utf-8')
-    if not text.startswith(f'{_SEPARATOR}IDL: '):
-        return _parsed(text, name)
+    parts = [text]
+    if text.startswith(f'{_SEPARATOR}IDL: '):
+        name, parts = '', [part.partition('\n')[2] for part in text.split(_SEPARATOR)[1:]]
     types: dict[str, Any] = {}
-    for part in text.split(_SEPARATOR)[1:]:
-        types.update(_parsed(part.split('\n', 1)[1]))
+    for part in parts:
+        try:
+            types.update(_parsed(part, name))
+        except Exception as error:  # the parser has errors of many kinds
+            raise SequenceError(_in_a_line(error)) from error
     return types
 
 
@@ -91,10 +97,14 @@ def parse_path(path: Path) -> dict[str, Any]:
         try:
             types.update(_parsed(file.read_text(), '' if file.suffix == '.idl' else _name(file)))
         except Exception as error:  # the parser has errors of many kinds
-            raise SequenceError(f'{file} is no message definition: {error}') from error
+            raise SequenceError(f'{file} is no message definition: {_in_a_line(error)}') from error
     if not types:
         raise SequenceError(f'{path} holds no .msg or .idl file; give the folder of a package')
     return types
+
+
+def _in_a_line(error: Exception) -> str:
+    return ' '.join(str(error).split())[:MAX_REASON] or type(error).__name__
 
 
 def _parsed(text: str, name: str = '') -> dict[str, Any]:

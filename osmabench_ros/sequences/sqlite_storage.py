@@ -21,9 +21,12 @@ from osmabench_ros.sequences.bag_qos import parse_offered_qos
 from osmabench_ros.sequences.bag_storage import BagTopic, StoredMessage
 
 _MIN_ROW_BYTES = 4
+_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""The last comes where SQLite quotes a damaged file."""
 _STEPS = 100_000
 """Instructions of SQLite between two looks at the time."""
 _MAX_TOPICS = 100_000
+_ODD_ROW = 'a row of "messages" does not hold numbers and bytes'
 _SAFE = ('trusted_schema=OFF', 'query_only=ON', 'cell_size_check=ON', 'mmap_size=0')
 
 
@@ -87,7 +90,7 @@ class SqliteStorage:
         for number, log_ns, data in self._rows(query):
             topic = self._names.get(number) if isinstance(number, int) else None
             if topic is None or not _is_time(log_ns) or not isinstance(data, bytes):
-                self._note('a row of "messages" does not hold numbers and bytes')
+                self._note(_ODD_ROW)
                 continue
             left -= len(data)
             if left < 0:
@@ -114,7 +117,7 @@ class SqliteStorage:
                         return
                     yield row
             self._note('it is damaged: it has more rows than bytes')
-        except sqlite3.Error as error:
+        except _ERRORS as error:
             self._note(str(error))
 
     def _ordered(self, database: sqlite3.Connection, query: str) -> str:
@@ -165,6 +168,8 @@ class SqliteStorage:
                 counts[number] += 1
                 first_ns, last_ns = self.span_ns or (log_ns, log_ns)
                 self.span_ns = min(first_ns, log_ns), max(last_ns, log_ns)
+            else:
+                self._note(_ODD_ROW)
         return tuple(
             BagTopic(item.topic, item.message_type, counts[number], item.qos, item.definition)
             for number, item in self._names.items()
@@ -192,9 +197,9 @@ def open_sqlite(path: Path) -> SqliteStorage:
             return SqliteStorage(path, recovered=True)
         try:
             return SqliteStorage(path, recovered=False)
-        except sqlite3.Error:
+        except _ERRORS:
             return SqliteStorage(path, recovered=True)
-    except (sqlite3.Error, OSError) as error:
+    except (*_ERRORS, OSError) as error:
         raise SequenceError(
             f'{path} holds no list of topics that can be read: {error}; it was cut off too '
             'early, or is no bag'
@@ -232,7 +237,7 @@ def _definitions(database: sqlite3.Connection) -> dict[str, str]:
             'SELECT topic_type, encoded_message_definition FROM message_definitions'
         )
         found = [row for _, row in zip(range(_MAX_TOPICS), rows, strict=False)]
-    except sqlite3.Error:
+    except _ERRORS:
         return {}  # before Iron there is no such table
     return {kind: text for kind, text in found if isinstance(kind, str) and isinstance(text, str)}
 
