@@ -8,7 +8,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeVar
 
-import yaml
+from osmabench_ros.base.limits.documents import parse_yaml
+from osmabench_ros.errors import OsmabenchError, SequenceError
 
 INFINITE = {'sec': 9223372036, 'nsec': 854775807}
 """How rosbag2 writes a deadline, lifespan or lease that never ends."""
@@ -106,9 +107,10 @@ def _parsed_text(text: str) -> tuple[OfferedQos, ...]:
     if len(text) > MAX_TEXT:
         return ()
     try:
-        return parse_offered_qos(list(yaml.safe_load(text) or ()))
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+        entries = parse_yaml(text, 'offered_qos_profiles', SequenceError)
+    except OsmabenchError:
         return ()
+    return parse_offered_qos(entries) if isinstance(entries, list) else ()
 
 
 def _parsed(item: Mapping[str, Any]) -> OfferedQos:
