@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from osmabench_ros.base.limits.landlock import landlock_version
 from osmabench_ros.bringup.datasets import DATA_SETS, data_folders, find_data_set
 from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.errors import OsmabenchError
@@ -54,7 +55,7 @@ def examine(out: Path | None = None) -> list[Finding]:
     """
     looks: list[Callable[[], Finding]] = [_python]
     looks += [lambda module=module: _module(module) for module in MODULES]  # type: ignore[misc]
-    looks += [_renderer, _habitat, _device, _discovery, lambda: _disk(out or Path())]
+    looks += [_renderer, _habitat, _device, _discovery, _landlock, lambda: _disk(out or Path())]
     folders = data_folders()
     return [look() for look in looks] + [find_data_set(item, folders) for item in DATA_SETS]
 
@@ -121,6 +122,18 @@ def _discovery() -> Finding:
         Level.OK,
         f'{found} in this shell; runs use LOCALHOST and a domain of their own',
     )
+
+
+def _landlock() -> Finding:
+    version = landlock_version()
+    if not version:
+        return Finding(
+            'Landlock',
+            Level.ABSENT,
+            'files from outside are read under limits of memory and time, and could reach others',
+            'a kernel with Landlock switched on (5.13 or newer)',
+        )
+    return Finding('Landlock', Level.OK, f'version {version} holds readers of files to their file')
 
 
 def nearest_folder(path: Path) -> Path:

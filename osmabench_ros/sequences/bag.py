@@ -12,13 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.sequences.bag_compression import ZSTD_SUFFIX, unpack_file, unpacked
 from osmabench_ros.sequences.bag_folder import files_of
 from osmabench_ros.sequences.bag_folder import is_bag as is_bag
-from osmabench_ros.sequences.bag_recovery import RecoveredSqlite, StreamedMcap, write_ahead_log
-from osmabench_ros.sequences.bag_storage import BagTopic, IndexedStorage, Storage
+from osmabench_ros.sequences.bag_storage import BagTopic, Storage
 from osmabench_ros.sequences.bag_types import BagTypes
+from osmabench_ros.sequences.mcap_storage import open_mcap
+from osmabench_ros.sequences.sqlite_storage import open_sqlite
 
 MAX_REPEATED = 200
 """Messages of one topic that a recorder may write again at a split."""
@@ -252,16 +252,7 @@ def _plain(path: Path, resources: ExitStack) -> tuple[Path, str]:
 
 
 def _storage_of(path: Path) -> Storage:
-    sqlite = path.suffix == '.db3'
-    if sqlite and write_ahead_log(path):
-        return RecoveredSqlite(path)
-    # An incomplete file makes rosbags raise errors of all kinds.
-    try:
-        return IndexedStorage(path)
-    except MissingDependencyError:
-        raise
-    except Exception:
-        return RecoveredSqlite(path) if sqlite else StreamedMcap(path)
+    return open_sqlite(path) if path.suffix == '.db3' else open_mcap(path)
 
 
 def _merged(storages: Sequence[Storage]) -> tuple[BagTopic, ...]:

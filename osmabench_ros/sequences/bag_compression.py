@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.limits.allowance import allowance, exceeded
+from osmabench_ros.base.limits.stopwatch import Stopwatch
 from osmabench_ros.errors import MissingDependencyError, SequenceError
 
 ZSTD_SUFFIX = '.zstd'
 MAGIC = b'\x28\xb5\x2f\xfd'
-MAX_MESSAGE_BYTES = 2**30
 BLOCK_BYTES = 2**20
 
 
@@ -21,18 +22,21 @@ def unpacked(data: bytes, topic: str) -> bytes:
     Raises
     ------
     SequenceError
-        If it is damaged, or would unpack to more than a gigabyte.
+        If it is damaged.
+    LimitError
+        If it would unpack to more than a message of this size may.
     """
     if data[:4] != MAGIC:
         return data
     zstandard = _zstandard()
     try:
+        limit = allowance().memory_bytes(len(data))
         size = zstandard.frame_content_size(data)
-        if size > MAX_MESSAGE_BYTES:
-            raise SequenceError(
-                f'topic "{topic}": a compressed message claims {size} bytes; that is damage'
+        if size > limit:
+            raise exceeded(
+                f'topic "{topic}"', f'a compressed message claims {size} bytes', 'memory_ratio'
             )
-        unknown = MAX_MESSAGE_BYTES if size < 0 else 0
+        unknown = limit if size < 0 else 0
         return bytes(zstandard.ZstdDecompressor().decompress(data, max_output_size=unknown))
     except zstandard.ZstdError as error:
         raise SequenceError(
@@ -52,17 +56,26 @@ def unpack_file(source: Path, target: Path) -> str:
     ------
     SequenceError
         If the disk is full.
+    LimitError
+        If it would unpack to more than a file of this size may.
     """
     zstandard = _zstandard()
+    size_bytes = source.stat().st_size
+    limit = allowance().memory_bytes(size_bytes)
+    watch = Stopwatch(source, size_bytes)
     with source.open('rb') as packed, target.open('wb') as plain:
         reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
         while True:
             try:
-                block = reader.read(BLOCK_BYTES)
+                with watch.running():
+                    block = reader.read(BLOCK_BYTES)
             except zstandard.ZstdError as error:
                 return f'{source.name}: {error}'
             if not block:
                 return ''
+            limit -= len(block)
+            if limit < 0:
+                raise exceeded(source, 'it unpacks to far more than its size', 'memory_ratio')
             try:
                 plain.write(block)
             except OSError as error:

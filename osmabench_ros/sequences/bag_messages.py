@@ -135,8 +135,10 @@ class Codec:
         try:
             message = self.typestore.deserialize_cdr(data[topic], kind)
             return convert(unpacked_image(message) if kind == COMPRESSED_IMAGE else message)
-        except (ValueError, KeyError, AssertionError, IndexError) as error:
-            raise SequenceError(f'topic "{topic}" of the bag: {error}') from error
+        except Exception as error:  # rosbags meets malformed data with errors of many kinds
+            raise SequenceError(
+                f'topic "{topic}" of the bag: {str(error) or type(error).__name__}'
+            ) from error
 
     def _make(self, name: str, *values: Any, **named: Any) -> Any:
         return self.typestore.types[name](*values, **named)
@@ -210,7 +212,8 @@ def _pixels(message: Any, encodings: tuple[str, ...]) -> NDArray[Any]:
     kind, channels = _PIXELS[message.encoding]
     dtype = np.dtype(kind)
     row = message.width * channels * dtype.itemsize
-    if message.step < row or len(message.data) != message.step * message.height:
+    size = message.step * message.height
+    if not 0 < row <= message.step or not 0 < len(message.data) == size:
         raise ValueError(f'{len(message.data)} bytes are no {message.width} x {message.height}')
     rows = np.asarray(message.data, np.uint8).reshape(message.height, message.step)[:, :row]
     stored = dtype.newbyteorder('>' if message.is_bigendian else '<')

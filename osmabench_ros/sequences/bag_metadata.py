@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
+from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.errors import OsmabenchError, SequenceError
 
 if TYPE_CHECKING:
     from osmabench_ros.sequences.recording_options import RecordedTopic
 
 METADATA_FILE = 'metadata.yaml'
 ROOT = 'rosbag2_bagfile_information'
-MAX_METADATA_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -40,28 +40,26 @@ class BagMetadata:
 def read_metadata(folder: Path) -> BagMetadata:
     """Read the metadata of a bag; one that is missing or damaged is no error, but a fault."""
     path = folder / METADATA_FILE
-    try:
-        if path.stat().st_size > MAX_METADATA_BYTES:
-            return BagMetadata(fault=f'{METADATA_FILE} is larger than {MAX_METADATA_BYTES} bytes')
-        document = yaml.safe_load(path.read_text())
-    except FileNotFoundError:
+    if not path.exists():
         return BagMetadata(fault=f'{METADATA_FILE} is missing')
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        return BagMetadata(fault=f'{METADATA_FILE} cannot be read: {error}')
+    try:
+        document = read_yaml(path, SequenceError)
+    except OsmabenchError as error:
+        return BagMetadata(fault=str(error))
     content = document.get(ROOT) if isinstance(document, Mapping) else None
     if not isinstance(content, Mapping):
         return BagMetadata(fault=f'{METADATA_FILE} holds no "{ROOT}"')
     names = content.get('relative_file_paths')
-    if not isinstance(names, list):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return BagMetadata(fault=f'{METADATA_FILE} names no files')
     # Before version 4 the paths began with the name of the folder; none may lead out of it.
-    files = tuple(Path(str(name)).name for name in names)
+    files = tuple(Path(name).name for name in names)
     return BagMetadata(files, _distribution(content))
 
 
 def _distribution(content: Mapping[str, Any]) -> str:
-    named = str(content.get('ros_distro') or '')
-    if named:
+    named = content.get('ros_distro')
+    if named and isinstance(named, str):
         return named
     version = content.get('version')
     return 'humble' if isinstance(version, int) and version <= 5 else 'iron'

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, TypeVar
 
-import yaml
+from osmabench_ros.base.limits.documents import parse_yaml
+from osmabench_ros.errors import OsmabenchError, SequenceError
 
 INFINITE = {'sec': 9223372036, 'nsec': 854775807}
 """How rosbag2 writes a deadline, lifespan or lease that never ends."""
+
+MAX_TEXT = 2**15
+"""Characters of profiles as a bag holds them; those of a publisher take some hundred."""
 
 _Choice = TypeVar('_Choice', bound=Enum)
 
@@ -91,13 +96,21 @@ def parse_offered_qos(entries: Any) -> tuple[OfferedQos, ...]:
     Entries that make no sense are left out, as a bag is readable without them.
     """
     if isinstance(entries, str):
-        try:
-            entries = yaml.safe_load(entries)
-        except yaml.YAMLError:
-            return ()
+        return _parsed_text(entries)
     if not isinstance(entries, list):
         return ()
     return tuple(_parsed(item) for item in entries if isinstance(item, Mapping))
+
+
+@lru_cache(maxsize=256)
+def _parsed_text(text: str) -> tuple[OfferedQos, ...]:
+    if len(text) > MAX_TEXT:
+        return ()
+    try:
+        entries = parse_yaml(text, 'offered_qos_profiles', SequenceError)
+    except OsmabenchError:
+        return ()
+    return parse_offered_qos(entries) if isinstance(entries, list) else ()
 
 
 def _parsed(item: Mapping[str, Any]) -> OfferedQos:
@@ -116,4 +129,5 @@ def _choice(kind: type[_Choice], value: Any) -> _Choice:
     if isinstance(value, int):
         return members[value] if 0 <= value < len(members) else kind['UNKNOWN']
     named = {member.value: member for member in members}
-    return named.get(str(value).lower(), kind['UNKNOWN'])
+    text = value.lower() if isinstance(value, str) else ''
+    return named.get(text, kind['UNKNOWN'])

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import struct
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.errors import MissingDependencyError, SequenceError
-from osmabench_ros.sequences.message_definitions import types_from_path, types_from_text
+from osmabench_ros.base.limits.allowance import allowance
+from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SequenceError
+from osmabench_ros.sequences.message_definitions import (
+    ARRAY,
+    NAME,
+    SEQUENCE,
+    types_from_path,
+    types_from_text,
+)
 
 HEADER = 'std_msgs/msg/Header'
 TIME = 'builtin_interfaces/msg/Time'
-_NAME, _SEQUENCE = 2, 4
-"""Node types of rosbags' field descriptions: a nested message, a sequence of something."""
+MAX_NESTED = 100_000
+"""Parts of a message type, those of nested ones and of arrays counted each time."""
 
 
 class BagTypes:
@@ -46,26 +54,51 @@ class BagTypes:
         distribution: str = '',
     ) -> None:
         typesys = _typesys()
-        self._broken: dict[str, str] = {}
+        self._empty = typesys.Stores.EMPTY
+        self._make_store = typesys.get_typestore
+        self._definitions = definitions
+        self._standard = self._make_store(_store_of(typesys, distribution))
+        self._given = self._make_store(self._empty)
         found: dict[str, Any] = {}
         for path in msg_paths:
             found.update(types_from_path(path))
-        for name, text in definitions.items():
-            # A definition that cannot be parsed must not keep the rest of the bag closed; what
-            # parsers stumble over has many forms.
-            try:
-                found.update(types_from_text(text, name))
-            except Exception as error:
-                self._broken[name] = str(error) or type(error).__name__
-        self._store = typesys.get_typestore(typesys.Stores.EMPTY)
         if found:
-            self._store.register(found)
-        standard = typesys.get_typestore(_store_of(typesys, distribution))
-        for name, fields in standard.fielddefs.items():
-            self._store.fielddefs.setdefault(name, fields)
-            self._store.types.setdefault(name, standard.types[name])
+            self._given.register(found)
+        self._broken: dict[str, str] = {}
+        self._stores: dict[str, Any] = {}
         self._complete: set[str] = set()
         self._stamp_places: dict[str, int | None] = {}
+
+    def _store(self, message_type: str) -> Any:
+        """Return the types that a type is read with; those that its own definition names first.
+
+        Each has its own, so that what one definition says of others' types costs itself only.
+        """
+        if message_type not in self._stores:
+            store = self._make_store(self._empty)
+            # What code made of a definition stumbles over has many forms.
+            try:
+                if text := self._definitions.get(message_type):
+                    store.register(types_from_text(text, message_type))
+            except Exception as error:
+                self._broken[message_type] = str(error) or type(error).__name__
+                store = self._make_store(self._empty)
+            for other in (self._given, self._standard):
+                for name, fields in other.fielddefs.items():
+                    store.fielddefs.setdefault(name, fields)
+                    store.types.setdefault(name, other.types[name])
+            self._stores[message_type] = store
+            self._warn_of_replaced(message_type)
+        return self._stores[message_type]
+
+    def _warn_of_replaced(self, message_type: str) -> None:
+        if message_type in self._broken and self.knows(message_type):
+            warnings.warn(
+                f'the definition of {message_type} in the bag cannot be read '
+                f'({self._broken[message_type]}); that of the distribution is used',
+                OsmabenchWarning,
+                stacklevel=4,
+            )
 
     def deserialise(self, data: bytes, message_type: str, topic: str = '') -> Any:
         """Return a message as an object with the fields of its type.
@@ -79,7 +112,7 @@ class BagTypes:
         self._require(message_type, topic)
         # rosbags meets malformed data with errors of many kinds.
         try:
-            return self._store.deserialize_cdr(data, message_type)
+            return self._store(message_type).deserialize_cdr(data, message_type)
         except Exception as error:
             raise SequenceError(
                 f'topic "{topic}": {len(data)} bytes are no {message_type}: '
@@ -110,9 +143,11 @@ class BagTypes:
 
     def type_hash(self, message_type: str) -> str:
         """Return the hash of a type as ROS since Iron computes it; empty if it is not defined."""
-        if not self.knows(message_type):
+        try:
+            self._require(message_type, '')
+        except SequenceError:
             return ''
-        return str(self._store.hash_rihs01(message_type))
+        return str(self._store(message_type).hash_rihs01(message_type))
 
     def _require(self, message_type: str, topic: str) -> None:
         if message_type in self._complete:
@@ -128,35 +163,61 @@ class BagTypes:
                 f'{", ".join(missing)}{because}. Give its .msg file or the folder of its package '
                 'with --msg-path'
             )
+        try:
+            self._check_extent(message_type)
+        except SequenceError as error:
+            raise SequenceError(
+                f'topic "{topic}" has type {message_type}, which is not read: {error}'
+            ) from error
         self._complete.add(message_type)
 
     def _missing(self, message_type: str) -> list[str]:
         """Return the names of undefined types that a type needs."""
+        fields = self._store(message_type).fielddefs
         missing, seen, open_names = [], set[str](), [message_type]
         while open_names:
             name = open_names.pop()
             if name in seen:
                 continue
             seen.add(name)
-            if name not in self._store.fielddefs:
+            if name not in fields:
                 missing.append(name)
                 continue
-            for _, description in self._store.fielddefs[name][1]:
+            for _, description in fields[name][1]:
                 open_names.extend(_nested(description))
         return sorted(missing)
+
+    def _check_extent(self, message_type: str) -> None:
+        """Refuse types that nest themselves, or too many others."""
+        fields = self._store(message_type).fielddefs
+        extents: dict[str, int] = {}
+
+        def extent(name: str, above: tuple[str, ...]) -> int:
+            if name in above or len(above) > allowance().depth:
+                raise SequenceError(f'{" > ".join((*above, name))[:300]} nest each other')
+            if name not in extents:
+                below = (*above, name)
+                parts = [_repeats(item) * extent(inner, below) for _, item in fields[name][1]
+                         for inner in _nested(item)]  # fmt: skip
+                extents[name] = 1 + len(fields[name][1]) + sum(parts)
+            return extents[name]
+
+        if extent(message_type, ()) > MAX_NESTED:
+            raise SequenceError(f'a message consists of more than {MAX_NESTED} parts')
 
     def _stamp_place(self, message_type: str) -> int | None:
         if not self.knows(message_type):
             return None
-        fields = self._store.fielddefs[message_type][1]
+        known = self._store(message_type).fielddefs
+        fields = known[message_type][1]
         if not fields:
             return None
         kind, content = fields[0][1]
-        if kind == _NAME and content in (HEADER, TIME):
+        if kind == NAME and content in (HEADER, TIME):
             return 4
-        if kind == _SEQUENCE and content[0][0] == _NAME:
-            inner = self._store.fielddefs[content[0][1]][1]
-            if inner and inner[0][1] == (_NAME, HEADER):
+        if kind == SEQUENCE and content[0][0] == NAME:
+            inner = known[content[0][1]][1]
+            if inner and inner[0][1] == (NAME, HEADER):
                 return 8
         return None
 
@@ -179,9 +240,14 @@ def stamp_at(data: bytes, place: int) -> int | None:
 
 def _nested(description: Any) -> list[str]:
     kind, content = description
-    if int(kind) == _NAME:
+    if int(kind) == NAME:
         return [content]
     return _nested(content[0]) if isinstance(content[0], tuple) else []
+
+
+def _repeats(description: Any) -> int:
+    kind, content = description
+    return max(int(content[1]), 1) if int(kind) == ARRAY else 1
 
 
 def _typesys() -> Any:

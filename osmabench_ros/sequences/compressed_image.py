@@ -95,7 +95,7 @@ def _picture(data: bytes, form: str) -> NDArray[Any]:
         if picture.mode.startswith('I'):
             return np.asarray(picture).astype(np.uint16)
         return np.asarray(picture if picture.mode == 'L' else picture.convert('RGB'), np.uint8)
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+    except Exception as error:  # decoders raise whatever they meet in damaged data
         raise ValueError(f'format "{form}" is no JPEG or PNG picture: {error}') from error
 
 

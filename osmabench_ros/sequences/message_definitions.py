@@ -1,32 +1,61 @@
-"""Message types out of definitions: those embedded in bags, and .msg and .idl files."""
+"""Message types out of definitions: those embedded in bags, and .msg and .idl files.
+
+The parser is neither bounded in time nor in memory, so it runs in the limited child, and code is
+made from what it found: nothing gets there that is not checked here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.errors import SequenceError
+from osmabench_ros.base.limits.child import parse_limited, read_limited
+from osmabench_ros.errors import LimitError, SequenceError
 
 MAX_DEFINITION_FILES = 20_000
 MAX_DEFINITION_BYTES = 2**20
+MAX_FIELDS = 2000
+"""Of a type."""
+MAX_UNROLLED = 10_000
+"""Elements of an array of texts or messages; a statement is made for each."""
+MAX_REASON = 200
+"""Characters of what the parser says; it quotes the whole definition."""
+DEFINITION_S = 10.0
+"""Processor time for a definition; honest ones take milliseconds."""
+
+BASE, NAME, ARRAY, SEQUENCE = 1, 2, 3, 4
+"""Kinds of rosbags' field descriptions."""
+TYPES = frozenset(
+    ('bool', 'byte', 'char', 'int8', 'int16', 'int32', 'int64', 'uint8', 'uint16', 'uint32',
+     'uint64', 'float32', 'float64', 'float128', 'string')
+)  # fmt: skip
+TYPE_NAME = re.compile(r'[A-Za-z]\w{0,99}(/[A-Za-z]\w{0,99}){1,3}', re.ASCII)
+_FIELD_NAME = re.compile(r'(?!__)[A-Za-z_]\w{0,99}', re.ASCII)
+_LIBRARIES = ('rosbags.typesys',)
+_SEPARATOR = '=' * 80 + '\n'
 
 
 def types_from_text(text: str, name: str) -> dict[str, Any]:
     """Return the types that a definition embedded in a bag describes, ros2msg or ros2idl.
 
-    What the parser stumbles over has many forms: any exception may come out.
+    Raises
+    ------
+    SequenceError
+        If it is no definition, or describes what cannot be read.
+    LimitError
+        If parsing it takes too long.
     """
-    from rosbags.typesys import get_types_from_idl, get_types_from_msg
-
-    separator = '=' * 80 + '\n'
-    if text.startswith(f'{separator}IDL: '):
-        types: dict[str, Any] = {}
-        for part in text.split(separator)[1:]:
-            types.update(get_types_from_idl(part.split('\n', 1)[1]))
-        return types
-    return dict(get_types_from_msg(text, name))
+    if len(text) > MAX_DEFINITION_BYTES or not TYPE_NAME.fullmatch(name):
+        raise SequenceError(f'{len(text)} characters define no type "{name[:100]}"')
+    return _checked(
+        parse_limited(
+            parse_text, text.encode(errors='replace'), f'the definition of {name}',
+            libraries=_LIBRARIES, seconds=DEFINITION_S, name=name,
+        )
+    )  # fmt: skip
 
 
 def types_from_path(path: Path) -> dict[str, Any]:
@@ -36,26 +65,54 @@ def types_from_path(path: Path) -> dict[str, Any]:
     ------
     SequenceError
         If it is missing or no message definition.
+    LimitError
+        If parsing takes too long.
     """
     if not path.exists():
         raise SequenceError(f'message definition {path} does not exist; check --msg-path')
+    return _checked(read_limited(parse_path, path.resolve(), libraries=_LIBRARIES))
+
+
+def parse_text(path: Path, name: str) -> dict[str, Any]:
+    """Parse a definition as bags embed it, in the limited child."""
+    text = path.read_text(encoding='utf-8')
+    parts = [text]
+    if text.startswith(f'{_SEPARATOR}IDL: '):
+        name, parts = '', [part.partition('\n')[2] for part in text.split(_SEPARATOR)[1:]]
+    types: dict[str, Any] = {}
+    for part in parts:
+        try:
+            types.update(_parsed(part, name))
+        except Exception as error:  # the parser has errors of many kinds
+            raise SequenceError(_in_a_line(error)) from error
+    return types
+
+
+def parse_path(path: Path) -> dict[str, Any]:
+    """Parse the definitions of a file or folder, in the limited child."""
     types: dict[str, Any] = {}
     for file in _definition_files(path):
         if file.stat().st_size > MAX_DEFINITION_BYTES:
             raise SequenceError(f'{file} is too large for a message definition')
         try:
-            text = file.read_text()
-            if file.suffix == '.idl':
-                from rosbags.typesys import get_types_from_idl
-
-                types.update(get_types_from_idl(text))
-            else:
-                types.update(types_from_text(text, _type_name(file)))
+            types.update(_parsed(file.read_text(), '' if file.suffix == '.idl' else _name(file)))
         except Exception as error:  # the parser has errors of many kinds
-            raise SequenceError(f'{file} is no message definition: {error}') from error
+            raise SequenceError(f'{file} is no message definition: {_in_a_line(error)}') from error
     if not types:
         raise SequenceError(f'{path} holds no .msg or .idl file; give the folder of a package')
     return types
+
+
+def _in_a_line(error: Exception) -> str:
+    return ' '.join(str(error).split())[:MAX_REASON] or type(error).__name__
+
+
+def _parsed(text: str, name: str = '') -> dict[str, Any]:
+    """Return the fields by type of ros2msg, or of IDL if there is no name; without constants."""
+    from rosbags.typesys import get_types_from_idl, get_types_from_msg
+
+    found = get_types_from_msg(text, name) if name else get_types_from_idl(text)
+    return {name: fields for name, (_, fields) in found.items()}
 
 
 def _definition_files(path: Path) -> Iterable[Path]:
@@ -67,8 +124,41 @@ def _definition_files(path: Path) -> Iterable[Path]:
     return [*files, *(file for file in sorted(more) if (file.parent, file.stem) not in named)]
 
 
-def _type_name(file: Path) -> str:
+def _name(file: Path) -> str:
     """Return the type of PACKAGE/msg/Name.msg or PACKAGE/Name.msg."""
-    folder = file.resolve().parent
+    folder = file.parent
     package = folder.parent.name if folder.name == 'msg' else folder.name
     return f'{package}/msg/{file.stem}'
+
+
+def _checked(types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return types as rosbags registers them, or refuse what its code would stumble over."""
+    for name, fields in types.items():
+        names = [str(field[0]) for field in fields]
+        wrong = [item for item in names if not _FIELD_NAME.fullmatch(item)]
+        if not TYPE_NAME.fullmatch(name) or wrong or len(set(names)) != len(names):
+            raise SequenceError(f'type "{name[:100]}" or one of its fields has no proper name')
+        if len(fields) > MAX_FIELDS:
+            raise LimitError(f'type {name} has {len(fields)} fields, {MAX_FIELDS} may be')
+    return {
+        name: ([], [(field, _description(kind, f'{name}.{field}')) for field, kind in fields])
+        for name, fields in types.items()
+    }
+
+
+def _description(description: Any, field: str, *, nested: bool = False) -> tuple[Any, Any]:
+    kind, content = description
+    if kind == NAME and TYPE_NAME.fullmatch(str(content)):
+        return kind, str(content)
+    if kind == BASE and content[0] in TYPES and _is_size(content[1]):
+        return kind, (str(content[0]), int(content[1]))
+    if kind in (ARRAY, SEQUENCE) and not nested and _is_size(content[1]):
+        inner = _description(content[0], field, nested=True)
+        plain = inner[0] == BASE and inner[1][0] != 'string'
+        if kind == SEQUENCE or plain or content[1] <= MAX_UNROLLED:
+            return kind, (inner, int(content[1]))
+    raise SequenceError(f'field {field} has a type that cannot be read: {str(content)[:100]}')
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**31

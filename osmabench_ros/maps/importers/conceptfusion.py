@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.allowance import allowance, exceeded
+from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.errors import MapError, MissingDependencyError
-from osmabench_ros.maps.array_files import MAX_BYTES
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.point_maps import point_feature_map
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of
@@ -74,21 +76,41 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
 
 def _dataset(path: Path, key: str) -> NDArray[Any]:
-    try:
-        import h5py
-    except ImportError as error:
-        raise MissingDependencyError(
-            'reading HDF5 files needs h5py; install osmabench_ros[maps]'
-        ) from error
+    if importlib.util.find_spec('h5py') is None:
+        raise MissingDependencyError('reading HDF5 files needs h5py; install osmabench_ros[maps]')
+    found: NDArray[Any] = read_limited(read_dataset, path, libraries=('h5py',), key=key)
+    return found
+
+
+def read_dataset(path: Path, key: str) -> NDArray[Any]:
+    """Read a data set of an HDF5 file, in the limited child.
+
+    Raises
+    ------
+    MapError
+        If there is none, it is no numbers, or its data are in other files.
+    LimitError
+        If it claims more than a file of this size may unpack to.
+    """
+    import h5py
+
     try:
         with h5py.File(path, 'r') as file:
+            # Links of other kinds lead to other files, or in circles.
+            if not isinstance(file.get(key, getlink=True), h5py.HardLink):
+                raise MapError(f'{path}: "{key}" is missing, or a link; store the data itself')
             dataset = file[key]
+            if dataset.is_virtual or dataset.external:
+                raise MapError(
+                    f'{path}: the data of "{key}" are in other files, which are not read; copy '
+                    'them into this one'
+                )
             if dataset.dtype.kind not in 'biuf':
                 raise MapError(f'{path}: "{key}" holds {dataset.dtype}, not numbers')
-            if dataset.nbytes > MAX_BYTES:
-                raise MapError(f'{path}: "{key}" unpacks to more than {MAX_BYTES} bytes')
+            if dataset.nbytes > allowance().memory_bytes(path.stat().st_size):
+                raise exceeded(path, f'"{key}" claims {dataset.nbytes} bytes', 'memory_ratio')
             return np.asarray(dataset[:])
-    except (OSError, KeyError, AttributeError, ValueError, TypeError) as error:
+    except (OSError, KeyError, AttributeError, ValueError, TypeError, RuntimeError) as error:
         raise MapError(
             f'{path} cannot be read as HDF5 with a data set "{key}": {error}'
         ) from error

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+import importlib.util
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.memory_headroom import memory_headroom
-from osmabench_ros.errors import MapError, MissingDependencyError
+from osmabench_ros.base.limits.child import parse_limited, read_limited
+from osmabench_ros.errors import LimitError, MapError, MissingDependencyError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
-from osmabench_ros.maps.importers.hydra_mesh import with_mesh
+from osmabench_ros.maps.importers.hydra_mesh import plain_mesh, with_mesh
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -26,15 +26,14 @@ METHOD = Method('hydra', World.Z_UP, {'clip': Encoder('ViT-L-14', 'openai')})
 KHRONOS = dataclasses.replace(METHOD, name='khronos')
 MAX_PAYLOAD_BYTES = 1 << 30
 """Largest graph that is read from a topic."""
-_HEADROOM_BYTES, _HEADROOM_RATIO = 1 << 30, 32
-"""Memory for reading a graph, and how many times its size comes on top; graphs take far less."""
 _READING_ERRORS = (
-    RuntimeError, ValueError, IndexError, TypeError, MemoryError, OverflowError, OSError
+    RuntimeError, ValueError, IndexError, TypeError, OverflowError, OSError
 )  # fmt: skip
 _LAYERS = {
     2: NodeKind.OBJECT, 3: NodeKind.PLACE, 4: NodeKind.ROOM, 5: NodeKind.BUILDING,
 }  # fmt: skip
 _FILES = ('dsg_with_mesh.json', 'backend/dsg_with_mesh.json', '*.sparkdsg', 'dsg.json', '*.json')
+_LIBRARIES = ('spark_dsg',)
 _PAYLOADS = ('.bin', '.dsg')
 
 
@@ -68,10 +67,9 @@ def import_map(path: Path, options: ImportOptions, method: Method = METHOD) -> S
     file = the_file(path, _FILES, 'scene graph of Hydra') if path.is_dir() else path
     if file.suffix in _PAYLOADS:
         return import_payload(file.read_bytes(), options, method)
-    kind = _spark_dsg().DynamicSceneGraph
-    with _guarded(str(file), file.stat().st_size):
-        digest = digest_of((file,), file.parent)
-        return _semantic_map(kind.load(str(file)), options, digest, method)
+    _require_spark_dsg()
+    graph = read_limited(read_graph, file, libraries=_LIBRARIES)
+    return _semantic_map(graph, options, digest_of((file,), file.parent), method)
 
 
 def import_khronos(path: Path, options: ImportOptions) -> SemanticMap:
@@ -91,45 +89,73 @@ def import_payload(payload: bytes, options: ImportOptions, method: Method = METH
         raise MapError(
             f'a scene graph of {len(payload)} bytes; between 1 and {MAX_PAYLOAD_BYTES} are read'
         )
-    kind = _spark_dsg().DynamicSceneGraph
-    with _guarded('the payload, of which only full updates can be read,', len(payload)):
-        digest = hashlib.sha256(payload).hexdigest()
-        return _semantic_map(kind.from_binary(payload), options, digest, method)
-
-
-@contextmanager
-def _guarded(what: str, size: int) -> Iterator[None]:
-    """Bound the memory for a graph of so many bytes, and name it in what it makes go wrong."""
+    _require_spark_dsg()
+    what = 'the payload, of which only full updates can be read,'
     try:
-        with memory_headroom(_HEADROOM_BYTES + _HEADROOM_RATIO * size):
-            yield
-    except _READING_ERRORS as error:
-        raise MapError(f'{what} is no scene graph that spark-dsg reads: {error}') from error
+        graph = parse_limited(read_payload, payload, what, libraries=_LIBRARIES)
+    except LimitError as error:
+        raise MapError(str(error)) from error
+    return _semantic_map(graph, options, hashlib.sha256(payload).hexdigest(), method)
 
 
-def _spark_dsg() -> Any:
-    try:
-        import spark_dsg
-    except ImportError as error:
+def _require_spark_dsg() -> None:
+    if importlib.util.find_spec('spark_dsg') is None:
         raise MissingDependencyError(
             'reading scene graphs of Hydra needs spark-dsg; install osmabench_ros[hydra]'
-        ) from error
-    return spark_dsg
+        )
 
 
-def _semantic_map(graph: Any, options: ImportOptions, digest: str, method: Method) -> SemanticMap:
+def _semantic_map(
+    graph: dict[str, Any], options: ImportOptions, digest: str, method: Method
+) -> SemanticMap:
+    objects = [
+        SourceObject(**{**item, 'kind': NodeKind(item['kind']),
+                        'labels': [tuple(label) for label in item['labels']]})
+        for item in graph['objects']
+    ]  # fmt: skip
+    edges = [*_containment(objects), *(SourceEdge(*ends) for ends in graph['connections'])]
+    made = assemble(method, options, objects, edges, source_sha256=digest, extras=graph['extras'])
+    return with_mesh(made, graph['mesh'], method, options)
+
+
+def read_graph(path: Path) -> dict[str, Any]:
+    """Read objects, edges and mesh of a file, in the limited child.
+
+    Raises
+    ------
+    MapError
+        If it is no scene graph.
+    """
+    return _loaded(path, lambda kind: kind.load(str(path)))
+
+
+def read_payload(path: Path) -> dict[str, Any]:
+    """Read a file with a serialized graph; see `read_graph`."""
+    return _loaded(path, lambda kind: kind.from_binary(path.read_bytes()))
+
+
+def _loaded(path: Path, load: Callable[[Any], Any]) -> dict[str, Any]:
+    import spark_dsg
+
+    try:
+        return _plain(load(spark_dsg.DynamicSceneGraph))
+    except _READING_ERRORS as error:
+        raise MapError(f'{path} is no scene graph that spark-dsg reads: {error}') from error
+
+
+def _plain(graph: Any) -> dict[str, Any]:
     nodes = [(layer, node) for layer in sorted(_LAYERS) for node in _nodes(graph, layer)]
     known = {node.id.value for _, node in nodes}
     names = {layer: _names(graph, layer) for layer in _LAYERS}
-    objects = [_object(node, layer, names[layer], known) for layer, node in nodes]
-    edges = [*_containment(objects), *_connections(graph, known)]
-    extras = {'source_nodes': int(graph.num_nodes()), 'source_edges': int(graph.num_edges())}
-    made = assemble(method, options, objects, edges, source_sha256=digest, extras=extras)
-    connections = {
-        i + 1: np.asarray(getattr(node.attributes, 'mesh_connections', ()), np.int64)
-        for i, (_, node) in enumerate(nodes)
+    return {
+        'objects': [vars(_object(node, layer, names[layer], known)) for layer, node in nodes],
+        'connections': list(_connections(graph, known)),
+        'extras': {
+            'source_nodes': int(graph.num_nodes()),
+            'source_edges': int(graph.num_edges()),
+        },
+        'mesh': plain_mesh(graph, [node for _, node in nodes], names[2]),
     }
-    return with_mesh(made, graph, connections, names[2], method, options)
 
 
 def _nodes(graph: Any, layer: int) -> Iterator[Any]:
@@ -143,7 +169,9 @@ def _names(graph: Any, layer: int) -> dict[int, str]:
 
 
 def _symbol(value: int) -> str:
-    return str(_spark_dsg().NodeSymbol(value).str())
+    import spark_dsg
+
+    return str(spark_dsg.NodeSymbol(value).str())
 
 
 def _object(node: Any, layer: int, names: dict[int, str], known: set[int]) -> SourceObject:
@@ -162,7 +190,8 @@ def _object(node: Any, layer: int, names: dict[int, str], known: set[int]) -> So
         made.parent = _symbol(parent)
     _take_box(made, attributes)
     _take_mesh(made, attributes)
-    feature = np.asarray(getattr(attributes, 'semantic_feature', ()), np.float32).ravel()
+    # A copy: spark-dsg hands out what goes with the graph.
+    feature = np.array(getattr(attributes, 'semantic_feature', ()), np.float32).ravel()
     if feature.size and np.any(feature):
         made.features['clip'] = feature
     return made
@@ -194,7 +223,7 @@ def _take_mesh(made: SourceObject, attributes: Any) -> None:
     mesh = mesh() if callable(mesh) else mesh
     if mesh is None or not mesh.num_vertices():
         return
-    vertices = np.asarray(mesh.get_vertices(), np.float64)
+    vertices = np.array(mesh.get_vertices(), np.float64)
     made.points = vertices[:3].T + np.asarray(attributes.bounding_box.world_P_center, np.float64)
     made.colors = colors_of(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None
     seen = getattr(attributes, 'first_observed_ns', None)
@@ -213,11 +242,11 @@ def _containment(objects: list[SourceObject]) -> Iterator[SourceEdge]:
             yield SourceEdge(item.source_id, above, RelationType.PART_OF.value)
 
 
-def _connections(graph: Any, known: set[int]) -> Iterator[SourceEdge]:
+def _connections(graph: Any, known: set[int]) -> Iterator[tuple[str, str, str]]:
     for layer in sorted(_LAYERS):
         if not graph.has_layer(layer):
             continue
         ends = sorted((edge.source, edge.target) for edge in graph.get_layer(layer).edges)
         for source, target in ends:
             if source in known and target in known:
-                yield SourceEdge(_symbol(source), _symbol(target), 'connected to')
+                yield _symbol(source), _symbol(target), 'connected to'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,26 @@ from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED
 
 
+def plain_mesh(
+    graph: Any, nodes: Sequence[Any], names: Mapping[int, str]
+) -> dict[str, Any] | None:
+    """Return the mesh of a graph as arrays, with the vertices that belong to each node."""
+    mesh = graph.mesh if graph.has_mesh() else None
+    if mesh is None or not mesh.num_vertices():
+        return None
+    return {
+        'vertices': np.array(mesh.get_vertices(), np.float64),
+        'labels': np.array(mesh.get_labels(), np.int64),
+        'names': list(names.items()),
+        'connections': [
+            np.array(getattr(node.attributes, 'mesh_connections', ()), np.int64) for node in nodes
+        ],
+    }
+
+
 def with_mesh(
     semantic_map: SemanticMap,
-    graph: Any,
-    connections: Mapping[int, NDArray[np.int64]],
-    names: Mapping[int, str],
+    mesh: Mapping[str, Any] | None,
     method: Method,
     options: ImportOptions,
 ) -> SemanticMap:
@@ -31,21 +46,16 @@ def with_mesh(
     ----------
     semantic_map : SemanticMap
         The map without the mesh; points of Khronos objects stay before those of the mesh.
-    graph : spark_dsg.DynamicSceneGraph
-        Where the mesh is.
-    connections : mapping of int to ndarray of int
-        Vertices of the mesh that belong to a node, by node id.
-    names : mapping of int to str
-        Names of the mesh's labels, which get their ids in the options' label set.
+    mesh : mapping, optional
+        As `plain_mesh` gives it; its labels get the ids of their names in the options' label set.
     """
-    mesh = graph.mesh if graph.has_mesh() else None
-    if mesh is None or not mesh.num_vertices():
+    if mesh is None:
         return semantic_map
-    vertices = np.asarray(mesh.get_vertices(), np.float64)
+    vertices = mesh['vertices']
     points = Placement(method, options).points(vertices[:3].T).astype(np.float32)
     own = {
         node: indices[(indices >= 0) & (indices < len(points))]
-        for node, indices in connections.items()
+        for node, indices in enumerate(mesh['connections'], 1)
         if len(indices)
     }
     instances = np.zeros(len(points), np.int32)
@@ -54,21 +64,21 @@ def with_mesh(
     background = DenseMap(
         points,
         colors_of(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None,
-        _labels(mesh, len(points), names, options),
+        _labels(mesh, len(points), options),
         instances,
     )
     return dataclasses.replace(semantic_map, dense=_joined(semantic_map.dense, background, own))
 
 
 def _labels(
-    mesh: Any, count: int, names: Mapping[int, str], options: ImportOptions
+    mesh: Mapping[str, Any], count: int, options: ImportOptions
 ) -> NDArray[np.int32] | None:
     if options.label_set is None:
         return None
-    labels = np.asarray(mesh.get_labels(), np.int64)
+    labels = mesh['labels']
     made = np.full(count, UNLABELLED, np.int32)
     if len(labels) == count:
-        for label, name in names.items():
+        for label, name in mesh['names']:
             made[labels == label] = options.label_set.id_of(name)
     return made
 

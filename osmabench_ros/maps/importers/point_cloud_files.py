@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.memory_headroom import memory_headroom
+from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.errors import MapError, MissingDependencyError
 from osmabench_ros.geometry.ply import read_ply
 from osmabench_ros.maps.importers.source_files import colors_of
 
 _CHANNELS = ('red', 'green', 'blue')
-_HEADROOM_BYTES, _HEADROOM_RATIO = 4 << 30, 64
-"""Memory for reading a PCD file, which may be compressed or text."""
 
 
 def read_columns(path: Path) -> dict[str, NDArray[Any]]:
@@ -52,22 +51,31 @@ def points_and_colors(
 
 
 def _pcd(path: Path) -> dict[str, NDArray[Any]]:
+    if importlib.util.find_spec('open3d') is None:
+        raise MissingDependencyError(
+            'reading PCD files needs Open3D; install osmabench_ros[geometry]'
+        )
+    found: dict[str, NDArray[Any]] = read_limited(read_pcd, path, libraries=('open3d',))
+    return found
+
+
+def read_pcd(path: Path) -> dict[str, NDArray[Any]]:
+    """Read the columns of a PCD file, in the limited child.
+
+    Raises
+    ------
+    MapError
+        If it is no PCD file, or has no points.
+    """
+    import open3d
+
     with path.open('rb') as stream:
         if b'VERSION' not in stream.read(2048):
             raise MapError(f'{path} is no PCD file: it has no VERSION line')
     try:
-        import open3d
-    except ImportError as error:
-        raise MissingDependencyError(
-            'reading PCD files needs Open3D; install osmabench_ros[geometry]'
-        ) from error
-    try:
-        with (
-            open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error),
-            memory_headroom(_HEADROOM_BYTES + _HEADROOM_RATIO * path.stat().st_size),
-        ):
+        with open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error):
             cloud = dict(open3d.t.io.read_point_cloud(path).point.items())
-    except (RuntimeError, ValueError, MemoryError) as error:
+    except (RuntimeError, ValueError) as error:
         raise MapError(f'{path} cannot be read as PCD: {error}') from error
     columns: dict[str, NDArray[Any]] = {}
     for name in sorted(cloud):

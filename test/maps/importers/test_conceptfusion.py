@@ -1,10 +1,13 @@
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from maps.importers.method_files import CHAIR, CLIP
 
-from osmabench_ros.errors import MapError
+from osmabench_ros.base.limits.allowance import Allowance, limited_to
+from osmabench_ros.errors import LimitError, MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.conceptfusion import import_map
 from osmabench_ros.maps.storage import read_map, write_map
@@ -73,4 +76,67 @@ def test_a_file_that_is_no_hdf5_is_named(tmp_path: Path) -> None:
     write(tmp_path, points=CHAIR, embeddings=EMBEDDINGS)
     (tmp_path / 'pointclouds' / 'pc_points.h5').write_bytes(b'hello')
     with pytest.raises(MapError, match=r'pc_points\.h5 cannot be read as HDF5'):
+        import_map(tmp_path, ImportOptions())
+
+
+def _outside(folder: Path, file: Any, name: str) -> None:
+    file.create_dataset(
+        name, (3, 3), np.float32, external=[(str(folder / 'secret.bin'), 0, h5py.h5f.UNLIMITED)]
+    )
+
+
+def _virtual(folder: Path, file: Any, name: str) -> None:
+    layout = h5py.VirtualLayout((3, 3), np.float32)
+    layout[:] = h5py.VirtualSource(folder / 'secret.h5', name, (3, 3))
+    file.create_virtual_dataset(name, layout)
+
+
+def _elsewhere(folder: Path, file: Any, name: str) -> None:
+    file[name] = h5py.ExternalLink(str(folder / 'secret.h5'), name)
+
+
+def _circle(folder: Path, file: Any, name: str) -> None:
+    file[name] = h5py.SoftLink(f'/{name}')
+
+
+def _empty_giant(folder: Path, file: Any, name: str) -> None:
+    file.create_dataset(name, (600_000_000, 3), np.float32, chunks=(1000, 3))
+
+
+def _bomb(folder: Path, file: Any, name: str) -> None:
+    file.create_dataset(name, data=np.zeros((3_000_000, 3), np.float32), compression='gzip')
+
+
+def _text(folder: Path, file: Any, name: str) -> None:
+    file[name] = ['words']
+
+
+def _group(folder: Path, file: Any, name: str) -> None:
+    file.create_group(name)
+
+
+@pytest.mark.parametrize(
+    ('make', 'text'),
+    [
+        (_outside, 'are in other files'),
+        (_virtual, 'are in other files'),
+        (_elsewhere, 'a link'),
+        (_circle, 'a link'),
+        (_empty_giant, 'claims 7200000000 bytes.*limit memory_ratio'),
+        (_bomb, 'claims 36000000 bytes.*limit memory_ratio'),
+        (_text, 'not numbers'),
+        (_group, 'cannot be read as HDF5'),
+    ],
+)
+def test_hostile_files_are_refused(
+    tmp_path: Path, make: Callable[[Path, Any, str], None], text: str
+) -> None:
+    with h5py.File(tmp_path / 'secret.h5', 'w') as secret:
+        secret['pc_points'] = np.ones((3, 3), np.float32)
+    (tmp_path / 'secret.bin').write_bytes(bytes(36))
+    write(tmp_path, embeddings=EMBEDDINGS[:3])
+    with h5py.File(tmp_path / 'pointclouds' / 'pc_points.h5', 'w') as file:
+        make(tmp_path, file, 'pc_points')
+    limits = limited_to(Allowance(memory_mib=30))
+    with limits, pytest.raises((MapError, LimitError), match=text):
         import_map(tmp_path, ImportOptions())
