@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from osmabench_ros.semantics.scene_graph import NodeKind
 
+MAX_NODES = 200_000
+"""Most nodes of a scene graph; each takes about a kilobyte, however short its text is."""
+MAX_FORM_FAULTS = 1000
+_MAX_ENTRIES = 1000
+_MAX_CLASSES = 65535
+_MAX_STAMP_NS = 2**63 - 1
+_MAX_COUNT = 2**31 - 1
 Vector = Annotated[list[float], Field(min_length=3, max_length=3)]
 ClassId = Annotated[int, Field(ge=0, le=65534)]
 DensePart = Literal[
@@ -19,15 +34,37 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
 
 
+class TooManyFaultsError(Exception):
+    """There are so many that listing them all would take the memory of the machine."""
+
+
+class _Item(_Part):
+    """An item of a long list, whose faults are counted."""
+
+    @model_validator(mode='wrap')
+    @classmethod
+    def _counted(
+        cls, value: Any, handler: ModelWrapValidatorHandler[Any], info: ValidationInfo
+    ) -> Any:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            counted = info.context or {}
+            counted['faults'] = counted.get('faults', 0) + error.error_count()
+            if counted['faults'] > MAX_FORM_FAULTS:
+                raise TooManyFaultsError from error
+            raise
+
+
 class ProvenanceDocument(_Part):
     """Where the map comes from; empty and 0 stand for unknown."""
 
     method: str = Field(min_length=1)
     method_version: str = ''
-    models: dict[str, str] = {}
+    models: Annotated[dict[str, str], Field(max_length=_MAX_ENTRIES)] = {}
     scene: str = ''
     condition: str = ''
-    frames_used: int = Field(0, ge=0)
+    frames_used: int = Field(0, ge=0, le=_MAX_COUNT)
     source_sha256: str = Field('', pattern='^([0-9a-f]{64})?$')
 
 
@@ -35,12 +72,12 @@ class HeaderDocument(_Part):
     """Frame of all coordinates (z up, metres), time of the newest frame, completeness."""
 
     frame_id: str = Field(min_length=1)
-    stamp_ns: int = Field(ge=0)
+    stamp_ns: int = Field(ge=0, le=_MAX_STAMP_NS)
     complete: bool
     provenance: ProvenanceDocument
 
 
-class LabelClassDocument(_Part):
+class LabelClassDocument(_Item):
     """A class of the label set."""
 
     id: ClassId
@@ -52,7 +89,7 @@ class LabelSetDocument(_Part):
     """Meaning of the class ids."""
 
     name: str
-    classes: list[LabelClassDocument]
+    classes: Annotated[list[LabelClassDocument], Field(max_length=_MAX_CLASSES)]
 
 
 class FeatureSpaceDocument(_Part):
@@ -65,7 +102,7 @@ class FeatureSpaceDocument(_Part):
     dimension: int = Field(ge=1)
     normalised: bool = False
     text_comparable: bool = True
-    templates: list[str] = []
+    templates: Annotated[list[str], Field(max_length=_MAX_ENTRIES)] = []
     file: str = Field(pattern=r'^features/[A-Za-z0-9_-]+\.npy$')
 
 
@@ -98,24 +135,24 @@ class OrientedBoxDocument(_Part):
     size: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=3, max_length=3)]
 
 
-class NodeDocument(_Part):
+class NodeDocument(_Item):
     """A node of the scene graph."""
 
     id: int = Field(ge=1, le=2**31 - 1)
     kind: NodeKind = NodeKind.OBJECT
     source_id: str = ''
     parent: int | None = None
-    labels: list[LabelDocument] = []
-    captions: list[str] = []
-    attributes: dict[str, str | float | bool] = {}
+    labels: Annotated[list[LabelDocument], Field(max_length=_MAX_ENTRIES)] = []
+    captions: Annotated[list[str], Field(max_length=_MAX_ENTRIES)] = []
+    attributes: Annotated[dict[str, str | float | bool], Field(max_length=_MAX_ENTRIES)] = {}
     box: BoxDocument | None = None
     oriented_box: OrientedBoxDocument | None = None
     feature_row: int | None = Field(None, ge=0)
     feature_space: str = ''
-    observations: int = Field(0, ge=0)
+    observations: int = Field(0, ge=0, le=_MAX_COUNT)
 
 
-class EdgeDocument(_Part):
+class EdgeDocument(_Item):
     """A directed relation: source TYPE target."""
 
     source: int
@@ -133,7 +170,7 @@ class DenseDocument(_Part):
     """
 
     points: int = Field(ge=0)
-    parts: list[DensePart] = []
+    parts: Annotated[list[DensePart], Field(max_length=_MAX_ENTRIES)] = []
     feature_space: str = ''
 
 
@@ -143,8 +180,8 @@ class MapDocument(_Part):
     format: Literal['osmabench.semantic_map/1']
     header: HeaderDocument
     label_set: LabelSetDocument | None = None
-    feature_spaces: list[FeatureSpaceDocument] = []
-    nodes: list[NodeDocument] = []
+    feature_spaces: Annotated[list[FeatureSpaceDocument], Field(max_length=_MAX_ENTRIES)] = []
+    nodes: Annotated[list[NodeDocument], Field(max_length=MAX_NODES)] = []
     edges: list[EdgeDocument] = []
     dense: DenseDocument | None = None
 

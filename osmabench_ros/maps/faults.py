@@ -41,13 +41,14 @@ def _node_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     classes = class_ids(document)
     rows = {space['name']: space['rows'] for space in document.get('feature_spaces', [])}
     parents = {node['id']: node.get('parent') for node in nodes}
+    circular = _own_ancestors(parents)
     for i, first, value in repeated([node['id'] for node in nodes]):
         yield json_fault(f'nodes[{i}].id', f'node id {value} is taken by nodes[{first}]')
     for i, node in enumerate(nodes):
         place = f'nodes[{i}]'
         if node.get('parent') is not None and node['parent'] not in parents:
             yield json_fault(f'{place}.parent', f'node {node["parent"]} does not exist')
-        elif _is_own_ancestor(node['id'], parents):
+        elif node['id'] in circular:
             yield json_fault(f'{place}.parent', f'node {node["id"]} is its own ancestor')
         for k, label in enumerate(node.get('labels', [])):
             class_id = label.get('class_id')
@@ -58,15 +59,20 @@ def _node_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
         yield from _rotation_faults(place, node.get('oriented_box'))
 
 
-def _is_own_ancestor(node_id: int, parents: Mapping[int, int | None]) -> bool:
-    seen = set()
-    at = parents.get(node_id)
-    while at is not None and at not in seen:
-        if at == node_id:
-            return True
-        seen.add(at)
-        at = parents.get(at)
-    return False
+def _own_ancestors(parents: Mapping[int, int | None]) -> set[int]:
+    """Return the nodes of all cycles; each node is visited once, however long the chains."""
+    circular: set[int] = set()
+    done: set[int] = set()
+    for start in parents:
+        path: dict[int, int] = {}
+        at: int | None = start
+        while at is not None and at not in done and at not in path:
+            path[at] = len(path)
+            at = parents.get(at)
+        if at in path:
+            circular |= {node for node, place in path.items() if place >= path[at]}
+        done |= path.keys()
+    return circular
 
 
 def _feature_row_faults(

@@ -3,6 +3,10 @@
 Python's own unpickler resolves names to live classes and calls them. This one walks the opcodes
 (pickletools decodes their arguments) and knows only values, containers and a table of
 constructors of its own, given by name. Whatever is not in the table is refused by name.
+
+A meter counts memory before it is taken, and time. Nothing is done with a container before the
+end but to fill it: what it holds may be shared, and larger than it looks. Therefore only flat
+values are keys, and errors show no more of a value than `shown` does.
 """
 
 from __future__ import annotations
@@ -10,15 +14,31 @@ from __future__ import annotations
 import pickle
 import pickletools
 import struct
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, NoReturn
 
-from osmabench_ros.errors import MapError, UnsafePickleError
+from osmabench_ros.base.limits.meter import Meter
+from osmabench_ros.errors import MapError, OsmabenchError, UnsafePickleError
+from osmabench_ros.maps.pickle_sharing import ITEM_BYTES, Compound, check_sharing
 
 _LARGE_BYTES = 1 << 16
+_MAX_LINE_BYTES = 1 << 26
 _BLOCK_BYTES = 1 << 26
+_STEPS = 1024
+_KEYS_AT_ONCE = 1000
+_ENTRY_BYTES = 100
+"""What an entry of a dict takes, about, be it the memo's."""
+_OBJECT_BYTES = 256
+MAX_STATE_PARTS = 5
+"""Length of the state of an array."""
+_MAX_NUMBER_BITS = 256
+_MAX_KEY_PARTS = 8
+_MAX_SHOWN = 80
+_HASH_MODULUS = 2**61 - 1
+"""Python takes the hash of a number modulo this: any number of larger ones may have one hash."""
 _DROPPED = object()
 _FLOAT, _STOP = pickle.BINFLOAT, pickle.STOP
 _unpack_float = struct.Struct('>d').unpack
@@ -38,24 +58,31 @@ _EMPTY: dict[str, Callable[[], Any]] = {
 
 
 class _Reader:
-    """What opcodes read from: never allocates more than the stream gives."""
+    """What opcodes read from: never allocates more than the stream gives and the meter allows."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._read = stream.read
-        self.readline = stream.readline
+    def __init__(self, stream: IO[bytes], meter: Meter) -> None:
+        self._stream = stream
+        self._meter = meter
 
     def read(self, size: int) -> bytes:
         """Read `size` bytes, or fewer if there are no more."""
+        self._meter.take(max(size, 0))
         if size <= _BLOCK_BYTES:
-            return self._read(size)
-        blocks = []
-        while size > 0 and (block := self._read(min(size, _BLOCK_BYTES))):
-            blocks.append(block)
+            return self._stream.read(size)
+        data = bytearray()
+        while size > 0 and (block := self._stream.read(min(size, _BLOCK_BYTES))):
+            data += block
             size -= len(block)
-        return b''.join(blocks)
+        return data  # type: ignore[return-value]
+
+    def readline(self) -> bytes:
+        """Read the text of an opcode of protocol 0."""
+        line = self._stream.readline(_MAX_LINE_BYTES)
+        self._meter.take(len(line))
+        return line
 
 
-class Pending(ABC):
+class Pending(ABC, Compound):
     """A value that is complete only after its state has come (pickle's BUILD)."""
 
     @abstractmethod
@@ -74,6 +101,34 @@ class Name:
         return f'{self.module}.{self.name}'
 
 
+def shown(value: Any) -> str:
+    """Return a short text for errors, never going into what a value holds."""
+    if isinstance(value, Name):
+        return str(value)[:_MAX_SHOWN]
+    if isinstance(value, str | bytes):
+        return repr(value[:_MAX_SHOWN])
+    if value is None or isinstance(value, int | float):
+        return repr(value)[:_MAX_SHOWN]
+    return f'a {type(value).__name__}'
+
+
+def check_key(key: Any) -> None:
+    """Refuse keys whose hash is costly, or may be that of many others.
+
+    Raises
+    ------
+    UnsafePickleError
+        If it is anything but a text, bytes, a number or a flat, short tuple of these.
+    """
+    parts = key if type(key) is tuple and len(key) <= _MAX_KEY_PARTS else (key,)
+    for part in parts:
+        kind = type(part)
+        if kind is int and abs(part) < _HASH_MODULUS:
+            continue
+        if part is not None and kind not in (str, bytes, float, bool):
+            raise UnsafePickleError(f'has {shown(part)} as a key, which is not allowed')
+
+
 Constructor = Callable[[tuple[Any, ...]], Any]
 """Makes a value from the arguments that a pickle gives to a name."""
 Lookup = Callable[[Name], Constructor | None]
@@ -82,6 +137,42 @@ Lookup = Callable[[Name], Constructor | None]
 
 def _refuse_reference(_reference: Any) -> NoReturn:
     raise UnsafePickleError('refers to data outside the pickle')
+
+
+def is_large(value: Any) -> bool:
+    """Tell a block of bytes or text of which a pickle may make use only once."""
+    return isinstance(value, bytes | bytearray | str) and len(value) > _LARGE_BYTES
+
+
+def _kept(value: Any) -> Any:
+    """Return what is remembered of a value: of large blocks, alone or in a state, nothing."""
+    parts = value if type(value) is tuple and len(value) <= MAX_STATE_PARTS else (value,)
+    return _DROPPED if any(is_large(part) for part in parts) else value
+
+
+def _seen_again(value: Any) -> Any:
+    if value is _DROPPED:
+        raise MapError('refers twice to the same large block of bytes or text')
+    return value
+
+
+def fill(target: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], meter: Meter) -> None:
+    """Put values into a dict, a part at a time so that the time is seen.
+
+    Raises
+    ------
+    UnsafePickleError
+        If a key is not flat.
+    LimitError
+        If it takes more memory or time than the file may.
+    """
+    meter.take(_ENTRY_BYTES * len(keys))
+    for key in keys:
+        check_key(key)
+    for first in range(0, len(keys), _KEYS_AT_ONCE):
+        meter.check_time()
+        part = slice(first, first + _KEYS_AT_ONCE)
+        target.update(zip(keys[part], values[part], strict=True))
 
 
 class PickleMachine:
@@ -93,6 +184,8 @@ class PickleMachine:
         Positioned at the first opcode; afterwards behind the last one.
     lookup : callable
         Constructors of the allowed names.
+    meter : Meter
+        What the file may take.
     load_reference : callable
         Resolves persistent ids; the default refuses them.
     """
@@ -101,10 +194,13 @@ class PickleMachine:
         self,
         stream: IO[bytes],
         lookup: Lookup,
+        meter: Meter,
         load_reference: Callable[[Any], Any] = _refuse_reference,
     ) -> None:
-        self._reader: Any = _Reader(stream)
+        self._reader: Any = _Reader(stream, meter)
+        self._read = stream.read
         self._lookup = lookup
+        self._meter = meter
         self._load_reference = load_reference
         self._stack: list[Any] = []
         self._marks: list[int] = []
@@ -123,32 +219,51 @@ class PickleMachine:
             If it is cut off or malformed.
         """
         try:
-            while True:
-                code = self._reader.read(1)
+            value = self._run()
+            check_sharing(value, self._meter)
+        except OsmabenchError:
+            raise
+        except Exception as error:  # whatever hostile bytes provoke becomes one kind of error
+            reason = f': {error}' if isinstance(error, ValueError | EOFError) else ''
+            raise MapError(
+                f'is cut off or malformed: {type(error).__name__}{reason[:_MAX_SHOWN]}'
+            ) from error
+        return value
+
+    def _run(self) -> Any:
+        while True:
+            self._meter.take(ITEM_BYTES * _STEPS)
+            self._meter.check_time()
+            for _ in range(_STEPS):
+                code = self._read(1)
                 if code == _FLOAT:  # half of what maps consist of, hence this short way
-                    self._stack.append(_unpack_float(self._reader.read(8))[0])
+                    self._stack.append(_unpack_float(self._read(8))[0])
                 elif code == _STOP:
                     return self._pop()
                 else:
                     opcode = _OPCODES[code]
                     argument = opcode.arg.reader(self._reader) if opcode.arg else None
                     self._step(opcode.name, argument)
-        except MapError:
-            raise
-        except Exception as error:  # whatever hostile bytes provoke becomes one kind of error
-            raise MapError(f'is cut off or malformed: {type(error).__name__}: {error}') from error
 
     def _step(self, name: str, argument: Any) -> None:
         if name in _VALUES:
-            self._stack.append(argument)
+            self._stack.append(self._value(argument))
         elif name in _CONSTANTS:
             self._stack.append(_CONSTANTS[name])
         elif name in _EMPTY:
+            self._meter.take(_OBJECT_BYTES)
             self._stack.append(_EMPTY[name]())
         elif name in self._operations:
             self._operations[name](self, argument)
         else:
             raise UnsafePickleError(f'uses opcode {name}, which is not allowed')
+
+    def _value(self, argument: Any) -> Any:
+        if type(argument) is int and argument.bit_length() > _MAX_NUMBER_BITS:
+            raise MapError(f'holds a number of {argument.bit_length()} bits')
+        if type(argument) is str:
+            self._meter.take(sys.getsizeof(argument))
+        return argument
 
     # Stack and memo
 
@@ -173,13 +288,14 @@ class PickleMachine:
             self._stack.pop()
 
     def _duplicate(self, _argument: Any) -> None:
-        self._stack.append(self._stack[-1])
+        self._stack.append(_seen_again(_kept(self._stack[-1])))
 
     def _put(self, key: int) -> None:
         """Remember the top of the stack; the bytes of arrays are let go once they are used."""
-        value = self._stack[-1]
-        if isinstance(value, bytes | bytearray | str) and len(value) > _LARGE_BYTES:
-            value = _DROPPED
+        self._meter.take(_ENTRY_BYTES)
+        value = _kept(self._stack[-1])
+        if value is _DROPPED:
+            pass
         elif isinstance(value, Pending):
             self._memo_keys.setdefault(id(value), []).append(key)
         self._memo[key] = value
@@ -188,14 +304,12 @@ class PickleMachine:
         self._put(len(self._memo))
 
     def _get(self, key: int) -> None:
-        value = self._memo[key]
-        if value is _DROPPED:
-            raise MapError('refers twice to the same large block of bytes or text')
-        self._stack.append(value)
+        self._stack.append(_seen_again(self._memo[key]))
 
     # Containers
 
     def _list(self, _argument: Any) -> None:
+        self._meter.take(_OBJECT_BYTES)
         self._stack.append(self._pop_to_mark())
 
     def _append(self, _argument: Any) -> None:
@@ -207,30 +321,40 @@ class PickleMachine:
         self._top(list).extend(items)
 
     def _tuple(self, _argument: Any) -> None:
+        self._meter.take(_OBJECT_BYTES)
         self._stack.append(tuple(self._pop_to_mark()))
 
     def _tuple_of(self, count: int) -> None:
+        self._meter.take(_OBJECT_BYTES)
         items = [self._pop() for _ in range(count)]
         self._stack.append(tuple(reversed(items)))
 
     def _dict(self, _argument: Any) -> None:
-        items = self._pop_to_mark()
-        self._stack.append(dict(zip(items[::2], items[1::2], strict=True)))
+        self._meter.take(_OBJECT_BYTES)
+        items, made = self._pop_to_mark(), dict[Any, Any]()
+        fill(made, items[::2], items[1::2], self._meter)
+        self._stack.append(made)
 
     def _set_item(self, _argument: Any) -> None:
         value, key = self._pop(), self._pop()
-        self._top(dict)[key] = value
+        fill(self._top(dict), [key], [value], self._meter)
 
     def _set_items(self, _argument: Any) -> None:
         items = self._pop_to_mark()
-        self._top(dict).update(zip(items[::2], items[1::2], strict=True))
+        fill(self._top(dict), items[::2], items[1::2], self._meter)
 
     def _add_items(self, _argument: Any) -> None:
         items = self._pop_to_mark()
-        self._top(set).update(items)
+        self._top(set).update(self._distinct(items))
 
     def _frozen_set(self, _argument: Any) -> None:
-        self._stack.append(frozenset(self._pop_to_mark()))
+        self._meter.take(_OBJECT_BYTES)
+        self._stack.append(frozenset(self._distinct(self._pop_to_mark())))
+
+    def _distinct(self, items: list[Any]) -> dict[Any, Any]:
+        made: dict[Any, Any] = {}
+        fill(made, items, items, self._meter)
+        return made
 
     def _top(self, kind: type) -> Any:
         top = self._stack[-1]
@@ -247,7 +371,9 @@ class PickleMachine:
             raise MapError('is malformed: a name is no text')
         found = Name(module, name)
         if self._lookup(found) is None:
-            raise UnsafePickleError(f'asks for {found}, which is not allowed; nothing was run')
+            raise UnsafePickleError(
+                f'asks for {shown(found)}, which is not allowed; nothing was run'
+            )
         self._stack.append(found)
 
     def _global(self, argument: str) -> None:
@@ -261,7 +387,10 @@ class PickleMachine:
     def _construct(self, target: Any, arguments: Any) -> None:
         constructor = self._lookup(target) if isinstance(target, Name) else None
         if constructor is None or not isinstance(arguments, tuple):
-            raise UnsafePickleError(f'calls {target}, which is not allowed; nothing was run')
+            raise UnsafePickleError(
+                f'calls {shown(target)}, which is not allowed; nothing was run'
+            )
+        self._meter.take(_OBJECT_BYTES)
         self._stack.append(constructor(arguments))
 
     def _reduce(self, _argument: Any) -> None:
@@ -271,7 +400,7 @@ class PickleMachine:
     def _new_with_keywords(self, _argument: Any) -> None:
         keywords, arguments, target = self._pop(), self._pop(), self._pop()
         if keywords:
-            raise UnsafePickleError(f'calls {target} with keywords, which is not allowed')
+            raise UnsafePickleError(f'calls {shown(target)} with keywords, which is not allowed')
         self._construct(target, arguments)
 
     def _instance(self, argument: str) -> None:

@@ -5,15 +5,27 @@ from __future__ import annotations
 import math
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.meter import Meter
 from osmabench_ros.errors import MapError, UnsafePickleError
-from osmabench_ros.maps.pickle_machine import Constructor, Lookup, Name, Pending
+from osmabench_ros.maps.pickle_machine import (
+    MAX_STATE_PARTS,
+    Constructor,
+    Lookup,
+    Name,
+    Pending,
+    fill,
+    is_large,
+    shown,
+)
+from osmabench_ros.maps.pickle_sharing import ITEM_BYTES
 
 DropArray = Callable[[np.dtype[Any], tuple[int, ...]], bool]
 """Says for element type and shape whether an array is not needed; it then becomes None."""
@@ -25,10 +37,15 @@ _STUB_NAMES = {
     'typing': {'Any'},
 }
 _DUALMAP = {'LocalObject', 'GlobalObject', 'BaseObject', 'LocalObjStatus'}
+_MAX_DIMENSIONS = 32
+_EMPTY_ROW_BYTES = 64
+"""What a row takes where it becomes a list, also if there is nothing in it."""
+_PARENTS = '_parent'
+"""By this name OmegaConf's nodes refer to the node above, which would never end."""
 _MODULE_NAMES = {'__builtin__': 'builtins', 'numpy.core.multiarray': 'numpy._core.multiarray'}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Inert(Pending):
     """An object of a foreign class: its name, arguments and state, and nothing that acts.
 
@@ -47,9 +64,15 @@ class Inert(Pending):
     state: Any = field(default=None)
 
     def built(self, state: Any) -> Any:
-        """Keep the state."""
+        """Keep the state, without what leads back to the object above."""
+        if type(state) is dict:
+            state = {key: value for key, value in state.items() if key != _PARENTS}
         self.state = state
         return self
+
+    def parts(self) -> Collection[Any]:
+        """Return arguments and state."""
+        return (self.arguments, self.state)
 
 
 class _PendingDtype(Pending):
@@ -58,7 +81,9 @@ class _PendingDtype(Pending):
     def __init__(self, arguments: tuple[Any, ...]) -> None:
         code = arguments[0] if arguments else None
         if not isinstance(code, str) or not _DTYPE.fullmatch(code):
-            raise UnsafePickleError(f'holds an array of type {code!r}; only numbers are loaded')
+            raise UnsafePickleError(
+                f'holds an array of type {shown(code)}; only numbers are loaded'
+            )
         self.value: np.dtype[Any] = np.dtype('O' if code[0] in 'oO' else code)
 
     def built(self, state: Any) -> Any:
@@ -80,17 +105,47 @@ def _dtype_of(value: Any) -> np.dtype[Any]:
 class _PendingArray(Pending):
     """An array whose shape and bytes are still to come."""
 
-    def __init__(self, drop: DropArray | None) -> None:
+    def __init__(self, meter: Meter, drop: DropArray | None) -> None:
+        self._meter = meter
         self._drop = drop
 
     def built(self, state: Any) -> NDArray[Any] | None:
         """Return the array, or None if it is not needed."""
+        if type(state) is not tuple or len(state) not in (MAX_STATE_PARTS - 1, MAX_STATE_PARTS):
+            raise MapError('is malformed: the state of an array is none')
         shape, dtype, fortran, data = state[-4:]
         dtype = _dtype_of(dtype)
-        shape = tuple(int(size) for size in shape)
+        _check_sizes(shape)
         if self._drop is not None and self._drop(dtype, shape):
+            if is_large(data):  # nothing else can refer to it
+                self._meter.give_back(len(data))
             return None
+        take_array(shape, dtype.itemsize, self._meter)
         return array_of(data, dtype, shape, bool(fortran))
+
+
+def _check_sizes(shape: Any) -> None:
+    if type(shape) is not tuple or len(shape) > _MAX_DIMENSIONS:
+        raise MapError(f'is malformed: {shown(shape)} is the shape of an array')
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise MapError('is malformed: the shape of an array is no sizes')
+
+
+def take_array(shape: Any, item_bytes: int, meter: Meter) -> None:
+    """Check the shape of an array and count its memory, or that of its rows if it is empty.
+
+    Raises
+    ------
+    MapError
+        If it is no tuple of sizes.
+    LimitError
+        If the array takes more memory than is left.
+    """
+    _check_sizes(shape)
+    if 0 in shape:
+        meter.take(_EMPTY_ROW_BYTES * math.prod(max(size, 1) for size in shape))
+    else:
+        meter.take(item_bytes * math.prod(shape))
 
 
 def array_of(
@@ -109,7 +164,7 @@ def array_of(
         data = data.encode('latin-1')
     if not isinstance(data, bytes | bytearray):
         raise MapError('is malformed: the data of an array are no bytes')
-    if min(shape, default=0) < 0 or len(data) != math.prod(shape) * dtype.itemsize:
+    if len(data) != math.prod(shape) * dtype.itemsize:
         raise MapError(f'is malformed: {len(data)} bytes for an array of shape {shape}')
     array = np.frombuffer(data, dtype).reshape(shape, order=order)
     return np.array(array, dtype.newbyteorder('='))
@@ -125,23 +180,37 @@ class _PendingUuid(Pending):
         return uuid.UUID(int=int(state['int']))
 
 
-def _encoded(arguments: tuple[Any, ...]) -> bytes:
+def _encoded(meter: Meter, arguments: tuple[Any, ...]) -> bytes:
     """Return bytes as protocol 2 writes them: a text and the code it was made with."""
     text, code = arguments
     if code not in ('latin1', 'latin-1') or not isinstance(text, str):
-        raise UnsafePickleError(f'encodes with {code!r}; only latin1 is allowed')
+        raise UnsafePickleError(f'encodes with {shown(code)}; only latin1 is allowed')
+    meter.take(len(text))
     return text.encode('latin-1')
 
 
-def _container(kind: type, arguments: tuple[Any, ...]) -> Any:
-    if len(arguments) > 1 or (arguments and not isinstance(arguments[0], list | tuple | dict)):
-        raise UnsafePickleError(f'makes a {kind.__name__} of {len(arguments)} arguments')
-    return kind(*arguments)
+def _listed(meter: Meter, arguments: tuple[Any, ...]) -> list[Any]:
+    items = _only_argument(arguments, list | tuple, 'list')
+    meter.take(ITEM_BYTES * len(items))
+    return list(items)
 
 
-def _default_dict(arguments: tuple[Any, ...]) -> dict[Any, Any]:
-    """Return a plain dict: a default factory is never kept."""
-    return _container(dict, arguments[1:])  # type: ignore[no-any-return]
+def _dict(meter: Meter, arguments: tuple[Any, ...]) -> dict[Any, Any]:
+    made: dict[Any, Any] = {}
+    items = _only_argument(arguments, list | tuple | dict, 'dict')
+    if isinstance(items, dict):
+        fill(made, list(items), list(items.values()), meter)
+        return made
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in items):
+        raise MapError('is malformed: it makes a dict of what are no pairs')
+    fill(made, [pair[0] for pair in items], [pair[1] for pair in items], meter)
+    return made
+
+
+def _only_argument(arguments: tuple[Any, ...], kinds: Any, name: str) -> Any:
+    if len(arguments) > 1 or not all(isinstance(item, kinds) for item in arguments):
+        raise UnsafePickleError(f'makes a {name} of {len(arguments)} arguments')
+    return arguments[0] if arguments else ()
 
 
 def _integer(arguments: tuple[Any, ...]) -> int:
@@ -156,27 +225,30 @@ def _empty_bytes(arguments: tuple[Any, ...]) -> bytes:
     return b''
 
 
-def names_of_numpy(drop: DropArray | None = None) -> Lookup:
+def names_of_numpy(meter: Meter, drop: DropArray | None = None) -> Lookup:
     """Return the table for NumPy arrays, containers, and stubs of known foreign classes.
 
     Parameters
     ----------
+    meter : Meter
+        What the file may take.
     drop : callable, optional
         Arrays to leave out while reading, e.g. the image masks of ConceptGraphs.
     """
     table: dict[Name, Constructor] = {
-        Name('numpy._core.multiarray', '_reconstruct'): lambda _: _PendingArray(drop),
+        Name('numpy._core.multiarray', '_reconstruct'): lambda _: _PendingArray(meter, drop),
         Name('numpy._core.multiarray', 'scalar'): _scalar,
-        Name('numpy', 'ndarray'): lambda _: _PendingArray(drop),
+        Name('numpy', 'ndarray'): lambda _: _PendingArray(meter, drop),
         Name('numpy', 'dtype'): _PendingDtype,
-        Name('collections', 'OrderedDict'): lambda arguments: _container(dict, arguments),
-        Name('collections', 'defaultdict'): _default_dict,
+        Name('collections', 'OrderedDict'): partial(_dict, meter),
+        # A default factory is never kept.
+        Name('collections', 'defaultdict'): lambda arguments: _dict(meter, arguments[1:]),
         Name('uuid', 'UUID'): lambda _: _PendingUuid(),
-        Name('builtins', 'dict'): lambda arguments: _container(dict, arguments),
-        Name('builtins', 'list'): lambda arguments: _container(list, arguments),
+        Name('builtins', 'dict'): partial(_dict, meter),
+        Name('builtins', 'list'): partial(_listed, meter),
         Name('builtins', 'int'): _integer,
         Name('builtins', 'bytes'): _empty_bytes,
-        Name('_codecs', 'encode'): _encoded,
+        Name('_codecs', 'encode'): partial(_encoded, meter),
     }
 
     def lookup(name: Name) -> Constructor | None:

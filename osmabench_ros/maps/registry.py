@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
+from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.errors import MapError
 from osmabench_ros.extensions import MAP_IMPORTERS, extension_names, load_extension
 from osmabench_ros.maps.importer import ImportOptions, MapImporter
@@ -52,6 +53,7 @@ def import_map(method: str, path: Path, options: ImportOptions | None = None) ->
         If the files are missing or malformed; names them.
     """
     importer = find_importer(method)
-    if not path.exists():
-        raise MapError(f'{path} does not exist; give the file or folder that {method} wrote')
-    return importer(path, options or ImportOptions())
+    with naming_errors(path, MapError):
+        if not path.exists():
+            raise MapError(f'{path} does not exist; give the file or folder that {method} wrote')
+        return importer(path, options or ImportOptions())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from osmabench_ros.base.files import filled_folder
+from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.ply import write_ply
 from osmabench_ros.maps.array_files import write_npy
@@ -66,7 +67,8 @@ def read_map(directory: Path) -> SemanticMap:
     raw, faults = load_raw(directory)
     _refuse(faults, str(directory))
     assert raw is not None
-    return semantic_map_of(raw, str(directory / DOCUMENT))
+    with naming_errors(directory / DOCUMENT, MapError):
+        return semantic_map_of(raw, str(directory / DOCUMENT))
 
 
 def files_of(semantic_map: SemanticMap) -> Iterator[tuple[str, Writer]]:

@@ -6,20 +6,22 @@ import io
 import math
 import zipfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import MapError, UnsafePickleError
-from osmabench_ros.maps.pickle_machine import Constructor, Lookup, Name, PickleMachine
-from osmabench_ros.maps.pickle_names import DropArray, names_of_numpy
+from osmabench_ros.base.limits.compressed import checked_zip, read_member
+from osmabench_ros.base.limits.meter import Meter
+from osmabench_ros.errors import LimitError, MapError, UnsafePickleError
+from osmabench_ros.maps.pickle_machine import Constructor, Lookup, Name, PickleMachine, shown
+from osmabench_ros.maps.pickle_names import DropArray, names_of_numpy, take_array
 
-MAX_BYTES = 16 << 30
-"""Largest size of all tensors of a file together."""
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_VERSION = 1001
+_MAX_REACH = 1 << 62
 _ZIP_MAGIC = b'PK\x03\x04'
 _STORAGE_TYPES = {
     'DoubleStorage': 'f8', 'FloatStorage': 'f4', 'HalfStorage': 'f2', 'BFloat16Storage': 'u2',
@@ -36,15 +38,13 @@ class _Storage:
     values: NDArray[Any] | None
 
 
-def load_torch(path: Path, *, max_bytes: int = MAX_BYTES) -> Any:
+def load_torch(path: Path) -> Any:
     """Read a file of torch.save, zip or legacy form, as NumPy arrays.
 
     Parameters
     ----------
     path : Path
         A .pt, .pth or .ckpt file.
-    max_bytes : int
-        Largest size of all tensors together.
 
     Returns
     -------
@@ -56,37 +56,38 @@ def load_torch(path: Path, *, max_bytes: int = MAX_BYTES) -> Any:
     UnsafePickleError
         If it asks for anything outside the allow-list; names it.
     MapError
-        If the file is missing, cut off, malformed or too large.
+        If the file is missing, cut off or malformed.
+    LimitError
+        If it takes more memory or time than a file of its size may.
     """
     if not path.is_file():
         raise MapError(f'{path} does not exist')
+    meter = Meter(path, path.stat().st_size)
     try:
         with path.open('rb') as stream:
             packed = stream.read(4) == _ZIP_MAGIC
             stream.seek(0)
             if packed:
-                return _load_zip(stream, max_bytes)
-            if path.stat().st_size > max_bytes:
-                raise MapError(f'is larger than {max_bytes} bytes')
-            return load_legacy(stream, max_bytes)
+                return _load_zip(stream, meter)
+            return load_legacy(stream, meter)
     except UnsafePickleError as error:
         raise UnsafePickleError(f'{path} {error}') from error
     except MapError as error:
         raise MapError(f'{path} {error}') from error
+    except LimitError:
+        raise
     except Exception as error:  # zipfile has many ways to dislike hostile bytes
         raise MapError(f'{path} is damaged: {type(error).__name__}: {error}') from error
 
 
-def load_legacy(
-    stream: IO[bytes], max_bytes: int = MAX_BYTES, lookup: Lookup | None = None
-) -> Any:
+def load_legacy(stream: IO[bytes], meter: Meter, lookup: Lookup | None = None) -> Any:
     """Read the legacy form: five pickles and then raw storages.
 
     The tensors' numbers stand behind the pickle that refers to them. So the pickle is read
     twice: first to find where it ends, then with the numbers at hand.
     """
     try:
-        begins_well = PickleMachine(stream, _no_names).load() == _LEGACY_MAGIC
+        begins_well = PickleMachine(stream, _no_names, meter).load() == _LEGACY_MAGIC
     except UnsafePickleError:
         raise
     except MapError as error:
@@ -95,12 +96,12 @@ def load_legacy(
         ) from error
     if not begins_well:
         raise MapError('is no file of torch.save: it does not begin with its magic number')
-    if PickleMachine(stream, _no_names).load() != _LEGACY_VERSION:
+    if PickleMachine(stream, _no_names, meter).load() != _LEGACY_VERSION:
         raise MapError('was written by an unknown version of torch.save')
-    system = PickleMachine(stream, _no_names).load()
+    system = PickleMachine(stream, _no_names, meter).load()
     if not isinstance(system, dict) or not system.get('little_endian', True):
         raise MapError('holds big-endian tensors, which are not read')
-    lookup = lookup or names_of_torch()
+    lookup = lookup or names_of_torch(meter)
     start = stream.tell()
     found: dict[Any, tuple[str, int]] = {}
 
@@ -109,29 +110,32 @@ def load_legacy(
         found[key] = kind, count
         return _Storage(kind, None)
 
-    PickleMachine(stream, lookup, note).load()
-    keys = PickleMachine(stream, _no_names).load()
-    storages = _read_storages(stream, keys, found, max_bytes)
+    PickleMachine(stream, lookup, meter, note).load()
+    keys = PickleMachine(stream, _no_names, meter).load()
+    storages = _read_storages(stream, keys, found, meter)
     stream.seek(start)
     return PickleMachine(
-        stream, lookup, lambda reference: storages[_storage_reference(reference)[0]]
+        stream, lookup, meter, lambda reference: storages[_storage_reference(reference)[0]]
     ).load()
 
 
 def _read_storages(
-    stream: IO[bytes], keys: Any, found: dict[Any, tuple[str, int]], max_bytes: int
+    stream: IO[bytes], keys: Any, found: dict[Any, tuple[str, int]], meter: Meter
 ) -> dict[Any, _Storage]:
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise MapError('is malformed: its storages have no list of keys')
     storages: dict[Any, _Storage] = {}
-    left = max_bytes
     for key in keys:
+        if key not in found:
+            raise MapError(f'is malformed: nothing refers to storage {shown(key)}')
         kind, count = found[key]
         there = int.from_bytes(stream.read(8), 'little', signed=True)
         size = _size(kind, count)
-        left -= size
-        if there != count or left < 0:
-            raise MapError(f'is malformed: storage {key} claims {there} numbers, not {count}')
+        if there != count or key in storages:
+            raise MapError(
+                f'is malformed: storage {shown(key)} claims {there} numbers, not {count}'
+            )
+        meter.take(size)
         storages[key] = _storage(key, kind, count, stream.read(size))
     return storages
 
@@ -142,45 +146,41 @@ def _size(kind: str, count: int) -> int:
 
 def _storage(key: str, kind: str, count: int, data: bytes) -> _Storage:
     if len(data) != _size(kind, count):
-        raise MapError(f'is cut off: storage {key} has {len(data)} of {_size(kind, count)} bytes')
+        raise MapError(
+            f'is cut off: storage {shown(key)} has {len(data)} of {_size(kind, count)} bytes'
+        )
     return _Storage(kind, np.frombuffer(data, np.dtype(_STORAGE_TYPES[kind]).newbyteorder('<')))
 
 
-def _load_zip(stream: IO[bytes], max_bytes: int) -> Any:
-    with zipfile.ZipFile(stream) as archive:
-        names = archive.namelist()
-        _check_members(archive.infolist(), max_bytes)
+def _load_zip(stream: IO[bytes], meter: Meter) -> Any:
+    with checked_zip(stream, meter) as archive:
+        names = set(archive.namelist())
+        _refuse_compressed(archive)
         pickles = [name for name in names if name.endswith('/data.pkl')]
         if len(pickles) != 1:
             raise MapError('is a zip archive without the data.pkl of torch.save')
         root = pickles[0].removesuffix('data.pkl')
-        if f'{root}byteorder' in names and _member(archive, f'{root}byteorder') != b'little':
+        if f'{root}byteorder' in names and (
+            read_member(archive, f'{root}byteorder', meter) != b'little'
+        ):
             raise MapError('holds big-endian tensors, which are not read')
         storages: dict[str, _Storage] = {}
 
         def load(reference: Any) -> _Storage:
             key, kind, count = _storage_reference(reference)
             if key not in storages:
-                data = _member(archive, f'{root}data/{key}')
+                data = read_member(archive, f'{root}data/{key}', meter)
                 storages[key] = _storage(key, kind, count, data)
             return storages[key]
 
-        return PickleMachine(
-            io.BytesIO(_member(archive, pickles[0])), names_of_torch(), load
-        ).load()
+        data = io.BytesIO(read_member(archive, pickles[0], meter))
+        return PickleMachine(data, names_of_torch(meter), meter, load).load()
 
 
-def _check_members(infos: list[zipfile.ZipInfo], max_bytes: int) -> None:
-    if sum(info.file_size for info in infos) > max_bytes:
-        raise MapError(f'unpacks to more than {max_bytes} bytes')
-    for info in infos:
+def _refuse_compressed(archive: zipfile.ZipFile) -> None:
+    for info in archive.infolist():
         if info.compress_type != zipfile.ZIP_STORED:
-            raise MapError(f'holds {info.filename} compressed, which torch.save never does')
-
-
-def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    with archive.open(name) as stream:
-        return stream.read()
+            raise MapError(f'holds {info.filename[:80]} compressed, which torch.save never does')
 
 
 def _storage_reference(reference: Any) -> tuple[str, str, int]:
@@ -191,9 +191,9 @@ def _storage_reference(reference: Any) -> tuple[str, str, int]:
     name = kind.name if isinstance(kind, Name) else ''
     view = reference[5] if len(reference) > 5 else None
     if name not in _STORAGE_TYPES or view is not None or not isinstance(key, str):
-        raise UnsafePickleError(f'refers to a storage of kind {kind}, which is not read')
-    if not isinstance(count, int) or count < 0:
-        raise MapError(f'is malformed: a storage of {count} numbers')
+        raise UnsafePickleError(f'refers to a storage of kind {shown(kind)}, which is not read')
+    if type(count) is not int or count < 0:
+        raise MapError(f'is malformed: a storage of {shown(count)} numbers')
     return key, name, count
 
 
@@ -201,47 +201,51 @@ def _no_names(_name: Name) -> Constructor | None:
     return None
 
 
-def _tensor(arguments: tuple[Any, ...]) -> NDArray[Any] | None:
+def _tensor(meter: Meter, arguments: tuple[Any, ...]) -> NDArray[Any] | None:
     """Make an array of a storage, offset, size and strides, all checked against the storage."""
     storage, offset, size, strides = arguments[:4]
     if not isinstance(storage, _Storage):
         raise UnsafePickleError('makes a tensor of something that is no storage')
-    numbers = [offset, *size, *strides]
-    if not all(isinstance(item, int) and item >= 0 for item in numbers):
-        raise MapError('is malformed: a tensor with a negative size')
+    kind = np.dtype('f4' if storage.kind == 'BFloat16Storage' else _STORAGE_TYPES[storage.kind])
+    # Each tensor is a copy, however many there are of one storage.
+    take_array(size, kind.itemsize, meter)
+    steps = strides if type(strides) is tuple and len(strides) == len(size) else (None,)
+    if not all(type(item) is int and 0 <= item < _MAX_REACH for item in (offset, *steps)):
+        raise MapError('is malformed: a tensor with a negative offset or stride')
     if storage.values is None:
         return None
+    if 0 in size:
+        return np.empty(size, kind)
     reach = offset + sum((n - 1) * step for n, step in zip(size, strides, strict=True)) + 1
-    empty = math.prod(size) == 0
-    if not empty and (reach > len(storage.values) or math.prod(size) > len(storage.values)):
+    if reach > len(storage.values) or math.prod(size) > len(storage.values):
         raise MapError('is malformed: a tensor reaches beyond its storage')
-    return _strided(storage, offset, size, strides, empty)
+    return _strided(storage, storage.values[offset:], size, strides)
 
 
 def _strided(
-    storage: _Storage, offset: int, size: tuple[int, ...], strides: tuple[int, ...], empty: bool
+    storage: _Storage, values: NDArray[Any], size: tuple[int, ...], strides: tuple[int, ...]
 ) -> NDArray[Any]:
-    values = storage.values
-    assert values is not None
-    if empty:
-        array = np.empty(size, values.dtype)
-    else:
-        steps = tuple(step * values.dtype.itemsize for step in strides)
-        array = np.lib.stride_tricks.as_strided(values[offset:], size, steps, writeable=False)
+    steps = tuple(step * values.dtype.itemsize for step in strides)
+    array = np.lib.stride_tricks.as_strided(values, size, steps, writeable=False)
     if storage.kind == 'BFloat16Storage':
         return np.array(array.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return np.array(array, values.dtype.newbyteorder('='))
 
 
-def _nested(arguments: tuple[Any, ...]) -> _Storage:
+def _nested(meter: Meter, arguments: tuple[Any, ...]) -> _Storage:
     """Parse the payload that torch would hand to a full torch.load: a legacy file of a storage."""
     payload = arguments[0] if arguments else None
     if not isinstance(payload, bytes | bytearray):
         raise UnsafePickleError('nests a storage that is no bytes')
-    storage = load_legacy(io.BytesIO(payload), lookup=_storage_names)
+    meter.take(len(payload))
+    storage = load_legacy(io.BytesIO(payload), meter, _storage_names)
     if not isinstance(storage, _Storage):
         raise UnsafePickleError('nests something that is no storage')
     return storage
+
+
+def _parameter(arguments: tuple[Any, ...]) -> Any:
+    return arguments[0]
 
 
 def _refuse_call(_arguments: tuple[Any, ...]) -> Any:
@@ -253,19 +257,18 @@ def _storage_names(name: Name) -> Constructor | None:
     return _refuse_call if name.module == 'torch' and name.name in _STORAGE_TYPES else None
 
 
-_TENSOR_NAMES: dict[Name, Constructor] = {
-    Name('torch._utils', '_rebuild_tensor_v2'): _tensor,
-    Name('torch._utils', '_rebuild_tensor'): _tensor,
-    Name('torch._utils', '_rebuild_parameter'): lambda arguments: arguments[0],
-    Name('torch.storage', '_load_from_bytes'): _nested,
-}
-
-
-def names_of_torch(drop: DropArray | None = None) -> Lookup:
+def names_of_torch(meter: Meter, drop: DropArray | None = None) -> Lookup:
     """Return the table for tensors, and for everything in `names_of_numpy`."""
-    numpy_names = names_of_numpy(drop)
+    numpy_names = names_of_numpy(meter, drop)
+    tensor = partial(_tensor, meter)
+    table: dict[Name, Constructor] = {
+        Name('torch._utils', '_rebuild_tensor_v2'): tensor,
+        Name('torch._utils', '_rebuild_tensor'): tensor,
+        Name('torch._utils', '_rebuild_parameter'): _parameter,
+        Name('torch.storage', '_load_from_bytes'): partial(_nested, meter),
+    }
 
     def lookup(name: Name) -> Constructor | None:
-        return _TENSOR_NAMES.get(name) or _storage_names(name) or numpy_names(name)
+        return table.get(name) or _storage_names(name) or numpy_names(name)
 
     return lookup

@@ -9,10 +9,11 @@ from typing import Any
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.errors import MapError, OsmabenchError
 from osmabench_ros.geometry.ply import read_ply
 from osmabench_ros.maps.array_files import read_npy
-from osmabench_ros.maps.document import MapDocument
+from osmabench_ros.maps.document import MAX_FORM_FAULTS, MapDocument, TooManyFaultsError
 from osmabench_ros.maps.fault import Fault
 from osmabench_ros.maps.faults import faults_of_content
 from osmabench_ros.maps.raw_map import RawMap, array_names
@@ -55,6 +56,14 @@ def load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
     faults : list of Fault
         Everything that is wrong.
     """
+    try:
+        with naming_errors(directory, MapError):
+            return _load_raw(directory)
+    except OsmabenchError as error:
+        return None, [Fault('', '', str(error))]
+
+
+def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
     if not directory.is_dir():
         return None, [Fault(str(directory), '', 'is no folder; give the folder with map.json')]
     if not (directory / DOCUMENT).is_file():
@@ -75,8 +84,11 @@ def load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
 
 
 def _form_faults(text: str | bytes) -> list[Fault]:
+    counted: dict[str, int] = {}
     try:
-        MapDocument.model_validate_json(text)
+        MapDocument.model_validate_json(text, context=counted)
+    except TooManyFaultsError:
+        return [Fault(DOCUMENT, '', f'has more than {MAX_FORM_FAULTS} faults; is it a map?')]
     except ValidationError as error:
         return [Fault(DOCUMENT, _place(item['loc']), _message(item)) for item in error.errors()]
     return []

@@ -15,8 +15,6 @@ from osmabench_ros.metrics.confusion import ConfusionMatrix, read_confusions
 PICKLE_SUFFIX = '_conf_matrix.pkl'
 """A published pickle is named after its scene, followed by this."""
 
-_MAX_BYTES = 64 << 20
-
 
 def read_confusion_sets(
     paths: Sequence[Path], *, together: bool = False
@@ -73,7 +71,7 @@ def read_confusion_pickle(path: Path) -> ConfusionMatrix:
         If it asks for anything but numbers and arrays.
     """
     try:
-        data: Any = load_pickle(path, max_bytes=_MAX_BYTES)
+        data: Any = load_pickle(path)
         if not isinstance(data, Mapping) or not {'conf_matrix', 'labels'} <= set(data):
             raise MetricError('holds no dictionary of "conf_matrix" and "labels"')
         labels = np.asarray(data['labels'], np.int64)

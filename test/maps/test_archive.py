@@ -8,7 +8,8 @@ import pytest
 from maps.sample_maps import sample_map
 from maps.test_storage import assert_equal
 
-from osmabench_ros.errors import MapError
+from osmabench_ros.base.limits.allowance import Allowance, limited_to
+from osmabench_ros.errors import LimitError, MapError
 from osmabench_ros.maps.archive import pack_map, unpack_map
 
 
@@ -51,7 +52,7 @@ def test_a_deflated_archive_is_taken() -> None:
     'name', ['../map.json', '/etc/passwd', 'dense/../../x.npy', 'run.sh', 'dense\\x.npy', 'a/']
 )
 def test_a_path_that_no_map_has_is_refused(name: str) -> None:
-    with pytest.raises(MapError, match='no file of a map'):
+    with pytest.raises(MapError, match='the packed map holds .*(no file of a map|leads out of)'):
         unpack_map(repacked(lambda info, data: (info, data), ((name, b'x'),)))
 
 
@@ -62,7 +63,7 @@ def test_a_link_is_refused() -> None:
             data = b'/etc/passwd'
         return info, data
 
-    with pytest.raises(MapError, match=r'"cloud\.ply", which is no file of a map'):
+    with pytest.raises(MapError, match=r'"cloud\.ply", which is no plain file'):
         unpack_map(repacked(link))
 
 
@@ -78,8 +79,27 @@ def test_a_bomb_is_refused() -> None:
         zipfile.ZIP_DEFLATED,
     )
     assert len(bomb) < 1 << 20
-    with pytest.raises(MapError, match='zip bomb'):
+    with (
+        limited_to(Allowance(memory_mib=16)),
+        pytest.raises(LimitError, match=r'the packed map: unpacks to more than 1\d MiB'),
+    ):
         unpack_map(bomb)
+
+
+def test_an_archive_of_very_many_files_is_refused() -> None:
+    many = tuple((f'features/x{i}.npy', b'') for i in range(1001))
+    with pytest.raises(MapError, match='at most 1000 are unpacked'):
+        unpack_map(repacked(lambda info, data: (info, data), many))
+
+
+@pytest.mark.parametrize('kind', [stat.S_IFCHR, stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFBLK])
+def test_a_device_is_refused(kind: int) -> None:
+    def device(info: zipfile.ZipInfo, data: bytes) -> tuple[zipfile.ZipInfo, bytes]:
+        info.external_attr = (kind | 0o666) << 16
+        return info, data
+
+    with pytest.raises(MapError, match='no plain file'):
+        unpack_map(repacked(device))
 
 
 def test_a_member_that_lies_about_its_size_is_refused() -> None:

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from maps.test_unpickling import Calls
 
-from osmabench_ros.errors import MapError, UnsafePickleError
+from osmabench_ros.base.limits.allowance import Allowance, limited_to
+from osmabench_ros.errors import LimitError, MapError, UnsafePickleError
 from osmabench_ros.maps.torch_files import load_torch
 from osmabench_ros.maps.unpickling import load_pickle
 
@@ -129,11 +130,14 @@ def test_a_compressed_archive_is_refused_as_a_bomb(tmp_path: Path) -> None:
         load_torch(path)
 
 
-def test_a_file_larger_than_the_cap_is_refused(tmp_path: Path) -> None:
-    for zip_form in (True, False):
-        path = saved(tmp_path / f'{zip_form}.pt', torch.zeros(10000), zip_form)
-        with pytest.raises(MapError, match='than 1000 bytes'):
-            load_torch(path, max_bytes=1000)
+@pytest.mark.parametrize('zip_form', [True, False])
+def test_tensors_beyond_the_allowance_are_refused(tmp_path: Path, zip_form: bool) -> None:
+    path = saved(tmp_path / 'a.pt', torch.zeros(100000), zip_form)
+    with (
+        limited_to(Allowance(memory_mib=0.1, memory_ratio=0.1)),
+        pytest.raises(LimitError, match=r'a\.pt'),
+    ):
+        load_torch(path)
 
 
 @pytest.mark.parametrize('zip_form', [True, False])
@@ -178,5 +182,5 @@ def test_damaged_files_load_or_raise_a_map_error(tmp_path: Path, zip_form: bool)
         for at in random.integers(0, len(data), 3):
             data[at] = random.integers(0, 256)
         path.write_bytes(data)
-        with contextlib.suppress(MapError):
+        with contextlib.suppress(MapError, LimitError):
             load_torch(path)

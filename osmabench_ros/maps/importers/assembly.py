@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
+from osmabench_ros.maps.document import MAX_NODES
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.features import feature_spaces
 from osmabench_ros.maps.importers.placement import Placement
@@ -28,6 +29,8 @@ from osmabench_ros.semantics.scene_graph import (
     SceneNode,
     ScoredLabel,
 )
+
+MAX_LABEL_CHARACTERS = 10_000
 
 
 def assemble(
@@ -80,14 +83,27 @@ def number_objects(objects: Sequence[SourceObject], method: str) -> dict[str, in
     Raises
     ------
     MapError
-        If a source id occurs twice.
+        If a source id occurs twice, or there are too many.
     """
     ids: dict[str, int] = {}
+    check_node_count(len(objects), method)
     for item in objects:
         if item.source_id in ids:
             raise MapError(f'{method}: object id "{item.source_id}" occurs more than once')
         ids[item.source_id] = len(ids) + 1
     return ids
+
+
+def check_node_count(count: int, source: object) -> None:
+    """Refuse more nodes than a map may have, before each takes its memory.
+
+    Raises
+    ------
+    MapError
+        If there are too many.
+    """
+    if count > MAX_NODES:
+        raise MapError(f'{source}: {count} objects; a map has at most {MAX_NODES}')
 
 
 def graph_edges(
@@ -137,6 +153,11 @@ def scored_labels(
 ) -> tuple[ScoredLabel, ...]:
     """Return labels with their class ids in the options' label set."""
     label_set = options.label_set
+    for name, _ in labels:
+        if len(name) > MAX_LABEL_CHARACTERS:  # a name is repeated at each object that has it
+            raise MapError(
+                f'a label has {len(name)} characters; at most {MAX_LABEL_CHARACTERS} are read'
+            )
     return tuple(
         ScoredLabel(name, score, UNLABELLED if label_set is None else label_set.id_of(name))
         for name, score in labels

@@ -13,7 +13,7 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
 from osmabench_ros.maps.importers.plain_data import unknown_data
-from osmabench_ros.maps.importers.source_files import digest_of, read_json, read_points
+from osmabench_ros.maps.importers.source_files import digest_of, numbers_of, read_json, read_points
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.torch_files import load_torch
@@ -171,7 +171,7 @@ def _flat(path: Path, options: ImportOptions) -> SemanticMap:
     for cloud in clouds:
         if not cloud.is_file():
             raise MapError(f'{cloud} does not exist; the segments must be numbered without gaps')
-    features = np.asarray(load_torch(path / 'mask_feats.pt'))
+    features = numbers_of(load_torch(path / 'mask_feats.pt'), f'{path}/mask_feats.pt')
     if features.ndim != 2 or len(features) != len(clouds):
         raise MapError(
             f'{path}/mask_feats.pt holds features {features.shape}, '

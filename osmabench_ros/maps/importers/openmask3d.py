@@ -9,8 +9,15 @@ import numpy as np
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.array_files import read_npy
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import check_node_count
 from osmabench_ros.maps.importers.point_maps import mask_map
-from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_points, the_file
+from osmabench_ros.maps.importers.source_files import (
+    a_file,
+    digest_of,
+    numbers_of,
+    read_points,
+    the_file,
+)
 from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.torch_files import load_torch
@@ -46,13 +53,14 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     mask_file = the_file(path, ('*_masks.pt', '*masks*.pt'), 'OpenMask3D masks')
     cloud = the_file(path, ('*.ply',), 'point cloud of the scene')
     feature_file = a_file(path, ('*_openmask3d_features.npy', '*features*.npy'), 'mask features')
-    masks = np.asarray(load_torch(mask_file))
+    masks = numbers_of(load_torch(mask_file), str(mask_file))
     points, colors = read_points(cloud)
-    if masks.ndim != 2 or masks.dtype.kind not in 'biuf' or len(masks) != len(points):
+    if masks.ndim != 2 or len(masks) != len(points):
         raise MapError(
             f'{mask_file} holds masks {masks.shape}, {cloud} has {len(points)} points; '
             'give the point cloud that the masks were computed on'
         )
+    check_node_count(masks.shape[1], mask_file)
     indices = [np.flatnonzero(masks[:, i] > 0.5) for i in range(masks.shape[1])]
     vectors = None if feature_file is None else read_npy(feature_file)
     files = [file for file in (mask_file, cloud, feature_file) if file]

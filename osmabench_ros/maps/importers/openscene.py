@@ -16,6 +16,7 @@ from osmabench_ros.maps.importers.source_files import (
     a_file,
     colors_of,
     digest_of,
+    numbers_of,
     read_points,
     the_file,
 )
@@ -81,7 +82,8 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 def _fused(path: Path) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     data = load_torch(path)
     try:
-        features, mask = np.asarray(data['feat']), np.asarray(data['mask_full'], bool)
+        features = numbers_of(data['feat'], f'{path}: "feat"')
+        mask = numbers_of(data['mask_full'], f'{path}: "mask_full"').astype(bool)
     except (KeyError, TypeError, IndexError) as error:
         raise MapError(f'{path} does not hold "feat" and "mask_full"') from error
     if features.ndim != 2 or mask.ndim != 1 or mask.sum() != len(features):

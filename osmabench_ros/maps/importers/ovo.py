@@ -56,7 +56,9 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     points, owners = _array(geometry, 'xyz', file), _array(geometry, 'obj_ids', file).ravel()
     if points.ndim != 2 or points.shape[1] != 3 or len(owners) != len(points):
         raise MapError(f'{file}: "xyz" is {points.shape}, "obj_ids" {owners.shape}')
-    known = [int(i) for i in np.asarray(semantics.get('ins_3d_ids', ())).ravel()]
+    known = np.asarray(semantics.get('ins_3d_ids', ()), np.int64).ravel().tolist()
+    if len(set(known)) != len(known):
+        raise MapError(f'{file}: an id occurs more than once in "ins_3d_ids"')
     ids = known + sorted(set(owners[owners >= 0].astype(int).tolist()) - set(known))
     colors = geometry.get('color')
     features = _features(semantics, ids, file)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.importer import ImportOptions
-from osmabench_ros.maps.importers.assembly import header, scored_labels
+from osmabench_ros.maps.importers.assembly import check_node_count, header, scored_labels
 from osmabench_ros.maps.importers.features import feature_space
 from osmabench_ros.maps.importers.placement import Placement
 from osmabench_ros.maps.importers.source_model import Method
@@ -106,6 +106,7 @@ def mask_map(
     """
     if vectors is not None and len(vectors) != len(masks):
         raise MapError(f'{method.name}: {len(masks)} masks, but features for {len(vectors)}')
+    check_node_count(len(masks), method.name)
     if not np.isfinite(points).all():
         raise MapError(f'{method.name}: a point is NaN or infinite, so masks cannot be matched')
     name = next(iter(method.encoders), '')

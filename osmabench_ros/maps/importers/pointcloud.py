@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import header
+from osmabench_ros.maps.importers.assembly import check_node_count, header
 from osmabench_ros.maps.importers.placement import Placement
 from osmabench_ros.maps.importers.point_cloud_files import points_and_colors, read_columns
 from osmabench_ros.maps.importers.source_files import digest_of, read_json, the_file
@@ -154,6 +154,7 @@ def nodes_of_instances(dense: DenseMap, label_set: LabelSet | None) -> tuple[Sce
         return ()
     order = np.argsort(dense.instances, kind='stable')
     ids, starts = np.unique(dense.instances[order], return_index=True)
+    check_node_count(len(ids), METHOD.name)
     nodes = []
     for instance, members in zip(ids.tolist(), np.split(order, starts[1:]), strict=True):
         if instance > 0:

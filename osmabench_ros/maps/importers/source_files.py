@@ -91,6 +91,19 @@ def read_points(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint8] | No
     return points, colors_of(channels, channels.dtype.kind == 'f')
 
 
+def numbers_of(value: Any, what: str) -> NDArray[Any]:
+    """Return an array that a method saved.
+
+    Raises
+    ------
+    MapError
+        If it is none, or holds no numbers; an array made of a list of texts might take any memory.
+    """
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in 'biuf':
+        raise MapError(f'{what} holds no array of numbers, but a {type(value).__name__}')
+    return value
+
+
 def colors_of(values: NDArray[Any], unit_range: bool) -> NDArray[np.uint8]:
     """Return 8-bit colours of values in [0, 1] (`unit_range`) or [0, 255]."""
     scaled = np.asarray(values, np.float64) * (255.0 if unit_range else 1.0)

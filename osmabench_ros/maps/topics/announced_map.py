@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from osmabench_ros.errors import ConfigError, ContractError, MapError
+from osmabench_ros.errors import ContractError, OsmabenchError
 from osmabench_ros.maps.archive import unpack_map
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.maps.topics.assembler import MAP_TOPIC
@@ -55,7 +55,7 @@ def announced_map(
         _check_frame(semantic_map.header.frame_id, world_frame)
         if label_set is not None:
             _check_labels(semantic_map, label_set)
-    except (MapError, ConfigError, ContractError) as error:
+    except OsmabenchError as error:
         raise ContractError(f'{where}: {error}') from error
     return semantic_map
 
