@@ -33,12 +33,17 @@ def config_path(*parts: str) -> Path:
     ConfigError
         If no installation has it.
     """
+    return shared_path('config', *parts)
+
+
+def shared_path(*parts: str) -> Path:
+    """Return the path of what is beside `config/`; raises as `config_path`."""
     for share in share_directories():
-        path = share.joinpath('config', *parts)
+        path = share.joinpath(*parts)
         if path.exists():
             return path
     raise ConfigError(
-        f'config/{"/".join(parts)} is in none of the places it is looked for: '
+        f'{"/".join(parts)} is in none of the places it is looked for: '
         f'{", ".join(str(share) for share in share_directories())}; reinstall the package'
     )
 

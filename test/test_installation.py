@@ -62,49 +62,52 @@ def test_from_anywhere_in_the_local_environment(tmp_path: Path) -> None:
     assert Path(sysconfig.get_path('scripts'), 'osmabench').exists()
 
 
+def command_of_readme(part: str) -> str:
+    """Return the one line of the README's own commands that has some text in it."""
+    lines = (REPOSITORY / 'README.md').read_text('utf-8').splitlines()
+    [command] = [line for line in lines if line.startswith(part)]
+    return command
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_from_a_colcon_install(tmp_path: Path) -> None:
-    colcon = Path(sys.executable).with_name('colcon')
-    if not colcon.exists():
+def test_the_command_of_the_readme_builds_a_workspace(tmp_path: Path) -> None:
+    if not Path(sys.executable).with_name('colcon').exists():
         pytest.skip('colcon is not installed beside this interpreter')
-    prefix, install = sys.prefix, tmp_path / 'install'
-    source = tmp_path / 'src'
     shutil.copytree(
-        REPOSITORY, source, ignore=shutil.ignore_patterns('.venv', '.git', 'runs', '__pycache__')
+        REPOSITORY,
+        tmp_path / 'src' / 'osmabench_ros',
+        ignore=shutil.ignore_patterns('.venv', '.git', 'runs', '__pycache__'),
     )
+    # The wheels lie where /opt/ros would be, and the environment that is active is theirs.
     environment = {
         **os.environ,
         'PATH': f'{Path(sys.executable).parent}:{os.environ["PATH"]}',
-        'CMAKE_PREFIX_PATH': prefix,
-        'AMENT_PREFIX_PATH': prefix,
-        'COLCON_LOG_PATH': str(tmp_path / 'log'),
+        'VIRTUAL_ENV': sys.prefix,
+        'CMAKE_PREFIX_PATH': f'{os.environ.get("CMAKE_PREFIX_PATH", "")}:{sys.prefix}',
+        'AMENT_PREFIX_PATH': f'{os.environ.get("AMENT_PREFIX_PATH", "")}:{sys.prefix}',
     }
-    subprocess.run(
-        [
-            str(colcon), 'build', '--base-paths', str(source), '--merge-install',
-            '--build-base', str(tmp_path / 'build'), '--install-base', str(install),
-            '--cmake-args', '-Wno-dev', f'-DPython3_EXECUTABLE={sys.executable}',
-            '-DPython3_FIND_VIRTUALENV=ONLY', '-DBUILD_TESTING=OFF',
-        ],
-        env=environment,
-        check=True,
+    build = command_of_readme('python3 -m colcon build')
+    done = subprocess.run(
+        ['bash', '-c', f'{build} && cd / && osmabench conditions list && python3 -c "$LOOK"'],
+        cwd=tmp_path,
+        env={**environment, 'LOOK': LOOK},
         capture_output=True,
-    )  # fmt: skip
-    site = next(install.rglob('site-packages'))
-    found = look(
-        tmp_path,
-        {
-            'PYTHONPATH': str(site),
-            'LD_LIBRARY_PATH': f'{install}/lib:{os.environ.get("LD_LIBRARY_PATH", "")}',
-        },
+        text=True,
+        check=False,
     )
+    assert done.returncode == 0, done.stdout + done.stderr
+    install = tmp_path / 'install' / 'osmabench_ros'
+    found = json.loads(done.stdout.splitlines()[-1])
     check_points(found)
     assert Path(found['code']).is_relative_to(install)
     assert Path(found['messages']).is_relative_to(install)
     assert (install / 'share/osmabench_ros/launch/full_run.launch.py').exists()
     assert (install / 'share/osmabench_ros/config/demo.yaml').exists()
-    assert os.access(install / 'lib/osmabench_ros/evaluator_node', os.X_OK)
+    assert (install / 'share/osmabench_ros/requirements/beside_ros.txt').exists()
+    for program in ('lib/osmabench_ros/evaluator_node', 'bin/osmabench'):
+        assert os.access(install / program, os.X_OK)
+        assert (install / program).read_text().startswith(f'#!{sys.prefix}/bin/python')
 
 
 def test_the_core_works_without_ros(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from launch.launch_description_entity import LaunchDescriptionEntity
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 
 from launch import LaunchContext
+from osmabench_ros.bringup.argument_names import check_argument_names
 from osmabench_ros.bringup.isolation import LOCALHOST, RANGE_VARIABLE, launch_environment
 from osmabench_ros.bringup.launch_orphans import Orphanage
 from osmabench_ros.errors import ConfigError
@@ -101,8 +102,14 @@ def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]
     )
     setting = SetEnvironmentVariable(RANGE_VARIABLE, LaunchConfiguration('discovery_range'))
     transports = OpaqueFunction(function=_set_transports)
-    start = [discovery, setting, transports, *Orphanage().actions()]
-    return [*start, *(item.declaration() for item in arguments)]
+    declared = [discovery, *(item.declaration() for item in arguments)]
+
+    def check(context: LaunchContext) -> None:
+        file = context.get_locals_as_dict().get('current_launch_file_path', '')
+        check_argument_names(context.argv, [item.name for item in declared], file)
+
+    start = [OpaqueFunction(function=check), discovery, setting, transports]
+    return [*start, *Orphanage().actions(), *declared[1:]]
 
 
 def _set_transports(context: LaunchContext) -> None:

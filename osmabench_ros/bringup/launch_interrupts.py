@@ -10,6 +10,7 @@ so launch files that owe a result import it before anything that takes long to l
 from __future__ import annotations
 
 import asyncio
+import atexit
 import signal
 import threading
 from collections.abc import Callable
@@ -41,6 +42,9 @@ class Interrupts:
         """Take over from Python's handler; does nothing in a thread, which may not."""
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(signal.SIGINT, self._hear)
+            # Python gives up its handlers before it ends, and another Ctrl-C would then end it
+            # with the exit code of the signal instead of the one that was decided.
+            atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
     def cut_off(self, work: Callable[[], Result]) -> Result:
         """Return what a function returns that takes long and that Ctrl-C ends.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from osmabench_ros.base.limits.landlock import landlock_version
+from osmabench_ros.bringup.beside_ros import requirements_file, unmet_requirements
 from osmabench_ros.bringup.datasets import DATA_SETS, data_folders, find_data_set
 from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.errors import OsmabenchError
@@ -21,23 +22,22 @@ from osmabench_ros.errors import OsmabenchError
 class _Module:
     name: str
     purpose: str
-    remedy: str
+    remedy: str = ''
+    """Empty for those in requirements/beside_ros.txt."""
     required: bool = False
 
 
 MODULES = (
     _Module('rclpy', 'nodes', 'source a ROS 2 installation, or make env', required=True),
     _Module('osmabench_ros.msg', 'messages', 'make messages, or colcon build', required=True),
-    _Module('torch', 'metrics', "pip install 'osmabench_ros[metrics]'", required=True),
-    _Module(
-        'open3d', 'exact ground truth', "pip install 'osmabench_ros[geometry]'", required=True
-    ),
+    _Module('torch', 'metrics', required=True),
+    _Module('open3d', 'exact ground truth', required=True),
     _Module('tf2_ros', 'transforms on /tf', 'apt install ros-$ROS_DISTRO-tf2-ros'),
     _Module('tf_transformations', 'quaternions', 'apt install ros-$ROS_DISTRO-tf-transformations'),
     _Module('sensor_msgs_py', 'point clouds', 'apt install ros-$ROS_DISTRO-sensor-msgs-py'),
     _Module('launch_ros', 'ros2 launch', 'apt install ros-$ROS_DISTRO-launch-ros'),
     _Module('vision_msgs', 'Detection3DArray', 'apt install ros-$ROS_DISTRO-vision-msgs'),
-    _Module('rosbags', 'bags', "pip install 'osmabench_ros[bags]'"),
+    _Module('rosbags', 'bags'),
     _Module('sentence_transformers', 'label matching', "pip install 'osmabench_ros[language]'"),
     _Module('google.genai', 'Gemini', "pip install 'osmabench_ros[language]'"),
     _Module('rerun', 'recordings to look at', "pip install 'osmabench_ros[rerun]'"),
@@ -53,7 +53,7 @@ def examine(out: Path | None = None) -> list[Finding]:
     out : Path, optional
         Where results would go; its disk is looked at.
     """
-    looks: list[Callable[[], Finding]] = [_python]
+    looks: list[Callable[[], Finding]] = [_python, _packages]
     looks += [lambda module=module: _module(module) for module in MODULES]  # type: ignore[misc]
     looks += [_renderer, _habitat, _device, _discovery, _landlock, lambda: _disk(out or Path())]
     folders = data_folders()
@@ -64,12 +64,24 @@ def _python() -> Finding:
     return Finding('python', Level.OK, f'{platform.python_version()} on {platform.platform()}')
 
 
+def _packages() -> Finding:
+    unmet = unmet_requirements()
+    if unmet:
+        return Finding('python packages', Level.FAILED, ', '.join(unmet), _pip_remedy())
+    return Finding('python packages', Level.OK, f'all of {requirements_file()}')
+
+
+def _pip_remedy() -> str:
+    return f'pip install -r {requirements_file()} in a virtual environment'
+
+
 def _module(module: _Module) -> Finding:
     try:
         found = importlib.import_module(module.name)
     except ImportError as error:
         level = Level.FAILED if module.required else Level.ABSENT
-        return Finding(module.name, level, f'for {module.purpose}: {error}', module.remedy)
+        remedy = module.remedy or _pip_remedy()
+        return Finding(module.name, level, f'for {module.purpose}: {error}', remedy)
     try:
         version = importlib.metadata.version(module.name.split('.')[0])
     except importlib.metadata.PackageNotFoundError:

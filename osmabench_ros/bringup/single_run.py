@@ -12,7 +12,8 @@ import yaml
 from osmabench_ros.base.files import check_folder, write_text
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.bringup.run_preflight import check_run
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.mappers.registry import mapper_names
 from osmabench_ros.runs.condition_warnings import condition_warnings
 from osmabench_ros.runs.config import load_config, parse_config
@@ -118,4 +119,10 @@ def _mapper(name: str, variables: Mapping[str, str]) -> dict[str, Any]:
     """Return the entry of a bundled mapper, or of a stack in config/methods/live or in a file."""
     if name in mapper_names():
         return {'name': name}
+    stacks = live_method_names()
+    if Path(name).suffix != '.yaml' and name not in stacks:
+        raise ConfigError(
+            f'mapper:={name} is no mapper, no stack in config/methods/live and no .yaml file of a '
+            f'stack. {suggestion(name, [*mapper_names(), *stacks])}'
+        )
     return {'name': Path(name).stem, 'stack': name, 'variables': dict(variables)}

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from lifecycle_msgs.srv import ChangeState
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -68,6 +69,8 @@ class BenchmarkNode(LifecycleNode):
 
     def __init__(self, name: str, specs: Sequence[ParameterSpec]) -> None:
         super().__init__(name)
+        self._change_state = self._service_change_state.callback
+        self._service_change_state.callback = self._on_change_state
         self._while_active = WhileActive()
         self._failure = ''
         self._diagnostics = DiagnosticsPublisher(self, self._health_or_failure)
@@ -159,6 +162,20 @@ class BenchmarkNode(LifecycleNode):
                 self.fail(error)
 
         return call
+
+    def _on_change_state(
+        self, request: ChangeState.Request, response: ChangeState.Response
+    ) -> ChangeState.Response:
+        """Refuse a transition that the state does not have; rclpy would raise, and end us."""
+        wanted = request.transition
+        possible = {entry[0] for entry in self._state_machine.available_transitions}
+        # A label, which goes before the number, is looked up and refused by rclpy.
+        if wanted.label or wanted.id in possible:
+            return self._change_state(request, response)
+        _, state = self._state_machine.current_state
+        self.get_logger().warning(f'transition {wanted.id} is not possible in state {state}')
+        response.success = False
+        return response
 
     def _transition(self, step: Callable[[], None]) -> TransitionCallbackReturn:
         # rclpy swallows exceptions of transition callbacks, so they must be told here.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
 
-from osmabench_ros.bringup import preflight
+from osmabench_ros.bringup import beside_ros, preflight
 from osmabench_ros.bringup.datasets import DATA_SETS, data_folders, find_data_set
 from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.cli.main import app
@@ -65,8 +66,8 @@ def add_replica_cad(data: Path) -> Path:
 @pytest.mark.parametrize(
     ('module', 'level', 'remedy'),
     [
-        ('torch', Level.FAILED, 'osmabench_ros[metrics]'),
-        ('rosbags', Level.ABSENT, 'osmabench_ros[bags]'),
+        ('torch', Level.FAILED, 'beside_ros.txt'),
+        ('rosbags', Level.ABSENT, 'beside_ros.txt'),
     ],
 )
 def test_a_missing_module_is_named_with_its_remedy(
@@ -107,9 +108,29 @@ def test_the_command_fails_naming_what_no_run_can_do_without(
 def test_the_command_prints_remedies_to_the_letter(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    lose(monkeypatch, 'rosbags')
+    lose(monkeypatch, 'spark_dsg')
     result = CliRunner().invoke(app, ['doctor', '--out', str(tmp_path)])
-    assert "pip install 'osmabench_ros[bags]'" in result.output
+    assert "pip install 'osmabench_ros[hydra]'" in result.output
+
+
+@pytest.mark.usefixtures('small')
+@pytest.mark.parametrize(('here', 'told'), [('1.10.14', '1.10.14'), (None, 'not installed')])
+def test_a_package_that_is_too_old_or_missing_is_named_with_the_file_for_pip(
+    here: str | None, told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert found('python packages', tmp_path).level is Level.OK
+    monkeypatch.setattr(beside_ros, 'version', lambda name: _version(name, {'pydantic': here}))
+    finding = found('python packages', tmp_path)
+    assert finding.level is Level.FAILED
+    assert finding.detail == f'pydantic>=2.5 ({told})'
+    assert f'pip install -r {beside_ros.requirements_file()}' in finding.remedy
+
+
+def _version(name: str, other: dict[str, str | None]) -> str:
+    found_here = other.get(name, '') or ('' if name in other else metadata.version(name))
+    if not found_here:
+        raise metadata.PackageNotFoundError(name)
+    return found_here
 
 
 def test_data_sets_are_optional_and_each_absent_one_has_a_remedy(

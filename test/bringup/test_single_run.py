@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from osmabench_ros.bringup.single_run import condition_at
+from osmabench_ros.bringup.single_run import condition_at, plan_single_run
 from osmabench_ros.errors import ConfigError
+from osmabench_ros.mappers.live_method import live_method_names
+from osmabench_ros.mappers.registry import mapper_names
 from osmabench_ros.simulation.conditions import list_conditions, load_condition
 
 
@@ -29,3 +31,12 @@ def test_what_is_no_velocity_is_refused(velocity: float, tmp_path: Path) -> None
     with pytest.raises(ConfigError, match='it must be above 0'):
         condition_at('camera', velocity, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mapper_that_does_not_exist_is_refused_with_all_there_are(tmp_path: Path) -> None:
+    values = {'condition': 'baseline', 'velocity': 1.0, 'mapper': 'orcale', 'variables': {}}
+    values |= {'scene': 'apartment', 'scene_name': '', 'seed': 5}
+    with pytest.raises(ConfigError, match=r'mapper:=orcale .* mean "oracle"\?') as caught:
+        plan_single_run(values, tmp_path, lambda _text, _fraction: None)
+    for name in (*mapper_names(), *live_method_names()):
+        assert name in str(caught.value)

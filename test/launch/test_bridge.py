@@ -1,49 +1,26 @@
-"""bridge.launch.py by launch_pytest: it publishes to whoever subscribes."""
+"""bridge.launch.py under the real ros2 launch: it publishes to whoever subscribes."""
 
-import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ros2_launch import interrupted, ros2_launch
 
 pytest.importorskip(
-    'launch_pytest', reason='launch_pytest is not installed; source a ROS 2 installation'
+    'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
 )
 
-import launch_pytest
-from launch.actions import IncludeLaunchDescription
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch_pytest.actions import ReadyToTest
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(120)]
 
-from launch import LaunchDescription
-
-pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
-
-LAUNCH = Path(__file__).parents[2] / 'launch' / 'bridge.launch.py'
-ARGUMENTS = {
-    'goals': '2',
-    'image_width': '96',
-    'image_height': '64',
-    'namespace': 'robot',
-    'participants': 'listener',
-}
+ARGUMENTS = (
+    'goals:=2', 'image_width:=96', 'image_height:=64', 'namespace:=robot', 'participants:=listener'
+)  # fmt: skip
 
 
-@launch_pytest.fixture(scope='module')
-def bridge() -> LaunchDescription:
-    """The bridge in a domain of its own, waiting for the listener below."""
-    from osmabench_ros.bringup.isolation import private_domain
-
-    with private_domain() as domain:
-        os.environ['ROS_DOMAIN_ID'] = str(domain)
-    include = IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(str(LAUNCH)), launch_arguments=ARGUMENTS.items()
-    )
-    return LaunchDescription([include, ReadyToTest()])
-
-
-@pytest.mark.launch(fixture=bridge)
-def test_images_of_one_frame_reach_a_subscriber() -> None:
+def test_images_of_one_frame_reach_a_subscriber(
+    tmp_path: Path, ros_domain: int, ros_context: Any
+) -> None:
     import rclpy
     from rclpy.executors import SingleThreadedExecutor
     from sensor_msgs.msg import Image
@@ -51,21 +28,19 @@ def test_images_of_one_frame_reach_a_subscriber() -> None:
     from osmabench_ros.ros import topics
     from osmabench_ros.ros.qos import frame_profile
 
-    context = rclpy.Context()
-    rclpy.init(context=context, args=[])
-    node = rclpy.create_node('listener', namespace='robot', context=context)
-    executor = SingleThreadedExecutor(context=context)
+    node = rclpy.create_node('listener', namespace='robot', context=ros_context)
+    executor = SingleThreadedExecutor(context=ros_context)
     executor.add_node(node)
     heard: dict[str, list[Any]] = {topics.COLOR: [], topics.DEPTH: []}
     for topic, messages in heard.items():
         node.create_subscription(Image, topic, messages.append, frame_profile(lockstep=False))
-    for _ in range(600):
+    process = ros2_launch('bridge.launch.py', *ARGUMENTS, domain=ros_domain, logs=tmp_path)
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
         executor.spin_once(timeout_sec=0.1)
         if all(len(messages) > 1 for messages in heard.values()):
             break
+    text = interrupted(process)
     stamps = [{(m.header.stamp.sec, m.header.stamp.nanosec) for m in ms} for ms in heard.values()]
-    executor.shutdown()
-    node.destroy_node()
-    context.try_shutdown()
-    assert stamps[0] & stamps[1]
+    assert stamps[0] & stamps[1], text
     assert (heard[topics.COLOR][0].width, heard[topics.COLOR][0].height) == (96, 64)

@@ -71,12 +71,23 @@ def test_a_node_that_dies_ends_the_launch_with_its_name(tmp_path: Path, ros_doma
     assert not list(tmp_path.glob('*/report.json'))
 
 
-def test_an_unknown_condition_is_refused_with_the_choices(tmp_path: Path, ros_domain: int) -> None:
-    process = full_run(tmp_path, 'condition:=camra', domain=ros_domain)
+@pytest.mark.parametrize(
+    ('argument', 'near'),
+    [
+        ('condition:=camra', 'baseline'),
+        ('conditon:=dynamic', 'Did you mean "condition"?'),
+        ('mapper:=orcale', 'Did you mean "oracle"?'),
+    ],
+)
+def test_what_does_not_exist_is_refused_with_the_choices(
+    argument: str, near: str, tmp_path: Path, ros_domain: int
+) -> None:
+    process = full_run(tmp_path, argument, domain=ros_domain)
     text = finished(process)
-    assert process.returncode != 0
-    assert 'camra' in text
-    assert 'baseline' in text
+    assert process.returncode == 1, text
+    assert argument.split(':=')[1] in text
+    assert near in text
+    assert 'process started' not in text
 
 
 def wait_for_node(program: str, process: subprocess.Popen) -> int:

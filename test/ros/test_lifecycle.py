@@ -10,7 +10,7 @@ pytest.importorskip('rclpy')
 
 import rclpy  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import GetState  # noqa: E402
+from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from osmabench_ros.action import Evaluate  # noqa: E402
 from rclpy.action import ActionServer  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
@@ -176,6 +176,23 @@ def test_after_an_unexpected_error_everything_is_freed(
     assert world.parrot.cleanups == 1
     world.spin_until(lambda: world.endpoints() == (0, 0))
     assert world.parrot._state_machine.current_state[1] == 'unconfigured'
+
+
+@pytest.mark.parametrize('wanted', [Transition(id=1), Transition(label='configure')])
+def test_a_transition_that_is_not_possible_is_refused_and_the_node_goes_on(
+    world: World, wanted: Transition
+) -> None:
+    client = world.keeper.create_client(ChangeState, 'parrot/change_state')
+    world.spin_until(client.service_is_ready)
+    answers = []
+    for _ in range(3):
+        future = client.call_async(ChangeState.Request(transition=wanted))
+        world.spin_until(future.done)
+        answers.append(future.result().success)
+    assert answers == [True, False, False]
+    world.change(Transition.TRANSITION_ACTIVATE)
+    assert world.parrot.active
+    assert world.parrot.exit_code is None
 
 
 def test_timers_do_not_stop_with_simulated_time(ros_domain: int) -> None:

@@ -1,0 +1,54 @@
+"""Refuses arguments of a launch file that it does not have; launch itself ignores them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from osmabench_ros.bringup.node_spec import PACKAGE
+from osmabench_ros.errors import ConfigError, suggestion
+
+OF_LAUNCH = frozenset(
+    ('emulate_tty', 'launch-prefix', 'launch-prefix-filter', 'sigkill_timeout', 'sigterm_timeout')
+)
+"""Arguments that launch reads itself, whatever a file declares."""
+
+
+def check_argument_names(arguments: Sequence[str], declared: Sequence[str], file: str) -> None:
+    """Check what was given to a launch file on the command line.
+
+    A file that another one includes sees the other's arguments too, so they are checked only
+    where the command names the file itself.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        As ``'name:=value'``.
+    declared : sequence of str
+        Names of the arguments that the launch file has.
+    file : str
+        Path of the launch file.
+
+    Raises
+    ------
+    ConfigError
+        If it has no argument of a name; names the nearest, and all.
+    """
+    if not _commanded(Path(file)):
+        return
+    for argument in arguments:
+        name = argument.partition(':=')[0]
+        if name not in OF_LAUNCH and name not in declared:
+            raise ConfigError(
+                f'{Path(file).name} has no argument "{name}" ({argument}). '
+                f'{suggestion(name, declared)}'
+            )
+
+
+def _commanded(file: Path) -> bool:
+    of_package = (PACKAGE, file.name) in zip(sys.argv, sys.argv[1:], strict=False)
+    return of_package or any(
+        Path(text).name == file.name and Path(text).absolute() == file.absolute()
+        for text in sys.argv[1:]
+    )

@@ -1,0 +1,138 @@
+"""What package.xml asks of rosdep is had from apt on Ubuntu 24.04; the rest is in one file."""
+
+import os
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from osmabench_ros.bringup.beside_ros import requirements, requirements_file
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    tomllib = pytest.importorskip('tomli', reason='no TOML parser before Python 3.11')
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+LISTS = Path(os.environ.get('OSMABENCH_ROSDISTRO', ''))
+"""A clone of https://github.com/ros/rosdistro, where there is one."""
+
+ROS = frozenset(
+    [
+        'action_msgs',
+        'ament_cmake',
+        'ament_cmake_pytest',
+        'builtin_interfaces',
+        'diagnostic_msgs',
+        'geometry_msgs',
+        'launch',
+        'launch_ros',
+        'lifecycle_msgs',
+        'nav_msgs',
+        'rclpy',
+        'ros2launch',
+        'rosgraph_msgs',
+        'rosidl_default_generators',
+        'rosidl_default_runtime',
+        'sensor_msgs',
+        'sensor_msgs_py',
+        'std_msgs',
+        'std_srvs',
+        'tf2_ros',
+        'tf_transformations',
+        'vision_msgs',
+        'visualization_msgs',
+    ]
+)
+"""Released for Jazzy, Kilted and Lyrical by rosdistro's lists of 2026-08-22 (8468e88ccd)."""
+
+SYSTEM = {
+    'python3-hypothesis': 'python3-hypothesis',
+    'python3-jinja2': 'python3-jinja2',
+    'python3-matplotlib': 'python3-matplotlib',
+    'python3-numpy': 'python3-numpy',
+    'python3-packaging': 'python3-packaging',
+    'python3-pil': 'python3-pil',
+    'python3-psutil': 'python3-psutil',
+    'python3-pytest': 'python3-pytest',
+    'python3-pytest-timeout': 'python3-pytest-timeout',
+    'python3-rich': 'python3-rich',
+    'python3-scipy': 'python3-scipy',
+    'python3-setuptools': 'python3-setuptools',
+    'python3-skimage': 'python3-skimage',
+    'python3-yaml': 'python3-yaml',
+}
+"""Package of apt for each key, by the rules for Noble in rosdep/*.yaml of the same commit."""
+
+KEYS = {'pillow': 'python3-pil', 'pyyaml': 'python3-yaml', 'scikit-image': 'python3-skimage'}
+"""rosdep's keys of Python packages that are not python3-NAME."""
+
+NEEDED = ('metrics', 'geometry', 'bags')
+"""Extras without which nodes cannot do their work."""
+
+
+def keys() -> list[str]:
+    root = ET.parse(REPOSITORY / 'package.xml').getroot()
+    return [str(item.text) for item in root if item.tag.endswith('depend')]
+
+
+@pytest.mark.parametrize('key', keys())
+def test_a_key_of_package_xml_is_had_from_apt(key: str) -> None:
+    assert key in ROS or key in SYSTEM, 'look it up in rosdistro, and record it above'
+
+
+@pytest.mark.skipif(
+    not (LISTS / 'rosdep').is_dir(), reason='OSMABENCH_ROSDISTRO names no clone of rosdistro'
+)
+def test_the_recorded_packages_are_those_of_rosdistro() -> None:
+    import yaml
+
+    def read(*parts: str) -> dict:
+        loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
+        return yaml.load(LISTS.joinpath(*parts).read_text('utf-8'), loader)
+
+    rules = {**read('rosdep', 'base.yaml'), **read('rosdep', 'python.yaml')}
+
+    def resolved(key: str) -> object:
+        rule = rules.get(key, {}).get('ubuntu')
+        return rule.get('noble', rule.get('*')) if isinstance(rule, dict) else rule
+
+    assert {key: resolved(key) for key in SYSTEM} == {key: [name] for key, name in SYSTEM.items()}
+    for distribution in ('jazzy', 'kilted', 'lyrical'):
+        repositories = read(distribution, 'distribution.yaml')['repositories']
+        released = {
+            package
+            for name, item in repositories.items()
+            if item.get('release', {}).get('version')
+            for package in item['release'].get('packages', [name])
+        }
+        assert released >= ROS, distribution
+
+
+def declared() -> dict[str, Requirement]:
+    project = tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
+    extras = project['optional-dependencies']
+    lines = [*project['dependencies'], *(line for name in NEEDED for line in extras[name])]
+    # open3d-cpu is open3d without CUDA, for x86 alone; Ubuntu 24.04 runs on others too.
+    found = [Requirement(line) for line in lines if not line.startswith('open3d-cpu')]
+    return {item.name: item for item in found}
+
+
+def test_every_python_package_is_in_package_xml_or_in_the_one_file() -> None:
+    from_apt = set(keys())
+    beside = {
+        name: str(item.specifier)
+        for name, item in declared().items()
+        if KEYS.get(name, f'python3-{name}') not in from_apt
+    }
+    assert {item.name: str(item.specifier) for item in requirements()} == beside
+
+
+def test_the_readme_gives_that_file_to_pip_after_rosdep_and_before_colcon() -> None:
+    readme = (REPOSITORY / 'README.md').read_text('utf-8')
+    file = requirements_file().relative_to(REPOSITORY)
+    steps = ('source /opt/ros/', 'rosdep install', '-m venv --system', f'/{file}', 'colcon build')
+    places = [readme.index(step) for step in steps]
+    assert places == sorted(places)
