@@ -27,6 +27,12 @@ def server_address(kind: str, base_url: str = '') -> str:
     return base_url or os.environ.get(_VARIABLES.get(kind, ''), '') or _USUAL.get(kind, '')
 
 
+def host_of(address: str) -> str:
+    """Return scheme, host and port of an address; ValueError if it is none."""
+    parts = urlsplit(address)
+    return f'{parts.scheme}://{parts.netloc.rpartition("@")[2].lower()}'
+
+
 def is_usual(kind: str, address: str) -> bool:
     """Return whether an address is that of the company whose API the kind speaks."""
     return without_secrets(address) == _USUAL.get(kind)
