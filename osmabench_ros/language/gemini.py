@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError, MissingDependencyError
-from osmabench_ros.language.address import host_of, server_address, without_secrets
+from osmabench_ros.language.address import checked_address, host_of, without_secrets
 from osmabench_ros.language.bad_replies import cut_off, malformed_replies
 from osmabench_ros.language.http_status import failure
 from osmabench_ros.language.model import ModelReply, ModelRequest, RefusalError, Usage, token_count
@@ -40,7 +40,7 @@ class GeminiModel:
     def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:
         checked = checked_server_options('gemini', model, options)
         self.name = f'gemini/{model}'
-        base = server_address('gemini', checked.base_url)
+        base = checked_address('gemini', checked.base_url)
         self.server = without_secrets(base)
         self._model = model
         key = next((os.environ[v].strip() for v in KEY_VARIABLES if os.environ.get(v)), '')

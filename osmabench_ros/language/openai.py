@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError
-from osmabench_ros.language.address import is_usual, server_address, without_secrets
+from osmabench_ros.language.address import checked_address, is_usual, without_secrets
 from osmabench_ros.language.bad_replies import cut_off, malformed_replies
 from osmabench_ros.language.excerpt import excerpt
 from osmabench_ros.language.http_status import error_fields, failure
@@ -44,7 +44,7 @@ class OpenAIModel:
         checked: ServerOptions = checked_server_options('openai', model, options)
         self.name = f'openai/{model}'
         self._model = model
-        base = server_address('openai', checked.base_url)
+        base = checked_address('openai', checked.base_url)
         self.server = without_secrets(base)
         self._url = f'{base.rstrip("/")}/chat/completions'
         key = os.environ.get(KEY_VARIABLE, '').strip()
