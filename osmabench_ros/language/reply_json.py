@@ -9,7 +9,7 @@ from osmabench_ros.errors import LanguageModelError, OsmabenchError
 
 
 def json_object(content: bytes) -> dict[str, Any]:
-    """Return the object that a reply holds; ValueError if `parse_json` refuses it, or it is none."""
+    """Return the object that a reply holds; ValueError if it is none that `parse_json` takes."""
     try:
         data = parse_json(content, 'the reply', LanguageModelError)
     except OsmabenchError as error:

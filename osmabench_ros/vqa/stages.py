@@ -96,6 +96,7 @@ def generate_written(
     Writes questions.jsonl, generation.json (removals with reasons, histograms, prompt hashes)
     and histogram.svg.
     """
+    claim_folder(run.folder)
     with _accounts(run, 'generate', client):
         written = QuestionWriter(client).write(frames, scene=run.scene, progress=progress)
     write_records(run.folder / QUESTIONS, written.questions)
@@ -169,6 +170,7 @@ def judge(
     IncompleteError
         If a server failed; what was judged is in verdicts.jsonl.
     """
+    claim_folder(run.folder)
     embedder = label_embedder(run.semantic_map(), run.ground_truth().label_set)
     judging = LanguageModelJudge(client) if client is not None else DeterministicJudge(embedder)
     questions, answers = run.questions(), run.answers()
