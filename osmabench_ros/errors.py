@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 class OsmabenchError(Exception):
@@ -61,7 +62,35 @@ class MetricError(OsmabenchError):
 
 
 class LanguageModelError(OsmabenchError):
-    """A language model cannot be reached or keeps answering outside the schema."""
+    """A language model cannot be reached or keeps answering outside the schema.
+
+    Parameters
+    ----------
+    message : str
+        What happened.
+    reason : str
+        The same in a few words, equal for all requests that fail alike; the message if ''.
+    """
+
+    def __init__(self, message: str, *, reason: str = '') -> None:
+        super().__init__(message)
+        self.reason = reason or message
+
+
+class IncompleteError(LanguageModelError):
+    """A server failed, so that a stage cannot end; what was answered is kept, to go on from.
+
+    Parameters
+    ----------
+    message : str
+        How much is missing, and why.
+    kept : sequence
+        What there is for each question; what is missing says so.
+    """
+
+    def __init__(self, message: str, kept: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.kept = tuple(kept)
 
 
 class BudgetExceededError(LanguageModelError):

@@ -13,12 +13,19 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Misstep:
-    """How one request goes wrong: 'status', 'hang', 'truncated', 'refusal', 'empty', 'length'."""
+    """How one request goes wrong.
+
+    'status', 'hang', 'closed', 'truncated', 'refusal', 'empty', 'length', or 'raw': the bytes as
+    they are, then `again` at an interval for as long as it is taken, then the end.
+    """
 
     kind: str
     status: int = 500
     headers: tuple[tuple[str, str], ...] = ()
     body: str = '{"error": {"message": "out of order"}}'
+    raw: bytes = b''
+    again: bytes = b''
+    interval_s: float = 0.0
 
 
 @dataclass
@@ -43,13 +50,14 @@ class Received:
 
 @dataclass
 class LoopbackModels:
-    """The server; `reply` makes texts from prompts, `missteps` are used up first."""
+    """The server; `reply` makes texts from prompts, `missteps` are used up before `always`."""
 
     reply: Callable[[str], str] = lambda prompt: json.dumps({'echo': len(prompt)})
     missteps: deque[Misstep] = field(default_factory=deque)
     received: list[Received] = field(default_factory=list)
     most_at_once: int = 0
     tokens: tuple[int, int] = (11, 7)
+    always: Misstep | None = None
 
     def __enter__(self) -> LoopbackModels:
         self._released = threading.Event()
@@ -79,7 +87,7 @@ class LoopbackModels:
             self.received.append(request)
             self._under_way += 1
             self.most_at_once = max(self.most_at_once, self._under_way)
-            return self.missteps.popleft() if self.missteps else None
+            return self.missteps.popleft() if self.missteps else self.always
 
     def done(self) -> None:
         """Note that a request was answered."""
@@ -116,6 +124,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.models._released.wait(30)
         elif kind == 'closed':
             self.connection.close()
+        elif misstep is not None and kind == 'raw':
+            self.close_connection = True
+            self.wfile.write(misstep.raw)
+            while misstep.again and not self.models._released.wait(misstep.interval_s):
+                self.wfile.write(misstep.again)
         else:
             text = self.models.reply(request.prompt)
             text = text[: len(text) // 2] if kind == 'truncated' else text

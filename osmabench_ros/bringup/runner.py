@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from osmabench_ros.base.files import read_json, write_json
@@ -14,11 +14,16 @@ from osmabench_ros.bringup.live_run import run_live
 from osmabench_ros.bringup.run_preflight import check_run
 from osmabench_ros.bringup.run_recording import check_bag, make_room_for_bag
 from osmabench_ros.bringup.stack_values import STACK_FOLDER, stack_folder
-from osmabench_ros.errors import OsmabenchError, RunError
+from osmabench_ros.errors import IncompleteError, OsmabenchError, RunError
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.condition_warnings import condition_warnings
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.evaluation import (
+    INCOMPLETE,
+    EvaluationInputs,
+    evaluate_run,
+    incomplete_report,
+)
 from osmabench_ros.runs.growth import score_growth
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, plan_runs
@@ -104,10 +109,13 @@ def _run_all(
 
 
 def run_one(plan: RunPlan, progress: Progress) -> RunReport:
-    """Run what is not done yet of a run; one that fails is a report with its error."""
+    """Run what is not done yet of a run; one that fails is a report with its error.
+
+    Where a server failed, the report has the figures that need none.
+    """
     try:
         report = _run(plan, progress)
-        if plan.config.evaluation.map_every_frames:
+        if report.status is Status.COMPLETE and plan.config.evaluation.map_every_frames:
             score_growth(
                 _inputs(plan), list(plan.config.suites), plan.snapshots_directory, progress
             )
@@ -127,8 +135,11 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
     if plan.map_directory.exists():
         # A map is complete or not there: the run was cut off while it was evaluated.
         progress('evaluating', 0.9)
-        return evaluate_run(_inputs(plan), list(plan.config.suites), plan.config.requirements)
+        with suppress(IncompleteError):
+            return evaluate_run(_inputs(plan), list(plan.config.suites), plan.config.requirements)
+        return RunReport.model_validate(read_json(plan.directory / INCOMPLETE))
     make_room_for_bag(plan)
+    remove_ours(plan.directory / INCOMPLETE)
     with ExitStack() as resources:
         work = None
         if plan.mapper.stack:
@@ -142,10 +153,11 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
             progress=progress,
         )
     write_json(plan.directory / TIMINGS, timings_of(plan.identity, result.measured))
-    if not plan.report_file.exists():
+    incomplete = incomplete_report(plan.directory)
+    if incomplete is None and not plan.report_file.exists():
         raise RunError(f'node "evaluator" wrote no report: {result.reason or "no reason given"}')
     check_bag(plan)
-    return RunReport.model_validate(read_json(plan.report_file))
+    return incomplete or RunReport.model_validate(read_json(plan.report_file))
 
 
 def _inputs(plan: RunPlan) -> EvaluationInputs:

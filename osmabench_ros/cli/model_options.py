@@ -13,7 +13,7 @@ import typer
 
 from osmabench_ros.language.budget import Prices
 from osmabench_ros.language.client import ModelClient
-from osmabench_ros.language.settings import ModelSettings
+from osmabench_ros.language.settings import DEFAULTS, ModelSettings
 
 OFFLINE = ('rule', 'deterministic', 'offline', '')
 """Who answers and judges without a model."""
@@ -48,6 +48,12 @@ class ModelOptions:
     output_price: Annotated[
         float, _option('--output-price', help='Price of a million tokens received.')
     ] = 0.0
+    timeout_s: Annotated[
+        float, _option('--timeout', help='Longest wait for a whole reply, in seconds.')
+    ] = DEFAULTS.timeout_s
+    max_reply_mib: Annotated[
+        float, _option('--max-reply', help='Largest reply in MiB, unpacked.')
+    ] = DEFAULTS.max_reply_mib
     dry_run: Annotated[
         bool, _option('--dry-run', help='Print counts and expected cost; ask nobody.')
     ] = False
@@ -64,6 +70,8 @@ class ModelOptions:
             self.max_tokens,
             self.max_cost,
             Prices(self.input_price, self.output_price),
+            self.timeout_s,
+            self.max_reply_mib,
         ).client()
 
 

@@ -94,10 +94,10 @@ def _run(
 
 
 def _exit_with_verdict(report: MatrixReport) -> None:
-    failed = [item for item in report.runs if item.status is Status.FAILED]
+    failed = [item for item in report.runs if item.status is not Status.COMPLETE]
     if failed:
-        reasons = '; '.join(f'{item.run_id}: {item.error}' for item in failed)
-        raise RunError(f'{len(failed)} of {len(report.runs)} runs failed. {reasons}')
+        reasons = '; '.join(f'{item.run_id} {item.status.value}: {item.error}' for item in failed)
+        raise RunError(f'{len(failed)} of {len(report.runs)} runs did not complete. {reasons}')
     if report.failed_requirements:
         raise RequirementError(
             'requirements do not hold: ' + '; '.join(report.failed_requirements)

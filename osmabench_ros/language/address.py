@@ -27,6 +27,34 @@ def server_address(kind: str, base_url: str = '') -> str:
     return base_url or os.environ.get(_VARIABLES.get(kind, ''), '') or _USUAL.get(kind, '')
 
 
+def checked_address(kind: str, base_url: str) -> str:
+    """Return the address that a kind of server is asked at.
+
+    Raises
+    ------
+    ConfigError
+        If it is none of http or https.
+    """
+    address = server_address(kind, base_url)
+    shown = without_secrets(address)
+    parts = urlsplit(shown)
+    try:
+        usable = parts.scheme in ('http', 'https') and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(
+            f'the base_url of a language model is "{shown}"; it must be like http://127.0.0.1:8000'
+        )
+    return address
+
+
+def host_of(address: str) -> str:
+    """Return scheme, host and port of an address; ValueError if it is none."""
+    parts = urlsplit(address)
+    return f'{parts.scheme}://{parts.netloc.rpartition("@")[2].lower()}'
+
+
 def is_usual(kind: str, address: str) -> bool:
     """Return whether an address is that of the company whose API the kind speaks."""
     return without_secrets(address) == _USUAL.get(kind)

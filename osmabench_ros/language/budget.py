@@ -101,12 +101,14 @@ class Ledger:
         if self._max_tokens is not None and tokens > self._max_tokens:
             raise BudgetExceededError(
                 f'the budget of {self._max_tokens} tokens would be overrun; what was answered is '
-                'kept: raise it and run again to go on'
+                'kept: raise it and run again to go on',
+                reason=f'the budget of {self._max_tokens} tokens is used up',
             )
         if self._max_cost is not None and cost > self._max_cost:
             raise BudgetExceededError(
                 f'the budget of {self._max_cost:g} would be overrun; what was answered is kept: '
-                'raise it and run again to go on'
+                'raise it and run again to go on',
+                reason=f'the budget of {self._max_cost:g} is used up',
             )
 
     def settle(self, reserved: Usage, used: Usage) -> None:

@@ -8,6 +8,10 @@ from pathlib import Path
 from osmabench_ros.base.files import written_file
 from osmabench_ros.errors import LanguageModelError, RunError
 from osmabench_ros.language.model import LanguageModel, ModelReply, ModelRequest, Usage
+from osmabench_ros.language.options import MOST_REPLY_MIB
+from osmabench_ros.language.reply_json import json_object
+
+_MOST_BYTES = int(2 * MOST_REPLY_MIB * 2**20)
 
 
 class ResponseCache:
@@ -23,11 +27,14 @@ class ResponseCache:
         self._directory = directory
 
     def get(self, model: LanguageModel, request: ModelRequest) -> ModelReply | None:
-        """Return the reply kept for a request, None if there is none or it is unreadable."""
+        """Return the reply kept for a request, None if there is none or it is damaged."""
+        path = self._path(model, request)
         try:
-            data = json.loads(self._path(model, request).read_text(encoding='utf-8'))
-            usage = Usage(int(data['prompt_tokens']), int(data['output_tokens']))
-            return ModelReply(str(data['text']), usage, cached=True)
+            if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+                return None
+            data = json_object(path.read_bytes())
+            usage = Usage(data['prompt_tokens'], data['output_tokens'])
+            return ModelReply(data['text'], usage, cached=True, refusal=data.get('refusal', ''))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -45,6 +52,7 @@ class ResponseCache:
             'output_tokens': reply.usage.output_tokens,
             'prompt_tokens': reply.usage.prompt_tokens,
             'text': reply.text,
+            **({'refusal': reply.refusal} if reply.refusal else {}),
         }
         try:
             with written_file(path, overwrite=True) as draft:

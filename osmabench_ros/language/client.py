@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import random
+import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
-from osmabench_ros.errors import BudgetExceededError, LanguageModelError
+from osmabench_ros.errors import BudgetExceededError, IncompleteError, LanguageModelError
+from osmabench_ros.language.bad_replies import malformed_replies
 from osmabench_ros.language.budget import Ledger
 from osmabench_ros.language.cache import ResponseCache
+from osmabench_ros.language.excerpt import excerpt
 from osmabench_ros.language.model import (
+    AuthenticationError,
     LanguageModel,
     ModelReply,
     ModelRequest,
+    RefusalError,
     TransientModelError,
     Usage,
     estimated_prompt_tokens,
@@ -61,6 +68,13 @@ class Outcome(Generic[T]):
 
     value: T | None = None
     error: LanguageModelError | None = None
+
+    @property
+    def failure(self) -> str:
+        """Why a server gave no reply, '' if it did; a refusal of the model is a reply."""
+        if self.error is None or isinstance(self.error, RefusalError):
+            return ''
+        return self.error.reason
 
 
 @dataclass(frozen=True)
@@ -118,30 +132,38 @@ class ModelClient:
         self._cache = cache
         self._patience = patience or Patience()
         self._concurrency = concurrency
+        self._breaker = _Breaker()
 
     def ask(self, request: ModelRequest, parse: Parser[T]) -> T:
         """Return the parsed reply to one request.
 
         A reply that does not parse is asked for again with another seed; only replies that parse
-        are kept.
+        are kept, and refusals. Once the server does not take the key, or has turned away several
+        requests in a row for good, nothing more is sent.
 
         Raises
         ------
         BudgetExceededError
             If the request could overrun the budget.
+        RefusalError
+            If the model declined.
         LanguageModelError
             If no attempt gave a usable reply.
         """
         kept = self._cache.get(self._model, request) if self._cache else None
         if kept is not None:
-            try:
-                value = parse(kept.text)
-            except ValueError:
-                pass
-            else:
+            with suppress(TransientModelError):
+                value = self._parsed(kept, parse)
                 self.ledger.hit()
                 return value
-        return self._asked(request, parse)
+        self._breaker.check()
+        try:
+            value = self._asked(request, parse)
+        except LanguageModelError as error:
+            self._breaker.note(error)
+            raise
+        self._breaker.note(None)
+        return value
 
     def _asked(self, request: ModelRequest, parse: Parser[T]) -> T:
         attempts = Retrying(
@@ -154,25 +176,41 @@ class ModelClient:
         return value
 
     def _attempt(self, request: ModelRequest, parse: Parser[T], counter: _Counter) -> T:
-        attempt = replace(request, seed=request.seed + counter.next())
-        reserved, used = self.ledger.reserve(attempt), Usage()
+        reply = self._generated(replace(request, seed=request.seed + counter.next()))
         try:
-            reply = self._model.generate(attempt)
-            used = reply.usage
-        finally:
-            self.ledger.settle(reserved, used)
-        value = self._parsed(reply, parse)
-        if self._cache is not None:
-            self._cache.put(self._model, request, reply)
+            value = self._parsed(reply, parse)
+        except RefusalError:
+            # It was answered, if only with a refusal.
+            self._keep(request, reply)
+            raise
+        self._keep(request, reply)
         return value
 
+    def _generated(self, attempt: ModelRequest) -> ModelReply:
+        reserved, used = self.ledger.reserve(attempt), Usage()
+        try:
+            with malformed_replies(self.name, self._model.server):
+                reply = self._model.generate(attempt)
+                used = reply.usage
+                return reply
+        except RefusalError as error:
+            return ModelReply('', refusal=str(error))
+        finally:
+            self.ledger.settle(reserved, used)
+
+    def _keep(self, request: ModelRequest, reply: ModelReply) -> None:
+        if self._cache is not None:
+            self._cache.put(self._model, request, reply)
+
     def _parsed(self, reply: ModelReply, parse: Parser[T]) -> T:
+        if reply.refusal:
+            raise RefusalError(reply.refusal)
         try:
             return parse(reply.text)
         except ValueError as error:
-            reason = ' '.join(str(error).split())[:200]
             raise TransientModelError(
-                f'{self.name} replied with something else than asked for: {reason}'
+                f'{self.name} replied with something else than asked for: {excerpt(str(error))}',
+                reason='replies outside the schema',
             ) from error
 
     def _wait_s(self, state: RetryCallState) -> float:
@@ -188,21 +226,24 @@ class ModelClient:
     def ask_all(
         self,
         requests: Sequence[ModelRequest],
-        parse: Parser[T],
+        parse: Parser[T] | Sequence[Parser[T]],
         *,
         progress: Progress | None = None,
         what: str = 'replies',
     ) -> list[Outcome[T]]:
         """Return an outcome for each request, in order; a failure is an outcome, not an end.
 
+        There is one parser for all requests, or one for each.
+
         When the budget is used up, requests that are under way finish and are kept, the rest is
         not sent, and their outcome says so.
         """
         outcomes: list[Outcome[T]] = [Outcome() for _ in requests]
+        parsers = [parse] * len(requests) if callable(parse) else parse
         with ThreadPoolExecutor(self._concurrency) as pool:
             running = {
-                pool.submit(self._outcome, request, parse): position
-                for position, request in enumerate(requests)
+                pool.submit(self._outcome, request, parser): position
+                for position, (request, parser) in enumerate(zip(requests, parsers, strict=True))
             }
             try:
                 for done, future in enumerate(as_completed(running), start=1):
@@ -252,8 +293,64 @@ class _Counter:
         return self._next
 
 
-def raise_if_stopped(outcomes: Sequence[Outcome[T]]) -> None:
-    """Raise the first error that ends a stage: a budget that is used up."""
-    for outcome in outcomes:
-        if isinstance(outcome.error, BudgetExceededError):
-            raise outcome.error
+class _Breaker:
+    """Stops asking a server that turns every request away for good; safe for threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._in_a_row = 0
+        self._last: LanguageModelError | None = None
+
+    def note(self, error: LanguageModelError | None) -> None:
+        """Count how a request ended."""
+        passing = (TransientModelError, RefusalError, BudgetExceededError)
+        with self._lock:
+            if error is None or isinstance(error, passing):
+                self._in_a_row = 0
+                return
+            self._in_a_row += MOST_IN_A_ROW if isinstance(error, AuthenticationError) else 1
+            if self._in_a_row >= MOST_IN_A_ROW:
+                self._last = error
+
+    def check(self) -> None:
+        """Raise if nothing more is to be sent."""
+        if self._last is not None:
+            raise LanguageModelError(f'not asked any more: {self._last}', reason=self._last.reason)
+
+
+MOST_IN_A_ROW = 3
+"""Requests that a server turns away for good before no more are sent."""
+
+
+def raise_if_incomplete(
+    failures: Sequence[str],
+    what: str,
+    kept: Sequence[object] = (),
+    remedy: str = 'run the same command again to ask the rest',
+) -> None:
+    """Raise if a server failed.
+
+    Parameters
+    ----------
+    failures : sequence of str
+        For each thing that was asked why the server gave no reply; '' if it did.
+    what : str
+        What was asked, e.g. ``'questions'``.
+    kept : sequence
+        Goes into the error.
+    remedy : str
+        What to do.
+
+    Raises
+    ------
+    IncompleteError
+        Counts what is missing, and by reason.
+    """
+    reasons = Counter(filter(None, failures))
+    if reasons:
+        told = ', '.join(f'{reason} ({count})' for reason, count in reasons.most_common())
+        raise IncompleteError(
+            f'{reasons.total()} of {len(failures)} {what} unanswered: {told}; '
+            f'what was answered is kept: {remedy}',
+            kept,
+        )

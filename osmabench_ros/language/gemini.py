@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError, MissingDependencyError
-from osmabench_ros.language.address import server_address, without_secrets
-from osmabench_ros.language.http_status import failure, without_secret
-from osmabench_ros.language.model import (
-    ModelReply,
-    ModelRequest,
-    RefusalError,
-    TransientModelError,
-    Usage,
-)
+from osmabench_ros.language.address import checked_address, host_of, without_secrets
+from osmabench_ros.language.bad_replies import cut_off, malformed_replies
+from osmabench_ros.language.http_status import failure
+from osmabench_ros.language.model import ModelReply, ModelRequest, RefusalError, Usage, token_count
 from osmabench_ros.language.options import checked_server_options
+from osmabench_ros.language.reply_json import json_object
+from osmabench_ros.language.server import Server
 
 KEY_VARIABLES = ('GEMINI_API_KEY', 'GOOGLE_API_KEY')
 _DECLINED = frozenset(
@@ -35,18 +33,18 @@ class GeminiModel:
     model : str
         For example ``'gemini-2.5-flash'``.
     options : mapping
-        `base_url`, `timeout_s`. The key comes from GEMINI_API_KEY or GOOGLE_API_KEY and travels
-        in a header, never in the address.
+        `base_url`, and the bounds of `ServerOptions`. The key comes from GEMINI_API_KEY or
+        GOOGLE_API_KEY and travels in a header, never in the address.
     """
 
     def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:
         checked = checked_server_options('gemini', model, options)
         self.name = f'gemini/{model}'
-        base = server_address('gemini', checked.base_url)
+        base = checked_address('gemini', checked.base_url)
         self.server = without_secrets(base)
         self._model = model
-        self._key = next((os.environ[v] for v in KEY_VARIABLES if os.environ.get(v)), '')
-        if not self._key:
+        key = next((os.environ[v].strip() for v in KEY_VARIABLES if os.environ.get(v)), '')
+        if not key:
             raise LanguageModelError(
                 f'{self.name} needs a key in the environment variable {KEY_VARIABLES[0]}'
             )
@@ -59,11 +57,11 @@ class GeminiModel:
             ) from error
         self._types = types
         self._client = genai.Client(
-            api_key=self._key,
+            api_key=key,
             vertexai=False,
             http_options=types.HttpOptions(
                 base_url=base,
-                timeout=int(checked.timeout_s * 1000),
+                client_args={'transport': _Transport(self.name, Server(self.name, key, checked))},
                 # One attempt: waiting and trying again is the caller's, for every server alike.
                 retry_options=types.HttpRetryOptions(attempts=1),
             ),
@@ -71,21 +69,11 @@ class GeminiModel:
 
     def generate(self, request: ModelRequest) -> ModelReply:
         """Ask once; see `LanguageModel.generate`."""
-        from google.genai import errors
-
-        try:
+        with malformed_replies(self.name, host_of(self.server)):
             response = self._client.models.generate_content(
                 model=self._model, contents=self._contents(request), config=self._config(request)
             )
-        except errors.APIError as error:
-            raise failure(
-                self.name, int(error.code or 0), _body(error), _retry_after(error), self._key
-            ) from None
-        except Exception as error:
-            # The HTTP library underneath changes between versions of google-genai.
-            message = without_secret(f'{type(error).__name__}: {error}', self._key)
-            raise TransientModelError(f'{self.name} gave no usable reply: {message}') from None
-        return self._reply(response)
+            return self._reply(response)
 
     def _contents(self, request: ModelRequest) -> list[Any]:
         parts = [
@@ -111,20 +99,65 @@ class GeminiModel:
         feedback = getattr(response, 'prompt_feedback', None)
         if feedback is not None and feedback.block_reason:
             raise RefusalError(f'{self.name} declined: {_name(feedback.block_reason)}')
-        candidates = response.candidates or []
-        if not candidates:
-            raise TransientModelError(f'{self.name} sent a reply without a candidate')
-        finish = _name(candidates[0].finish_reason)
+        finish = _name(response.candidates[0].finish_reason)
         if finish in _DECLINED:
             raise RefusalError(f'{self.name} declined: {finish}')
-        content = candidates[0].content
+        content = response.candidates[0].content
         parts = (content.parts if content is not None else None) or []
         text = ''.join(part.text for part in parts if part.text and not part.thought)
-        if not text:
-            raise TransientModelError(f'{self.name} sent an empty reply ({finish})')
         if finish == 'MAX_TOKENS':
-            raise TransientModelError(f'{self.name} was cut off at the longest reply allowed')
+            raise cut_off(self.name)
+        if not text:
+            raise ValueError(f'it is empty ({finish})')
         return ModelReply(text, _usage(response.usage_metadata))
+
+
+class _Transport:
+    """Carries the requests of google-genai, whose HTTP library has no bounds of its own.
+
+    What httpx wants of a transport, for any of the libraries of that kind.
+    """
+
+    def __init__(self, name: str, server: Server) -> None:
+        self._name = name
+        self._server = server
+
+    def handle_request(self, request: Any) -> Any:
+        headers = {
+            name: value
+            for name, value in request.headers.items()
+            if name.lower() not in _OWN_HEADERS
+        }
+        reply = self._server.post(str(request.url), request.read(), headers)
+        if reply.status != 200:
+            raise failure(self._name, reply)
+        data = json_object(reply.content)
+        for key in _COUNTS:
+            token_count((data.get('usageMetadata') or {}).get(key))
+        library = sys.modules[type(request).__module__.partition('.')[0]]
+        return library.Response(200, content=json.dumps(data).encode(), request=request)
+
+    def close(self) -> None:
+        """Do nothing: connections end with their request."""
+
+    def __enter__(self) -> _Transport:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+_OWN_HEADERS = frozenset(
+    (
+        'accept-encoding',
+        'connection',
+        'content-length',
+        'content-type',
+        'host',
+        'transfer-encoding',
+    )
+)
+_COUNTS = ('promptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount')
 
 
 def _name(reason: Any) -> str:
@@ -138,17 +171,3 @@ def _usage(metadata: Any) -> Usage:
     return Usage(
         metadata.prompt_token_count or 0, (metadata.candidates_token_count or 0) + thoughts
     )
-
-
-def _body(error: Any) -> str:
-    """Return the reply of the server behind an error, as far as the library kept it."""
-    try:
-        return json.dumps(error.details)
-    except (AttributeError, TypeError, ValueError):
-        return str(error)
-
-
-def _retry_after(error: Any) -> str | None:
-    headers = getattr(getattr(error, 'response', None), 'headers', None) or {}
-    value = headers.get('Retry-After') or headers.get('retry-after')
-    return None if value is None else str(value)

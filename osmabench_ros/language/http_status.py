@@ -2,75 +2,68 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError
-from osmabench_ros.language.model import TransientModelError
+from osmabench_ros.language.excerpt import excerpt
+from osmabench_ros.language.model import AuthenticationError, TransientModelError
+from osmabench_ros.language.reply_json import json_object
+from osmabench_ros.language.server import HttpReply
 
-_LONGEST_EXCERPT = 300
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _OUT_OF_CREDIT = ('insufficient_quota', 'billing_hard_limit_reached')
 _WRONG_KEY = ('API_KEY_INVALID', 'invalid_api_key')
 
 
-def failure(
-    model: str, status: int, body: str, retry_after: str | None, secret: str
-) -> LanguageModelError:
+def failure(model: str, reply: HttpReply) -> LanguageModelError:
     """Return the error for an HTTP status other than success.
 
     Parameters
     ----------
     model : str
         Name in the message.
-    status : int
-        HTTP status; 408, 409, 425, 429 and 5xx may pass, but for a 429 that says that the money
-        or the day's share is used up.
-    body : str
-        Reply of the server; an excerpt goes into the message.
-    retry_after : str, optional
-        Header of that name: seconds or a date.
-    secret : str
-        Key that must not appear, even if the server repeats it.
+    reply : HttpReply
+        408, 409, 425, 429 and 5xx may pass, but for a 429 that says that the money or the day's
+        share is used up. An excerpt of the body goes into the message.
     """
-    told = error_fields(body).get('message') or body
-    excerpt = without_secret(' '.join(told.split()), secret)[:_LONGEST_EXCERPT]
-    message = f'{model} replied with HTTP status {status}: {excerpt or "(empty)"}'
-    details = list(_texts(_parsed(body)))
+    status, body = reply.status, reply.content.decode('utf-8', 'replace')
+    text = excerpt(error_fields(reply.content).get('message') or body)
+    message = f'{model} replied with HTTP status {status}: {text or "(empty)"}'
+    reason = f'{status} {_PHRASES.get(status, "")}'.strip() + f' from {reply.host}'
+    details = list(_texts(_parsed(reply.content)))
     if _is_used_up(details):
-        return LanguageModelError(f'{message}; the quota of the key is used up')
+        return LanguageModelError(
+            f'{message}; the quota of the key is used up',
+            reason=f'the quota of the key at {reply.host} is used up',
+        )
     if status in (408, 409, 425, 429) or status >= 500:
-        wait = _seconds(retry_after)
-        return TransientModelError(message, _retry_delay(details) if wait is None else wait)
+        wait = _seconds(reply.retry_after)
+        wait = _retry_delay(details) if wait is None else wait
+        return TransientModelError(message, wait, reason=reason)
     if status in (401, 403) or any(value in _WRONG_KEY for _, value in details):
-        message += '; check the key in the environment'
-    return LanguageModelError(message)
+        return AuthenticationError(f'{message}; check the key in the environment', reason=reason)
+    return LanguageModelError(message, reason=reason)
 
 
-def without_secret(text: str, secret: str) -> str:
-    """Return a text in which a key is replaced by stars."""
-    return text.replace(secret, '***') if secret else text
-
-
-def error_fields(body: str) -> dict[str, str]:
+def error_fields(content: bytes) -> dict[str, str]:
     """Return the texts of the object `error` of a reply, such as its `param` and `code`."""
-    data = _parsed(body)
-    if isinstance(data, list) and len(data) == 1:
-        (data,) = data
-    error = data.get('error') if isinstance(data, dict) else None
+    error = _parsed(content).get('error')
     if not isinstance(error, dict):
         return {}
     return {key: value for key, value in error.items() if isinstance(value, str)}
 
 
-def _parsed(body: str) -> Any:
+def _parsed(content: bytes) -> dict[str, Any]:
+    """Return the object of an error; Google puts it into a list of one."""
     try:
-        return json.loads(body)
+        return json_object(content.strip().removeprefix(b'[').removesuffix(b']'))
     except ValueError:
-        return None
+        return {}
 
 
 def _texts(data: Any, key: str = '') -> Iterator[tuple[str, str]]:
@@ -111,5 +104,5 @@ def _seconds(value: str | None) -> float | None:
     try:
         # When to ask again may come as a date of the wall clock, which nothing else here uses.
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, TypeError, OverflowError, OSError):
         return None

@@ -21,15 +21,23 @@ class TransientModelError(LanguageModelError):
         What happened.
     retry_after_s : float, optional
         How long the server asks to wait.
+    reason : str
+        As of any `LanguageModelError`.
     """
 
-    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, retry_after_s: float | None = None, *, reason: str = ''
+    ) -> None:
+        super().__init__(message, reason=reason)
         self.retry_after_s = retry_after_s
 
 
 class RefusalError(LanguageModelError):
     """The model declined to answer; asking again would not help."""
+
+
+class AuthenticationError(LanguageModelError):
+    """The server does not take the key; it would take it for no other request either."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +122,22 @@ class Usage:
     output_tokens: int = 0
 
 
+MOST_TOKENS = 10**9
+"""No request takes more: a server that says so sends nonsense."""
+
+
+def token_count(value: Any) -> int:
+    """Return the tokens that a server counted, 0 if it did not; ValueError if it is no count."""
+    if value is None:
+        return 0
+    if type(value) is not int or not 0 <= value <= MOST_TOKENS:
+        raise ValueError(f'{str(value)[:40]} is no number of tokens')
+    return value
+
+
 @dataclass(frozen=True)
 class ModelReply:
-    """What came back.
+    """What came back; ValueError if it is no text or the tokens are no numbers of such.
 
     Parameters
     ----------
@@ -126,11 +147,21 @@ class ModelReply:
         Tokens used.
     cached : bool
         True if no request was made.
+    refusal : str
+        How the model declined, if it did.
     """
 
     text: str
     usage: Usage = Usage()
     cached: bool = False
+    refusal: str = ''
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str) or not isinstance(self.refusal, str):
+            raise ValueError('a reply is a text')
+        (self.text + self.refusal).encode()  # half of a surrogate pair is no text
+        for count in (self.usage.prompt_tokens, self.usage.output_tokens):
+            token_count(count)
 
 
 class LanguageModel(Protocol):

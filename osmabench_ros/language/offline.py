@@ -38,5 +38,6 @@ class OfflineModel:
         raise LanguageModelError(
             f'no reply of {self.name}{place} is in the cache for the prompt that starts '
             f'"{start}"; run once with that model, set base_url to the address it was asked at, '
-            'or use the rule answerer and the deterministic judge'
+            'or use the rule answerer and the deterministic judge',
+            reason=f'no reply of {self.name}{place} is in the cache',
         )

@@ -8,17 +8,15 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from osmabench_ros.errors import LanguageModelError, MissingDependencyError
-from osmabench_ros.language.address import is_usual, server_address, without_secrets
-from osmabench_ros.language.http_status import error_fields, failure, without_secret
-from osmabench_ros.language.model import (
-    ModelReply,
-    ModelRequest,
-    RefusalError,
-    TransientModelError,
-    Usage,
-)
+from osmabench_ros.errors import LanguageModelError
+from osmabench_ros.language.address import checked_address, is_usual, without_secrets
+from osmabench_ros.language.bad_replies import cut_off, malformed_replies
+from osmabench_ros.language.excerpt import excerpt
+from osmabench_ros.language.http_status import error_fields, failure
+from osmabench_ros.language.model import ModelReply, ModelRequest, RefusalError, Usage, token_count
 from osmabench_ros.language.options import ServerOptions, checked_server_options
+from osmabench_ros.language.reply_json import json_object
+from osmabench_ros.language.server import Server
 
 KEY_VARIABLE = 'OPENAI_API_KEY'
 
@@ -38,21 +36,22 @@ class OpenAIModel:
     model : str
         Name the server knows it by.
     options : mapping
-        `base_url` (else from OPENAI_BASE_URL, else OpenAI's), `timeout_s`. The key comes from
-        OPENAI_API_KEY; local servers need none.
+        `base_url` (else from OPENAI_BASE_URL, else OpenAI's), and the bounds of `ServerOptions`.
+        The key comes from OPENAI_API_KEY; local servers need none.
     """
 
     def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:
         checked: ServerOptions = checked_server_options('openai', model, options)
         self.name = f'openai/{model}'
         self._model = model
-        self._timeout_s = checked.timeout_s
-        base = server_address('openai', checked.base_url)
+        base = checked_address('openai', checked.base_url)
         self.server = without_secrets(base)
         self._url = f'{base.rstrip("/")}/chat/completions'
-        self._key = os.environ.get(KEY_VARIABLE, '')
+        key = os.environ.get(KEY_VARIABLE, '').strip()
+        self._server = Server(self.name, key, checked)
+        self._headers = {'Authorization': f'Bearer {key}'} if key else {}
         self._unsupported: frozenset[str] = frozenset()
-        if not self._key and is_usual('openai', base):
+        if not key and is_usual('openai', base):
             raise LanguageModelError(
                 f'{self.name} needs a key in the environment variable {KEY_VARIABLE}, or a server '
                 'of your own in the option base_url'
@@ -65,44 +64,20 @@ class OpenAIModel:
         the request repeated at once: nothing was generated, or paid for.
         """
         while True:
-            status, body, retry_after = self._post(self._payload(request))
-            if status == 200:
+            body = json.dumps(self._payload(request)).encode()
+            reply = self._server.post(self._url, body, self._headers)
+            if reply.status == 200:
                 break
-            rejected = error_fields(body).get('param', '')
-            if status != 400 or rejected not in _SUBSTITUTES or rejected in self._unsupported:
-                raise failure(self.name, status, body, retry_after, self._key)
+            rejected = error_fields(reply.content).get('param', '')
+            if (
+                reply.status != 400
+                or rejected not in _SUBSTITUTES
+                or rejected in self._unsupported
+            ):
+                raise failure(self.name, reply)
             self._unsupported |= {rejected}
-        try:
-            return self._reply(json.loads(body))
-        except ValueError as error:
-            raise TransientModelError(f'{self.name} sent a reply that is not JSON') from error
-
-    def _post(self, payload: Mapping[str, Any]) -> tuple[int, str, str | None]:
-        """Return status, body and the header Retry-After."""
-        try:
-            import requests
-        except ImportError as error:
-            raise MissingDependencyError(
-                'language models need requests; install osmabench_ros[language]'
-            ) from error
-        try:
-            response = requests.post(
-                self._url,
-                json=payload,
-                auth=self._authorised,
-                timeout=self._timeout_s,
-                allow_redirects=False,
-            )
-        except requests.RequestException as error:
-            message = without_secret(str(error), self._key)
-            raise TransientModelError(f'{self.name} cannot be reached: {message}') from None
-        return response.status_code, response.text, response.headers.get('Retry-After')
-
-    def _authorised(self, prepared: Any) -> Any:
-        """Set the key; a header alone would give way to a password in ~/.netrc."""
-        if self._key:
-            prepared.headers['Authorization'] = f'Bearer {self._key}'
-        return prepared
+        with malformed_replies(self.name, reply.host):
+            return self._reply(json_object(reply.content))
 
     def _payload(self, request: ModelRequest) -> dict[str, Any]:
         content: list[dict[str, Any]] = [
@@ -142,30 +117,30 @@ class OpenAIModel:
     def _spelt(self, key: str) -> str | None:
         return _SUBSTITUTES[key] if key in self._unsupported else key
 
-    def _reply(self, data: Any) -> ModelReply:
-        try:
-            choice = data['choices'][0]
-            message, finish = dict(choice['message']), choice.get('finish_reason')
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise TransientModelError(f'{self.name} sent a reply without a choice') from error
+    def _reply(self, data: dict[str, Any]) -> ModelReply:
+        choice = data['choices'][0]
+        message, finish = choice['message'], choice.get('finish_reason')
+        usage = _usage(data.get('usage'))
         if message.get('refusal') or finish == 'content_filter':
-            raise RefusalError(f'{self.name} declined: {message.get("refusal") or finish}')
+            raise RefusalError(
+                f'{self.name} declined: {excerpt(str(message.get("refusal") or finish))}'
+            )
         if finish == 'length':
-            raise TransientModelError(f'{self.name} was cut off at the longest reply allowed')
+            raise cut_off(self.name)
         text = _text(message.get('content'))
         if not text:
-            raise TransientModelError(f'{self.name} sent an empty reply')
-        return ModelReply(text, _usage(data.get('usage')))
+            raise ValueError('it is empty')
+        return ModelReply(text, usage)
 
 
 def _text(content: Any) -> str:
     """Return a content, which some servers send in parts."""
     if isinstance(content, list):
-        return ''.join(str(part.get('text') or '') for part in content if isinstance(part, dict))
-    return str(content or '')
+        return ''.join(part.get('text') or '' for part in content)
+    return content or ''
 
 
 def _usage(usage: Any) -> Usage:
     """Return the tokens; a server may count them in part, or not at all."""
-    counts = usage if isinstance(usage, dict) else {}
-    return Usage(*(int(counts.get(key) or 0) for key in ('prompt_tokens', 'completion_tokens')))
+    counts = {} if usage is None else usage
+    return Usage(*(token_count(counts.get(key)) for key in ('prompt_tokens', 'completion_tokens')))

@@ -9,6 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from osmabench_ros.errors import ConfigError, suggestion
 
+MOST_REPLY_MIB = 256.0
+"""No honest reply is larger."""
+
 
 class ServerOptions(BaseModel):
     """What may be set about a server; keys are not among it.
@@ -18,13 +21,16 @@ class ServerOptions(BaseModel):
     base_url : str
         Another address than the usual one; '' for the usual.
     timeout_s : float
-        Longest wait for a reply.
+        Longest wait for a whole reply, from the connection to its last byte.
+    max_reply_mib : float
+        Largest reply in MiB, after unpacking.
     """
 
     model_config = ConfigDict(extra='forbid', frozen=True)
 
     base_url: str = ''
-    timeout_s: float = Field(120.0, gt=0)
+    timeout_s: float = Field(120.0, gt=0, le=86_400)
+    max_reply_mib: float = Field(8.0, gt=0, le=MOST_REPLY_MIB)
 
 
 def checked_server_options(kind: str, model: str, options: Mapping[str, Any]) -> ServerOptions:

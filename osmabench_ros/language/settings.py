@@ -10,7 +10,10 @@ from typing import Any
 from osmabench_ros.language.budget import Ledger, Prices
 from osmabench_ros.language.cache import ResponseCache
 from osmabench_ros.language.client import ModelClient, Patience
+from osmabench_ros.language.options import ServerOptions
 from osmabench_ros.language.registry import make_language_model
+
+DEFAULTS = ServerOptions()
 
 
 def default_cache_directory() -> Path:
@@ -39,8 +42,8 @@ class ModelSettings:
         Budget of money, at the given prices.
     prices : Prices
         Of a million tokens.
-    timeout_s : float
-        Longest wait for one reply.
+    timeout_s, max_reply_mib : float
+        Bounds of one reply, as in `ServerOptions`.
     """
 
     model: str
@@ -50,14 +53,15 @@ class ModelSettings:
     max_tokens: int | None = None
     max_cost: float | None = None
     prices: Prices = field(default_factory=Prices)
-    timeout_s: float = 120.0
+    timeout_s: float = DEFAULTS.timeout_s
+    max_reply_mib: float = DEFAULTS.max_reply_mib
 
     def client(self, patience: Patience | None = None) -> ModelClient:
         """Return a client; a wrong name or a missing key is an error here."""
         kind = self.model.partition(':')[0]
         options: dict[str, Any] = {'base_url': self.base_url}
         if kind != 'offline':
-            options['timeout_s'] = self.timeout_s
+            options |= {'timeout_s': self.timeout_s, 'max_reply_mib': self.max_reply_mib}
         model = make_language_model(self.model, options)
         return ModelClient(
             model,

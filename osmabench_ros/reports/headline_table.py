@@ -51,6 +51,8 @@ def _best(runs: Sequence[Run], headline: Headline) -> float | None:
 
 def _headline_cell(run: Run, headline: Headline, best: float | None) -> Cell:
     record = run.headline(headline)
+    if record is None and run.report.error:
+        return Cell('missing', note='missing: a server failed')
     if record is None or record.value is None:
         return Cell(
             NOT_APPLICABLE, note='not applicable: the map gives nothing to compute it from'

@@ -7,14 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.errors import IncompleteError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.reports.sample_frames import SampleFrame
 from osmabench_ros.reports.topview import TopGrid
 from osmabench_ros.runs.evaluation import ANSWERS_FOLDER
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
-from osmabench_ros.vqa.question_files import read_records
+from osmabench_ros.vqa.question_files import (
+    ANSWERS,
+    QUESTIONS,
+    VERDICTS,
+    read_complete,
+    read_records,
+)
 from osmabench_ros.vqa.questions import Answer, AnswerValue, Evidence, Question, Verdict
-from osmabench_ros.vqa.run_folder import ANSWERS, QUESTIONS, VERDICTS
 from osmabench_ros.vqa.scores import paired_change
 
 _CAPTION_LENGTH = 80
@@ -58,9 +64,14 @@ def read_dialogue(directory: Path) -> Dialogue:
     # The folder itself comes first: of a question that was asked twice, its answer counts.
     for file in sorted(found, key=lambda path: (len(path.parts), path)):
         new = {q.id: q for q in read_records(file.with_name(QUESTIONS), Question)}
-        for answer in read_records(file.with_name(ANSWERS), Answer):
+        try:
+            given = read_complete(file.with_name(ANSWERS), Answer)
+            judged = read_complete(file, Verdict)
+        except IncompleteError:
+            continue  # a server failed: nothing is to be learnt from the rest
+        for answer in given:
             answers.setdefault(answer.question_id, answer)
-        for verdict in read_records(file, Verdict):
+        for verdict in judged:
             verdicts.setdefault(verdict.question_id, verdict)
         questions = {**questions, **{k: v for k, v in new.items() if k not in questions}}
     return Dialogue(

@@ -23,8 +23,7 @@ from osmabench_ros.vqa.answering.language_model import LanguageModelAnswerer
 from osmabench_ros.vqa.applicability import unserved_categories
 from osmabench_ros.vqa.evaluation import answer_all, judge_all
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-from osmabench_ros.vqa.question_files import write_records
-from osmabench_ros.vqa.run_folder import ANSWERS, QUESTIONS, VERDICTS
+from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, write_records
 from osmabench_ros.vqa.scores import records
 from osmabench_ros.vqa.written.pipeline import FrameImage, QuestionWriter
 
@@ -72,8 +71,8 @@ def written_question_records(
     ------
     SequenceError
         If the bag has no colour images.
-    LanguageModelError
-        If the model cannot be reached, or the budget is used up.
+    IncompleteError
+        If the server failed, or the budget is used up.
     """
     frames = color_frames(bag, content, most_frames)
     written = QuestionWriter(client).write(frames, scene=scene, progress=progress)

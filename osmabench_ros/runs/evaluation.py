@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from osmabench_ros.base.files import Existing, filled_folder, sha256_of, write_json
-from osmabench_ros.base.owned_folder import claim_folder
-from osmabench_ros.errors import ConfigError
+from pydantic import ValidationError
+
+from osmabench_ros.base.files import Existing, filled_folder, read_json, sha256_of, write_json
+from osmabench_ros.base.owned_folder import claim_folder, remove_ours
+from osmabench_ros.errors import ConfigError, IncompleteError, RunError
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
-from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.progress import Progress, StagedProgress
@@ -29,7 +32,9 @@ from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question
 
 ANSWERS_FOLDER = 'vqa'
-REPORT = 'report.json'
+REPORT, INCOMPLETE = 'report.json', 'incomplete.json'
+SUITES = 'suites'
+"""Name of the digest of suites and options in incomplete.json."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,9 @@ def evaluate_run(
 
     Raises
     ------
+    IncompleteError
+        If a server failed that a suite asks. What was answered, and the figures of the other
+        suites, are kept in incomplete.json; the next evaluation of the same goes on from there.
     OsmabenchError
         If the map, the ground truth or an option is at fault; nothing is written then.
     """
@@ -114,26 +122,66 @@ def evaluate_loaded(
     made = made_suites(suites)
     stages = StagedProgress(progress, len(made) + 1)
     text = TextMatching(semantic_map, inputs.text_features, inputs.device)
+    hashes = _hashes(inputs)
+    earlier = _earlier_report(inputs, suites, hashes)
+    failures: dict[str, str] = {}
     claim_folder(inputs.output_directory)
     answers_folder = inputs.output_directory / ANSWERS_FOLDER
     with filled_folder(answers_folder, Existing.MERGE) as answers:
         context = suite_context(inputs, semantic_map, ground_truth, text, answers, stages)
-        metrics = _scored(made, context, stages, QuestionFolders(answers))
+        folders, known = QuestionFolders(answers), earlier.metrics if earlier else ()
+        records = _scored(made, context, inputs.identity, stages, folders, known, failures)
         stages.enter('writing the report')
-        hashes = _hashes(inputs)
         stages('', 1.0)
-    records = tuple(Record.of(inputs.identity, record) for record in metrics)
     report = RunReport(
         run_id=inputs.identity.run_id,
-        status=Status.COMPLETE,
+        status=Status.INCOMPLETE if failures else Status.COMPLETE,
+        error='; '.join(f'{suite}: {reason}' for suite, reason in failures.items()),
         metrics=records,
         failed_requirements=unmet(_of_map(requirements, inputs.identity), records),
         versions=versions(),
         hashes=hashes,
-        encoders=text.encoders,
+        encoders={**(earlier.encoders if earlier else {}), **text.encoders},
     )
-    write_json(inputs.output_directory / REPORT, report.model_dump(mode='json'))
+    _write(inputs.output_directory, report, suites)
+    if failures:
+        raise IncompleteError(report.error)
     return report
+
+
+def _write(directory: Path, report: RunReport, suites: Sequence[SuiteConfig]) -> None:
+    written, other = REPORT, INCOMPLETE
+    if report.status is Status.INCOMPLETE:
+        written, other = other, written
+        hashes = {**report.hashes, SUITES: _digest(suites)}
+        report = report.model_copy(update={'hashes': hashes})
+    write_json(directory / written, report.model_dump(mode='json'))
+    # An earlier report does not belong to the answers any more.
+    remove_ours(directory / other)
+
+
+def incomplete_report(directory: Path) -> RunReport | None:
+    """Return what an evaluation left that a server's failure ended; None if there is nothing."""
+    try:
+        return RunReport.model_validate(read_json(directory / INCOMPLETE))
+    except (RunError, ValidationError):
+        return None
+
+
+def _earlier_report(
+    inputs: EvaluationInputs, suites: Sequence[SuiteConfig], hashes: Mapping[str, str]
+) -> RunReport | None:
+    """Return what an incomplete evaluation of the same by the same found."""
+    earlier = incomplete_report(inputs.output_directory)
+    wanted = (inputs.identity.run_id, {**hashes, SUITES: _digest(suites)}, versions())
+    if earlier is None or (earlier.run_id, earlier.hashes, earlier.versions) != wanted:
+        return None
+    return earlier
+
+
+def _digest(suites: Sequence[SuiteConfig]) -> str:
+    text = json.dumps([suite.model_dump(mode='json') for suite in suites], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _of_map(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple[Requirement, ...]:
@@ -144,16 +192,27 @@ def _of_map(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple
 def _scored(
     suites: Sequence[Suite],
     context: SuiteContext,
+    identity: RunIdentity,
     stages: StagedProgress,
     folders: QuestionFolders,
-) -> list[MetricRecord]:
-    metrics = []
+    earlier: Sequence[Record],
+    failures: dict[str, str],
+) -> tuple[Record, ...]:
+    """Return the figures of all suites but those whose server failed, which go to `failures`."""
+    found: list[Record] = []
     for suite in suites:
         stages.enter(suite.name)
-        metrics += suite.evaluate(context)
+        known = [record for record in earlier if record.suite == suite.name]
+        found += known
+        if known:
+            continue
+        try:
+            found += (Record.of(identity, record) for record in suite.evaluate(context))
+        except IncompleteError as error:
+            failures[suite.name] = str(error)
         folders.part(suite.name)
     folders.settle()
-    return metrics
+    return tuple(found)
 
 
 def made_suites(suites: Sequence[SuiteConfig]) -> list[Suite]:

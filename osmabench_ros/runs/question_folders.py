@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from osmabench_ros.vqa.exact.generation import SUITE
-from osmabench_ros.vqa.run_folder import ANSWERS, QUESTIONS, VERDICTS
+from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS
 
 _FILES = (QUESTIONS, ANSWERS, VERDICTS)
 

@@ -18,6 +18,8 @@ class Status(str, Enum):
     """How a run ended."""
 
     COMPLETE = 'complete'
+    INCOMPLETE = 'incomplete'
+    """A server failed: the figures of some suites are missing, and the same command goes on."""
     FAILED = 'failed'
 
 

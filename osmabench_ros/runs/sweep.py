@@ -132,7 +132,7 @@ class SweepReport(BaseModel):
 
 def point_of(speed_factor: float, report: RunReport, measured: Measurements | None) -> SweepPoint:
     """Join the report of a run with what was measured meanwhile."""
-    if report.status is Status.FAILED or measured is None:
+    if report.status is not Status.COMPLETE or measured is None:
         error = report.error or 'it was not timed; start over with --fresh'
         return SweepPoint(run_id=report.run_id, speed_factor=speed_factor, error=error)
     mapping = measured.mapping

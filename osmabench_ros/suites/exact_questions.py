@@ -20,13 +20,12 @@ from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.answering.language_model import LanguageModelAnswerer
 from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
 from osmabench_ros.vqa.applicability import unserved_categories
-from osmabench_ros.vqa.evaluation import Answerer, QuestionResult, evaluate_questions
+from osmabench_ros.vqa.evaluation import Answerer, evaluate_questions
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, questions_about
 from osmabench_ros.vqa.graph_index import THINGS
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.progress import silent
-from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import Question
 
 
@@ -73,6 +72,11 @@ class ExactQuestionsSuite:
 
         Writes `questions.jsonl`, `answers.jsonl` and `verdicts.jsonl` to the output directory,
         and `answering.json`, `judging.json` with who did it and how.
+
+        Raises
+        ------
+        IncompleteError
+            If a server failed; what was answered and judged is in the files.
         """
         questions = self._questions(context)
         embedder = self._embedder(context)
@@ -89,9 +93,9 @@ class ExactQuestionsSuite:
             suite=self.name,
             ceiling_map=ground_truth_map(truth.graph, truth.seen_instances, truth.label_set),
             not_applicable=unserved_categories(context.semantic_map),
+            directory=context.output_directory,
             progress=context.progress or silent,
         )
-        self._write(context, questions, result)
         if context.output_directory is not None:
             _write_summaries(context.output_directory, answerer, judge)
         return [*result.records, *_unread(self.name, context.stated_map, answerer)]
@@ -120,15 +124,6 @@ class ExactQuestionsSuite:
         if use is EmbeddingUse.AUTO:
             return label_embedder(context.semantic_map, context.ground_truth.label_set)
         return SentenceEmbedder() if use is EmbeddingUse.ON else None
-
-    def _write(
-        self, context: SuiteContext, questions: Sequence[Question], result: QuestionResult
-    ) -> None:
-        if context.output_directory is not None:
-            folder = context.output_directory
-            write_records(folder / 'questions.jsonl', questions)
-            write_records(folder / 'answers.jsonl', result.answers)
-            write_records(folder / 'verdicts.jsonl', result.verdicts)
 
 
 def _write_summaries(folder: Path, answerer: Answerer, judge: Judge) -> None:

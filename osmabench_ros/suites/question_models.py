@@ -8,7 +8,7 @@ from pydantic import Field
 
 from osmabench_ros.language.budget import Prices
 from osmabench_ros.language.client import ModelClient
-from osmabench_ros.language.settings import ModelSettings
+from osmabench_ros.language.settings import DEFAULTS, ModelSettings
 from osmabench_ros.suites.options import SuiteOptions
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 
@@ -36,6 +36,8 @@ class QuestionModelOptions(SuiteOptions):
         Budget of one map. When it is used up the evaluation stops; what was answered is kept.
     input_price, output_price : float
         Of a million tokens.
+    timeout_s, max_reply_mib : float
+        Bounds of one reply, as in `ServerOptions`.
     """
 
     answerer: str = RULE
@@ -48,6 +50,8 @@ class QuestionModelOptions(SuiteOptions):
     max_cost: float | None = Field(None, gt=0)
     input_price: float = Field(0.0, ge=0)
     output_price: float = Field(0.0, ge=0)
+    timeout_s: float = DEFAULTS.timeout_s
+    max_reply_mib: float = DEFAULTS.max_reply_mib
 
     def check(self) -> None:
         """Make the models once, so that a wrong name or a missing key is told early."""
@@ -77,4 +81,6 @@ class QuestionModelOptions(SuiteOptions):
             self.max_tokens,
             self.max_cost,
             Prices(self.input_price, self.output_price),
+            self.timeout_s,
+            self.max_reply_mib,
         ).client()

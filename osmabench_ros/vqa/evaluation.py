@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -11,6 +12,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent, question_only
 from osmabench_ros.vqa.judging.deterministic import Judge
 from osmabench_ros.vqa.progress import Progress, counted, share, silent
+from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
 from osmabench_ros.vqa.questions import Answer, Inquiry, Question, Verdict, inquiry
 from osmabench_ros.vqa.scores import records
 
@@ -59,6 +61,7 @@ def evaluate_questions(
     reference_answerer: Answerer | None = None,
     reference_judge: Judge | None = None,
     not_applicable: Collection[str] = (),
+    directory: Path | None = None,
     progress: Progress = silent,
 ) -> QuestionResult:
     """Ask a map all questions and score the answers.
@@ -80,6 +83,8 @@ def evaluate_questions(
         None. The rules cost nothing.
     not_applicable : collection of str
         Categories that the method cannot serve.
+    directory : Path, optional
+        Gets questions, answers and verdicts.
     progress : callable
         Gets what is going on and the fraction done.
 
@@ -89,9 +94,22 @@ def evaluate_questions(
         Records: `accuracy`, `accuracy_answered`, `unanswered` overall (class name '') and by
         category; `baseline_always_yes`, `baseline_always_no`, `baseline_most_frequent`,
         `baseline_question_only`, `ceiling_ground_truth` likewise without the last two.
+
+    Raises
+    ------
+    IncompleteError
+        If a server failed; what was answered and judged is in the files.
     """
-    answers = answer_all(semantic_map, questions, answerer, share(progress, 0.0, 0.55))
-    verdicts = judge_all(questions, answers, judge, share(progress, 0.55, 0.65))
+    if directory is not None:
+        write_records(directory / QUESTIONS, questions)
+    answers = saved(
+        directory and directory / ANSWERS,
+        lambda: answer_all(semantic_map, questions, answerer, share(progress, 0.0, 0.55)),
+    )
+    verdicts = saved(
+        directory and directory / VERDICTS,
+        lambda: judge_all(questions, answers, judge, share(progress, 0.55, 0.65)),
+    )
     found = records(
         suite,
         mode,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
 from osmabench_ros.base.files import write_text
-from osmabench_ros.errors import QuestionError
+from osmabench_ros.errors import IncompleteError, QuestionError
+from osmabench_ros.language.client import raise_if_incomplete
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
+
+QUESTIONS, ANSWERS, VERDICTS = 'questions.jsonl', 'answers.jsonl', 'verdicts.jsonl'
 
 Record = TypeVar('Record', Question, Answer, Verdict)
 
@@ -40,6 +43,35 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
     items = list(records)
     _check_unique(items, str(path))
     write_text(path, ''.join(f'{to_json_line(item)}\n' for item in items))
+
+
+def saved(path: Path | None, work: Callable[[], list[Record]]) -> list[Record]:
+    """Return the records that work gives, and write them to a file if one is named.
+
+    If a server failed meanwhile, what it gave until then is written, and the error goes on.
+    """
+    try:
+        found = work()
+    except IncompleteError as error:
+        if path is not None:
+            write_records(path, cast('tuple[Record, ...]', error.kept))
+        raise
+    if path is not None:
+        write_records(path, found)
+    return found
+
+
+def read_complete(path: Path, kind: type[Answer] | type[Verdict], remedy: str = '') -> list[Any]:
+    """Read answers or verdicts as `read_records` does.
+
+    Raises
+    ------
+    IncompleteError
+        If a server failed to give some of them; names the remedy.
+    """
+    found: list[Any] = read_records(path, kind)
+    raise_if_incomplete([item.failure for item in found], f'questions of {path}', (), remedy)
+    return found
 
 
 def read_records(path: Path, kind: type[Record]) -> list[Record]:

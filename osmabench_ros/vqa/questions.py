@@ -108,6 +108,8 @@ class Answer:
         Ids in the recorded graph that the answer rests on.
     note : str
         Why there is no answer, or how it was found.
+    failure : str
+        Why the server of the answerer gave none; such an answer is missing, not wrong.
     """
 
     question_id: str
@@ -115,6 +117,7 @@ class Answer:
     answerer: str
     nodes: tuple[int, ...] = ()
     note: str = ''
+    failure: str = ''
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,8 @@ class Verdict:
     judged : bool
         False if the judge failed; that counts as wrong, except in `compat`, where it leaves the
         denominator as in the published code.
+    failure : str
+        Why the server of the judge gave none; such a verdict is missing, not wrong.
     """
 
     question_id: str
@@ -144,6 +149,7 @@ class Verdict:
     answered: bool = True
     reason: str = ''
     judged: bool = True
+    failure: str = ''
 
 
 @dataclass(frozen=True)

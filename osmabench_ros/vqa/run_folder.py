@@ -13,11 +13,16 @@ from osmabench_ros.language.model import ImagePart
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
-from osmabench_ros.vqa.question_files import read_records
+from osmabench_ros.vqa.question_files import (
+    ANSWERS,
+    QUESTIONS,
+    VERDICTS,
+    read_complete,
+    read_records,
+)
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 from osmabench_ros.vqa.written.pipeline import FrameImage
 
-QUESTIONS, ANSWERS, VERDICTS = 'questions.jsonl', 'answers.jsonl', 'verdicts.jsonl'
 _MEDIA_TYPES = {'.png': 'image/png', '.jpg': 'image/jpeg', '.jpeg': 'image/jpeg'}
 
 
@@ -83,20 +88,20 @@ class RunFolder:
         return read_records(path, Question)
 
     def answers(self) -> list[Answer]:
-        """Read the answers of the stage before."""
-        return read_records(self._written(ANSWERS, 'answer'), Answer)
+        """Read the answers of the stage before; all of them, or it is an IncompleteError."""
+        return self._complete(ANSWERS, Answer, 'answer')
 
     def verdicts(self) -> list[Verdict]:
-        """Read the verdicts of the stage before."""
-        return read_records(self._written(VERDICTS, 'judge'), Verdict)
+        """Read the verdicts of the stage before, and on all answers, as `answers` does."""
+        found = self._complete(VERDICTS, Verdict, 'judge')
+        self.answers()
+        return found
 
-    def _written(self, name: str, verb: str) -> Path:
-        path = self.folder / name
+    def _complete(self, name: str, kind: type[Any], verb: str) -> list[Any]:
+        path, remedy = self.folder / name, f'run: osmabench vqa {verb} {self.directory}'
         if not path.exists():
-            raise QuestionError(
-                f'{path} does not exist; run: osmabench vqa {verb} {self.directory}'
-            )
-        return path
+            raise QuestionError(f'{path} does not exist; {remedy}')
+        return read_complete(path, kind, remedy)
 
     def summary(self, stage: str) -> dict[str, Any] | None:
         """Read what a stage wrote about itself, None if it did not run.

@@ -7,6 +7,10 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from osmabench_ros.language.excerpt import excerpt
+from osmabench_ros.language.model import RefusalError
+from osmabench_ros.vqa.judging.reading import is_refusal
+
 Reply = TypeVar('Reply', bound=BaseModel)
 
 
@@ -86,8 +90,19 @@ class JudgedAnswers(_Reply):
 
 
 def parse(model: type[Reply], text: str) -> Reply:
-    """Return a reply as its model; ValueError if it is not JSON or does not fit the schema."""
-    return model.model_validate_json(_without_fence(text))
+    """Return a reply as its model.
+
+    Raises
+    ------
+    RefusalError
+        If the model declines in prose where JSON was asked for.
+    ValueError
+        If it is not JSON or does not fit the schema.
+    """
+    bare = _without_fence(text)
+    if '{' not in bare and is_refusal(bare):
+        raise RefusalError(f'declined: {excerpt(bare)}')
+    return model.model_validate_json(bare)
 
 
 def _without_fence(text: str) -> str:

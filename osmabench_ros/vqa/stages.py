@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from osmabench_ros.base.files import write_json
-from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.owned_folder import claim_folder, remove_ours
 from osmabench_ros.language.client import Estimate, ModelClient
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.record import MetricRecord
@@ -19,24 +20,26 @@ from osmabench_ros.vqa.answering.language_model import (
 )
 from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
 from osmabench_ros.vqa.applicability import unserved_categories
-from osmabench_ros.vqa.evaluation import answer_all, baseline_answers, judge_all
+from osmabench_ros.vqa.evaluation import Answerer, answer_all, baseline_answers, judge_all
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.progress import Progress, silent
-from osmabench_ros.vqa.question_files import write_records
-from osmabench_ros.vqa.questions import Answer, Category, Question, Verdict, inquiry
-from osmabench_ros.vqa.run_folder import (
+from osmabench_ros.vqa.question_files import (
     ANSWERS,
     QUESTIONS,
     VERDICTS,
-    RunFolder,
+    saved,
+    write_records,
 )
+from osmabench_ros.vqa.questions import Answer, Category, Question, Verdict, inquiry
+from osmabench_ros.vqa.run_folder import RunFolder
 from osmabench_ros.vqa.scores import records
 from osmabench_ros.vqa.written.frames import frames_at_interval, novel_frames
 from osmabench_ros.vqa.written.histogram import write_histogram
 from osmabench_ros.vqa.written.pipeline import FrameImage, QuestionWriter
 
+SCORES = 'scores.json'
 COMPAT_EXCLUDED = frozenset({Category.RELATIONS_FUNCTIONAL.value, 'Object Relations - Functional'})
 """What the paper leaves out of its accuracies."""
 
@@ -96,13 +99,13 @@ def generate_written(
     """
     scene = run.scene
     claim_folder(run.folder)
-    written = QuestionWriter(client).write(frames, scene=scene, progress=progress)
+    with _accounts(run, 'generate', client):
+        written = QuestionWriter(client).write(frames, scene=scene, progress=progress)
     write_records(run.folder / QUESTIONS, written.questions)
     write_json(run.folder / 'generation.json', {**written.to_json(), 'model': client.name})
     write_histogram(
         run.folder / 'histogram.svg', written.histogram_before, written.histogram_after
     )
-    _write_spending(run, 'generate', client)
     return list(written.questions)
 
 
@@ -115,26 +118,32 @@ def answer(
     """Answer a run's questions from its map: by rule, or by a language model if there is one.
 
     Writes answers.jsonl and answering.json (who, how, what did not fit).
+
+    Raises
+    ------
+    IncompleteError
+        If a server failed; what was answered is in answers.jsonl.
     """
     options = options or AnswerOptions()
     questions, semantic_map = run.questions(), run.semantic_map()
     claim_folder(run.folder)
-    about: dict[str, Any] = asdict(options)
+    answerer: Answerer
     if client is None:
-        embedder = label_embedder(semantic_map, run.ground_truth().label_set)
-        answers = answer_all(semantic_map, questions, RuleAnswerer(embedder), progress)
+        answerer = RuleAnswerer(label_embedder(semantic_map, run.ground_truth().label_set))
     elif options.without_map:
-        answers = answer_all(semantic_map, questions, QuestionOnlyAnswerer(client), progress)
+        answerer = QuestionOnlyAnswerer(client)
     else:
         answerer = _model_answerer(client, options)
-        answers = answer_all(semantic_map, questions, answerer, progress)
+    write_records(run.folder / QUESTIONS, questions)
+    with _accounts(run, 'answer', client):
+        answers = saved(
+            run.folder / ANSWERS, lambda: answer_all(semantic_map, questions, answerer, progress)
+        )
+    about: dict[str, Any] = asdict(options)
+    if isinstance(answerer, LanguageModelAnswerer):
         about |= answerer.summary
     about['answerer'] = client.name if client is not None else RuleAnswerer.name
-    write_records(run.folder / QUESTIONS, questions)
-    write_records(run.folder / ANSWERS, answers)
     write_json(run.folder / 'answering.json', about)
-    if client is not None:
-        _write_spending(run, 'answer', client)
     return answers
 
 
@@ -157,19 +166,25 @@ def judge(
     """Judge a run's answers: by rule, or by a language model if there is one.
 
     Writes verdicts.jsonl and judging.json.
+
+    Raises
+    ------
+    IncompleteError
+        If a server failed; what was judged is in verdicts.jsonl.
     """
+    claim_folder(run.folder)
     embedder = label_embedder(run.semantic_map(), run.ground_truth().label_set)
     judging = LanguageModelJudge(client) if client is not None else DeterministicJudge(embedder)
     questions, answers = run.questions(), run.answers()
     claim_folder(run.folder)
-    verdicts = judge_all(questions, answers, judging, progress)
-    write_records(run.folder / VERDICTS, verdicts)
+    with _accounts(run, 'judge', client):
+        verdicts = saved(
+            run.folder / VERDICTS, lambda: judge_all(questions, answers, judging, progress)
+        )
     about = {'judge': judging.name}
     if isinstance(judging, LanguageModelJudge):
         about['prompt'] = judging.prompt.identity
     write_json(run.folder / 'judging.json', about)
-    if client is not None:
-        _write_spending(run, 'judge', client)
     return verdicts
 
 
@@ -190,12 +205,16 @@ def estimate_verdicts(run: RunFolder, client: ModelClient) -> Estimate:
 def report(run: RunFolder, *, compat: bool = False) -> list[MetricRecord]:
     """Return the accuracies of a run's verdicts beside baselines and ceiling; write scores.json.
 
+    Answers or verdicts that a server failed to give are an IncompleteError, and there is no score.
+
     In `compat` the paper's exclusions apply, and what the judge failed on leaves the denominator
     as in the published code.
     """
     questions, semantic_map = run.questions(), run.semantic_map()
     verdicts = {verdict.question_id: verdict for verdict in run.verdicts()}
     claim_folder(run.folder)
+    # Those of an earlier report must not pass for what is found now, or not found.
+    remove_ours(run.folder / SCORES)
     if compat:
         lost = {verdict.question_id for verdict in verdicts.values() if not verdict.judged}
         questions = [question for question in questions if question.id not in lost]
@@ -214,7 +233,7 @@ def report(run: RunFolder, *, compat: bool = False) -> list[MetricRecord]:
             answered_too=False,
         )
     scores = {'metrics': [r.to_json() for r in found], **stage_summaries(run)}
-    write_json(run.folder / 'scores.json', scores)
+    write_json(run.folder / SCORES, scores)
     return found
 
 
@@ -253,6 +272,11 @@ def _comparisons(run: RunFolder, questions: Sequence[Question]) -> dict[str, lis
     return found
 
 
-def _write_spending(run: RunFolder, stage: str, client: ModelClient) -> None:
-    """Keep the accounts of a stage; they differ between a first and a cached run."""
-    write_json(run.folder / f'spending_{stage}.json', asdict(client.ledger.spending))
+@contextmanager
+def _accounts(run: RunFolder, stage: str, client: ModelClient | None) -> Iterator[None]:
+    """Keep the accounts of a stage, however it ends; those of a first and a cached run differ."""
+    try:
+        yield
+    finally:
+        if client is not None:
+            write_json(run.folder / f'spending_{stage}.json', asdict(client.ledger.spending))

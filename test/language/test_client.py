@@ -8,11 +8,16 @@ from collections import deque
 import pytest
 from loopback_models import LoopbackModels, Misstep
 
-from osmabench_ros.errors import BudgetExceededError, ConfigError, LanguageModelError
+from osmabench_ros.errors import (
+    BudgetExceededError,
+    ConfigError,
+    IncompleteError,
+    LanguageModelError,
+)
 from osmabench_ros.language.budget import Ledger, Prices
 from osmabench_ros.language.cache import ResponseCache
-from osmabench_ros.language.client import ModelClient, Outcome, Patience, raise_if_stopped
-from osmabench_ros.language.model import ImagePart, ModelRequest
+from osmabench_ros.language.client import ModelClient, Outcome, Patience, raise_if_incomplete
+from osmabench_ros.language.model import ImagePart, ModelRequest, RefusalError
 from osmabench_ros.language.registry import make_language_model
 from osmabench_ros.language.settings import ModelSettings
 
@@ -116,11 +121,40 @@ def test_patience_ends_and_the_last_failure_is_told(server, tmp_path):
 
 
 def test_refusals_and_bad_requests_are_not_repeated(server, tmp_path):
-    for misstep in (Misstep('refusal'), Misstep('status', 400)):
-        server.missteps = deque([misstep])
+    server.missteps = deque([Misstep('refusal'), Misstep('status', 400)])
+    for request in REQUESTS[:2]:
         with pytest.raises(LanguageModelError):
-            client(server, tmp_path).ask(REQUESTS[0], said)
+            client(server, tmp_path).ask(request, said)
     assert len(server.received) == 2
+
+
+def test_a_refusal_is_kept_like_any_other_reply(server, tmp_path):
+    server.missteps = deque([Misstep('refusal')])
+    for _ in range(2):
+        with pytest.raises(RefusalError, match='rather not'):
+            client(server, tmp_path).ask(REQUESTS[0], said)
+    assert len(server.received) == 1
+
+
+def test_a_key_that_is_not_taken_is_tried_no_further_and_the_cache_still_serves(server, tmp_path):
+    client(server, tmp_path).ask(REQUESTS[5], said)
+    server.received.clear()
+    server.always = Misstep('status', 401)
+    outcomes = client(server, tmp_path, concurrency=1).ask_all(REQUESTS, said)
+    assert len(server.received) == 1
+    assert {o.failure.split(' from ')[0] for o in outcomes[:5]} == {'401 Unauthorized'}
+    assert outcomes[5].value == 'Prompt 5'
+
+
+def test_a_server_that_turns_away_one_request_is_asked_the_next(server, tmp_path):
+    server.missteps = deque([Misstep('status', 400), Misstep('status', 404)])
+    outcomes = client(server, tmp_path, concurrency=1).ask_all(REQUESTS, said)
+    assert [bool(o.failure) for o in outcomes] == [True, True, False, False, False, False]
+    server.missteps, server.received = deque([Misstep('status', 400)] * 9), []
+    fresh = [ModelRequest(f'Other {i}') for i in range(6)]
+    outcomes = client(server, tmp_path, concurrency=1).ask_all(fresh, said)
+    assert all(o.failure for o in outcomes)
+    assert len(server.received) == 3
 
 
 def test_a_bad_reply_is_never_kept_and_asked_for_with_another_seed(server, tmp_path):
@@ -162,8 +196,9 @@ def test_a_budget_of_tokens_stops_cleanly_and_a_higher_one_goes_on(server, tmp_p
     outcomes = tight.ask_all(REQUESTS, said)
     answered = [o for o in outcomes if o.value is not None]
     assert 0 < len(answered) < len(REQUESTS)
-    with pytest.raises(BudgetExceededError, match='180 tokens'):
-        raise_if_stopped(outcomes)
+    stopped = [o.error for o in outcomes if o.value is None]
+    assert all(isinstance(error, BudgetExceededError) for error in stopped)
+    assert {o.failure for o in outcomes} == {'', 'the budget of 180 tokens is used up'}
     spent = tight.ledger.spending
     assert spent.prompt_tokens + spent.output_tokens <= 180
     before = len(server.received)
@@ -226,5 +261,10 @@ def test_no_key_and_no_prompt_reach_the_cache(server, tmp_path, monkeypatch):
     assert 'private' not in text
 
 
-def test_an_outcome_without_a_stop_does_not_raise():
-    raise_if_stopped([Outcome(value=1), Outcome(error=LanguageModelError('x'))])
+def test_what_is_missing_is_counted_by_reason_and_refusals_are_not_missing():
+    fine, refused = Outcome(value=1), Outcome(error=RefusalError('no'))
+    raise_if_incomplete([fine.failure, refused.failure], 'questions')
+    down = Outcome(error=LanguageModelError('long story', reason='down')).failure
+    told = r'3 of 4 questions unanswered: down \(2\), up \(1\); what was answered is kept'
+    with pytest.raises(IncompleteError, match=told):
+        raise_if_incomplete([down, 'up', '', down], 'questions')

@@ -11,7 +11,7 @@ import scripted_model
 from furnished_graph import as_map, large_graph, living_room, seen, thing
 from loopback_models import LoopbackModels, Misstep
 
-from osmabench_ros.errors import BudgetExceededError, ConfigError
+from osmabench_ros.errors import ConfigError, IncompleteError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.budget import Ledger
 from osmabench_ros.language.cache import ResponseCache
@@ -99,6 +99,22 @@ def test_a_frame_that_fails_is_reported_and_the_others_go_on(server, tmp_path):
     assert written.questions
 
 
+@pytest.mark.parametrize('stage', ['Write short', 'Write questions in', 'give its id and'])
+def test_a_server_that_fails_gives_no_question_set_and_the_next_run_goes_on(
+    server, tmp_path, stage
+):
+    def fail(prompt):
+        return 'nonsense' if stage in prompt else scripted_model.reply(prompt)
+
+    server.reply = fail
+    with pytest.raises(IncompleteError, match=r'unanswered: replies outside the schema'):
+        QuestionWriter(make_client(server, tmp_path)).write(FRAMES, scene='room')
+    server.reply = scripted_model.reply
+    resumed = QuestionWriter(make_client(server, tmp_path)).write(FRAMES, scene='room')
+    whole = QuestionWriter(make_client(server, tmp_path / 'other')).write(FRAMES, scene='room')
+    assert resumed == whole
+
+
 def test_when_every_question_is_rejected_none_is_left(server, tmp_path):
     def reject(prompt):
         if 'give its id and a verdict' in prompt:
@@ -141,12 +157,37 @@ def test_wrong_missing_and_repeated_ids_shift_nothing(server, tmp_path):
             assert answer.value not in (None, 'a second thought')
 
 
-def test_a_batch_that_keeps_failing_is_unanswered_and_says_why(server, tmp_path):
+def test_a_batch_that_keeps_failing_is_missing_and_says_why(server, tmp_path):
     server.missteps = deque([Misstep('truncated')] * 3)
     client = make_client(server, tmp_path, concurrency=1)
-    answers = answer_all(as_map(GRAPH), QUESTIONS, LanguageModelAnswerer(client))
+    told = r'10 of 35 questions unanswered: replies outside the schema \(10\)'
+    with pytest.raises(IncompleteError, match=told) as error:
+        answer_all(as_map(GRAPH), QUESTIONS, LanguageModelAnswerer(client))
+    answers = error.value.kept
+    assert [a.question_id for a in answers] == [q.id for q in QUESTIONS]
+    assert [bool(a.failure) for a in answers] == [i < 10 for i in range(len(QUESTIONS))]
     assert [a.value is None for a in answers] == [i < 10 for i in range(len(QUESTIONS))]
     assert 'something else than asked for' in answers[0].note
+
+
+@pytest.mark.parametrize(
+    'said',
+    ['{"answers": []}', "I'm sorry, but I can't help with that.", 'refusal', 'empty answer'],
+)
+def test_what_the_model_declines_or_leaves_out_is_wrong_and_not_missing(server, tmp_path, said):
+    def decline(prompt):
+        if said != 'empty answer':
+            return said
+        given = json.loads(scripted_model.reply(prompt))['answers']
+        return json.dumps({'answers': [{**answer, 'answer': ''} for answer in given]})
+
+    server.reply = decline
+    server.always = Misstep('refusal') if said == 'refusal' else None
+    for _ in range(2):
+        answerer = LanguageModelAnswerer(make_client(server, tmp_path))
+        answers = answer_all(as_map(GRAPH), QUESTIONS, answerer)
+        assert all(a.value is None and not a.failure for a in answers)
+        assert len(server.received) == 4, 'refusals are kept too'
 
 
 def test_progress_is_told_after_every_batch(client):
@@ -182,7 +223,7 @@ def test_work_that_is_stopped_from_outside_sends_nothing_more(server, tmp_path):
 def test_a_budget_ends_the_stage_and_the_next_run_resumes(server, tmp_path):
     server.tokens = (4000, 2000)
     tight = make_client(server, tmp_path, ledger=Ledger(max_tokens=20_000), concurrency=1)
-    with pytest.raises(BudgetExceededError):
+    with pytest.raises(IncompleteError, match='budget of 20000 tokens is used up'):
         answer_all(as_map(GRAPH), QUESTIONS, LanguageModelAnswerer(tight))
     asked = len(server.received)
     assert 0 < asked < 4
@@ -275,13 +316,33 @@ def test_the_judge_asks_only_about_what_equality_does_not_decide(client, server)
     assert '"q2"' not in sent
 
 
-def test_a_failed_batch_of_the_judge_stays_in_the_denominator(server, tmp_path):
-    server.missteps = deque([Misstep('status', 400)])
+def test_a_batch_that_the_judge_declines_stays_in_the_denominator(server, tmp_path):
+    server.missteps = deque([Misstep('refusal')])
     judge = LanguageModelJudge(make_client(server, tmp_path))
     (verdict,) = judge_all([free(0, 'red chair')], [Answer('q0', 'chair', 'a')], judge)
     assert not verdict.correct
     assert not verdict.judged
-    assert 'status 400' in verdict.reason
+    assert 'declined' in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ('always', 'reply', 'reason'),
+    [
+        (Misstep('status', 401), '', '401 Unauthorized from http://127.0.0.1'),
+        (Misstep('status', 503), '', '503 Service Unavailable'),
+        (None, '{"verdicts": []}', 'replies outside the schema'),
+    ],
+    ids=['key', 'status', 'left out'],
+)
+def test_a_judge_whose_server_fails_gives_no_verdicts(server, tmp_path, always, reply, reason):
+    server.always, server.reply = always, lambda prompt: reply
+    judge = LanguageModelJudge(make_client(server, tmp_path))
+    questions = [free(0, 'red chair'), free(1, 'yes', AnswerType.YES_NO)]
+    answers = [Answer('q0', 'chair', 'a'), Answer('q1', 'yes', 'a')]
+    with pytest.raises(IncompleteError, match=f'1 of 2 verdicts unanswered: {reason}') as error:
+        judge_all(questions, answers, judge)
+    assert [bool(v.failure) for v in error.value.kept] == [True, False]
+    assert error.value.kept[1].correct
 
 
 def test_frames_are_chosen_by_interval_and_by_new_poses():

@@ -1,20 +1,23 @@
 """The verbs of `osmabench vqa` on a run directory, offline and against a server."""
 
 import json
+from collections import deque
 from dataclasses import replace
+from functools import partialmethod
 
 import numpy as np
 import pytest
 import scripted_model
 from furnished_graph import as_map, living_room, seen, vocabulary
-from loopback_models import LoopbackModels
+from loopback_models import LoopbackModels, Misstep
 from PIL import Image
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
-from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.errors import IncompleteError, OsmabenchError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.language.client import Patience
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.maps.storage import write_map
@@ -157,6 +160,64 @@ def test_all_stages_by_a_model_then_again_from_the_cache(run_directory, tmp_path
         )
     )
     assert KEY not in everything
+
+
+AWAY = Misstep('status', 401)
+FAILURES = {
+    'key': (AWAY, '401 Unauthorized from http://127.0.0.1'),
+    'schema': (Misstep('truncated'), 'replies outside the schema'),
+    'redirect': (Misstep('status', 302, (('Location', 'http://h.example/'),)), 'redirects to'),
+}
+
+
+@pytest.mark.parametrize('name', FAILURES)
+def test_a_server_that_fails_leaves_no_score_and_the_same_command_asks_the_rest(
+    run_directory, tmp_path, monkeypatch, name
+):
+    always, reason = FAILURES[name]
+    monkeypatch.setattr(Patience, '__init__', partialmethod(Patience.__init__, 2, 0.01, 0.01))
+    vqa = run_directory / 'vqa'
+
+    def stage(verb, *more):
+        words = ('--base-url', server.url, '--cache', cache, '--concurrency', 1)
+        return osmabench('vqa', verb, run_directory, *more, *words)
+
+    def stages(verb, *more):
+        """Fail after two replies, see that no later stage takes it, then go on."""
+        server.missteps, server.always = deque([Misstep('ok')] * 2), always
+        before = len(server.received)
+        with pytest.raises(IncompleteError, match=reason) as error:
+            stage(verb, *more)
+        assert error.value.exit_code != 0
+        assert 'run the same command again' in str(error.value)
+        with pytest.raises(IncompleteError, match=f'osmabench vqa {verb}'):
+            osmabench('vqa', 'report', run_directory)
+        assert not (vqa / 'scores.json').exists()
+        server.always, failed = None, len(server.received)
+        stage(verb, *more)
+        return len(server.received) - failed, failed - before
+
+    with LoopbackModels(reply=scripted_model.reply) as server:
+        cache = tmp_path / 'cache'
+        osmabench('vqa', 'generate', run_directory, '--count', 45)
+        for verb in ('answer', 'judge'):
+            osmabench('vqa', verb, run_directory)
+        osmabench('vqa', 'report', run_directory)
+        asked, _ = stages('answer', '--answerer', 'openai:m')
+        assert asked == 3, 'of five batches two were answered'
+        kept = {path.name: path.read_bytes() for path in vqa.iterdir()}
+        cache = tmp_path / 'another'
+        stage('answer', '--answerer', 'openai:m')
+        assert (vqa / 'answers.jsonl').read_bytes() == kept['answers.jsonl']
+        assert (vqa / 'answering.json').read_bytes() == kept['answering.json']
+        server.always = AWAY
+        with pytest.raises(IncompleteError, match='verdicts unanswered'):
+            stage('judge', '--judge', 'openai:m')
+        with pytest.raises(IncompleteError, match='osmabench vqa judge'):
+            osmabench('vqa', 'report', run_directory)
+        server.always = None
+        stage('judge', '--judge', 'openai:m')
+        assert 'judging by openai/m' in osmabench('vqa', 'report', run_directory).output
 
 
 def test_a_dry_run_asks_nobody_and_tells_the_cost(run_directory, tmp_path, monkeypatch):

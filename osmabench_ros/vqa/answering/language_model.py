@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from osmabench_ros.errors import BudgetExceededError
-from osmabench_ros.language.client import ModelClient, Outcome, raise_if_stopped
+from osmabench_ros.language.client import ModelClient, Outcome, raise_if_incomplete
 from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.language.prompts import Prompt, load_prompt
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -87,18 +86,18 @@ class LanguageModelAnswerer:
         inquiries: Sequence[Inquiry],
         progress: Progress = silent,
     ) -> list[Answer]:
-        """Return one answer for each inquiry, joined by id; what did not come back has no value.
+        """Return one answer for each inquiry, joined by id; what a reply lacks has no value.
 
         Raises
         ------
-        BudgetExceededError
-            If the budget is used up; replies so far are in the client's cache.
+        IncompleteError
+            If the server failed; with all answers, of which those that are missing say so.
+            Replies so far are in the client's cache.
         """
         requests = self.requests(semantic_map, inquiries)
         outcomes = self._client.ask_all(
             requests, partial(parse, GivenAnswers), progress=progress, what='answers'
         )
-        raise_if_stopped(outcomes)
         known = frozenset(semantic_map.graph.by_id)
         return joined(inquiries, outcomes, self.name, known)
 
@@ -135,7 +134,6 @@ class QuestionOnlyAnswerer:
             progress=progress,
             what='guesses',
         )
-        raise_if_stopped(outcomes)
         return joined(inquiries, outcomes, self.name, frozenset())
 
 
@@ -159,30 +157,38 @@ def joined(
     inquiries: Sequence[Inquiry],
     outcomes: Sequence[Outcome[GivenAnswers]],
     name: str,
-    known_nodes: frozenset[int],
+    known: frozenset[int],
 ) -> list[Answer]:
     """Join replies with questions by id.
 
     Each batch may answer only what it was asked; the first answer to an id counts; node ids that
     the map does not have are dropped.
+
+    Raises
+    ------
+    IncompleteError
+        If a server failed; with the answers.
     """
     answers: list[Answer] = []
     for batch, outcome in zip(batches(inquiries), outcomes, strict=True):
-        note = '' if outcome.error is None else str(outcome.error)
-        if isinstance(outcome.error, BudgetExceededError):
-            raise outcome.error
         given: dict[str, GivenAnswer] = {}
         for answer in outcome.value.answers if outcome.value is not None else ():
             given.setdefault(answer.id, answer)
-        answers += [_answer(item, given.get(item.id), name, known_nodes, note) for item in batch]
+        answers += [_answer(item, given.get(item.id), name, known, outcome) for item in batch]
+    raise_if_incomplete([answer.failure for answer in answers], 'questions', answers)
     return answers
 
 
 def _answer(
-    item: Inquiry, given: GivenAnswer | None, name: str, known: frozenset[int], note: str
+    item: Inquiry,
+    given: GivenAnswer | None,
+    name: str,
+    known: frozenset[int],
+    outcome: Outcome[GivenAnswers],
 ) -> Answer:
     if given is None:
-        return Answer(item.id, None, name, note=note or 'the reply left this question out')
+        note = str(outcome.error or 'the reply left this question out')
+        return Answer(item.id, None, name, note=note, failure=outcome.failure)
     nodes = tuple(node for node in given.nodes if node in known)
     if not given.answer.strip():
         return Answer(item.id, None, name, nodes, 'the model says that the graph does not tell')

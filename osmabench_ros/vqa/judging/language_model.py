@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from osmabench_ros.language.client import ModelClient, raise_if_stopped
+from osmabench_ros.language.client import ModelClient, raise_if_incomplete
 from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
@@ -36,40 +36,40 @@ class LanguageModelJudge:
 
     def requests(self, pairs: Sequence[_Pair]) -> list[ModelRequest]:
         """Return the requests that `judge` would make."""
-        free = [pair for pair in pairs if _is_free(pair)]
-        return [self._request(free[i : i + BATCH]) for i in range(0, len(free), BATCH)]
+        return [self._request(batch) for batch in _batches(pairs)]
 
     def judge(self, pairs: Sequence[_Pair], progress: Progress = silent) -> list[Verdict]:
-        """Return one verdict for each pair; one that the model left out is a wrong answer.
+        """Return one verdict for each pair; what the model declines to judge is a wrong answer.
 
         Raises
         ------
-        BudgetExceededError
-            If the budget is used up; replies so far are in the client's cache.
+        IncompleteError
+            If the server failed, or keeps leaving verdicts out; with all verdicts, of which those
+            that are missing say so. Replies so far are in the client's cache.
         """
-        free = [pair for pair in pairs if _is_free(pair)]
+        batches = _batches(pairs)
         outcomes = self._client.ask_all(
             self.requests(pairs),
-            partial(parse, JudgedAnswers),
+            [partial(_parsed, batch) for batch in batches],
             progress=progress,
             what='verdicts',
         )
-        raise_if_stopped(outcomes)
         verdicts: dict[str, Verdict] = {}
-        for number, outcome in enumerate(outcomes):
-            batch = free[number * BATCH : (number + 1) * BATCH]
+        for batch, outcome in zip(batches, outcomes, strict=True):
             given = {v.id: v for v in outcome.value.verdicts} if outcome.value is not None else {}
             for question, _ in batch:
                 verdict = given.get(question.id)
-                reason = str(outcome.error or 'the judge gave no verdict')
                 verdicts[question.id] = Verdict(
                     question.id,
                     verdict is not None and verdict.same,
                     self.name,
-                    reason=verdict.reason if verdict is not None else reason,
+                    reason=verdict.reason if verdict is not None else str(outcome.error),
                     judged=verdict is not None,
+                    failure=outcome.failure,
                 )
-        return [verdicts.get(q.id) or self._exactly((q, answer)) for q, answer in pairs]
+        found = [verdicts.get(q.id) or self._exactly((q, answer)) for q, answer in pairs]
+        raise_if_incomplete([verdict.failure for verdict in found], 'verdicts', found)
+        return found
 
     def _exactly(self, pair: _Pair) -> Verdict:
         (verdict,) = self._exact.judge([pair])
@@ -88,6 +88,20 @@ class LanguageModelJudge:
         return ModelRequest(
             self.prompt.render(items=items), self.prompt.system, schema=schema(JudgedAnswers)
         )
+
+
+def _batches(pairs: Sequence[_Pair]) -> list[Sequence[_Pair]]:
+    free = [pair for pair in pairs if _is_free(pair)]
+    return [free[i : i + BATCH] for i in range(0, len(free), BATCH)]
+
+
+def _parsed(batch: Sequence[_Pair], text: str) -> JudgedAnswers:
+    """Return the verdicts of a reply; ValueError if one of the batch is not among them."""
+    found = parse(JudgedAnswers, text)
+    missing = {question.id for question, _ in batch} - {item.id for item in found.verdicts}
+    if missing:
+        raise ValueError(f'{len(missing)} of {len(batch)} verdicts are missing')
+    return found
 
 
 def _is_free(pair: _Pair) -> bool:

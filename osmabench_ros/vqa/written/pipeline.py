@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from osmabench_ros.language.client import ModelClient, raise_if_stopped
+from osmabench_ros.language.client import ModelClient, raise_if_incomplete
 from osmabench_ros.language.model import ImagePart, ModelRequest
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.vqa.judging.reading import as_number, as_yes_no
@@ -145,9 +145,9 @@ class QuestionWriter:
 
         Raises
         ------
-        BudgetExceededError
-            If the budget is used up; replies so far are in the client's cache, so that the next
-            run goes on from there.
+        IncompleteError
+            If the server failed; replies so far are in the client's cache, so that the next run
+            goes on from there. A frame that the model declines is in `failed_frames`.
         """
         failed: dict[int, str] = {}
         descriptions = self._described(frames, failed, share(progress, 0.0, 1 / 3))
@@ -183,7 +183,7 @@ class QuestionWriter:
             progress=progress,
             what='descriptions',
         )
-        raise_if_stopped(outcomes)
+        raise_if_incomplete([outcome.failure for outcome in outcomes], 'descriptions')
         found = {}
         for frame, outcome in zip(frames, outcomes, strict=True):
             if outcome.value is not None:
@@ -199,7 +199,7 @@ class QuestionWriter:
         outcomes = self._client.ask_all(
             requests, partial(parse, WrittenQuestions), progress=progress, what='questions'
         )
-        raise_if_stopped(outcomes)
+        raise_if_incomplete([outcome.failure for outcome in outcomes], 'requests for questions')
         candidates: list[Candidate] = []
         for index, outcome in zip(descriptions, outcomes, strict=True):
             if outcome.value is None:
@@ -237,7 +237,7 @@ class QuestionWriter:
         outcomes = self._client.ask_all(
             requests, partial(parse, Checks), progress=progress, what='checks'
         )
-        raise_if_stopped(outcomes)
+        raise_if_incomplete([outcome.failure for outcome in outcomes], 'checks')
         kept, removals = [], []
         for group, outcome in zip(groups, outcomes, strict=True):
             verdicts = {c.id: c for c in outcome.value.checks} if outcome.value is not None else {}
