@@ -144,19 +144,17 @@ def test_a_full_disk_is_told_with_what_is_needed(
 def test_little_shared_memory_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_memory, 'FOLDER', tmp_path)
-    real = shutil.disk_usage
+    small, real = tmp_path / 'shm', shutil.disk_usage
+    small.mkdir()
+    monkeypatch.setattr(shared_memory, 'FOLDER', small)
     monkeypatch.setattr(
-        shutil,
-        'disk_usage',
-        lambda path: Usage(2**26, 0, 2**26) if path == tmp_path else real(path),
+        shutil, 'disk_usage', lambda path: Usage(2**26, 0, 2**26) if path == small else real(path)
     )
-    large = {'width': 1280, 'height': 720}
-    assert found('shared memory', tmp_path, camera={'width': 640, 'height': 480}).level is Level.OK
-    with pytest.warns(
-        OsmabenchWarning, match='7.0 MiB for each process, 11.4 MiB a frame'
-    ) as told:
-        check_run(config(camera=large), tmp_path)
+    vga, hd = {'width': 640, 'height': 480}, {'width': 1280, 'height': 720}
+    assert found('shared memory', tmp_path, camera=vga).level is Level.OK
+    words = '7.0 MiB for each process, 11.4 MiB a frame'
+    with pytest.warns(OsmabenchWarning, match=words) as told:
+        check_run(config(camera=hd), tmp_path)
     assert '--shm-size' in str(told[0].message)
 
 
