@@ -13,6 +13,7 @@ from pathlib import Path
 from osmabench_ros.base.files import check_file, read_json, write_json
 from osmabench_ros.base.owned_folder import (
     claim_folder,
+    owner_of,
     refuse_foreign,
     refused,
     remove_ours,
@@ -38,6 +39,24 @@ def held(root: Path) -> Iterator[None]:
         If it is not ours, another process holds it, or it cannot be made.
     """
     claim_folder(root)
+    with undisturbed(root):
+        yield
+
+
+@contextmanager
+def undisturbed(path: Path) -> Iterator[None]:
+    """Keep other processes from the folder of results that a path lies in, if it lies in one.
+
+    Raises
+    ------
+    RunError
+        If another process holds that folder.
+    """
+    owner = owner_of(path)
+    if owner is None:
+        yield
+        return
+    root = owner.root
     try:
         handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
