@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import warnings
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,10 @@ from osmabench_ros.base.scratch import in_scratch, remove_leftovers
 from osmabench_ros.errors import OsmabenchWarning, RunError
 
 _NAMED = 3
+_REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), 'free disk space, or '),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), 'make it writable, or '),
+}
 
 
 def claim_folder(path: Path) -> None:
@@ -263,7 +268,12 @@ def naming(path: Path, what: str = 'cannot write') -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        place = error.filename or path
-        raise RunError(
-            f'{what} {place}: {error.strerror or error}; choose another --out'
-        ) from error
+        raise refused(error, path, what) from error
+
+
+def refused(error: OSError, path: Path, what: str = 'cannot write') -> RunError:
+    """Return what the file system refuses as an error that names path, reason and remedy."""
+    remedy = _REMEDIES.get(error.errno or 0, '')
+    return RunError(
+        f'{what} {error.filename or path}: {error.strerror or error}; {remedy}choose another --out'
+    )

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from osmabench_ros.bringup.shared_memory import segment_environment
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import RunError
 
@@ -95,7 +96,10 @@ def transport_environment(discovery_range: str | None = None) -> Mapping[str, st
         return {}
     local = (discovery_range or os.environ.get(RANGE_VARIABLE)) == LOCALHOST
     profile = config_path('fastdds_localhost.xml' if local else 'fastdds.xml')
-    return dict.fromkeys(TRANSPORT_VARIABLES, str(profile))
+    return {
+        **dict.fromkeys(TRANSPORT_VARIABLES, str(profile)),
+        **(segment_environment() if local else {}),
+    }
 
 
 def launch_environment() -> Mapping[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from lifecycle_msgs.msg import Transition
@@ -10,8 +9,11 @@ from lifecycle_msgs.srv import ChangeState
 from rclpy.executors import Executor
 from rclpy.node import Node
 
+from osmabench_ros.base.attentive_clock import AttentiveClock
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.ros.matched_client import MatchedClient
+
+LAST_WORDS_S = 3.0
 
 Check = Callable[[], None]
 """Called again and again while waiting; raises if waiting has become pointless."""
@@ -57,13 +59,13 @@ class LifecycleClient:
     def change(self, name: str, transition: int, check: Check) -> None:
         """Take one node through one transition; raises as `bring_up`."""
         client = MatchedClient(self._node, ChangeState, f'{name}/change_state', name)
-        deadline = time.monotonic() + self._timeout_s
+        waiting = AttentiveClock()
         try:
             while not client.ready():
-                self._wait(name, deadline, check)
+                self._wait(name, waiting, check)
             answer = client.call(ChangeState.Request(transition=Transition(id=transition)))
             while not answer.done():
-                self._wait(name, deadline, check)
+                self._wait(name, waiting, check)
             if not answer.result().success:
                 self._give_time_to_die(check)
                 raise ParticipantError(
@@ -72,10 +74,10 @@ class LifecycleClient:
         finally:
             client.close()
 
-    def _wait(self, name: str, deadline: float, check: Check) -> None:
+    def _wait(self, name: str, waiting: AttentiveClock, check: Check) -> None:
         check()
         self._executor.spin_once(timeout_sec=0.05)
-        if time.monotonic() > deadline:
+        if waiting.now_s() > self._timeout_s:
             raise ParticipantError(
                 f'node "{name}" did not change its lifecycle state within {self._timeout_s:g} s; '
                 'see its log'
@@ -83,7 +85,7 @@ class LifecycleClient:
 
     def _give_time_to_die(self, check: Check) -> None:
         """Wait for the process to tell its own reason, which is better than ours."""
-        deadline = time.monotonic() + 3.0
-        while time.monotonic() < deadline:
+        waiting = AttentiveClock()
+        while waiting.now_s() < LAST_WORDS_S:
             check()
             self._executor.spin_once(timeout_sec=0.05)

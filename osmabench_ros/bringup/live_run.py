@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
+from osmabench_ros.base.attentive_clock import AttentiveClock
 from osmabench_ros.base.files import write_text
 from osmabench_ros.bringup.bridge_alone import BRIDGE
 from osmabench_ros.bringup.isolation import environment, isolated_environment, private_domain
@@ -90,7 +91,11 @@ def run_live(
         processes = _start(specs, log_directory, domain)
         stack.callback(_stop_all, processes)
         run = _LiveRun(specs, processes, watch, stall_timeout_s, timeout_after_frames_s, progress)
-        return run.supervise(pacing)
+        try:
+            return run.supervise(pacing)
+        except ParticipantError as error:
+            # To be looked at before they are ended.
+            raise ParticipantError(f'{error}{_stopped(processes.values())}') from error
 
 
 def _start(specs: list[NodeSpec], log_directory: Path, domain: int) -> dict[str, ManagedProcess]:
@@ -110,6 +115,11 @@ def _start(specs: list[NodeSpec], log_directory: Path, domain: int) -> dict[str,
         _stop_all(processes)
         raise
     return processes
+
+
+def _stopped(processes: Iterable[ManagedProcess]) -> str:
+    names = ', '.join(f'{item.name} (process {item.pid})' for item in processes if item.stopped)
+    return f'. Stopped by a signal: {names}; kill -CONT lets a process go on' if names else ''
 
 
 def _stop_all(processes: dict[str, ManagedProcess]) -> None:
@@ -144,7 +154,8 @@ class _LiveRun:
         self._observer = observer
         self._stall_timeout_s = stall_timeout_s
         self._timeout_s = timeout_after_frames_s
-        self._changed_s = time.monotonic()
+        self._watch = AttentiveClock()
+        self._changed_s = 0.0
         self._seen: tuple[int, int] = (-1, -1)
         self._progress = progress
         self._managed = [spec.name for spec in specs if spec.managed]
@@ -191,18 +202,19 @@ class _LiveRun:
             self._finished_s = self._finished_s or now_s
         elif state.frames_total:
             self._progress('mapping', state.frames_published / state.frames_total)
-        self._check_stall(now_s)
-        if self._finished_s is not None and now_s - self._finished_s > self._timeout_s:
+        self._check_stall()
+
+    def _check_stall(self) -> None:
+        state, now_s = self._observer.state, self._watch.now_s()
+        if (seen := (state.state, state.frames_published)) != self._seen:
+            self._seen, self._changed_s = seen, now_s
+        silent_s = now_s - self._changed_s
+        if self._finished_s is not None and silent_s > self._timeout_s:
             raise ParticipantError(
                 f'no evaluation within {self._timeout_s:g} s (pacing.evaluation_timeout_s) after '
                 f'the last frame: {self._observer.missing()}'
             )
-
-    def _check_stall(self, now_s: float) -> None:
-        state = self._observer.state
-        if (seen := (state.state, state.frames_published)) != self._seen:
-            self._seen, self._changed_s = seen, now_s
-        if self._finished_s is None and now_s - self._changed_s > self._stall_timeout_s:
+        if self._finished_s is None and silent_s > self._stall_timeout_s:
             raise ParticipantError(
                 f'node "{BRIDGE}" published nothing for {self._stall_timeout_s:g} s after '
                 f'{state.frames_published} frames; the simulator hangs or renders too slowly'

@@ -71,6 +71,13 @@ class ManagedProcess:
         """Number of the process."""
         return self._process.pid
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it, or one that it started, was stopped by a signal and does not go on."""
+        with contextlib.suppress(psutil.Error):
+            return any(item.status() == psutil.STATUS_STOPPED for item in self._family())
+        return False
+
     def poll(self) -> int | None:
         """Return the exit code, None while it runs; samples memory on the way."""
         code = self._process.poll()

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import resource
 import shutil
-import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +14,13 @@ from osmabench_ros.bringup.datasets import examine_scene_files
 from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.bringup.isolation import isolated_environment, private_domain
 from osmabench_ros.bringup.preflight import MODULES, nearest_folder
-from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchError
+from osmabench_ros.bringup.shared_memory import FOLDER, free_bytes, segment_bytes
+from osmabench_ros.errors import (
+    ConfigError,
+    MissingDependencyError,
+    OsmabenchError,
+    OsmabenchWarning,
+)
 from osmabench_ros.language.gemini import KEY_VARIABLES as GEMINI_KEYS
 from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
 from osmabench_ros.mappers.live_method import load_live_method
@@ -25,15 +31,15 @@ MIB = 2**20
 SCENE_BYTES, RUN_BYTES = 100 * MIB, 50 * MIB
 """What ground truth and a run take; four times of what the demo takes."""
 
-SHARED_MEMORY_BYTES = 256 * MIB
-"""Segments of config/fastdds.xml for six processes, and some images on the way."""
+BYTES_PER_PIXEL = 13
+"""Of a frame: colour 3, depth 4, classes 2, instances 4."""
 
 OPEN_FILES = 256
 MODEL_KEYS = {'gemini': GEMINI_KEYS, 'openai': (OPENAI_KEY,)}
 
 
-def check_run(config: MatrixConfig, out: Path) -> list[Finding]:
-    """Refuse a configuration that cannot run here.
+def check_run(config: MatrixConfig, out: Path) -> None:
+    """Refuse a configuration that cannot run here; warn of what is no obstacle.
 
     Parameters
     ----------
@@ -41,11 +47,6 @@ def check_run(config: MatrixConfig, out: Path) -> list[Finding]:
         What is to be run; its names are known to be right.
     out : Path
         Parent of the folder of results.
-
-    Returns
-    -------
-    list of Finding
-        What is no obstacle, but should be known.
 
     Raises
     ------
@@ -62,7 +63,10 @@ def check_run(config: MatrixConfig, out: Path) -> list[Finding]:
         installed = {module.name for module in MODULES}
         missing = all(item.part in installed for item in failed)
         raise MissingDependencyError(text) if missing else ConfigError(text)
-    return [item for item in findings if item.level is Level.WARN]
+    for item in findings:
+        if item.level is Level.WARN:
+            text = f'{item.part}: {item.detail} ({item.remedy})'
+            warnings.warn(text, OsmabenchWarning, stacklevel=2)
 
 
 def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:
@@ -76,7 +80,7 @@ def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:
         lambda: _model_keys(config),
         lambda: _disk(config, out),
         _domain,
-        _shared_memory,
+        lambda: _shared_memory(config),
         _open_files,
     ]
     return [finding for look in looks for finding in look()]
@@ -223,15 +227,21 @@ def _domain() -> list[Finding]:
         return [Finding('ROS domain', Level.FAILED, str(error), 'end one of them')]
 
 
-def _shared_memory() -> list[Finding]:
-    folder = Path('/dev/shm')  # noqa: S108 - where Linux keeps POSIX shared memory
-    if sys.platform != 'linux' or not folder.is_dir():
+def _shared_memory(config: MatrixConfig) -> list[Finding]:
+    free, segment = free_bytes(), segment_bytes()
+    if free is None:
         return []
-    free = shutil.disk_usage(folder).free
-    detail = f'{free // MIB} MiB free in {folder}'
-    if free < SHARED_MEMORY_BYTES or not os.access(folder, os.W_OK):
-        detail += f', Fast DDS wants {SHARED_MEMORY_BYTES // MIB}: images will be slow'
-        remedy = 'docker run --shm-size=512m; remove left-over /dev/shm/fastrtps_* files'
+    frame = config.camera.width * config.camera.height * BYTES_PER_PIXEL
+    detail = (
+        f'{free / MIB:.1f} MiB free in {FOLDER}, {segment / MIB:.1f} MiB for each process, '
+        f'{frame / MIB:.1f} MiB a frame'
+    )
+    if segment < frame:
+        remedy = (
+            'docker run --shm-size=512m; fastdds shm clean removes what crashed processes left; '
+            'or smaller images'
+        )
+        detail += ': images will be slow'
         return [Finding('shared memory', Level.WARN, detail, remedy)]
     return [Finding('shared memory', Level.OK, detail)]
 

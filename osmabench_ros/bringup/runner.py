@@ -24,6 +24,7 @@ from osmabench_ros.runs.evaluation import (
     evaluate_run,
     incomplete_report,
 )
+from osmabench_ros.runs.finished_run import finish_run, read_finished
 from osmabench_ros.runs.growth import score_growth
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, plan_runs
@@ -105,7 +106,12 @@ def _run_all(
 
         reports.append(run_one(plan, told))
     progress('writing the report', 1.0)
-    return write_matrix_report(config, plans, reports, root)
+    try:
+        return write_matrix_report(config, plans, reports, root)
+    except OsmabenchError as error:
+        # What cannot be written would say it.
+        failed = (f'{item.run_id}: {item.error}' for item in reports if item.error)
+        raise RunError('. Before that: '.join((str(error), *failed))) from error
 
 
 def run_one(plan: RunPlan, progress: Progress) -> RunReport:
@@ -113,25 +119,29 @@ def run_one(plan: RunPlan, progress: Progress) -> RunReport:
 
     Where a server failed, the report has the figures that need none.
     """
+    failure = plan.directory / FAILURE
     try:
         report = _run(plan, progress)
         if report.status is Status.COMPLETE and plan.config.evaluation.map_every_frames:
             score_growth(
                 _inputs(plan), list(plan.config.suites), plan.snapshots_directory, progress
             )
+        if report.status is Status.COMPLETE:
+            finish_run(plan)
+        remove_ours(failure)
         return report
     except (OsmabenchError, OSError) as error:
         report = RunReport(run_id=plan.identity.run_id, status=Status.FAILED, error=str(error))
-        write_json(plan.directory / FAILURE, report.model_dump(mode='json'))
+        with suppress(RunError):  # on a full disk the first error is the one to tell
+            write_json(failure, report.model_dump(mode='json'))
         return report
 
 
 def _run(plan: RunPlan, progress: Progress) -> RunReport:
     if plan.report_file.exists():
-        return RunReport.model_validate(read_json(plan.report_file))
+        return read_finished(plan)
     prepare_scene(plan, progress)
     write_run_manifest(plan, scene_digest_of(plan), condition_warnings(plan))
-    remove_ours(plan.directory / FAILURE)
     if plan.map_directory.exists():
         # A map is complete or not there: the run was cut off while it was evaluated.
         progress('evaluating', 0.9)
@@ -157,7 +167,7 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
     if incomplete is None and not plan.report_file.exists():
         raise RunError(f'node "evaluator" wrote no report: {result.reason or "no reason given"}')
     check_bag(plan)
-    return incomplete or RunReport.model_validate(read_json(plan.report_file))
+    return incomplete or read_finished(plan)
 
 
 def _inputs(plan: RunPlan) -> EvaluationInputs:

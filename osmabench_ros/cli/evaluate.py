@@ -26,6 +26,7 @@ from osmabench_ros.runs.map_evaluation import MapOnDisk, evaluate_map
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, prepare_scenes
 from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.runs.requirement import BAG_SUITES
+from osmabench_ros.runs.results_folder import undisturbed
 
 DEFAULT_CONFIG = 'single_run'
 
@@ -160,7 +161,7 @@ def _of_map(
 ) -> RunReport:
     if rerun is not None:
         check_file(rerun, overwrite=replace)
-    with shown_progress() as progress:
+    with undisturbed(out), shown_progress() as progress:
         report = evaluate_map(
             source, suites, out, requirements, replace=replace, progress=progress
         )

@@ -19,6 +19,7 @@ from osmabench_ros.runs.bag_evaluation import evaluate_bag
 from osmabench_ros.runs.bag_report import BagReport
 from osmabench_ros.runs.bag_settings import BagSource, ReferenceChoice
 from osmabench_ros.runs.config import Requirement, SuiteConfig
+from osmabench_ros.runs.results_folder import undisturbed
 
 
 def reference_choice(
@@ -62,7 +63,7 @@ def evaluate_recorded(
         raise ConfigError('--rerun shows a map beside its reference; name one')
     if rerun is not None:
         check_file(rerun, overwrite=replace)
-    with shown_progress() as progress:
+    with undisturbed(out), shown_progress() as progress:
         done = evaluate_bag(source, suites, out, requirements, replace=replace, progress=progress)
         progress('writing the page', 1.0)
         page = write_bag_page(done.report, done.trajectory, out)

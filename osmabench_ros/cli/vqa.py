@@ -19,6 +19,7 @@ from osmabench_ros.cli.vqa_tables import (
 )
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.client import Estimate, ModelClient
+from osmabench_ros.runs.results_folder import undisturbed
 from osmabench_ros.vqa import stages
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT
@@ -79,7 +80,7 @@ def generate(
         print_estimate(client.estimate(expected_requests(QuestionWriter(client), frames)))
         typer.echo(f'for {len(frames)} frames, if every question reaches the check')
         return
-    with shown_progress() as progress:
+    with undisturbed(place.folder), shown_progress() as progress:
         questions = stages.generate_written(place, client, frames, progress)
     typer.echo(f'{len(questions)} questions in {place.folder}')
     print_spending(client)
@@ -90,7 +91,8 @@ def _generate_exact(place: RunFolder, count: int, seed: int | None, *, dry_run: 
         typer.echo('exact questions need no request')
         return
     chosen = place.seed if seed is None else seed
-    questions = stages.generate_exact(place, seed=chosen, count=count)
+    with undisturbed(place.folder):
+        questions = stages.generate_exact(place, seed=chosen, count=count)
     typer.echo(f'{len(questions)} questions in {place.folder}')
 
 
@@ -116,7 +118,7 @@ def answer(
     if options.dry_run:
         _print_dry_answers(place, client, shown)
         return
-    with shown_progress() as progress:
+    with undisturbed(place.folder), shown_progress() as progress:
         answers = stages.answer(place, client, shown, progress)
     silent = sum(item.value is None for item in answers)
     typer.echo(f'{len(answers)} answers in {place.folder}, {silent} questions unanswered')
@@ -146,7 +148,7 @@ def judge(
     if options.dry_run:
         _print_dry_judge(client, lambda asked: stages.estimate_verdicts(place, asked))
         return
-    with shown_progress() as progress:
+    with undisturbed(place.folder), shown_progress() as progress:
         verdicts = stages.judge(place, client, progress)
     right = sum(item.correct for item in verdicts)
     typer.echo(f'{right} of {len(verdicts)} answers are right; verdicts in {place.folder}')
@@ -170,7 +172,9 @@ def report(
 ) -> None:
     """Print the accuracies of a run's verdicts, by category, beside the baselines."""
     place = RunFolder(run, folder)
-    print_records(stages.report(place, compat=compat))
+    with undisturbed(place.folder):
+        scores = stages.report(place, compat=compat)
+    print_records(scores)
     for line in stages.remarks(place):
         typer.echo(line)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from rclpy.duration import Duration
 from rclpy.timer import Timer
 
+from osmabench_ros.base.attentive_clock import AttentiveClock
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, RunState
 from osmabench_ros.ros import topics
@@ -194,7 +195,7 @@ class SimulatorBridgeNode(BenchmarkNode):
             self.destroy_timer(self._timer)
             self._timer = None
         if self.phase is RunPhase.WAITING and self._control.active:
-            self._waiting_since_s = time.monotonic()
+            self._waiting = AttentiveClock()
             self._timer = self._every(MATCH_PERIOD_S, self._match)
         elif self.phase is RunPhase.RUNNING:
             self._playing.resume()
@@ -210,7 +211,7 @@ class SimulatorBridgeNode(BenchmarkNode):
             self._restarts = RestartWatch(self, [item.name for item in self._participants])
             self._control.match()
             self._follow_phase()
-        elif time.monotonic() - self._waiting_since_s > self.parameter['match_timeout_s']:
+        elif self._waiting.now_s() > self.parameter['match_timeout_s']:
             raise ParticipantError(
                 f'after {self.parameter["match_timeout_s"]:g} s: {"; ".join(missing)}. Start it, '
                 'or take it out of the declared participants'

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from osmabench_ros.base.attentive_clock import AttentiveClock
 from osmabench_ros.ros.pacing import REPEAT_FIRST_AFTER_S, Acknowledgements, RealtimeClock
 from osmabench_ros.ros.participant_statistics import (
     Acknowledgement,
@@ -78,6 +79,7 @@ class FramePlayer:
         """Go back to frame 0 and forget every acknowledgement."""
         pacing = self._pacing
         self._acks = Acknowledgements(self._participants, pacing.ack_timeout_s)
+        self._watch = AttentiveClock(steady_s=self._now_s)
         self._clock = RealtimeClock(pacing.speed_factor)
         self._statistics = ParticipantStatistics(self._participants)
         self._recent: deque[tuple[float, int]] = deque(maxlen=RATE_FRAMES + 1)
@@ -121,16 +123,15 @@ class FramePlayer:
 
     def resume(self) -> None:
         """Go on after a pause, whose time is nobody's fault."""
-        self._acks.resume(self._now_s())
+        self._acks.resume(self._watch.now_s())
         self._clock.resume()
         self._recent.clear()
 
     def acknowledge(self, word: Acknowledgement, age_s: float = 0.0) -> bool:
         """Take an acknowledgement that arrived some seconds ago; False if it says nothing new."""
-        arrived_s = self._now_s() - age_s
-        new = self._statistics.receive(word, arrived_s)
+        new = self._statistics.receive(word, self._now_s() - age_s)
         if new:
-            self._acks.receive(word.participant, word.stamp_ns, arrived_s)
+            self._acks.receive(word.participant, word.stamp_ns, self._watch.now_s())
         return new
 
     def tick(self, changed: Callable[[], None]) -> None:
@@ -150,7 +151,7 @@ class FramePlayer:
             return
         now_s = self._now_s()
         if self.newest is not None:
-            self._acks.check(now_s, self.published - 1)
+            self._acks.check(self._watch.now_s(), self.published - 1)
         if not self.settled:
             self._repeat_first_frame(now_s)
         elif self._next is None:
@@ -168,7 +169,7 @@ class FramePlayer:
 
     def _publish_next(self, frame: SimulatedFrame, changed: Callable[[], None]) -> None:
         now_s = self._send(frame)
-        self._acks.expect(frame.frame.stamp_ns, now_s)
+        self._acks.expect(frame.frame.stamp_ns, self._watch.now_s())
         self._recent.append((now_s, frame.frame.stamp_ns))
         self.newest = frame
         self.published += 1

@@ -43,8 +43,7 @@ class Acknowledgements:
 
     def receive(self, participant: str, stamp_ns: int, now_s: float) -> None:
         """Take an acknowledgement that says something new."""
-        # A system clock that was set meanwhile may put an arrival long before the frame.
-        self._heard_s[participant] = max(now_s, self._heard_s.get(participant, now_s))
+        self._heard_s[participant] = now_s
         if stamp_ns == self._stamp_ns:
             self._owing.discard(participant)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,11 +130,23 @@ def plan_runs(
         for condition in config.conditions
         for mapper in config.mappers
     ]
-    ids = [plan.identity.run_id for plan in plans]
+    _refuse_equal(config, [plan.identity.run_id for plan in plans])
+    return plans
+
+
+def _refuse_equal(config: MatrixConfig, ids: list[str]) -> None:
+    """Refuse runs whose folders would be one, on some file systems if not on all."""
+    found: dict[str, str] = {}
+    for run_id in ids:
+        other = found.setdefault(unicodedata.normalize('NFC', run_id).casefold(), run_id)
+        if other != run_id:
+            raise ConfigError(
+                f'configuration "{config.name}" lists runs {other} and {run_id}, which not every '
+                'file system tells apart; choose names that differ in more than their case'
+            )
     twice = sorted({run_id for run_id in ids if ids.count(run_id) > 1})
     if twice:
         raise ConfigError(
             f'configuration "{config.name}" lists run {twice[0]} more than once; '
             'every scene, condition and mapper may be named once'
         )
-    return plans

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,11 +13,13 @@ from pathlib import Path
 from osmabench_ros.base.files import check_file, read_json, write_json
 from osmabench_ros.base.owned_folder import (
     claim_folder,
+    owner_of,
     refuse_foreign,
+    refused,
     remove_ours,
     remove_what_was_left,
 )
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.inputs import without_home
 from osmabench_ros.runs.plan import RunPlan, config_digest
@@ -38,10 +41,28 @@ def held(root: Path) -> Iterator[None]:
         If it is not ours, another process holds it, or it cannot be made.
     """
     claim_folder(root)
+    with undisturbed(root):
+        yield
+
+
+@contextmanager
+def undisturbed(path: Path) -> Iterator[None]:
+    """Keep other processes from the folder of results that a path lies in, if it lies in one.
+
+    Raises
+    ------
+    RunError
+        If another process holds that folder.
+    """
+    owner = owner_of(path)
+    if owner is None:
+        yield
+        return
+    root = owner.root
     try:
         handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        raise RunError(f'cannot write {root}: {error.strerror}; choose another --out') from error
+        raise refused(error, root) from error
     try:
         _lock(handle, root)
         remove_what_was_left(root)
@@ -59,7 +80,12 @@ def _lock(handle: int, root: Path) -> None:
                 f'{root} is in use by another osmabench; wait for it to end, or choose another '
                 '--out'
             ) from error
-        # Some network file systems lock no folders; a run there goes on without.
+        warnings.warn(
+            f'{root} cannot be locked ({error.strerror}), as on some network file systems; see to '
+            'it that no other osmabench works there',
+            OsmabenchWarning,
+            stacklevel=2,
+        )
 
 
 def claim(

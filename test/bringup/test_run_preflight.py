@@ -4,7 +4,6 @@ import hashlib
 import importlib.util
 import resource
 import shutil
-import sys
 import time
 from collections import namedtuple
 from pathlib import Path
@@ -16,11 +15,16 @@ from small_config import small_config
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup import isolation, run_preflight  # noqa: E402
+from osmabench_ros.bringup import isolation, run_preflight, shared_memory  # noqa: E402
 from osmabench_ros.bringup.datasets import examine_scene_files  # noqa: E402
 from osmabench_ros.bringup.finding import Finding, Level  # noqa: E402
 from osmabench_ros.bringup.run_preflight import check_run, examine_run  # noqa: E402
-from osmabench_ros.errors import ConfigError, MissingDependencyError, RunError  # noqa: E402
+from osmabench_ros.errors import (  # noqa: E402
+    ConfigError,
+    MissingDependencyError,
+    OsmabenchWarning,
+    RunError,
+)
 from osmabench_ros.runs.config import MatrixConfig, parse_config  # noqa: E402
 
 Usage = namedtuple('Usage', 'total used free')
@@ -140,17 +144,18 @@ def test_a_full_disk_is_told_with_what_is_needed(
 def test_little_shared_memory_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if sys.platform != 'linux':
-        pytest.skip('/dev/shm is Linux')
-    real = shutil.disk_usage
+    small, real = tmp_path / 'shm', shutil.disk_usage
+    small.mkdir()
+    monkeypatch.setattr(shared_memory, 'FOLDER', small)
     monkeypatch.setattr(
-        shutil,
-        'disk_usage',
-        lambda path: Usage(2**26, 0, 2**26) if str(path) == '/dev/shm' else real(path),
+        shutil, 'disk_usage', lambda path: Usage(2**26, 0, 2**26) if path == small else real(path)
     )
-    [warning] = check_run(config(), tmp_path)
-    assert (warning.part, warning.level) == ('shared memory', Level.WARN)
-    assert '--shm-size' in warning.remedy
+    vga, hd = {'width': 640, 'height': 480}, {'width': 1280, 'height': 720}
+    assert found('shared memory', tmp_path, camera=vga).level is Level.OK
+    words = '7.0 MiB for each process, 11.4 MiB a frame'
+    with pytest.warns(OsmabenchWarning, match=words) as told:
+        check_run(config(camera=hd), tmp_path)
+    assert '--shm-size' in str(told[0].message)
 
 
 def test_a_low_limit_of_open_files_is_told(

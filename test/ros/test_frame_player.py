@@ -46,8 +46,13 @@ class Stage:
         self.now_s += seconds
         self.player.tick(lambda: self.changes.append(self.control.phase))
 
-    def acknowledge(self, index: int, participant: str = 'mapper') -> bool:
-        return self.player.acknowledge(Acknowledgement(participant, FRAMES[index].stamp_ns))
+    def wait(self, seconds: float) -> None:
+        for _ in range(round(seconds / 0.1)):
+            self.tick(0.1)
+
+    def acknowledge(self, index: int, participant: str = 'mapper', age_s: float = 0.0) -> bool:
+        word = Acknowledgement(participant, FRAMES[index].stamp_ns)
+        return self.player.acknowledge(word, age_s)
 
     def run_to_the_end(self) -> None:
         while self.control.phase is RunPhase.RUNNING:
@@ -91,7 +96,25 @@ def test_who_hangs_is_named() -> None:
     stage = Stage(lockstep=True)
     stage.tick()
     with pytest.raises(ParticipantError, match='frame 0 from mapper'):
-        stage.tick(5.1)
+        stage.wait(5.2)
+
+
+def test_a_player_that_was_stopped_for_an_hour_holds_that_against_nobody() -> None:
+    stage = Stage(lockstep=True)
+    stage.tick()
+    # Timers come before messages: it looks at the clock before it hears what lies there.
+    stage.tick(3600.0)
+    stage.acknowledge(0)
+    stage.tick()
+    assert stage.sent == [0, 0, 1]
+
+
+def test_an_arrival_far_from_now_by_a_clock_that_was_set_makes_nobody_late() -> None:
+    stage = Stage(lockstep=True, participants=('mapper', 'recorder'))
+    stage.tick()
+    stage.acknowledge(0, age_s=3600.0)
+    stage.tick(0.1)
+    assert stage.player.summaries()[0].latency_s == (0.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(

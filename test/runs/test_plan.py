@@ -107,3 +107,9 @@ def test_a_condition_in_a_file_gives_the_run_its_name_and_stays_its_file(tmp_pat
         'a.b.dusk.oracle.opengl.3', 'a.b.baseline.oracle.opengl.3'
     ]  # fmt: skip
     assert [plan.condition for plan in plans] == [file, 'baseline']
+
+
+def test_runs_whose_names_differ_in_case_only_are_refused() -> None:
+    twins = [{'name': 'mine', 'command': ['x']}, {'name': 'Mine', 'command': ['y']}]
+    with pytest.raises(ConfigError, match=r'runs .*\.mine\..* and .*\.Mine\.'):
+        planned(config(mappers=twins))

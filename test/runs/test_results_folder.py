@@ -1,3 +1,5 @@
+import errno
+import fcntl
 import signal
 import subprocess
 import sys
@@ -7,10 +9,12 @@ import pytest
 
 from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.results_folder import MANIFEST, claim, held
+from osmabench_ros.runs.results_folder import MANIFEST, claim, held, undisturbed
 
+IN_USE = r'new/own is in use by another osmabench'
 INPUTS = {'condition camera': 'a', 'scene set.home.3': 'b', 'version of osmabench_ros': '1'}
 HOLD = """
 import sys, pathlib
@@ -51,7 +55,12 @@ def test_a_folder_is_held_by_one_process_until_it_ends_even_by_a_kill(tmp_path: 
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == 'held\n'
-    with pytest.raises(RunError, match=r'new/own is in use by another osmabench'), held(root):
+    for path in (root, root / 'run' / 'vqa', root / 'run'):
+        with pytest.raises(RunError, match=IN_USE), undisturbed(path):
+            pass
+    with pytest.raises(RunError, match=IN_USE), held(root):
+        pass
+    with undisturbed(root.parent / 'elsewhere'):
         pass
     holder.kill()
     holder.communicate()
@@ -131,3 +140,16 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> N
     claim(tmp_path, config(), INPUTS)
     found = sorted(str(item.relative_to(tmp_path)) for item in tmp_path.rglob('*'))
     assert found == [LEDGER, MANIFEST, 'run']
+
+
+def test_a_file_system_without_locks_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_handle: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, 'No locks available')
+
+    claim_folder(tmp_path / 'own')
+    monkeypatch.setattr(fcntl, 'flock', refuse)
+    words = 'own cannot be locked .No locks available.* see to it that no other'
+    with pytest.warns(OsmabenchWarning, match=words), held(tmp_path / 'own'):
+        pass

@@ -1,0 +1,102 @@
+"""A run that is done is done as long as nothing that its figures rest on has changed."""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from runs.plain_room import ground_truth, labelled_map
+
+from osmabench_ros.base.files import write_json, write_text
+from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.errors import RunError
+from osmabench_ros.maps.storage import write_map
+from osmabench_ros.runs.config import parse_config
+from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.finished_run import finish_run, read_finished
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.sequences.ground_truth import write_ground_truth
+
+CONFIG = {
+    'name': 'small',
+    'scenes': [{'reference': 'apartment', 'seed': 3}],
+    'mappers': [{'name': 'oracle'}],
+    'suites': [{'name': 'map_geometry'}],
+}
+RUN = 'd.s.baseline.oracle.opengl.3'
+
+
+def append(path: Path) -> None:
+    with path.open('ab') as file:
+        file.write(b' ')
+
+
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+CHANGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
+    'report': (f'{RUN}/report.json', append, 'report.json'),
+    'no report': (f'{RUN}/report.json', remove, 'report.json'),
+    'growth': (f'{RUN}/growth.json', append, 'growth.json'),
+    'map': (f'{RUN}/map/cloud.ply', append, f'{RUN}/map'),
+    'part of a map': (f'{RUN}/map/cloud.ply', remove, f'{RUN}/map'),
+    'more in a map': (f'{RUN}/map/more', append, f'{RUN}/map'),
+    'no map': (f'{RUN}/map', remove, f'{RUN}/map'),
+    'truth': ('shared/d.s.3/ground_truth/surface_points.npy', append, 'd.s.3/ground_truth'),
+    'questions': ('shared/d.s.3/questions.jsonl', append, 'd.s.3/questions.jsonl'),
+}
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> RunPlan:
+    """A run as the runner leaves it."""
+    config = parse_config(CONFIG, 'test')
+    [plan] = plan_runs(config, {config.scenes[0]: SceneKey('d', 's', 3)}, tmp_path / 'small')
+    claim_folder(plan.root)
+    shared = plan.shared_directory
+    write_ground_truth(ground_truth(), shared / 'ground_truth')
+    write_text(shared / 'questions.jsonl', '')
+    write_json(plan.directory / 'manifest.json', {'run_id': RUN})
+    write_map(labelled_map(), plan.map_directory)
+    evaluate_run(
+        EvaluationInputs(
+            plan.identity,
+            plan.map_directory,
+            shared / 'ground_truth',
+            plan.directory,
+            shared / 'questions.jsonl',
+        ),
+        [],
+    )
+    write_text(plan.directory / 'growth.json', '{}')
+    finish_run(plan)
+    return plan
+
+
+def test_what_is_as_it_was_counts(done: RunPlan) -> None:
+    before = {path: path.read_bytes() for path in done.root.rglob('*') if path.is_file()}
+    assert read_finished(done).run_id == RUN
+    finish_run(done)
+    assert {path: path.read_bytes() for path in done.root.rglob('*') if path.is_file()} == before
+
+
+@pytest.mark.parametrize('change', CHANGES)
+def test_what_has_changed_is_named_and_counts_no_more(change: str, done: RunPlan) -> None:
+    file, alter, named = CHANGES[change]
+    alter(done.root / file)
+    words = f'run {RUN} is done, but has changed since: .*{re.escape(named)}; restore .* --fresh'
+    with pytest.raises(RunError, match=words):
+        read_finished(done)
+
+
+def test_a_report_of_something_else_is_told(done: RunPlan) -> None:
+    write_json(done.directory / 'manifest.json', {})
+    write_json(done.report_file, {'run_id': RUN})
+    with pytest.raises(RunError, match=r'report.json is no report of a run: Field required'):
+        read_finished(done)
