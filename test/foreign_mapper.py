@@ -23,6 +23,7 @@ from osmabench_ros.ros.acknowledger import Acknowledger
 from osmabench_ros.ros.frame_receiver import FrameReceiver
 from osmabench_ros.ros.map_messages import MapPublisher
 from osmabench_ros.ros.qos import latched_profile
+from osmabench_ros.ros.run_token import RunToken
 from osmabench_ros.semantics.labels import LabelSet
 
 MISCHIEF = sys.argv[1]
@@ -130,6 +131,7 @@ class ForeignMapper(Node):
         self.announcer = self.create_publisher(
             SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile()
         )
+        RunToken().sign(message)
         self.announcer.publish(message)
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.errors import ConfigError
-
-BRIDGE = 'simulator_bridge'
+from osmabench_ros.ros.node_names import BRIDGE as BRIDGE
 
 
 def bridge_alone(values: Mapping[str, Any]) -> NodeSpec:

@@ -8,17 +8,18 @@ from typing import Any
 
 import yaml
 
-from osmabench_ros.bringup.bridge_alone import BRIDGE
 from osmabench_ros.bringup.mapping_nodes import mapping_nodes
-from osmabench_ros.bringup.node_spec import MAPPER, NodeSpec
+from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.bringup.run_recording import bag_recorder
 from osmabench_ros.bringup.stack_values import STACK_FOLDER
+from osmabench_ros.ros.node_names import BRIDGE as BRIDGE
+from osmabench_ros.ros.node_names import EVALUATOR as EVALUATOR
+from osmabench_ros.ros.node_names import MAPPER
+from osmabench_ros.ros.node_names import RECORDER as RECORDER
 from osmabench_ros.ros.participants import Participant
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
 
-RECORDER = 'map_recorder'
-EVALUATOR = 'evaluator'
 FRAMES_FOLDER = 'frames'
 
 
@@ -32,8 +33,9 @@ def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
     work : Path, optional
         Folder that a stack works in, if one maps; that of the run by default.
     """
-    recorders = [_recorder(plan), *bag_recorder(plan)]
     mapping = mapping_nodes(plan, work or plan.directory / STACK_FOLDER)
+    signed = all(spec.signs for spec in mapping if spec.name == MAPPER)
+    recorders = [_recorder(plan, signed), *bag_recorder(plan)]
     followers = [*mapping, *recorders, _evaluator(plan)]
     return [*followers, _bridge(plan, participants_of(followers))]
 
@@ -43,7 +45,7 @@ def participants_of(specs: Sequence[NodeSpec]) -> list[str]:
     found = []
     for spec in specs:
         if spec.is_node and spec.participant:
-            found.append(Participant(spec.name, spec.acks))
+            found.append(Participant(spec.name, spec.acks, spec.signs))
         found += [Participant(name, acks=False) for name in spec.participants]
     return [str(item) for item in found]
 
@@ -92,6 +94,7 @@ def _bridge(plan: RunPlan, participants: list[str]) -> NodeSpec:
             'pacing': plan.pacing.value,
             'speed_factor': pacing.speed_factor,
             'participants': participants,
+            'map_publisher': MAPPER,
             'match_timeout_s': pacing.match_timeout_s,
             'ack_timeout_s': pacing.ack_timeout_s,
         },
@@ -99,7 +102,7 @@ def _bridge(plan: RunPlan, participants: list[str]) -> NodeSpec:
     )
 
 
-def _recorder(plan: RunPlan) -> NodeSpec:
+def _recorder(plan: RunPlan, signed: bool) -> NodeSpec:
     return NodeSpec(
         RECORDER,
         'map_recorder_node',
@@ -107,6 +110,7 @@ def _recorder(plan: RunPlan) -> NodeSpec:
             'map_directory': str(plan.map_directory),
             'frames_directory': str(plan.directory / FRAMES_FOLDER),
             'participant': MAPPER,
+            'signed': signed,
             'pacing': plan.pacing.value,
             'keep_intermediate_maps': plan.config.evaluation.map_every_frames > 0,
         },

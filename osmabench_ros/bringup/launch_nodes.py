@@ -17,6 +17,7 @@ from osmabench_ros.bringup.launch_interrupts import error_if_interrupted, interr
 from osmabench_ros.bringup.launch_lifecycle import bring_up
 from osmabench_ros.bringup.node_spec import PACKAGE, NodeSpec
 from osmabench_ros.errors import ParticipantError, RunError
+from osmabench_ros.ros.token_variable import VARIABLE, new_token, token_of_shell
 
 Verdict = Callable[[int], list[LaunchDescriptionEntity]]
 """Gets the exit code of the node that ends the run; returns what to do, or raises."""
@@ -56,6 +57,8 @@ class ManagedNodes:
         self._namespace = namespace
         self._remappings = list((remappings or {}).items())
         self._over = False
+        # A node alone has nobody to be told from strangers by.
+        self._token = token_of_shell() or (new_token() if len(specs) > 1 else '')
 
     def actions(self) -> list[LaunchDescriptionEntity]:
         """Return everything that a launch description needs."""
@@ -77,7 +80,7 @@ class ManagedNodes:
             namespace=self._namespace,
             parameters=[dict(spec.parameters)],
             remappings=self._remappings,
-            additional_env=dict(launch_environment()),
+            additional_env={**launch_environment(), VARIABLE: self._token},
             sigterm_timeout=STOP_S,
             output='screen',
         )

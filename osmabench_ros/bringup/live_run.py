@@ -18,6 +18,7 @@ from osmabench_ros.bringup.node_spec import MAPPER, METHOD, NodeSpec
 from osmabench_ros.bringup.observer import RunObserver
 from osmabench_ros.bringup.processes import ManagedProcess
 from osmabench_ros.errors import ParticipantError
+from osmabench_ros.ros.token_variable import VARIABLE, new_token
 from osmabench_ros.runs.timings import Measurements
 
 START_TIMEOUT_S = 120.0
@@ -87,8 +88,9 @@ def run_live(
     """
     with ExitStack() as stack:
         domain = stack.enter_context(private_domain())
-        watch = stack.enter_context(_observer(domain))
-        processes = _start(specs, log_directory, domain)
+        token = new_token()
+        watch = stack.enter_context(_observer(domain, specs, token))
+        processes = _start(specs, log_directory, domain, token)
         stack.callback(_stop_all, processes)
         run = _LiveRun(specs, processes, watch, stall_timeout_s, timeout_after_frames_s, progress)
         try:
@@ -98,8 +100,14 @@ def run_live(
             raise ParticipantError(f'{error}{_stopped(processes.values())}') from error
 
 
-def _start(specs: list[NodeSpec], log_directory: Path, domain: int) -> dict[str, ManagedProcess]:
-    environment = {**isolated_environment(domain), 'OSMABENCH_RUN': log_directory.parent.name}
+def _start(
+    specs: list[NodeSpec], log_directory: Path, domain: int, token: str
+) -> dict[str, ManagedProcess]:
+    environment = {
+        **isolated_environment(domain),
+        'OSMABENCH_RUN': log_directory.parent.name,
+        VARIABLE: token,
+    }
     processes: dict[str, ManagedProcess] = {}
     try:
         for spec in specs:
@@ -128,10 +136,15 @@ def _stop_all(processes: dict[str, ManagedProcess]) -> None:
 
 
 @contextmanager
-def _observer(domain: int) -> Iterator[RunObserver]:
+def _observer(domain: int, specs: list[NodeSpec], token: str) -> Iterator[RunObserver]:
     # DDS reads its settings when a participant is made, and from this process' environment alone.
     with environment(isolated_environment(domain)):
-        observer = RunObserver(domain, START_TIMEOUT_S)
+        observer = RunObserver(
+            domain,
+            START_TIMEOUT_S,
+            token=token,
+            unsigned=[spec.name for spec in specs if not spec.signs],
+        )
     try:
         yield observer
     finally:
@@ -243,5 +256,6 @@ class _LiveRun:
             watch.staleness.result(),
             watch.speed_factor(),
             on_gpu,
+            watch.ignored(),
         )
         return LiveRunResult(code, process.reason() if code else '', measured)

@@ -44,12 +44,19 @@ def mapping_nodes(plan: RunPlan, work: Path) -> list[NodeSpec]:
         method = load_live_method(mapper.stack).filled(values_of_stack(plan, work))
         return [_stack(plan, method, work), adapter_of_stack(method)]
     if mapper.map_topic:
-        node = NodeSpec(METHOD, command=mapper.command, managed=False, acks=mapper.acks)
+        node = _foreign(METHOD, plan)
         topic = {'map_topic': mapper.map_topic, 'map_type': mapper.map_type}
         return [node, adapter(mapper.name, topic)]
     if mapper.command:
-        return [NodeSpec(MAPPER, command=mapper.command, managed=False, acks=mapper.acks)]
+        return [_foreign(MAPPER, plan)]
     return [_bundled(plan)]
+
+
+def _foreign(name: str, plan: RunPlan) -> NodeSpec:
+    mapper = plan.mapper
+    return NodeSpec(
+        name, command=mapper.command, managed=False, acks=mapper.acks, signs=mapper.token
+    )
 
 
 def adapter_of_stack(method: LiveMethod) -> NodeSpec:

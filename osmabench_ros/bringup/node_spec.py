@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-PACKAGE = 'osmabench_ros'
-MAPPER = 'mapper'
-"""Name of the node and participant that publishes the map, whatever the method."""
+from osmabench_ros.ros.node_names import MAPPER as MAPPER
 
+PACKAGE = 'osmabench_ros'
 METHOD = 'method'
 """Name of a foreign node or stack whose map an adapter called MAPPER publishes."""
 
@@ -40,6 +39,8 @@ class NodeSpec:
         False for a program that starts nodes with names of their own and takes no ROS arguments.
     participants : tuple of str
         The names of those that the bridge waits for then.
+    signs : bool
+        Whether it signs with the token of the run.
     ends_run : bool
         Whether its end is the end of the run and its exit code the verdict.
     """
@@ -53,6 +54,7 @@ class NodeSpec:
     participant: bool = True
     is_node: bool = True
     participants: tuple[str, ...] = ()
+    signs: bool = True
     ends_run: bool = False
 
     def command_line(self, parameter_file: str) -> list[str]:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from osmabench_ros.metrics.staleness import StalenessMeter
 from osmabench_ros.ros import topics
+from osmabench_ros.ros.node_names import EVALUATOR
 from osmabench_ros.runs.participation import Participation
 
 MAX_MAP_BYTES = 512 * 2**20
 """Largest announcement of a map; it holds the scene graph and no points."""
-
-
-EVALUATOR = 'evaluator'
-"""Name of the node whose progress is shown."""
 
 
 class RunObserver:
@@ -31,10 +28,20 @@ class RunObserver:
         For a node to come up.
     clock : callable
         Steady time in seconds.
+    token : str
+        Of the run; without one everything counts.
+    unsigned : collection of str
+        Participants that do not know it.
     """
 
     def __init__(
-        self, domain: int, start_timeout_s: float, clock: Callable[[], float] = time.monotonic
+        self,
+        domain: int,
+        start_timeout_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        token: str = '',
+        unsigned: Collection[str] = (),
     ) -> None:
         import rclpy
         from rclpy.executors import SingleThreadedExecutor
@@ -42,6 +49,7 @@ class RunObserver:
 
         from osmabench_ros.bringup.lifecycle_client import LifecycleClient
         from osmabench_ros.msg import RunState
+        from osmabench_ros.ros.run_token import RunToken, TokenCheck
 
         self._context = rclpy.Context()
         # Ctrl-C stays Python's, so that it ends the runner and through it every process.
@@ -58,6 +66,7 @@ class RunObserver:
         self.state = RunState()
         self.staleness = StalenessMeter()
         self._clock = clock
+        self._check = TokenCheck(self._node, RunToken(token), unsigned)
         self._acknowledged: dict[str, dict[int, tuple[bool, float]]] = {}
         self._frames_used: dict[str, int] = {}
         self._frames: list[tuple[int, float]] = []
@@ -98,6 +107,8 @@ class RunObserver:
         )
 
     def _on_ack(self, message: Any) -> None:
+        if not self._check.accepts(topics.FRAME_ACK, message, message.participant):
+            return
         spent = message.processing_time
         frames = self._acknowledged.setdefault(message.participant, {})
         # Repeated for the first frame; the first word counts.
@@ -126,10 +137,16 @@ class RunObserver:
                 )
 
     def _on_map(self, message: Any) -> None:
+        if not self._check.accepts(topics.SEMANTIC_MAP, message, message.participant):
+            return
         self.staleness.mapped(_nanoseconds(message.header.stamp), self._clock())
         self._frames_used[message.participant] = message.frames_used
         if message.is_final:
             self.final_map_from = message.participant
+
+    def ignored(self) -> dict[str, int]:
+        """Return how many messages lacked the signature of the run token, by topic."""
+        return dict(self._check.ignored)
 
     def complaint(self, node: str) -> str:
         """Return what a node said last that was not as it should be; empty if nothing."""

@@ -17,11 +17,12 @@ from osmabench_ros.bringup.stack_values import stack_values
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.mappers.live_method import load_live_method
+from osmabench_ros.ros.node_names import BAG_RECORDER as BAG_RECORDER
+from osmabench_ros.ros.token_variable import token_of_shell
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 MAP_FOLDER, FRAMES_FOLDER, BAG_FOLDER = 'map', 'frames', 'bag'
-BAG_RECORDER = 'bag_recorder'
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,9 @@ def _recorder(settings: OnRobot) -> NodeSpec:
             'map_directory': str((settings.out / MAP_FOLDER).absolute()),
             'frames_directory': str((settings.out / FRAMES_FOLDER).absolute()),
             'participant': MAPPER if adapted else '',
+            # What runs already has a token only if the shell has it.
+            'signed': adapted or bool(token_of_shell()),
+            'watch_publishers': True,
             'pacing': 'realtime',
             'exit_when_done': settings.ground_truth is None,
         },

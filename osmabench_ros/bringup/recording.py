@@ -11,10 +11,10 @@ from osmabench_ros.base.files import check_folder
 from osmabench_ros.bringup.foreground import foreground_node
 from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.errors import RunError, SequenceError
+from osmabench_ros.ros.node_names import BAG_RECORDER
 from osmabench_ros.sequences.recording_options import Compression
 from osmabench_ros.sequences.recording_report import RecordingReport, read_report
 
-BAG_RECORDER = 'bag_recorder'
 FINISH_S = 600.0
 """For what waits to be written on a slow disk, and for the index."""
 PERIOD_S = 0.5

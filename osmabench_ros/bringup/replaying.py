@@ -14,9 +14,8 @@ from typing import Any
 from osmabench_ros.bringup.foreground import ForegroundNode, foreground_node
 from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.errors import ConfigError, RunError
+from osmabench_ros.ros.node_names import BAG_PLAYER as BAG_PLAYER
 from osmabench_ros.sequences.playback import PlaybackOptions
-
-BAG_PLAYER = 'bag_player'
 
 Progress = Callable[[str, float], None]
 """Gets what is going on and the fraction done, 0 to 1."""

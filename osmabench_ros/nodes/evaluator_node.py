@@ -24,6 +24,7 @@ from osmabench_ros.ros.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import latched_profile
+from osmabench_ros.ros.run_token import TokenCheck
 from osmabench_ros.runs.evaluation import REPORT
 from osmabench_ros.runs.evaluation_job import EvaluationJob, EvaluationQueue
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
@@ -99,6 +100,7 @@ class EvaluatorNode(BenchmarkNode):
         """Read what to evaluate, and subscribe."""
         self._forget()
         self._settings = EvaluationSettings(self.parameter)
+        self._check = TokenCheck(self)
         self._publisher = self.create_publisher(
             EvaluationReport, topics.EVALUATION, latched_profile()
         )
@@ -150,6 +152,8 @@ class EvaluatorNode(BenchmarkNode):
         self._start()
 
     def _on_recorded_map(self, message: RecordedMap) -> None:
+        if not self._check.accepts(topics.RECORDED_MAP, message):
+            return
         if message.is_final and message != self._recorded:
             self._recorded = message
             self._verdict = None

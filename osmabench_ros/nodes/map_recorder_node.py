@@ -17,6 +17,7 @@ from osmabench_ros.maps.snapshots import SnapshotFolder
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.maps.topics.announced_map import announced_map
 from osmabench_ros.maps.topics.assembler import MAX_PAYLOAD_BYTES, MapAssembler
+from osmabench_ros.maps.topics.map_arrival import MapArrival
 from osmabench_ros.msg import (
     LabelInfo,
     RecordedMap,
@@ -33,7 +34,14 @@ from osmabench_ros.ros.label_messages import label_set_from_message
 from osmabench_ros.ros.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.parameters import ParameterSpec
+from osmabench_ros.ros.publisher_watch import PERIOD_S as WATCH_PERIOD_S
+from osmabench_ros.ros.publisher_watch import (
+    STARTING_S,
+    PublisherWatch,
+    publishers_beside_stack,
+)
 from osmabench_ros.ros.qos import frame_profile, latched_profile, lossless_profile
+from osmabench_ros.ros.run_token import RunToken, TokenCheck
 from osmabench_ros.ros.stamps import stamp_from_message
 from osmabench_ros.semantics.labels import LabelSet
 
@@ -52,6 +60,18 @@ PARAMETERS = (
         'keep_intermediate_maps',
         False,
         'Also keep maps that are not final, in a folder beside the final map.',
+    ),
+    ParameterSpec(
+        'signed', True, 'Take only maps with the run token, if this node was given one.'
+    ),
+    ParameterSpec(
+        'chunk_timeout_s', 20.0, 'Longest wait for the next chunk of a map.', 0.1, 86400.0
+    ),
+    ParameterSpec(
+        'map_rate_mib_s', 4.0, 'Slowest rate of an announced map, MiB a second.', 1e-6, 1e6
+    ),
+    ParameterSpec(
+        'watch_publishers', False, 'End if undeclared nodes publish; a bridge does it otherwise.'
     ),
     ParameterSpec('max_snapshots', 100, 'Most intermediate maps that are kept.', 2, 100_000),
     ParameterSpec('exit_when_done', False, 'End with exit code 0 once the final map is written.'),
@@ -80,7 +100,7 @@ class MapRecorderNode(BenchmarkNode):
         self._samples: FrameSampler | None = None
         self._snapshots: SnapshotFolder | None = None
         self._final: SemanticMapMessage | None = None
-        self._announced_s = time.monotonic()
+        self._arrival: MapArrival | None = None
         self._frames = 0
         self._newest_stamp_ns = -1
         self._map_bytes = 0
@@ -93,6 +113,8 @@ class MapRecorderNode(BenchmarkNode):
             folder = self._directory.with_name(self._directory.name + SNAPSHOTS_SUFFIX)
             check_folder(folder)
             self._snapshots = SnapshotFolder(folder, self.parameter['max_snapshots'])
+        self._token = RunToken()
+        self._check = TokenCheck(self, self._token if self.parameter['signed'] else RunToken(''))
         self._acks = Acknowledger(self, self.get_name())
         self._recorded = self.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
         if self.parameter['frames_directory']:
@@ -100,6 +122,16 @@ class MapRecorderNode(BenchmarkNode):
                 Path(self.parameter['frames_directory']), self.parameter['sample_frames']
             )
         self._subscribe(self.parameter['pacing'] == 'lockstep')
+        self.create_timer(WATCH_PERIOD_S, self.guarded(self._look_at_arrival))
+        if self.parameter['watch_publishers']:
+            self._watch = PublisherWatch(
+                self, publishers_beside_stack(self.parameter['participant'])
+            )
+            self._watched_since_s = time.monotonic()
+            self.create_timer(WATCH_PERIOD_S, self.guarded(self._look_at_publishers))
+
+    def _look_at_publishers(self) -> None:
+        self._watch.check(starting=time.monotonic() - self._watched_since_s < STARTING_S)
 
     def _subscribe(self, lockstep: bool) -> None:
         frames = frame_profile(lockstep=lockstep)
@@ -132,7 +164,7 @@ class MapRecorderNode(BenchmarkNode):
     def health(self) -> Health:
         """Tell what was recorded, and which chunks are late."""
         missing = self._assembler.missing_chunks
-        waited_s = time.monotonic() - self._announced_s
+        waited_s = 0.0 if self._arrival is None else self._arrival.waited_s
         level, message = Level.OK, 'waiting for a final map'
         if missing and waited_s > CHUNKS_LATE_AFTER_S:
             level = Level.WARN
@@ -144,6 +176,7 @@ class MapRecorderNode(BenchmarkNode):
             'intermediate_maps': len(self._snapshots or ()),
             'map_bytes': self._map_bytes,
             'missing_chunks': missing,
+            'messages_ignored': self._check.count,
             'frames_acknowledged': self._frames,
         }
         return Health(level, message, values)
@@ -164,7 +197,7 @@ class MapRecorderNode(BenchmarkNode):
     def _start_over(self) -> None:
         """Record another map after a reset of the run, beside the first one if that is written."""
         self._assembler = MapAssembler(self.parameter['max_map_bytes'])
-        self._final = None
+        self._final = self._arrival = None
         self._frames = 0
         self._directory = self._free_directory()
 
@@ -181,11 +214,33 @@ class MapRecorderNode(BenchmarkNode):
         if self.parameter['participant'] not in ('', message.participant):
             self._assembler.ignore(message.digest)
             return
+        if not self._check.accepts(topics.SEMANTIC_MAP, message):
+            return
         if self._final is not None:
             self._check_repeated(self._final, message)
             return
-        self._announced_s = time.monotonic()
+        arriving = self._arrival
+        if arriving is not None and arriving.message.is_final:
+            # What comes again is no reason to wait longer.
+            self._check_repeated(arriving.message, message)
+        else:
+            value, now_s = self.parameter, time.monotonic()
+            rate = value['map_rate_mib_s'] * 2**20
+            self._arrival = MapArrival(message, value['chunk_timeout_s'], rate, now_s)
         self._take(self._assembler.announce(message))
+
+    def _look_at_arrival(self) -> None:
+        """Give up a map that does not come; without the final one there is no result."""
+        if self._arrival is None:
+            return
+        try:
+            self._arrival.check(self._assembler.missing_chunks, time.monotonic())
+        except ContractError as error:
+            if self._arrival.message.is_final:
+                raise
+            self._arrival = None
+            self._assembler.give_up()
+            self.get_logger().warning(str(error))
 
     @staticmethod
     def _check_repeated(final: SemanticMapMessage, message: SemanticMapMessage) -> None:
@@ -197,13 +252,14 @@ class MapRecorderNode(BenchmarkNode):
             )
 
     def _on_chunk(self, message: SemanticMapChunk) -> None:
-        if self._final is None:
+        if self._final is None and self._check.accepts(topics.SEMANTIC_MAP_CHUNK, message):
             self._take(self._assembler.add(message))
 
     def _take(self, complete: tuple[SemanticMapMessage, bytes] | None) -> None:
         if complete is None:
             return
         announcement, payload = complete
+        self._arrival = None
         if not announcement.is_final and self._snapshots is None:
             return
         semantic_map = announced_map(
@@ -244,7 +300,7 @@ class MapRecorderNode(BenchmarkNode):
         self, announcement: SemanticMapMessage, semantic_map: SemanticMap
     ) -> RecordedMap:
         dense = semantic_map.dense
-        return RecordedMap(
+        message = RecordedMap(
             header=announcement.header,
             run_id=self._run_id,
             participant=announcement.participant,
@@ -254,6 +310,8 @@ class MapRecorderNode(BenchmarkNode):
             point_count=0 if dense is None else len(dense.points),
             node_count=len(semantic_map.graph.nodes),
         )
+        self._token.sign(message)
+        return message
 
 
 def main() -> int:

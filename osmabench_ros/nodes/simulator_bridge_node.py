@@ -29,12 +29,15 @@ from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.participant_statistics import Acknowledgement
 from osmabench_ros.ros.participants import Participant, missing_participants
 from osmabench_ros.ros.player_health import RUNS_FREE, player_health
+from osmabench_ros.ros.publisher_watch import PERIOD_S as WATCH_PERIOD_S
+from osmabench_ros.ros.publisher_watch import PublisherWatch, publishers_of_run
 from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.ros.restart_watch import RestartWatch
 from osmabench_ros.ros.run_control import RunControl, RunPhase
 from osmabench_ros.ros.run_messages import run_info_message, run_state_message
 from osmabench_ros.ros.run_parameters import RUN_PARAMETERS
 from osmabench_ros.ros.run_services import RunServices
+from osmabench_ros.ros.run_token import UNSIGNED, TokenCheck
 from osmabench_ros.ros.simulation_services import SimulationServices
 from osmabench_ros.ros.transforms import TF_PARAMETERS, TfSettings
 from osmabench_ros.ros.vision_messages import publish_vision_labels
@@ -44,7 +47,6 @@ PARAMETERS = (*FRAME_SOURCE_PARAMETERS, *TF_PARAMETERS, *RUN_PARAMETERS)
 
 TICK_S = 0.005
 MATCH_PERIOD_S = 0.2
-RESTART_PERIOD_S = 0.5
 
 
 class SimulatorBridgeNode(BenchmarkNode):
@@ -65,7 +67,9 @@ class SimulatorBridgeNode(BenchmarkNode):
         self._control = RunControl(value['start_paused'])
         self._timer: Timer | None = None
         self._restarts: RestartWatch | None = None
-        self._every(RESTART_PERIOD_S, self._look_for_restarts)
+        names = [item.name for item in self._participants]
+        self._watch = PublisherWatch(self, publishers_of_run(names, value['map_publisher']))
+        self._every(WATCH_PERIOD_S, self._look_at_graph)
         self._text = ''
         source = self._source = open_source(value)
         frames = source.frames
@@ -96,7 +100,8 @@ class SimulatorBridgeNode(BenchmarkNode):
         self._run_state = self.create_publisher(RunState, topics.RUN_STATE, latched_profile())
         self._run_info = self.create_publisher(RunInfo, topics.RUN_INFO, latched_profile())
         self._label_info = self.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
-        AckListener(self, self._on_ack)
+        self._acks = AckListener(self, self._participants, self._on_ack)
+        self._check = TokenCheck(self)
         create_checked_subscription(
             self, RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()
         )
@@ -174,6 +179,7 @@ class SimulatorBridgeNode(BenchmarkNode):
             self._playing,
             len(self._source.frames),
             self._text,
+            self._acks.ignored,
         )
 
     def health(self) -> Health:
@@ -182,7 +188,7 @@ class SimulatorBridgeNode(BenchmarkNode):
             return super().health()
         realtime = self.parameter['pacing'] == 'realtime'
         speed_factor = self.parameter['speed_factor'] if realtime else None
-        return player_health(self._player, self.phase, speed_factor)
+        return player_health(self._player, self.phase, speed_factor, self._acks.ignored)
 
     @property
     def _playing(self) -> FramePlayer:
@@ -206,7 +212,8 @@ class SimulatorBridgeNode(BenchmarkNode):
         return self.create_timer(period_s, self.guarded(callback))
 
     def _match(self) -> None:
-        missing = missing_participants(self, self._participants)
+        missing = self._watch.check(starting=True)
+        missing += missing_participants(self, self._participants)
         if not missing:
             self._restarts = RestartWatch(self, [item.name for item in self._participants])
             self._control.match()
@@ -217,24 +224,35 @@ class SimulatorBridgeNode(BenchmarkNode):
                 'or take it out of the declared participants'
             )
 
-    def _look_for_restarts(self) -> None:
+    def _look_at_graph(self) -> None:
         # Before the first frame, and once the final map is recorded, anybody may come and go.
         if self._restarts is None:
             return
         if self.phase in (RunPhase.RUNNING, RunPhase.PAUSED) or self._map_is_due():
             self._restarts.check(self._playing.published)
+            self._watch.check(starting=False)
 
     def _map_is_due(self) -> bool:
         recorders = self.count_publishers(self.resolve_topic_name(topics.RECORDED_MAP))
         return self.phase is RunPhase.FINISHED and recorders > 0
 
     def _on_recorded(self, message: RecordedMap) -> None:
+        if not self._check.accepts(topics.RECORDED_MAP, message):
+            return
         if message.is_final and self.phase is RunPhase.FINISHED:
-            self._look_for_restarts()
+            self._look_at_graph()
             self._restarts = None
 
     def _tick(self) -> None:
-        self._playing.tick(self._after_change)
+        try:
+            self._playing.tick(self._after_change)
+        except ParticipantError as error:
+            if not self._acks.ignored:
+                raise
+            raise ParticipantError(
+                f'{error}. {self._acks.ignored} acknowledgements lacked the signature of the run '
+                f'token. {UNSIGNED}'
+            ) from error
 
     def _after_change(self) -> None:
         if self.phase is RunPhase.RUNNING:

@@ -52,6 +52,8 @@ class PacingView:
         Runs in lockstep, and the frames they published.
     lockstep_lost : int
         Frames of theirs that a node did not acknowledge; anything but 0 is a fault.
+    ignored : int
+        Messages that lacked the signature of the run token and did not count.
     """
 
     nodes: tuple[NodeRow, ...]
@@ -60,6 +62,7 @@ class PacingView:
     lockstep_runs: int
     lockstep_frames: int
     lockstep_lost: int
+    ignored: int
 
 
 def timed_runs(runs: Sequence[Run]) -> list[TimedRun]:
@@ -101,6 +104,7 @@ def pacing_view(runs: Sequence[Run]) -> PacingView:
         len(lockstep),
         sum(item.frames for item in lockstep),
         sum(node.dropped or 0 for item in lockstep for node in item.participants),
+        sum(sum(item.measured.ignored.values()) for item in timed),
     )
 
 

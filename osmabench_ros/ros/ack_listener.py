@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from osmabench_ros.msg import FrameAck
@@ -11,7 +11,9 @@ from osmabench_ros.ros import topics
 from osmabench_ros.ros.checked_subscription import deserialize_checked
 from osmabench_ros.ros.lifecycle import BenchmarkNode
 from osmabench_ros.ros.participant_statistics import Acknowledgement
+from osmabench_ros.ros.participants import Participant
 from osmabench_ros.ros.qos import lossless_profile
+from osmabench_ros.ros.run_token import TokenCheck
 from osmabench_ros.ros.stamps import SECOND_NS, duration_from_message, stamp_from_message
 
 
@@ -22,15 +24,23 @@ class AckListener:
     ----------
     node : BenchmarkNode
         Owner; what is no acknowledgement is a failure of it.
+    participants : iterable of Participant
+        Declared ones; those that acknowledge are heard, if they sign or are declared unsigned.
     on_ack : callable
         Gets each acknowledgement, and how many seconds ago it arrived: it may have waited while
         a frame was rendered.
     """
 
     def __init__(
-        self, node: BenchmarkNode, on_ack: Callable[[Acknowledgement, float], None]
+        self,
+        node: BenchmarkNode,
+        participants: Iterable[Participant],
+        on_ack: Callable[[Acknowledgement, float], None],
     ) -> None:
         self._on_ack = on_ack
+        acking = [item for item in participants if item.acks]
+        self._names = frozenset(item.name for item in acking)
+        self._check = TokenCheck(node, unsigned=[item.name for item in acking if not item.signs])
         take = node.guarded(self._take)
         node.create_subscription(
             FrameAck,
@@ -41,8 +51,17 @@ class AckListener:
             raw=True,
         )
 
+    @property
+    def ignored(self) -> int:
+        """Acknowledgements that lacked the signature of the run token."""
+        return self._check.count
+
     def _take(self, data: bytes, info: Mapping[str, Any]) -> None:
         message = deserialize_checked(data, FrameAck, topics.FRAME_ACK)
+        if message.participant not in self._names:
+            return
+        if not self._check.accepts(topics.FRAME_ACK, message, message.participant):
+            return
         word = Acknowledgement(
             message.participant,
             stamp_from_message(message.header.stamp),

@@ -7,6 +7,7 @@ from rclpy.node import Node
 from osmabench_ros.msg import FrameAck
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.qos import lossless_profile
+from osmabench_ros.ros.run_token import RunToken
 from osmabench_ros.ros.stamps import duration_to_message, stamp_to_message
 
 UNCOUNTED = 2**32 - 1
@@ -14,7 +15,7 @@ UNCOUNTED = 2**32 - 1
 
 
 class Acknowledger:
-    """Publishes `frame_ack` for one participant.
+    """Publishes `frame_ack` for one participant, signed with the token of the run if it has one.
 
     Parameters
     ----------
@@ -26,6 +27,7 @@ class Acknowledger:
 
     def __init__(self, node: Node, participant: str) -> None:
         self._participant = participant
+        self._token = RunToken()
         self._publisher = node.create_publisher(FrameAck, topics.FRAME_ACK, lossless_profile())
 
     def acknowledge(
@@ -44,4 +46,5 @@ class Acknowledger:
             mapped=mapped,
         )
         message.header.stamp = stamp_to_message(stamp_ns)
+        self._token.sign(message)
         self._publisher.publish(message)

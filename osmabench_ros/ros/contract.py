@@ -24,6 +24,7 @@ from osmabench_ros.msg import (
     SemanticMapChunk,
 )
 from osmabench_ros.ros import topics
+from osmabench_ros.ros.node_names import BRIDGE, EVALUATOR, MAPPER, RECORDER
 
 
 class Delivery(Enum):
@@ -49,6 +50,9 @@ class ContractTopic:
         Its profile.
     purpose : str
         What it is for.
+    publisher : str
+        Name of the node that publishes it in a run, and of no other; of `frame_ack` so does each
+        participant.
     required : bool
         Whether a mapping stack cannot be measured without it.
     """
@@ -57,35 +61,46 @@ class ContractTopic:
     message_type: type[Any]
     delivery: Delivery
     purpose: str
+    publisher: str
     required: bool = False
 
 
 CONTRACT = (
-    ContractTopic(topics.COLOR, Image, Delivery.FRAME, 'colour images', True),
-    ContractTopic(topics.DEPTH, Image, Delivery.FRAME, 'depth images', True),
-    ContractTopic(topics.SEMANTIC, Image, Delivery.FRAME, 'class ids'),
-    ContractTopic(topics.INSTANCE, Image, Delivery.FRAME, 'instance ids'),
-    ContractTopic(topics.COLOR_INFO, CameraInfo, Delivery.FRAME, 'colour camera', True),
-    ContractTopic(topics.DEPTH_INFO, CameraInfo, Delivery.FRAME, 'depth camera'),
-    ContractTopic(topics.CAMERA_POSE, PoseStamped, Delivery.FRAME, 'ground-truth pose'),
-    ContractTopic(topics.ODOMETRY, Odometry, Delivery.FRAME, 'ground-truth base pose'),
-    ContractTopic(topics.CLOCK, Clock, Delivery.CLOCK, 'time of the frames'),
-    ContractTopic(topics.LIGHTING, LightingState, Delivery.LATCHED, 'what shines'),
-    ContractTopic(topics.RUN_INFO, RunInfo, Delivery.LATCHED, 'identity of the run'),
-    ContractTopic(topics.RUN_STATE, RunState, Delivery.LATCHED, 'progress of the run'),
-    ContractTopic(topics.LABEL_INFO, LabelInfo, Delivery.LATCHED, 'names of the class ids'),
-    ContractTopic(topics.FRAME_ACK, FrameAck, Delivery.LOSSLESS, 'acknowledgements'),
-    ContractTopic(topics.SEMANTIC_MAP, SemanticMap, Delivery.LATCHED, 'the map'),
+    ContractTopic(topics.COLOR, Image, Delivery.FRAME, 'colour images', BRIDGE, True),
+    ContractTopic(topics.DEPTH, Image, Delivery.FRAME, 'depth images', BRIDGE, True),
+    ContractTopic(topics.SEMANTIC, Image, Delivery.FRAME, 'class ids', BRIDGE),
+    ContractTopic(topics.INSTANCE, Image, Delivery.FRAME, 'instance ids', BRIDGE),
+    ContractTopic(topics.COLOR_INFO, CameraInfo, Delivery.FRAME, 'colour camera', BRIDGE, True),
+    ContractTopic(topics.DEPTH_INFO, CameraInfo, Delivery.FRAME, 'depth camera', BRIDGE),
+    ContractTopic(topics.CAMERA_POSE, PoseStamped, Delivery.FRAME, 'ground-truth pose', BRIDGE),
+    ContractTopic(topics.ODOMETRY, Odometry, Delivery.FRAME, 'ground-truth base pose', BRIDGE),
+    ContractTopic(topics.CLOCK, Clock, Delivery.CLOCK, 'time of the frames', BRIDGE),
+    ContractTopic(topics.LIGHTING, LightingState, Delivery.LATCHED, 'what shines', BRIDGE),
+    ContractTopic(topics.RUN_INFO, RunInfo, Delivery.LATCHED, 'identity of the run', BRIDGE),
+    ContractTopic(topics.RUN_STATE, RunState, Delivery.LATCHED, 'progress of the run', BRIDGE),
     ContractTopic(
-        topics.SEMANTIC_MAP_CHUNK, SemanticMapChunk, Delivery.LOSSLESS, 'pieces of the map'
+        topics.LABEL_INFO, LabelInfo, Delivery.LATCHED, 'names of the class ids', BRIDGE
+    ),
+    ContractTopic(topics.FRAME_ACK, FrameAck, Delivery.LOSSLESS, 'acknowledgements', RECORDER),
+    ContractTopic(topics.SEMANTIC_MAP, SemanticMap, Delivery.LATCHED, 'the map', MAPPER),
+    ContractTopic(
+        topics.SEMANTIC_MAP_CHUNK, SemanticMapChunk, Delivery.LOSSLESS, 'pieces of the map', MAPPER
     ),
     ContractTopic(
-        topics.SEMANTIC_MAP_POINTS, PointCloud2, Delivery.LATCHED, 'points of the map for RViz'
+        topics.SEMANTIC_MAP_POINTS,
+        PointCloud2,
+        Delivery.LATCHED,
+        'points of the map for RViz',
+        MAPPER,
     ),
     ContractTopic(
-        topics.SEMANTIC_MAP_MARKERS, MarkerArray, Delivery.LATCHED, 'scene graph for RViz'
+        topics.SEMANTIC_MAP_MARKERS, MarkerArray, Delivery.LATCHED, 'scene graph for RViz', MAPPER
     ),
-    ContractTopic(topics.RECORDED_MAP, RecordedMap, Delivery.LATCHED, 'where the map is'),
-    ContractTopic(topics.EVALUATION, EvaluationReport, Delivery.LATCHED, 'every figure'),
+    ContractTopic(
+        topics.RECORDED_MAP, RecordedMap, Delivery.LATCHED, 'where the map is', RECORDER
+    ),
+    ContractTopic(
+        topics.EVALUATION, EvaluationReport, Delivery.LATCHED, 'every figure', EVALUATOR
+    ),
 )
 """All that a run consists of, save transforms, which need tf2_ros."""

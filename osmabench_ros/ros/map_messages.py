@@ -22,6 +22,7 @@ from osmabench_ros.ros.graph_messages import graph_to_message
 from osmabench_ros.ros.markers import markers_of_graph
 from osmabench_ros.ros.point_clouds import point_cloud_message
 from osmabench_ros.ros.qos import latched_profile, lossless_profile
+from osmabench_ros.ros.run_token import RunToken
 from osmabench_ros.ros.stamps import stamp_to_message
 from osmabench_ros.ros.vision_messages import DetectionPublisher
 
@@ -76,7 +77,7 @@ def map_to_messages(
 
 
 class MapPublisher:
-    """Publishes maps of one participant.
+    """Publishes maps of one participant, signed with the token of the run if it has one.
 
     Parameters
     ----------
@@ -88,6 +89,7 @@ class MapPublisher:
 
     def __init__(self, node: Node, participant: str) -> None:
         self._participant = participant
+        self._token = RunToken()
         self._map = node.create_publisher(
             SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile()
         )
@@ -105,8 +107,10 @@ class MapPublisher:
     def publish(self, semantic_map: SemanticMap, *, is_final: bool) -> None:
         """Publish a map, the announcement first."""
         announcement, chunks = map_to_messages(semantic_map, self._participant, is_final=is_final)
+        self._token.sign(announcement)
         self._map.publish(announcement)
         for chunk in chunks:
+            self._token.sign(chunk)
             self._chunk.publish(chunk)
         graph = semantic_map.graph
         colors = node_colors(graph, semantic_map.label_set)

@@ -12,7 +12,7 @@ from osmabench_ros.ros import topics
 from osmabench_ros.ros.endpoints import full_name
 from osmabench_ros.ros.qos import latched_profile, lossless_profile, require_compatible
 
-ACKS_SUFFIX = ':acks'
+ACKS_SUFFIX, UNSIGNED_SUFFIX = ':acks', ':unsigned'
 
 
 @dataclass(frozen=True)
@@ -25,23 +25,28 @@ class Participant:
         Name of the node.
     acks : bool
         Whether it acknowledges frames.
+    signs : bool
+        Whether it knows the token of the run.
     """
 
     name: str
     acks: bool
+    signs: bool = True
 
     def __str__(self) -> str:
-        return self.name + (ACKS_SUFFIX if self.acks else '')
+        acks, unsigned = self.acks * ACKS_SUFFIX, (not self.signs) * UNSIGNED_SUFFIX
+        return self.name + acks + unsigned
 
     @classmethod
     def parse(cls, text: str) -> Participant:
-        """Read 'name' or 'name:acks'."""
-        name = text.removesuffix(ACKS_SUFFIX)
+        """Read 'name' or 'name:acks', either with ':unsigned' behind it."""
+        signing = text.removesuffix(UNSIGNED_SUFFIX)
+        name = signing.removesuffix(ACKS_SUFFIX)
         if not name or ':' in name:
             raise ConfigError(
                 f'participant "{text}" is malformed; write NAME or NAME{ACKS_SUFFIX}'
             )
-        return cls(name, text.endswith(ACKS_SUFFIX))
+        return cls(name, signing.endswith(ACKS_SUFFIX), signing == text)
 
 
 def whereabouts(node: Node, name: str) -> list[str]:

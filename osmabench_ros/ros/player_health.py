@@ -21,7 +21,9 @@ RUNS_FREE = (
 """What is wrong with a run whose player runs free."""
 
 
-def player_health(player: FramePlayer, phase: RunPhase, speed_factor: float | None) -> Health:
+def player_health(
+    player: FramePlayer, phase: RunPhase, speed_factor: float | None, acks_ignored: int = 0
+) -> Health:
     """Return the health of a run.
 
     Parameters
@@ -32,6 +34,8 @@ def player_health(player: FramePlayer, phase: RunPhase, speed_factor: float | No
         Where the run is.
     speed_factor : float, optional
         Stamp seconds per wall second that a realtime run should keep; None in lockstep.
+    acks_ignored : int
+        Acknowledgements that lacked a signature.
     """
     summaries = player.summaries()
     message, level = phase.name.lower(), Level.OK
@@ -42,6 +46,8 @@ def player_health(player: FramePlayer, phase: RunPhase, speed_factor: float | No
         faults.insert(0, f'frames come at {factor:.2g} of real time instead of {speed_factor:g}')
     if player.runs_free:
         faults.insert(0, RUNS_FREE)
+    if acks_ignored:
+        faults.append(f'{acks_ignored} acknowledgements without the run token ignored')
     if faults:
         message, level = f'{message}: {"; ".join(faults)}', Level.WARN
     values: dict[str, float | str] = {
@@ -49,6 +55,7 @@ def player_health(player: FramePlayer, phase: RunPhase, speed_factor: float | No
         'real_time_factor': factor,
         'frames_published': player.published,
         'frames_dropped': sum(item.dropped for item in summaries),
+        'acks_ignored': acks_ignored,
     }
     for item in summaries:
         values |= _values(item)

@@ -68,7 +68,12 @@ def run_info_message(
 
 
 def run_state_message(
-    run_id: str, phase: RunPhase, player: FramePlayer, frames_total: int, text: str
+    run_id: str,
+    phase: RunPhase,
+    player: FramePlayer,
+    frames_total: int,
+    text: str,
+    acks_ignored: int,
 ) -> RunState:
     """Return how far a run is.
 
@@ -84,6 +89,8 @@ def run_state_message(
         Number of frames of the run.
     text : str
         What is awaited, or why it failed.
+    acks_ignored : int
+        Acknowledgements that lacked a signature.
     """
     summaries = player.summaries()
     state = RunState(
@@ -94,6 +101,7 @@ def run_state_message(
         frames_dropped=sum(item.dropped for item in summaries),
         rate=player.rate_hz,
         message=text,
+        acks_ignored=acks_ignored,
         participants=[_participant_state(item) for item in summaries],
     )
     if player.newest is not None:

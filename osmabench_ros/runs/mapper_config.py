@@ -41,6 +41,9 @@ class MapperConfig(Section):
         Starts a node that publishes `semantic_map`, or, with `map_topic`, a map of another type.
     acks : bool
         Whether that node acknowledges frames.
+    token : bool
+        Whether that node signs what it publishes with the token of the run, as `Acknowledger` and
+        `MapPublisher` do.
     map_topic, map_type : str
         Where and as what the node of `command` publishes its map, if not as `semantic_map`.
     stack : str
@@ -54,6 +57,7 @@ class MapperConfig(Section):
     options: dict[str, Any] = Field(default_factory=dict)
     command: tuple[str, ...] = ()
     acks: bool = True
+    token: bool = True
     map_topic: str = ''
     map_type: str = POINT_CLOUD
     stack: str = ''

@@ -43,6 +43,8 @@ class Measurements:
         Stamp seconds per wall second as they really were; None if there was one frame only.
     peak_gpu_memory_bytes : mapping of str to int
         Memory of GPUs by node, as sampled; nodes that used none are left out.
+    ignored : mapping of str to int
+        Messages by topic that lacked the signature of the run token and did not count.
     """
 
     pacing: str
@@ -54,6 +56,7 @@ class Measurements:
     staleness: Staleness | None = None
     speed_factor: float | None = None
     peak_gpu_memory_bytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    ignored: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def mapping(self) -> Participation:
@@ -93,6 +96,7 @@ def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
         'mapper_peak_memory_bytes': measured.peak_memory_bytes.get(measured.mapper) or None,
         'peak_gpu_memory_bytes': dict(sorted(measured.peak_gpu_memory_bytes.items())),
         'mapper_peak_gpu_memory_bytes': measured.peak_gpu_memory_bytes.get(measured.mapper),
+        'messages_ignored': dict(sorted(measured.ignored.items())),
         'participants': [item.to_json() for item in measured.participants],
         'staleness': None if staleness is None else asdict(staleness),
         'records': [
@@ -124,6 +128,7 @@ def read_measurements(file: Path) -> Measurements | None:
             None if stale is None else Staleness(**stale),
             data['speed_factor'],
             data.get('peak_gpu_memory_bytes', {}),
+            data.get('messages_ignored', {}),
         )
     except (KeyError, TypeError) as error:
         raise RunError(f'{file} is malformed ({error!r}); start over with --fresh') from error

@@ -7,6 +7,8 @@ import re
 from collections import deque
 from typing import Any
 
+import psutil
+
 from osmabench_ros.errors import ContractError
 
 FORMAT_ARCHIVE = 'osmabench.semantic_map/1+zip'
@@ -20,6 +22,9 @@ MAX_PAYLOAD_BYTES = 2 * 2**30
 
 MAX_CHUNKS = 16_384
 """Most pieces of a map; enough for `MAX_PAYLOAD_BYTES` in pieces of 128 kB."""
+
+MAX_UNANNOUNCED_BYTES = 256 * 2**20
+"""Chunks that may overtake their announcement."""
 
 MAX_IGNORED = 1000
 """Maps that are remembered as not mattering."""
@@ -71,6 +76,7 @@ class MapAssembler:
                 f'{where}: a payload of {message.payload_size} bytes is not in '
                 f'1 to {self._max_bytes}'
             )
+        _check_memory(message.payload_size, where)
         _check_digest(message.digest, where)
         expected = -(-message.payload_size // MAX_CHUNK_BYTES)
         if not expected <= message.chunk_count <= MAX_CHUNKS:
@@ -88,6 +94,12 @@ class MapAssembler:
         for data in self._chunks.pop(digest, {}).values():
             self._held_bytes -= len(data)
             self._held_chunks -= 1
+
+    def give_up(self) -> None:
+        """Forget the announced map and what came of it."""
+        if self._announcement is not None:
+            self.ignore(self._announcement.digest)
+            self._announcement = None
 
     @property
     def missing_chunks(self) -> int:
@@ -123,14 +135,33 @@ class MapAssembler:
         _check_digest(chunk.digest, where)
         if chunk.digest in self._ignored:
             return None
-        too_large = self._held_bytes + size > 2 * self._max_bytes
-        if too_large or self._held_chunks >= 2 * MAX_CHUNKS:
+        if self._is_announced(chunk, where):
+            self._keep(chunk)
+            return self._complete()
+        room = min(2 * self._max_bytes, MAX_UNANNOUNCED_BYTES)
+        if self._held_bytes + size > room or self._held_chunks >= 2 * MAX_CHUNKS:
             raise ContractError(
                 f'{where}: {self._held_bytes} bytes in {self._held_chunks} chunks wait for their '
                 'announcement; giving up'
             )
         self._keep(chunk)
-        return self._complete()
+        return None
+
+    def _is_announced(self, chunk: Any, where: str) -> bool:
+        message = self._announcement
+        if message is None or chunk.digest != message.digest:
+            return False
+        others = sum(
+            len(data) for index, data in self._chunks.get(chunk.digest, {}).items()
+            if index != chunk.index
+        )  # fmt: skip
+        if chunk.count != message.chunk_count or others + len(chunk.data) > message.payload_size:
+            raise ContractError(
+                f'{where}: chunk {chunk.index} of {chunk.count} with {len(chunk.data)} bytes does '
+                f'not fit the map that {message.participant} announced: {message.payload_size} '
+                f'bytes in {message.chunk_count} chunks'
+            )
+        return True
 
     def _keep(self, chunk: Any) -> None:
         parts = self._chunks.setdefault(chunk.digest, {})
@@ -147,7 +178,8 @@ class MapAssembler:
         if len(parts) < message.chunk_count:
             return None
         payload = b''.join(parts[index] for index in sorted(parts))
-        if hashlib.sha256(payload).hexdigest() != message.digest:
+        right = len(payload) == message.payload_size
+        if not right or hashlib.sha256(payload).hexdigest() != message.digest:
             raise ContractError(
                 f'topic "{CHUNK_TOPIC}": the payload of {message.participant} does '
                 'not match its sha256; chunks were damaged or mixed up'
@@ -155,6 +187,16 @@ class MapAssembler:
         self._announcement = None
         self._keep_only('')
         return message, payload
+
+
+def _check_memory(payload_size: int, where: str) -> None:
+    """Refuse what cannot be held twice: once in pieces, once as a whole."""
+    available = psutil.virtual_memory().available
+    if 2 * payload_size > available:
+        raise ContractError(
+            f'{where}: a payload of {payload_size} bytes needs twice that in memory, '
+            f'{available} bytes are available; publish a smaller map, or free memory'
+        )
 
 
 def _check_digest(digest: str, where: str) -> None:

@@ -1,0 +1,186 @@
+"""Whether the topics of a run are published by its declared nodes alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from rclpy.node import Node
+
+from osmabench_ros.errors import ParticipantError
+from osmabench_ros.ros import topics
+from osmabench_ros.ros.contract import CONTRACT
+from osmabench_ros.ros.endpoints import full_name
+from osmabench_ros.ros.node_names import BAG_PLAYER, BAG_RECORDER, BRIDGE, MAPPER
+from osmabench_ros.ros.participants import whereabouts
+
+PERIOD_S = 0.25
+"""How often whoever watches looks; the graph is in memory, a look takes a millisecond."""
+
+PARTICIPANT_BYTES = 12
+"""What the identities of all publishers of one DDS participant, so of one process, begin with."""
+
+STARTING_S = 30.0
+"""After which a node that was killed has left the graph."""
+
+UNKNOWN_NAME = '_NODE_NAME_UNKNOWN_'
+UNKNOWN_S = 5.0
+"""DDS knows a publisher a moment earlier than ROS the name of its node; others have no name."""
+
+
+def publishers_of_run(participants: Iterable[str], map_publisher: str) -> dict[str, set[str]]:
+    """Return the names of the nodes that may publish, by topic, where a bridge runs.
+
+    Parameters
+    ----------
+    participants : iterable of str
+        Declared ones; each may acknowledge frames.
+    map_publisher : str
+        Who publishes the map; empty where that is not known, and anybody may.
+    """
+    declared = _declared(map_publisher)
+    declared[topics.FRAME_ACK] |= {*participants, BAG_RECORDER}
+    return declared
+
+
+def publishers_beside_stack(map_publisher: str) -> dict[str, set[str]]:
+    """Return the same where frames come from a robot or a bag, for our topics alone."""
+    return {
+        topic: names | {BAG_PLAYER}
+        for topic, names in _declared(map_publisher).items()
+        if BRIDGE not in names and topic != topics.FRAME_ACK
+    }
+
+
+def _declared(map_publisher: str) -> dict[str, set[str]]:
+    names = {item.name: item.publisher for item in CONTRACT}
+    return {
+        topic: {map_publisher if name == MAPPER else name}
+        for topic, name in names.items()
+        if map_publisher or name != MAPPER
+    }
+
+
+@dataclass(frozen=True)
+class _Publisher:
+    """A publisher as the graph knows it."""
+
+    node: str
+    identity: str
+
+    @property
+    def nameless(self) -> bool:
+        return UNKNOWN_NAME in self.node
+
+    @property
+    def process(self) -> str:
+        return self.identity[: 2 * PARTICIPANT_BYTES]
+
+    def __str__(self) -> str:
+        name = 'a program that is no ROS node' if self.nameless else self.node
+        return f'{name} (DDS {self.identity})'
+
+
+class PublisherWatch:
+    """Looks at who publishes the topics of a run.
+
+    A node is declared by its name, in the namespace of the watching node, or, if there is no such
+    node, in one other. Names can be taken by anybody, so a declared name in two processes is
+    noticed too. Nothing here keeps a message from arriving: see run_token.py.
+
+    Parameters
+    ----------
+    node : Node
+        Looks at the graph.
+    declared : mapping of str to collection of str
+        Names of nodes by topic; other topics are nobody's.
+    now_s : callable
+        Steady time.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        declared: Mapping[str, set[str]],
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._node, self._now_s = node, now_s
+        # Several stacks, each in its namespace, share the topics that are in none.
+        alone = node.get_namespace() == '/'
+        self._declared = {
+            str(node.resolve_topic_name(topic)): names
+            for topic, names in declared.items()
+            if alone or not topic.startswith('/')
+        }
+        self._nameless_since_s: dict[str, float] = {}
+
+    def check(self, *, starting: bool) -> list[str]:
+        """Look once.
+
+        Parameters
+        ----------
+        starting : bool
+            Whether the run has no frame yet: then what may clear up by itself is not an error.
+            A node that was killed stays in the graph for some seconds.
+
+        Returns
+        -------
+        list of str
+            What has to clear up, for people.
+
+        Raises
+        ------
+        ParticipantError
+            If a topic has an undeclared publisher; names the topic and all its publishers.
+        """
+        pending = []
+        for topic, names in self._declared.items():
+            found = self.publishers(topic)
+            if strangers := [item for item in found if self._is_strange(item, names)]:
+                which = ', '.join(map(str, strangers))
+                why = f'published by {which}, which this run does not declare'
+                raise ParticipantError(_refusal(topic, why, found))
+            if doubles := _doubles(found):
+                text = _refusal(topic, f'several nodes called {doubles[0].node} publish it', found)
+                if not starting:
+                    raise ParticipantError(text)
+                pending.append(text)
+        return pending
+
+    def publishers(self, topic: str) -> list[_Publisher]:
+        """Return all publishers of a topic, sorted."""
+        found = self._node.get_publishers_info_by_topic(topic)
+        publishers = [
+            _Publisher(full_name(info), bytes(info.endpoint_gid[:16]).hex()) for info in found
+        ]
+        return sorted(publishers, key=lambda item: (item.node, item.identity))
+
+    def _is_strange(self, publisher: _Publisher, names: set[str]) -> bool:
+        if publisher.node == self._node.get_fully_qualified_name():
+            return False
+        if publisher.nameless:
+            since_s = self._nameless_since_s.setdefault(publisher.identity, self._now_s())
+            return self._now_s() - since_s > UNKNOWN_S
+        self._nameless_since_s.pop(publisher.identity, None)
+        own = self._node.get_namespace().rstrip('/')
+        if publisher.node in {f'{own}/{name}' for name in names}:
+            return False
+        name = publisher.node.rsplit('/', 1)[-1]
+        return name not in names or publisher.node not in whereabouts(self._node, name)
+
+
+def _doubles(found: list[_Publisher]) -> list[_Publisher]:
+    """Return publishers of nodes that have one name and are in several processes."""
+    processes: dict[str, set[str]] = {}
+    for item in found:
+        if not item.nameless:
+            processes.setdefault(item.node, set()).add(item.process)
+    return [item for item in found if len(processes.get(item.node, ())) > 1]
+
+
+def _refusal(topic: str, why: str, found: list[_Publisher]) -> str:
+    return (
+        f'topic "{topic}": {why}. Its publishers are {", ".join(map(str, found))}. End what does '
+        'not belong to the run, or give it another topic, namespace or ROS_DOMAIN_ID'
+    )

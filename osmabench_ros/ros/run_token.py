@@ -1,0 +1,195 @@
+"""What tells the messages of a run's own nodes from those of strangers.
+
+Whoever starts a run makes a token and gives it to its processes in their environment. A signature
+is an HMAC of the message, so that nobody learns the token from what is published.
+"""
+
+from __future__ import annotations
+
+import hmac
+import importlib
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+from rclpy.node import Node
+from rosidl_parser.definition import (
+    AbstractNestedType,
+    AbstractString,
+    Array,
+    BasicType,
+    NamespacedType,
+)
+
+from osmabench_ros.ros.token_variable import VARIABLE, token_of_shell
+
+TOLD_EVERY_S = 5.0
+SIGNATURE = 'signature'
+"""The field that is left out of what is signed."""
+
+FORMATS = {
+    'boolean': '?', 'octet': 'u1', 'char': 'u1', 'int8': 'i1', 'uint8': 'u1',
+    'int16': '<i2', 'uint16': '<u2', 'int32': '<i4', 'uint32': '<u4',
+    'int64': '<i8', 'uint64': '<u8', 'float': '<f4', 'double': '<f8',
+}  # fmt: skip
+
+_Feed = Callable[[Any, Any], None]
+"""Gets a hash and a value."""
+_FEEDS: dict[type[Any], _Feed] = {}
+
+
+class RunToken:
+    """Signs messages, and knows its own signatures.
+
+    Parameters
+    ----------
+    token : str, optional
+        By default that of the environment. Without one nothing is signed, and everything counts.
+    """
+
+    def __init__(self, token: str | None = None) -> None:
+        self._key = (token_of_shell() if token is None else token).encode()
+
+    def __bool__(self) -> bool:
+        return bool(self._key)
+
+    def sign(self, message: Any) -> None:
+        """Fill in the signature of a message that is complete otherwise."""
+        if self._key:
+            message.signature = self._digest(message)
+
+    def signed(self, message: Any) -> bool:
+        """Tell whether a message was signed with this token and not changed since."""
+        return not self._key or hmac.compare_digest(
+            bytes(message.signature), self._digest(message)
+        )
+
+    def _digest(self, message: Any) -> bytes:
+        code = hmac.new(self._key, type(message).__name__.encode(), 'sha256')
+        _feed_of(type(message))(code, message)
+        return code.digest()
+
+
+class TokenCheck:
+    """Counts messages without the run token, and tells of them now and then.
+
+    Parameters
+    ----------
+    node : Node
+        Logs.
+    token : RunToken, optional
+        By default that of the environment.
+    unsigned : collection of str
+        Participants that were started by somebody else and do not know the token.
+    """
+
+    def __init__(
+        self, node: Node, token: RunToken | None = None, unsigned: Collection[str] = ()
+    ) -> None:
+        self._logger = node.get_logger()
+        self._token = RunToken() if token is None else token
+        self._unsigned = frozenset(unsigned)
+        self.ignored: dict[str, int] = {}
+        """Messages by topic."""
+
+    def accepts(self, topic: str, message: Any, participant: str = '') -> bool:
+        """Tell whether a message counts; one that does not is counted and told of.
+
+        Parameters
+        ----------
+        topic : str
+            Where it came; for the log.
+        message : message
+            With a field `signature`.
+        participant : str
+            Whose it says it is.
+        """
+        if participant in self._unsigned or self._token.signed(message):
+            return True
+        self.ignored[topic] = self.ignored.get(topic, 0) + 1
+        self._logger.warning(
+            f'topic "{topic}": {self.ignored[topic]} messages ignored, as they lack the '
+            f'signature of the run token. {UNSIGNED}',
+            throttle_duration_sec=TOLD_EVERY_S,
+        )
+        return False
+
+    @property
+    def count(self) -> int:
+        """Messages that were ignored so far."""
+        return sum(self.ignored.values())
+
+
+UNSIGNED = (
+    f'A node of yours gets the token in {VARIABLE} and signs with Acknowledger and MapPublisher; '
+    'one that cannot is declared with token: false'
+)
+"""What to do about messages that lack a signature."""
+
+
+def _feed_of(message_type: type[Any]) -> _Feed:
+    if message_type not in _FEEDS:
+        _FEEDS[message_type] = _message(message_type)
+    return _FEEDS[message_type]
+
+
+def _message(message_type: type[Any]) -> _Feed:
+    names = message_type.get_fields_and_field_types()
+    fields = [
+        (name, _value(kind))
+        for name, kind in zip(names, message_type.SLOT_TYPES, strict=True)
+        if name != SIGNATURE
+    ]
+
+    def feed(code: Any, message: Any) -> None:
+        for name, feed_field in fields:
+            feed_field(code, getattr(message, name))
+
+    return feed
+
+
+def _value(kind: Any) -> _Feed:
+    """Return what feeds a value: plain little-endian CDR without alignment."""
+    if isinstance(kind, BasicType):
+        dtype = np.dtype(FORMATS[kind.typename])
+        return lambda code, value: code.update(_numbers(value, dtype))
+    if isinstance(kind, AbstractString):
+        return _text
+    if isinstance(kind, NamespacedType):
+        return _message(getattr(importlib.import_module('.'.join(kind.namespaces)), kind.name))
+    assert isinstance(kind, AbstractNestedType)
+    return _several(kind)
+
+
+def _several(kind: AbstractNestedType) -> _Feed:
+    counted = not isinstance(kind, Array)
+    if isinstance(kind.value_type, BasicType):
+        dtype = np.dtype(FORMATS[kind.value_type.typename])
+
+        def feed_numbers(code: Any, values: Any) -> None:
+            if counted:
+                code.update(len(values).to_bytes(4, 'little'))
+            code.update(_numbers(values, dtype))
+
+        return feed_numbers
+    feed_one = _value(kind.value_type)
+
+    def feed(code: Any, values: Any) -> None:
+        if counted:
+            code.update(len(values).to_bytes(4, 'little'))
+        for value in values:
+            feed_one(code, value)
+
+    return feed
+
+
+def _numbers(values: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(values, bytes):
+        return values
+    return np.ascontiguousarray(values, dtype).reshape(-1).view(np.uint8).data
+
+
+def _text(code: Any, text: str) -> None:
+    data = text.encode(errors='replace')
+    code.update(len(data).to_bytes(4, 'little'))
+    code.update(data)

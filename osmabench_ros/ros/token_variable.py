@@ -1,0 +1,21 @@
+"""How the processes of a run get its token; needs no ROS."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+VARIABLE = 'OSMABENCH_RUN_TOKEN'
+"""In the environment, because other users can see arguments."""
+
+TOKEN_BYTES = 32
+
+
+def new_token() -> str:
+    """Return a token that nobody can guess."""
+    return secrets.token_hex(TOKEN_BYTES)
+
+
+def token_of_shell() -> str:
+    """Return the token that the user has chosen for several launches; empty for none."""
+    return os.environ.get(VARIABLE, '')
