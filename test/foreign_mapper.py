@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -30,6 +31,7 @@ MISCHIEF = sys.argv[1]
 MISCHIEF_FRAME = 2
 SLOW_S = 0.1
 TOLD = os.environ.get('TEST_TOLD', '') if MISCHIEF == 'if_told' else ''
+STRANGER = Path(__file__).with_name('stranger.py')
 HUGE = 33 * 2**20
 
 
@@ -60,6 +62,8 @@ class ForeignMapper(Node):
                 RecordedMap, topics.RECORDED_MAP,
                 lambda _message: send('evaluator', signal.SIGKILL), latched_profile(),
             )  # fmt: skip
+        if MISCHIEF == 'stranger_early':
+            start_stranger('intruder')
         if MISCHIEF == 'volatile_map':
             self.create_publisher(SemanticMapMessage, topics.SEMANTIC_MAP, 1)
 
@@ -71,6 +75,10 @@ class ForeignMapper(Node):
                 self.stop_clock()
             if 'hang' in (MISCHIEF, TOLD):
                 print('hanging', flush=True)
+                time.sleep(1000)
+            if MISCHIEF in ('stranger', 'double'):
+                start_stranger('mapper' if MISCHIEF == 'double' else 'intruder')
+                # Longer than a look at the graph takes; the others acknowledge meanwhile.
                 time.sleep(1000)
             if MISCHIEF == 'fill_disk':
                 fill_disk(os.environ['TEST_DISK'])
@@ -133,6 +141,15 @@ class ForeignMapper(Node):
         )
         RunToken().sign(message)
         self.announcer.publish(message)
+
+
+def start_stranger(name: str) -> None:
+    environment = {key: text for key, text in os.environ.items() if 'TOKEN' not in key}
+    stranger = subprocess.Popen(
+        [sys.executable, str(STRANGER), name, topics.SEMANTIC_MAP],
+        env=environment, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    stranger.stdout.readline()
 
 
 def fill_disk(folder: str) -> None:

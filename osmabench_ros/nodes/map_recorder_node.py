@@ -101,6 +101,8 @@ class MapRecorderNode(BenchmarkNode):
         self._snapshots: SnapshotFolder | None = None
         self._final: SemanticMapMessage | None = None
         self._arrival: MapArrival | None = None
+        self._token = RunToken()
+        self._check = TokenCheck(self, self._token if self.parameter['signed'] else RunToken(''))
         self._frames = 0
         self._newest_stamp_ns = -1
         self._map_bytes = 0
@@ -113,8 +115,6 @@ class MapRecorderNode(BenchmarkNode):
             folder = self._directory.with_name(self._directory.name + SNAPSHOTS_SUFFIX)
             check_folder(folder)
             self._snapshots = SnapshotFolder(folder, self.parameter['max_snapshots'])
-        self._token = RunToken()
-        self._check = TokenCheck(self, self._token if self.parameter['signed'] else RunToken(''))
         self._acks = Acknowledger(self, self.get_name())
         self._recorded = self.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
         if self.parameter['frames_directory']:

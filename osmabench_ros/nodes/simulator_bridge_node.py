@@ -229,7 +229,14 @@ class SimulatorBridgeNode(BenchmarkNode):
         if self._restarts is None:
             return
         if self.phase in (RunPhase.RUNNING, RunPhase.PAUSED) or self._map_is_due():
-            self._restarts.check(self._playing.published)
+            try:
+                self._restarts.check(self._playing.published)
+            except ParticipantError as error:
+                if doubles := self._watch.check(starting=True):
+                    raise ParticipantError(
+                        f'{error}; or another node took its name: {doubles[0]}'
+                    ) from error
+                raise
             self._watch.check(starting=False)
 
     def _map_is_due(self) -> bool:
