@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import importlib
+import struct
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -28,9 +29,9 @@ SIGNATURE = 'signature'
 """The field that is left out of what is signed."""
 
 FORMATS = {
-    'boolean': '?', 'octet': 'u1', 'char': 'u1', 'int8': 'i1', 'uint8': 'u1',
-    'int16': '<i2', 'uint16': '<u2', 'int32': '<i4', 'uint32': '<u4',
-    'int64': '<i8', 'uint64': '<u8', 'float': '<f4', 'double': '<f8',
+    'boolean': '<?', 'octet': '<B', 'char': '<B', 'int8': '<b', 'uint8': '<B',
+    'int16': '<h', 'uint16': '<H', 'int32': '<i', 'uint32': '<I',
+    'int64': '<q', 'uint64': '<Q', 'float': '<f', 'double': '<d',
 }  # fmt: skip
 
 _Feed = Callable[[Any, Any], None]
@@ -151,8 +152,8 @@ def _message(message_type: type[Any]) -> _Feed:
 def _value(kind: Any) -> _Feed:
     """Return what feeds a value: plain little-endian CDR without alignment."""
     if isinstance(kind, BasicType):
-        dtype = np.dtype(FORMATS[kind.typename])
-        return lambda code, value: code.update(_numbers(value, dtype))
+        pack = struct.Struct(FORMATS[kind.typename]).pack
+        return lambda code, value: code.update(pack(value))
     if isinstance(kind, AbstractString):
         return _text
     if isinstance(kind, NamespacedType):
