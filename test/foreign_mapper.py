@@ -62,8 +62,6 @@ class ForeignMapper(Node):
                 RecordedMap, topics.RECORDED_MAP,
                 lambda _message: send('evaluator', signal.SIGKILL), latched_profile(),
             )  # fmt: skip
-        if MISCHIEF == 'stranger_early':
-            start_stranger('intruder')
         if MISCHIEF == 'volatile_map':
             self.create_publisher(SemanticMapMessage, topics.SEMANTIC_MAP, 1)
 

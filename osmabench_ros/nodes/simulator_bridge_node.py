@@ -67,8 +67,8 @@ class SimulatorBridgeNode(BenchmarkNode):
         self._control = RunControl(value['start_paused'])
         self._timer: Timer | None = None
         self._restarts: RestartWatch | None = None
-        names = [item.name for item in self._participants]
-        self._watch = PublisherWatch(self, publishers_of_run(names, value['map_publisher']))
+        declared = publishers_of_run(self._participants, value['map_publisher'])
+        self._watch = PublisherWatch(self, declared)
         self._every(WATCH_PERIOD_S, self._look_at_graph)
         self._text = ''
         source = self._source = open_source(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rclpy.node import Node
@@ -13,7 +13,7 @@ from osmabench_ros.ros import topics
 from osmabench_ros.ros.contract import CONTRACT
 from osmabench_ros.ros.endpoints import full_name
 from osmabench_ros.ros.node_names import BAG_PLAYER, BAG_RECORDER, BRIDGE, MAPPER
-from osmabench_ros.ros.participants import whereabouts
+from osmabench_ros.ros.participants import Participant, whereabouts
 
 PERIOD_S = 0.25
 """How often whoever watches looks; the graph is in memory, a look takes a millisecond."""
@@ -29,18 +29,23 @@ UNKNOWN_S = 5.0
 """DDS knows a publisher a moment earlier than ROS the name of its node; others have no name."""
 
 
-def publishers_of_run(participants: Iterable[str], map_publisher: str) -> dict[str, set[str]]:
+def publishers_of_run(
+    participants: Sequence[Participant], map_publisher: str
+) -> dict[str, set[str]]:
     """Return the names of the nodes that may publish, by topic, where a bridge runs.
 
     Parameters
     ----------
-    participants : iterable of str
-        Declared ones; each may acknowledge frames.
+    participants : sequence of Participant
+        Declared ones; each may acknowledge frames. Where none does, nobody's word counts, and
+        anybody may.
     map_publisher : str
         Who publishes the map; empty where that is not known, and anybody may.
     """
     declared = _declared(map_publisher)
-    declared[topics.FRAME_ACK] |= {*participants, BAG_RECORDER}
+    declared[topics.FRAME_ACK] |= {item.name for item in participants} | {BAG_RECORDER}
+    if not any(item.acks for item in participants):
+        del declared[topics.FRAME_ACK]
     return declared
 
 

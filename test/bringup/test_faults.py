@@ -24,7 +24,6 @@ ROGUES = {
     'huge': 'topic "semantic_map": a message of 34603',
     'wrong_qos': 'QoS of publisher simulator_bridge (reliable, volatile) and subscriber mapper',
     'volatile_map': 'topic "semantic_map": QoS of publisher mapper',
-    'stranger_early': 'topic "/semantic_map": published by /intruder',
     'stranger': 'topic "/semantic_map": published by /intruder',
     'double': 'or another node took its name: topic "/semantic_map": several nodes called /mapper',
     'no_map': 'topic "semantic_map": the mapper published no map with is_final',

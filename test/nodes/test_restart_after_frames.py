@@ -14,8 +14,8 @@ from lifecycle_msgs.msg import Transition  # noqa: E402
 from osmabench_ros.msg import RecordedMap, RunState  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 
-from osmabench_ros.nodes.simulator_bridge_node import RESTART_PERIOD_S  # noqa: E402
 from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.publisher_watch import PERIOD_S  # noqa: E402
 from osmabench_ros.ros.qos import latched_profile  # noqa: E402
 
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
@@ -45,7 +45,9 @@ def play_to_the_end(audience: Audience) -> None:
 
 def recorder(audience: Audience) -> Any:
     """Return what says which maps are recorded."""
-    return audience.node.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
+    node = Node('map_recorder', context=audience.node.context)
+    audience.executor.add_node(node)
+    return node.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
 
 
 def is_matched(publisher: Any) -> bool:
@@ -91,9 +93,9 @@ def test_once_it_is_recorded_or_where_nobody_records_it_may_come_back(
         audience.spin_until(lambda: is_matched(maps))
         maps.publish(RecordedMap(is_final=True))
         audience.spin_until(lambda: maps.wait_for_all_acked())
-    audience.spin_for(2 * RESTART_PERIOD_S)
+    audience.spin_for(4 * PERIOD_S)
     returned = Node('audience', context=audience.node.context)
-    audience.spin_for(4 * RESTART_PERIOD_S)
+    audience.spin_for(8 * PERIOD_S)
     returned.destroy_node()
     assert bridge.poll() is None
     assert audience.state.state == RunState.STATE_FINISHED

@@ -16,6 +16,7 @@ from osmabench_ros.errors import ParticipantError  # noqa: E402
 from osmabench_ros.ros import topics  # noqa: E402
 from osmabench_ros.ros.contract import CONTRACT  # noqa: E402
 from osmabench_ros.ros.node_names import BRIDGE, EVALUATOR, MAPPER, RECORDER  # noqa: E402
+from osmabench_ros.ros.participants import Participant  # noqa: E402
 from osmabench_ros.ros.publisher_watch import (  # noqa: E402
     UNKNOWN_NAME,
     UNKNOWN_S,
@@ -47,8 +48,11 @@ def make(ros_domain: int) -> Iterator[Make]:
         context.try_shutdown()
 
 
-def watch_of(bridge: Node, participants: tuple[str, ...] = (MAPPER, RECORDER)) -> PublisherWatch:
-    return PublisherWatch(bridge, publishers_of_run(participants, MAPPER))
+PARTICIPANTS = [Participant(MAPPER, acks=True), Participant(RECORDER, acks=True)]
+
+
+def watch_of(bridge: Node) -> PublisherWatch:
+    return PublisherWatch(bridge, publishers_of_run(PARTICIPANTS, MAPPER))
 
 
 def wait_for_publishers(node: Node, topic: str, count: int) -> None:
