@@ -16,6 +16,9 @@ from osmabench_ros.runs.participation import Participation
 MAX_MAP_BYTES = 512 * 2**20
 """Largest announcement of a map; it holds the scene graph and no points."""
 
+MAX_NAMES, MAX_TEXT, MAX_FRAMES = 100, 4000, 100_000
+"""What is kept of messages that anybody may send: names, characters and stamps of each."""
+
 
 class RunObserver:
     """Lifecycle client of the nodes, and listener to the state, acknowledgements and maps.
@@ -110,7 +113,9 @@ class RunObserver:
         if not self._check.accepts(topics.FRAME_ACK, message, message.participant):
             return
         spent = message.processing_time
-        frames = self._acknowledged.setdefault(message.participant, {})
+        frames = _entry(self._acknowledged, message.participant, dict)
+        if frames is None or len(frames) >= MAX_FRAMES:
+            return
         # Repeated for the first frame; the first word counts.
         frames.setdefault(
             _nanoseconds(message.header.stamp), (message.mapped, spent.sec + spent.nanosec / 1e9)
@@ -127,7 +132,9 @@ class RunObserver:
     def _on_diagnostics(self, message: Any) -> None:
         from osmabench_ros.ros.diagnostics import complaints_of, values_of
 
-        self._complaints.update(complaints_of(message))
+        for node, text in complaints_of(message).items():
+            if _entry(self._complaints, node, str) is not None:
+                self._complaints[node] = text[:MAX_TEXT]
         values = values_of(message, EVALUATOR)
         # Anybody may publish there.
         with contextlib.suppress(KeyError, ValueError):
@@ -140,7 +147,8 @@ class RunObserver:
         if not self._check.accepts(topics.SEMANTIC_MAP, message, message.participant):
             return
         self.staleness.mapped(_nanoseconds(message.header.stamp), self._clock())
-        self._frames_used[message.participant] = message.frames_used
+        if _entry(self._frames_used, message.participant, int) is not None:
+            self._frames_used[message.participant] = message.frames_used
         if message.is_final:
             self.final_map_from = message.participant
 
@@ -215,6 +223,13 @@ class RunObserver:
         self.executor.shutdown()
         self._node.destroy_node()
         self._context.try_shutdown()
+
+
+def _entry(known: dict[str, Any], name: str, default: Callable[[], Any]) -> Any:
+    """Return what is known of a name, or the default for a new one; None if there are too many."""
+    if name not in known and (len(known) >= MAX_NAMES or len(name) > MAX_TEXT):
+        return None
+    return known.setdefault(name, default())
 
 
 def _nanoseconds(stamp: Any) -> int:

@@ -24,6 +24,7 @@ from osmabench_ros.ros.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import latched_profile
+from osmabench_ros.ros.run_messages import check_run_info
 from osmabench_ros.ros.run_token import TokenCheck
 from osmabench_ros.runs.evaluation import REPORT
 from osmabench_ros.runs.evaluation_job import EvaluationJob, EvaluationQueue
@@ -140,6 +141,7 @@ class EvaluatorNode(BenchmarkNode):
     def _on_run_info(self, info: RunInfo) -> None:
         if not self.parameter['use_run_info']:
             return
+        check_run_info(info)
         key = SceneKey(info.dataset, info.scene, info.seed)
         realtime = info.pacing == RunInfo.PACING_REALTIME
         self._identity = RunIdentity(

@@ -33,6 +33,7 @@ from osmabench_ros.ros.matched_subscription import MatchedSubscription
 from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import latched_profile
+from osmabench_ros.ros.run_messages import check_run_info
 from osmabench_ros.ros.transform_history import TransformHistory
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.srv import ControlRun
@@ -115,6 +116,7 @@ class MapAdapterNode(BenchmarkNode):
         )
 
     def _on_run_info(self, message: RunInfo) -> None:
+        check_run_info(message)
         self._scene, self._condition = message.scene, message.condition
 
     def _on_labels(self, message: LabelInfo) -> None:

@@ -41,6 +41,7 @@ from osmabench_ros.ros.publisher_watch import (
     publishers_beside_stack,
 )
 from osmabench_ros.ros.qos import frame_profile, latched_profile, lossless_profile
+from osmabench_ros.ros.run_messages import check_run_info
 from osmabench_ros.ros.run_token import RunToken, TokenCheck
 from osmabench_ros.ros.stamps import stamp_from_message
 from osmabench_ros.semantics.labels import LabelSet
@@ -202,6 +203,7 @@ class MapRecorderNode(BenchmarkNode):
         self._directory = self._free_directory()
 
     def _on_run_info(self, message: RunInfo) -> None:
+        check_run_info(message)
         self._run_id = message.run_id
         self._world_frame = message.world_frame
         if self._samples is not None:

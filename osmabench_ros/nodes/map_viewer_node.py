@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path as PathMessage
@@ -13,7 +12,7 @@ from sensor_msgs.msg import Image, PointCloud2
 from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
-from osmabench_ros.errors import MapError
+from osmabench_ros.errors import ContractError, MapError
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.maps.topics.announced_map import announced_map
@@ -25,6 +24,7 @@ from osmabench_ros.reports.graph_errors import graph_errors
 from osmabench_ros.reports.palette import Rgb, class_colors, colors_of_labels
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.evaluation_messages import path_from_uri
 from osmabench_ros.ros.images import image_from_message, image_to_message
 from osmabench_ros.ros.label_messages import label_set_from_message
 from osmabench_ros.ros.lifecycle import BenchmarkNode
@@ -116,10 +116,10 @@ class MapViewerNode(BenchmarkNode):
     def _on_recorded(self, message: RecordedMap) -> None:
         if message.digest == self._shown:
             return
-        directory = Path(unquote(urlparse(message.uri).path))
         try:
+            directory = path_from_uri(message.uri, f'topic "{topics.RECORDED_MAP}": uri')
             self._show(read_map(directory))
-        except MapError as error:
+        except (ContractError, MapError) as error:
             # The recorder may be on another machine; the topics bring the map then.
             self.get_logger().warning(f'cannot show the recorded map: {error}')
             return

@@ -23,7 +23,7 @@ from osmabench_ros.ros.frame_source_parameters import (
     open_source,
 )
 from osmabench_ros.ros.label_messages import label_set_to_message
-from osmabench_ros.ros.lifecycle import BenchmarkNode
+from osmabench_ros.ros.lifecycle import BenchmarkNode, shortened
 from osmabench_ros.ros.light_messages import lighting_to_message
 from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.participant_statistics import Acknowledgement
@@ -130,7 +130,7 @@ class SimulatorBridgeNode(BenchmarkNode):
         """Tell everybody before ending."""
         if self.exit_code is None and self._player is not None:
             self._control.fail()
-            self._say(str(error))
+            self._say(shortened(error))
             self._run_state.wait_for_all_acked(Duration(seconds=1))
         super().fail(error)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
@@ -36,6 +37,7 @@ MAX_BYTES: dict[type[Any], int] = {
         (CameraInfo, FrameAck, LabelInfo, LightingState, PoseStamped), MAX_SMALL_BYTES
     ),
     **dict.fromkeys((RecordedMap, RunInfo, RunState), MAX_SMALL_BYTES),
+    DiagnosticArray: MAX_SMALL_BYTES,
     SemanticMap: MAX_GRAPH_BYTES,
     SemanticMapChunk: SemanticMapChunk.MAX_SIZE + 2**16,
 }

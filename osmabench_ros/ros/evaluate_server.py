@@ -113,6 +113,9 @@ class EvaluateServer:
         except GoalError as error:
             goal.abort()
             return Evaluate.Result(error_code=error.error_code, error_msg=str(error))
+        except OsmabenchError as error:
+            goal.abort()
+            return Evaluate.Result(error_code=Evaluate.Result.ERROR_FAILED, error_msg=str(error))
         self._goals[job] = (goal, None)
         self._queue.submit(job)
         await ended

@@ -42,12 +42,20 @@ def path_from_uri(uri: str, what: str) -> Path:
     Raises
     ------
     ContractError
-        If it is an address of another kind; `what` is named.
+        If it is an address of another kind, or no path at all; `what` is named.
     """
-    parts = urlparse(uri)
+    try:
+        parts = urlparse(uri)
+        path = Path(unquote(parts.path))
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except (ValueError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ContractError(f'{what} is "{uri[:200]}", which is no path: {why}') from error
     if parts.scheme != 'file' or parts.netloc not in ('', 'localhost') or not parts.path:
-        raise ContractError(f'{what} is "{uri}"; must be a file:// address on this machine')
-    return Path(unquote(parts.path))
+        raise ContractError(f'{what} is "{uri[:200]}"; must be a file:// address on this machine')
+    return path
 
 
 def _metric_message(record: Record) -> MetricValue:

@@ -141,7 +141,7 @@ def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Fra
     pose_message = parts[topics.CAMERA_POSE]
     if pose_message.header.frame_id not in ('', topics.WORLD_FRAME):
         raise ContractError(
-            f'topic "{topics.CAMERA_POSE}": frame_id is "{pose_message.header.frame_id}", '
+            f'topic "{topics.CAMERA_POSE}": frame_id is "{pose_message.header.frame_id[:80]}", '
             f'must be "{topics.WORLD_FRAME}"'
         )
     semantic, instance = parts.get(topics.SEMANTIC), parts.get(topics.INSTANCE)

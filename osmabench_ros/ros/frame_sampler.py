@@ -17,6 +17,9 @@ from osmabench_ros.ros.stamps import SECOND_NS, stamp_from_message
 MAX_WAITING, MAX_WAITING_BYTES = 32, 2**28
 """Images that are kept until run_info says which of them count; on a robot it never does."""
 
+MAX_INDEX = 10**6
+"""Of a run that does not say how many frames it has."""
+
 
 class FrameSampler:
     """Writes every n-th frame.
@@ -55,6 +58,8 @@ class FrameSampler:
             self._wait(message)
             return
         index = self._index(self._run, message)
+        if not 0 <= index < (self._run.frame_count or MAX_INDEX):
+            return
         every = math.ceil(self._run.frame_count / self._samples) or 10
         path = self._directory / f'{index:06d}.png'
         if index % every or path.exists():

@@ -13,6 +13,9 @@ from sensor_msgs.msg import CameraInfo, Image
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 
+MIN_FOCAL_PX, MAX_PX = 1e-3, 1e6
+"""Of a camera matrix; beyond, directions of pixels are no longer exact."""
+
 PIXEL_TYPES: dict[str, tuple[np.dtype[Any], int]] = {
     'rgb8': (np.dtype(np.uint8), 3),
     'bgr8': (np.dtype(np.uint8), 3),
@@ -66,7 +69,7 @@ def image_from_message(message: Image, topic: str) -> NDArray[Any]:
     """
     if message.encoding not in PIXEL_TYPES:
         raise ContractError(
-            f'topic "{topic}": encoding "{message.encoding}" is not supported; '
+            f'topic "{topic}": encoding "{message.encoding[:40]}" is not supported; '
             f'publish one of {", ".join(PIXEL_TYPES)}'
         )
     dtype, channels = PIXEL_TYPES[message.encoding]
@@ -123,11 +126,18 @@ def intrinsics_from_message(message: CameraInfo, topic: str) -> Intrinsics:
     ContractError
         If the camera is distorted or its matrix is not that of a pinhole.
     """
-    if any(abs(value) > 1e-9 for value in message.d):
-        raise ContractError(f'topic "{topic}": images must be rectified, D is {list(message.d)}')
-    try:
-        return Intrinsics(
-            message.width, message.height, message.k[0], message.k[4], message.k[2], message.k[5]
+    if not all(abs(value) <= 1e-9 for value in message.d):
+        raise ContractError(
+            f'topic "{topic}": images must be rectified, D is {list(message.d[:8])}'
         )
+    fx, fy, cx, cy = (float(message.k[place]) for place in (0, 4, 2, 5))
+    lengths = all(MIN_FOCAL_PX <= value <= MAX_PX for value in (fx, fy))
+    if not (lengths and all(abs(value) <= MAX_PX for value in (cx, cy, *message.k))):
+        raise ContractError(
+            f'topic "{topic}": K is {list(message.k)}; focal lengths must lie in {MIN_FOCAL_PX:g} '
+            f'to {MAX_PX:g} pixels, and nothing may be beyond. Calibrate the camera'
+        )
+    try:
+        return Intrinsics(message.width, message.height, fx, fy, cx, cy)
     except ValueError as error:
         raise ContractError(f'topic "{topic}": {error}') from error

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
@@ -22,9 +24,23 @@ from osmabench_ros.ros.parameters import ParameterSpec, declare
 ERROR_PREFIX = 'osmabench: error: '
 """Starts the line on stderr that tells why a node ended."""
 
+MAX_REASON = 4000
+"""Characters of a failure that are told."""
+
 AUTOSTART = ParameterSpec(
     'autostart', False, 'Configure and activate without waiting for a lifecycle manager.'
 )
+
+
+def shortened(error: Exception) -> str:
+    """Return what an error says, without the megabytes that a message may have had in a name."""
+    text = str(error)
+    return text if len(text) <= MAX_REASON else f'{text[:MAX_REASON]} ...'
+
+
+def _refuse_change(_parameters: list[Parameter]) -> SetParametersResult:
+    """Keep what was set at the start: nothing of a run may be bent while it goes on."""
+    return SetParametersResult(successful=False, reason='parameters are set when a node starts')
 
 
 class WhileActive(MutuallyExclusiveCallbackGroup):
@@ -77,6 +93,7 @@ class BenchmarkNode(LifecycleNode):
         self._lasting = self._entities()
         self.exit_code: int | None = None
         self.parameter: dict[str, Any] = declare(self, [*specs, AUTOSTART])
+        self.add_on_set_parameters_callback(_refuse_change)
 
     @property
     def active(self) -> bool:
@@ -143,10 +160,11 @@ class BenchmarkNode(LifecycleNode):
         """Say why and end the process."""
         code = error.exit_code if isinstance(error, OsmabenchError) else 1
         # On a disk that is full the log cannot take it; /diagnostics tells it all the same.
+        text = shortened(error)
         with contextlib.suppress(OSError):
-            print(f'{ERROR_PREFIX}{error}', file=sys.stderr, flush=True)  # noqa: T201
-        self.get_logger().fatal(str(error))
-        self._failure = str(error)
+            print(f'{ERROR_PREFIX}{text}', file=sys.stderr, flush=True)  # noqa: T201
+        self.get_logger().fatal(text)
+        self._failure = text
         self.tell_health()
         self.finish(code)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from osmabench_ros.errors import ContractError
 from osmabench_ros.msg import ParticipantState, RunInfo, RunState
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.frame_player import FramePlayer
@@ -16,6 +17,9 @@ from osmabench_ros.ros.poses import transform_message
 from osmabench_ros.ros.run_control import RunPhase
 from osmabench_ros.ros.stamps import stamp_to_message
 from osmabench_ros.version import version
+
+MAX_RATE, MAX_NAME = 1e6, 1000
+"""Of a run_info: frames a second or times the speed, and characters of a name."""
 
 
 def run_info_message(
@@ -65,6 +69,29 @@ def run_info_message(
     info.header.stamp = stamp
     info.header.frame_id = topics.WORLD_FRAME
     return info
+
+
+def check_run_info(message: RunInfo) -> None:
+    """Refuse what is no identity of a run.
+
+    Raises
+    ------
+    ContractError
+        If a rate is none, or a name is of absurd length or holds control characters.
+    """
+    for name in ('frame_rate', 'speed_factor'):
+        value = getattr(message, name)
+        if not 0 <= value <= MAX_RATE:
+            raise ContractError(
+                f'topic "{topics.RUN_INFO}": {name} is {value}; must be in 0 to {MAX_RATE:g}'
+            )
+    for name, kind in message.get_fields_and_field_types().items():
+        text = getattr(message, name) if kind == 'string' else ''
+        if len(text) > MAX_NAME or not (not text or text.isprintable()):
+            raise ContractError(
+                f'topic "{topics.RUN_INFO}": {name} is {text[:40]!r}, of {len(text)} characters; '
+                f'at most {MAX_NAME} printable ones are allowed'
+            )
 
 
 def run_state_message(

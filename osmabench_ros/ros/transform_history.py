@@ -7,6 +7,7 @@ from typing import Any
 
 from rclpy.node import Node
 
+from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.ros.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.interfaces import interface_class
@@ -15,8 +16,13 @@ from osmabench_ros.sequences.pose_topics import transform_tree_of
 
 TF_TYPE = 'tf2_msgs/msg/TFMessage'
 TF, TF_STATIC = '/tf', '/tf_static'
-KEPT = 20_000
-"""Messages; a quarter of an hour at 20 Hz, so that a map as old as that finds its transform."""
+KEPT = 200_000
+"""Transforms; ten in a message last a quarter of an hour at 20 Hz, as old as a map may be."""
+
+MAX_STATIC = 10_000
+"""Transforms of frames that do not move."""
+
+MAX_TF_BYTES = 2**20
 
 
 class TransformHistory:
@@ -29,7 +35,8 @@ class TransformHistory:
     """
 
     def __init__(self, node: Node) -> None:
-        self._messages: deque[tuple[str, Any]] = deque(maxlen=KEPT)
+        self._messages: deque[tuple[str, Any]] = deque()
+        self._kept = self._kept_static = 0
         self._static: dict[tuple[tuple[str, str], ...], Any] = {}
         message_type = interface_class(TF_TYPE)
         self.available = message_type is not None
@@ -39,8 +46,9 @@ class TransformHistory:
             node,
             message_type,
             TF,
-            lambda message: self._messages.append((TF, message)),
+            self._on_moving,
             tf_profile(static=False),
+            max_bytes=MAX_TF_BYTES,
         )
         create_checked_subscription(
             node,
@@ -48,11 +56,25 @@ class TransformHistory:
             TF_STATIC,
             self._on_static,
             tf_profile(static=True),
+            max_bytes=MAX_TF_BYTES,
         )
+
+    def _on_moving(self, message: Any) -> None:
+        self._messages.append((TF, message))
+        self._kept += len(message.transforms)
+        while self._kept > KEPT or len(self._messages) > KEPT:
+            self._kept -= len(self._messages.popleft()[1].transforms)
 
     def _on_static(self, message: Any) -> None:
         # Some publish theirs every second; of the same edges the newest word counts.
         edges = tuple((item.header.frame_id, item.child_frame_id) for item in message.transforms)
+        if edges not in self._static:
+            self._kept_static += len(edges) or 1
+        if self._kept_static > MAX_STATIC:
+            raise ContractError(
+                f'topic "{TF_STATIC}": more than {MAX_STATIC} transforms; find out who publishes '
+                'frames without end'
+            )
         self._static[edges] = message
 
     def lookup(self, parent: str, child: str, stamp_ns: int) -> Pose | None:

@@ -13,6 +13,9 @@ from osmabench_ros.geometry.transform_tree import StampedTransform, TransformTre
 
 TF_TYPE = 'tf2_msgs/msg/TFMessage'
 PATH_TYPE = 'nav_msgs/msg/Path'
+MAX_POSITION_M = 1e9
+"""More than any map projection has."""
+
 STATIC_TF_TOPIC = '/tf_static'
 
 
@@ -122,6 +125,12 @@ def _samples(messages: Iterable[tuple[str, Any]]) -> Iterator[StampedTransform]:
 
 
 def _pose(place: Any, turn: Any, topic: str) -> Pose:
+    if any(abs(value) > MAX_POSITION_M for value in (place.x, place.y, place.z)):
+        raise ContractError(
+            f'topic "{topic}": a position lies beyond {MAX_POSITION_M:g} m; positions are metres'
+        )
+    if any(abs(value) > 2 for value in (turn.x, turn.y, turn.z, turn.w)):
+        raise ContractError(f'topic "{topic}": a quaternion is not of unit length')
     try:
         return Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (place.x, place.y, place.z))
     except ValueError as error:

@@ -1,0 +1,164 @@
+"""Messages of the right type with content that nothing can be made of: one error, no crash."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip('rclpy')
+pytestmark = pytest.mark.ros
+
+from geometry_msgs.msg import PoseStamped  # noqa: E402
+from osmabench_ros.msg import LabelClass, LabelInfo, RunInfo  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
+from sensor_msgs.msg import Image  # noqa: E402
+
+from osmabench_ros.errors import ContractError  # noqa: E402
+from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
+from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros.checked_subscription import deserialize_checked  # noqa: E402
+from osmabench_ros.ros.evaluation_messages import path_from_uri  # noqa: E402
+from osmabench_ros.ros.frame_receiver import frame_from_messages  # noqa: E402
+from osmabench_ros.ros.frame_sampler import FrameSampler  # noqa: E402
+from osmabench_ros.ros.images import camera_info_message, image_to_message  # noqa: E402
+from osmabench_ros.ros.label_messages import label_set_from_message  # noqa: E402
+from osmabench_ros.ros.lifecycle import MAX_REASON, shortened  # noqa: E402
+from osmabench_ros.ros.run_messages import check_run_info  # noqa: E402
+from osmabench_ros.ros.stamps import stamp_to_message  # noqa: E402
+
+STAMP = stamp_to_message(1_000_000_000)
+HUGE = (2**31, 2**32 - 1)
+NO_NUMBERS = (math.nan, math.inf, -math.inf)
+IMAGES = {
+    topics.COLOR: ('rgb8', np.zeros((3, 4, 3), np.uint8)),
+    topics.DEPTH: ('32FC1', np.ones((3, 4), np.float32)),
+    topics.SEMANTIC: ('16UC1', np.zeros((3, 4), np.uint16)),
+    topics.INSTANCE: ('32SC1', np.zeros((3, 4), np.int32)),
+}
+
+
+def parts() -> dict[str, Any]:
+    """Return the messages of a frame of 4 x 3 pixels."""
+    camera = Intrinsics(4, 3, 2.0, 2.0, 1.5, 1.0)
+    pose = PoseStamped()
+    pose.pose.orientation.w = 1.0
+    images = {
+        topic: image_to_message(pixels, encoding, STAMP, 'c')
+        for topic, (encoding, pixels) in IMAGES.items()
+    }
+    info = camera_info_message(camera, STAMP, 'c')
+    return {**images, topics.COLOR_INFO: info, topics.CAMERA_POSE: pose}
+
+
+def absurd() -> Iterator[tuple[str, str, Any]]:
+    """Yield topic, place in its message, and what is to be there."""
+    for topic in IMAGES:
+        for name in ('width', 'height', 'step'):
+            yield from ((topic, name, value) for value in (0, 1, *HUGE))
+        for name, values in (('encoding', ('', 'x' * 10**5)), ('data', (b'', b'x' * 1000))):
+            yield from ((topic, name, value) for value in values)
+    for value in (*NO_NUMBERS, -1.0, 0.0, 5e-324, 1e-300, 1e308):
+        yield from ((topics.COLOR_INFO, place, value) for place in ('k.0', 'k.4'))
+        yield topics.CAMERA_POSE, 'pose.orientation.w', value if value != -1.0 else 1.1
+    for value in (*NO_NUMBERS, 1e308):
+        yield from ((topics.COLOR_INFO, place, value) for place in ('k.1', 'k.2', 'k.5'))
+        yield topics.COLOR_INFO, 'd', [value] * 5
+        yield topics.CAMERA_POSE, 'pose.position.x', value
+        yield topics.CAMERA_POSE, 'pose.orientation.x', value
+    yield from ((topics.COLOR_INFO, 'width', value) for value in (0, 1, *HUGE))
+    yield from ((topics.CAMERA_POSE, 'header.frame_id', text) for text in ('\0', 'y' * 10**6))
+
+
+def put(message: Any, place: str, value: Any) -> None:
+    *way, last = place.split('.')
+    for name in way:
+        message = getattr(message, name)
+    if last.isdigit():
+        message[int(last)] = value
+    else:
+        setattr(message, last, value)
+
+
+def test_the_frame_without_absurdities_is_one() -> None:
+    assert frame_from_messages(0, 0, parts()).world_points().shape == (12, 3)
+
+
+@pytest.mark.parametrize(
+    ('topic', 'place', 'value'),
+    [pytest.param(*row, id=f'{row[0]} {row[1]} {str(row[2])[:12]}') for row in absurd()],
+)
+@pytest.mark.filterwarnings('error')
+def test_a_frame_with_absurd_content_is_refused(topic: str, place: str, value: Any) -> None:
+    messages = parts()
+    put(messages[topic], place, value)
+    with pytest.raises(ContractError) as told:
+        frame_from_messages(0, 0, messages)
+    assert len(str(told.value)) < 500
+    assert 'topic' in str(told.value)
+
+
+def test_depth_that_is_nowhere_valid_is_a_frame_without_points() -> None:
+    """As a covered camera sends it."""
+    messages = parts()
+    nowhere = np.full((3, 4), np.nan, np.float32)
+    messages[topics.DEPTH] = image_to_message(nowhere, '32FC1', STAMP, 'c')
+    assert frame_from_messages(0, 0, messages).world_points().shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    'changes',
+    [
+        *({'frame_rate': value} for value in (*NO_NUMBERS, -1.0, 1e308)),
+        *({'speed_factor': value} for value in (*NO_NUMBERS, -1.0)),
+        *({name: 'x' * 100_000} for name in ('run_id', 'scene', 'world_frame')),
+        {'mapper': 'a\0b'},
+        {'condition': 'a\nb'},
+    ],
+)
+def test_a_run_info_of_no_run_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ContractError, match='topic "run_info"') as told:
+        check_run_info(RunInfo(**changes))
+    assert len(str(told.value)) < 300
+
+
+def test_a_million_classes_are_refused_before_they_are_made() -> None:
+    classes = [LabelClass(id=number % 65_535, name='x') for number in range(40_000)]
+    data = bytes(serialize_message(LabelInfo(classes=classes * 2)))
+    with pytest.raises(ContractError, match='topic "label_info": a message of'):
+        deserialize_checked(data, LabelInfo, topics.LABEL_INFO)
+
+
+@pytest.mark.parametrize(
+    'classes', [[(65_535, 'a')], [(0, '')], [(0, 'a'), (0, 'b')], [(0, 'a'), (1, 'a')]]
+)
+def test_classes_that_are_none_are_refused(classes: list[tuple[int, str]]) -> None:
+    message = LabelInfo(classes=[LabelClass(id=number, name=name) for number, name in classes])
+    with pytest.raises(ContractError, match='topic "label_info"'):
+        label_set_from_message(message, topics.LABEL_INFO)
+
+
+@pytest.mark.parametrize('sec', [-(2**31), -1, 5, 2**31 - 1])
+def test_stamps_outside_a_run_make_no_pictures(sec: int, tmp_path: Path) -> None:
+    sampler = FrameSampler(tmp_path / 'frames', 1)
+    sampler.start(RunInfo(frame_count=5, frame_rate=1.0))
+    image: Image = parts()[topics.COLOR]
+    image.header.stamp.sec, image.header.stamp.nanosec = sec, 0
+    sampler.take(image)
+    assert not (tmp_path / 'frames').exists()
+
+
+@pytest.mark.parametrize(
+    'uri',
+    ['', 'http://x', 'file://[', 'file:///a%00b', f'file:///{"x" * 5000}', '\0', 'x' * 10**6],
+)
+def test_an_address_that_is_no_path_is_refused(uri: str) -> None:
+    with pytest.raises(ContractError, match='map_uri is') as told:
+        path_from_uri(uri, 'map_uri')
+    assert len(str(told.value)) < 400
+
+
+def test_a_reason_of_megabytes_is_cut() -> None:
+    assert len(shortened(ContractError('x' * 10**7))) < MAX_REASON + 10
