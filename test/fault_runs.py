@@ -59,7 +59,7 @@ def failure(
     tmp_path: Path, process: subprocess.Popen, code: int | None = None, *, tidy: bool = True
 ) -> str:
     """Expect an error and a clean machine, and return what was said, in one line."""
-    text, _ = process.communicate(timeout=200)
+    text, _ = process.communicate(timeout=400)
     assert process.returncode != 0, text
     assert code is None or process.returncode == code, text
     assert 'Traceback' not in text

@@ -67,6 +67,7 @@ class SimulatorBridgeNode(BenchmarkNode):
         self._control = RunControl(value['start_paused'])
         self._timer: Timer | None = None
         self._restarts: RestartWatch | None = None
+        self._changed = False
         declared = publishers_of_run(self._participants, value['map_publisher'])
         self._watch = PublisherWatch(self, declared)
         self._every(WATCH_PERIOD_S, self._look_at_graph)
@@ -224,20 +225,28 @@ class SimulatorBridgeNode(BenchmarkNode):
                 'or take it out of the declared participants'
             )
 
-    def _look_at_graph(self) -> None:
+    def _look_at_graph(self, *, patient: bool = True) -> None:
         # Before the first frame, and once the final map is recorded, anybody may come and go.
         if self._restarts is None:
             return
         if self.phase in (RunPhase.RUNNING, RunPhase.PAUSED) or self._map_is_due():
-            try:
-                self._restarts.check(self._playing.published)
-            except ParticipantError as error:
-                if doubles := self._watch.check(starting=True):
-                    raise ParticipantError(
-                        f'{error}; or another node took its name: {doubles[0]}'
-                    ) from error
+            self._look_for_restarts(self._restarts, patient=patient)
+            self._watch.check(starting=self._changed)
+
+    def _look_for_restarts(self, restarts: RestartWatch, *, patient: bool) -> None:
+        try:
+            restarts.check(self._playing.published)
+        except ParticipantError as error:
+            if doubles := self._watch.check(starting=True):
+                raise ParticipantError(
+                    f'{error}; or another node took its name: {doubles[0]}'
+                ) from error
+            # A name is there sooner than what it publishes, which tells more.
+            if self._changed or not patient:
                 raise
-            self._watch.check(starting=False)
+            self._changed = True
+        else:
+            self._changed = False
 
     def _map_is_due(self) -> bool:
         recorders = self.count_publishers(self.resolve_topic_name(topics.RECORDED_MAP))
@@ -247,7 +256,7 @@ class SimulatorBridgeNode(BenchmarkNode):
         if not self._check.accepts(topics.RECORDED_MAP, message):
             return
         if message.is_final and self.phase is RunPhase.FINISHED:
-            self._look_at_graph()
+            self._look_at_graph(patient=False)
             self._restarts = None
 
     def _tick(self) -> None:

@@ -31,6 +31,9 @@ from osmabench_ros.ros import (  # noqa: E402
     transforms,
     vision_messages,
 )
+from osmabench_ros.ros.contract import CONTRACT, ContractTopic  # noqa: E402
+from osmabench_ros.ros.participants import Participant  # noqa: E402
+from osmabench_ros.ros.publisher_watch import publishers_of_run  # noqa: E402
 
 RUNNER = 'osmabench_runner'
 Rights = dict[str, set[str]]
@@ -197,6 +200,18 @@ def test_a_node_may_do_what_it_does_and_nothing_else(
         # Its clients live only as long as a transition takes.
         used = {f'/{name}/change_state' for name in (MAPPER, RECORDER, EVALUATOR, BRIDGE)}
     assert allowed - optional() == used
+
+
+@pytest.mark.parametrize('topic', CONTRACT, ids=lambda topic: topic.name)
+def test_the_policy_grants_a_topic_to_whom_a_run_declares(topic: ContractTopic) -> None:
+    """What `publisher_watch` takes for declared, and what an enclave may publish, is one thing."""
+    participants = [Participant(name, acks=True) for name in (MAPPER, RECORDER)]
+    declared = publishers_of_run(participants, MAPPER)[topic.name]
+    name = f'/{topic.name.lstrip("/")}'
+    allowed = {node for node, rights in granted().items() if name in rights['publish']}
+    # A player has the topics of its bag, and /clock if that has none.
+    allowed = {NODE_NAMES.get(node, node) for node in allowed - {'bag_player'}}
+    assert allowed == declared
 
 
 def test_the_policy_names_no_node_that_is_not_looked_at() -> None:
