@@ -13,6 +13,7 @@ from osmabench_ros.action import Evaluate
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.msg import EvaluationReport
 from osmabench_ros.ros import topics
+from osmabench_ros.ros.lifecycle import shortened
 from osmabench_ros.runs.evaluation_job import EvaluationJob, EvaluationQueue
 
 MAX_QUEUED = 8
@@ -110,12 +111,10 @@ class EvaluateServer:
         ended = Future()
         try:
             job = self._make_job(goal.request, ended.set_result)
-        except GoalError as error:
-            goal.abort()
-            return Evaluate.Result(error_code=error.error_code, error_msg=str(error))
         except OsmabenchError as error:
             goal.abort()
-            return Evaluate.Result(error_code=Evaluate.Result.ERROR_FAILED, error_msg=str(error))
+            code = getattr(error, 'error_code', Evaluate.Result.ERROR_FAILED)
+            return Evaluate.Result(error_code=code, error_msg=shortened(error))
         self._goals[job] = (goal, None)
         self._queue.submit(job)
         await ended
@@ -131,4 +130,4 @@ class EvaluateServer:
         else:
             goal.abort()
         code = Evaluate.Result.ERROR_CANCELLED if job.cancelled else Evaluate.Result.ERROR_FAILED
-        return Evaluate.Result(error_code=code, error_msg=str(job.error))
+        return Evaluate.Result(error_code=code, error_msg=shortened(job.error))

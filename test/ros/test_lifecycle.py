@@ -16,6 +16,7 @@ from rclpy.action import ActionServer  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
 from rclpy.node import Node  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 
 from osmabench_ros.bringup.lifecycle_client import LifecycleClient  # noqa: E402
@@ -203,3 +204,14 @@ def test_timers_do_not_stop_with_simulated_time(ros_domain: int) -> None:
         world.spin_until(lambda: world.parrot.ticks >= 3)
     finally:
         rclpy.shutdown()
+
+
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [('use_sim_time', True), ('autostart', True), ('autostart', 'x' * 10**6)],
+    ids=range(3),
+)
+def test_no_parameter_changes_while_a_node_runs(name: str, value: object, world: World) -> None:
+    [result] = world.parrot.set_parameters([Parameter(name, value=value)])
+    assert not result.successful
+    assert not world.parrot.get_parameter('use_sim_time').value

@@ -1,0 +1,43 @@
+"""How many transforms of others are kept."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip('rclpy')
+pytestmark = pytest.mark.ros
+
+from osmabench_ros.errors import ContractError  # noqa: E402
+from osmabench_ros.ros import transform_history  # noqa: E402
+from osmabench_ros.ros.transform_history import TransformHistory  # noqa: E402
+
+
+def message(count: int, child: str = 'a') -> Any:
+    edge = SimpleNamespace(header=SimpleNamespace(frame_id='world'), child_frame_id=child)
+    return SimpleNamespace(transforms=[edge] * count)
+
+
+@pytest.fixture
+def history(monkeypatch: pytest.MonkeyPatch) -> TransformHistory:
+    monkeypatch.setattr(transform_history, 'interface_class', lambda _name: None)
+    monkeypatch.setattr(transform_history, 'KEPT', 100)
+    monkeypatch.setattr(transform_history, 'MAX_STATIC', 10)
+    node: Any = None
+    return TransformHistory(node)
+
+
+@pytest.mark.parametrize(('transforms', 'messages'), [(1, 100), (30, 3), (0, 100), (1000, 0)])
+def test_a_flood_is_kept_to_a_number_of_transforms(
+    transforms: int, messages: int, history: TransformHistory
+) -> None:
+    for _ in range(300):
+        history._on_moving(message(transforms))
+    assert len(history._messages) == messages
+
+
+def test_fixed_frames_without_end_are_told(history: TransformHistory) -> None:
+    for number in range(50):
+        history._on_static(message(1, str(number % 10)))
+    with pytest.raises(ContractError, match='topic "/tf_static": more than 10 transforms'):
+        history._on_static(message(1, 'one more'))
