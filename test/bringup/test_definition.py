@@ -66,3 +66,18 @@ def test_a_stack_has_an_adapter_and_the_bridge_waits_for_both(tmp_path: Path) ->
     bridge = nodes['simulator_bridge'].parameters
     assert bridge['participants'][:2] == ['khronos_node', 'mapper']
     assert bridge['pacing'] == 'realtime'
+
+
+@pytest.mark.parametrize('topic', ['', '/cloud'])
+@pytest.mark.parametrize('token', [True, False])
+def test_a_node_without_the_token_is_believed_only_where_that_is_declared(
+    token: bool, topic: str, tmp_path: Path
+) -> None:
+    mapper = {'name': 'mine', 'command': ['mine'], 'token': token, 'map_topic': topic}
+    nodes = specs(tmp_path, mapper)
+    bridge = nodes['simulator_bridge'].parameters
+    name = 'method' if topic else 'mapper'
+    assert f'{name}:acks{"" if token else ":unsigned"}' in bridge['participants']
+    assert bridge['map_publisher'] == 'mapper'
+    # The adapter of a map topic is ours and signs.
+    assert nodes['map_recorder'].parameters['signed'] is (token or bool(topic))

@@ -1,5 +1,6 @@
 """Time and loss, on the page and on the terminal."""
 
+import json
 import re
 from pathlib import Path
 
@@ -49,6 +50,21 @@ def test_the_terminal_tells_the_same(matrix: Matrix) -> None:
     assert ' mapper 12 9 8 3 25.0 % 12 ms 46 ms 79 ms 250 ms' in text
     assert 'map staleness 4.2 s' in text
     assert 'no frame is lost in lockstep: 24 frames in 2 runs' in text
+
+
+def test_messages_that_did_not_count_are_told(matrix: Matrix) -> None:
+    assert 'without the run token' not in printed(matrix.report, matrix.root)
+    file = matrix.plans[0].directory / 'timings.json'
+    text = file.read_text()
+    ignored = {'frame_ack': 5, 'semantic_map': 2}
+    file.write_text(json.dumps({**json.loads(text), 'messages_ignored': ignored}))
+    try:
+        assert '7 messages without the run token were ignored' in printed(
+            matrix.report, matrix.root
+        )
+        assert pacing_view(joined(matrix.plans, matrix.report.runs)).ignored == 7
+    finally:
+        file.write_text(text)
 
 
 def test_a_run_without_records_has_a_row(tmp_path: Path) -> None:

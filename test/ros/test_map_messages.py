@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -104,6 +105,23 @@ def test_an_oversized_announcement_is_refused_before_anything_is_kept() -> None:
     announcement.payload_size = 2**40
     with pytest.raises(ContractError, match='payload'):
         MapAssembler().announce(announcement)
+
+
+def test_an_announcement_beyond_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    announcement, _ = map_to_messages(small_map(), 'mapper', is_final=True)
+    free = SimpleNamespace(available=2 * announcement.payload_size - 1)
+    monkeypatch.setattr('psutil.virtual_memory', lambda: free)
+    with pytest.raises(ContractError, match='needs twice that in memory'):
+        MapAssembler().announce(announcement)
+
+
+def test_a_payload_of_another_size_is_noticed() -> None:
+    announcement, chunks = map_to_messages(small_map(), 'mapper', is_final=True)
+    announcement.payload_size += 1
+    assembler = MapAssembler()
+    assembler.announce(announcement)
+    with pytest.raises(ContractError, match='sha256'):
+        assembler.add(chunks[0])
 
 
 def test_chunks_nobody_announced_are_not_kept_for_ever() -> None:

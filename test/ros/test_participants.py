@@ -23,6 +23,13 @@ MAPPER = Participant('mapper', acks=False)
 ACKING = Participant('mapper', acks=True)
 
 
+@pytest.mark.parametrize('acks', [True, False])
+@pytest.mark.parametrize('signs', [True, False])
+def test_what_is_declared_of_a_participant_is_read_back(acks: bool, signs: bool) -> None:
+    declared = Participant('mapper', acks, signs)
+    assert Participant.parse(str(declared)) == declared
+
+
 @pytest.fixture
 def make(ros_context: Any) -> Iterator[Callable[..., Node]]:
     """Makes nodes that end with the test."""

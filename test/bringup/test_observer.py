@@ -1,0 +1,61 @@
+"""What the runner keeps of messages that anybody may send."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip('rclpy')
+pytestmark = pytest.mark.ros
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
+from osmabench_ros.msg import FrameAck, SemanticMap  # noqa: E402
+
+from osmabench_ros.bringup import observer as module  # noqa: E402
+from osmabench_ros.bringup.observer import MAX_NAMES, MAX_TEXT, RunObserver  # noqa: E402
+from osmabench_ros.ros.run_token import RunToken  # noqa: E402
+from osmabench_ros.ros.token_variable import new_token  # noqa: E402
+
+TOKEN = new_token()
+
+
+@pytest.fixture
+def observer(ros_domain: int) -> Iterator[RunObserver]:
+    made = RunObserver(ros_domain, 1.0, token=TOKEN, unsigned=['foreign'])
+    yield made
+    made.close()
+
+
+def ack(participant: str, sec: int = 0, token: str = '') -> FrameAck:
+    message = FrameAck(participant=participant, mapped=True)
+    message.header.stamp.sec = sec
+    RunToken(token).sign(message)
+    return message
+
+
+def test_what_lacks_the_token_is_counted_and_not_reported(observer: RunObserver) -> None:
+    observer._on_ack(ack('mapper', token=TOKEN))
+    observer._on_ack(ack('foreign'))
+    for _ in range(3):
+        observer._on_ack(ack('mapper', 1))
+        observer._on_ack(ack('stranger'))
+    observer._on_map(SemanticMap(participant='mapper', is_final=True))
+    assert observer.ignored() == {'frame_ack': 6, 'semantic_map': 1}
+    assert observer.final_map_from == ''
+    assert {item.name: item.received for item in observer.participation()} == {
+        'mapper': 1, 'foreign': 1
+    }  # fmt: skip
+
+
+def test_a_flood_of_names_stamps_and_words_is_bounded(
+    observer: RunObserver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, 'MAX_FRAMES', 10)
+    for number in range(50):
+        observer._on_ack(ack('foreign', number))
+    assert [item.received for item in observer.participation()] == [10]
+    for number in range(3 * MAX_NAMES):
+        status: Any = DiagnosticStatus(level=b'\2', name=f'{number}', message='x' * 10**5)
+        observer._on_diagnostics(DiagnosticArray(status=[status]))
+    assert len(observer._complaints) == MAX_NAMES
+    assert len(observer.complaint('1')) == MAX_TEXT
