@@ -141,7 +141,7 @@ class IndexedMcap:
         try:
             for log_ns, _, place, end, channel, content in heapq.merge(*map(reading.of, chunks)):
                 if content is not None:
-                    yield self._topics.message(channel, log_ns, content[place:end])
+                    yield self._topics.message(channel, log_ns, bytes(content[place:end]))
         except (ValueError, OSError) as error:
             self.cut_off = f'{self._path.name}: {error}'
 
@@ -159,7 +159,9 @@ class _ChunkReading:
         self._watch = Stopwatch(records.path, records.size_bytes)
         self._left = allowance().memory_bytes(records.size_bytes)
 
-    def of(self, index: Any) -> Iterator[tuple[int, int, int, int, int, bytes | None]]:
+    def of(
+        self, index: Any
+    ) -> Iterator[tuple[int, int, int, int, int, bytes | memoryview | None]]:
         """Yield the messages of a chunk by time, behind a mark with which it is not read yet."""
         start = index.chunk_start_offset
         yield index.message_start_time, start, -1, 0, 0, None
@@ -172,7 +174,7 @@ class _ChunkReading:
             yield log_ns, start, place, end, channel, content
         self._left += taken
 
-    def _messages(self, content: bytes) -> list[Message]:
+    def _messages(self, content: bytes | memoryview) -> list[Message]:
         found: list[Message] = []
         self._check(content, found)
         for kind, message in self._records.records_of(content):
@@ -184,7 +186,7 @@ class _ChunkReading:
                     self._check(content, found)
         return sorted(found)
 
-    def _check(self, content: bytes, messages: list[Message]) -> None:
+    def _check(self, content: bytes | memoryview, messages: list[Message]) -> None:
         if memory_of(content, messages) > self._left:
             raise exceeded(
                 self._records.path,
@@ -264,12 +266,14 @@ class StreamedMcap:
         finally:
             records.close()
 
-    def _in_chunk(self, records: McapRecords, content: bytes) -> Iterator[tuple[int, int, bytes]]:
+    def _in_chunk(
+        self, records: McapRecords, content: bytes | memoryview
+    ) -> Iterator[tuple[int, int, bytes]]:
         for kind, record in records.records_of(content):
             self._topics.take(kind, record)
             if kind == MESSAGE and record[2] in self._topics.channels:
                 log_ns, place, channel, end = record
-                yield channel, log_ns, content[place:end]
+                yield channel, log_ns, bytes(content[place:end])
 
 
 def open_mcap(path: Path) -> IndexedMcap | StreamedMcap:

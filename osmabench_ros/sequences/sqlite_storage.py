@@ -108,16 +108,17 @@ class SqliteStorage:
         watch = Stopwatch(self._path, self._size_bytes)
         try:
             with closing(self._connect(watch)) as database:
-                with watch.running():
-                    rows = database.execute(self._ordered(database, query))
-                for _ in range(self._size_bytes // _MIN_ROW_BYTES):
-                    with watch.running():
-                        row = rows.fetchone()
-                    if row is None:
-                        return
+                watch.start()
+                rows = database.execute(self._ordered(database, query))
+                for _, row in zip(range(self._size_bytes // _MIN_ROW_BYTES), rows, strict=False):
+                    watch.stop()
                     yield row
-            self._note('it is damaged: it has more rows than bytes')
+                    watch.start()
+                if rows.fetchone() is not None:
+                    self._note('it is damaged: it has more rows than bytes')
+                watch.stop()
         except _ERRORS as error:
+            watch.stop()
             self._note(str(error))
 
     def _ordered(self, database: sqlite3.Connection, query: str) -> str:

@@ -33,21 +33,29 @@ class Stopwatch:
         running_s = 0.0 if self._since_s is None else time.thread_time() - self._since_s
         return self._spent_s + running_s > self._limit_s
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Count the time of a block.
+    def start(self) -> None:
+        """Let it run."""
+        self._since_s = time.thread_time()
+
+    def stop(self) -> None:
+        """Let it stand still.
 
         Raises
         ------
         LimitError
-            If there is no time left after it.
+            If there is no time left.
         """
-        self._since_s = time.thread_time()
+        if self._since_s is not None:
+            self._spent_s += time.thread_time() - self._since_s
+            self._since_s = None
+        if self.expired:
+            raise exceeded(self._path, f'reading it takes over {self._limit_s:g} s', 'seconds')
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let it run in a block; errors as of `stop`."""
+        self.start()
         try:
             yield
         finally:
-            expired = self.expired
-            self._spent_s += time.thread_time() - self._since_s
-            self._since_s = None
-            if expired:
-                raise exceeded(self._path, f'reading it takes over {self._limit_s:g} s', 'seconds')
+            self.stop()
