@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +54,17 @@ class _Topics:
         name = self._schemas[found.schema_id].name
         return StoredMessage(found.topic, name, log_ns, data)
 
-    def topic(self, channel: int, count: int) -> BagTopic:
-        """Return the topic of a channel."""
+    def counted(
+        self, path: Path, size_bytes: int, counts: Mapping[int, int]
+    ) -> tuple[BagTopic, ...]:
+        """Return the topics of all channels, within the time that the file may take."""
+        watch, found = Stopwatch(path, size_bytes), []
+        for channel in self.channels:
+            with watch.running():
+                found.append(self._topic(channel, counts.get(channel, 0)))
+        return tuple(found)
+
+    def _topic(self, channel: int, count: int) -> BagTopic:
         found = self.channels[channel]
         schema = self._schemas[found.schema_id]
         text = schema.data.decode(errors='replace') if schema.encoding in _DEFINITIONS else ''
@@ -90,9 +99,7 @@ class IndexedMcap:
             self._records.close()
             raise
         counts = statistics.channel_message_counts
-        self.topics = tuple(
-            self._topics.topic(number, counts.get(number, 0)) for number in self._topics.channels
-        )
+        self.topics = self._topics.counted(path, self._records.size_bytes, counts)
         self.span_ns: tuple[int, int] | None = None
         if statistics.message_count:
             self.span_ns = (statistics.message_start_time, statistics.message_end_time)
@@ -224,7 +231,7 @@ class StreamedMcap:
             self.span_ns = min(first_ns, log_ns), max(last_ns, log_ns)
         if not self._recognised:
             raise SequenceError(f'{path} is empty or no MCAP file ({self.cut_off})')
-        self.topics = tuple(self._topics.topic(number, count) for number, count in counts.items())
+        self.topics = self._topics.counted(path, path.stat().st_size, counts)
 
     def messages(
         self, topics: Collection[str] | None, start_ns: int | None, stop_ns: int | None

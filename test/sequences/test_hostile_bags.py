@@ -603,3 +603,13 @@ def test_damaged_bags_give_one_error_or_less(tmp_path: Path, storage: StoragePlu
             except OsmabenchError:
                 outcomes.add('refused')
     assert outcomes == {'read', 'refused'}
+
+
+@pytest.mark.parametrize('storage', [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
+def test_profiles_of_many_topics_take_no_more_time_than_the_file_may(
+    tmp_path: Path, storage: StoragePlugin
+) -> None:
+    folder = write_bag(tmp_path / 'bag', storage, count=1)
+    limits = limited_to(Allowance(seconds=1e-6, seconds_per_mib=1e-6))
+    with limits, pytest.raises(LimitError, match='limit seconds'):
+        read(folder)

@@ -24,38 +24,21 @@ class Stopwatch:
     def __init__(self, path: Path, size_bytes: int) -> None:
         self._path = path
         self._limit_s = allowance().time_s(size_bytes)
-        self._spent_s = 0.0
-        self._since_s: float | None = None
+        self._left_s = self._limit_s
 
-    @property
-    def expired(self) -> bool:
-        """Whether there is no time left."""
-        running_s = 0.0 if self._since_s is None else time.thread_time() - self._since_s
-        return self._spent_s + running_s > self._limit_s
-
-    def start(self) -> None:
-        """Let it run."""
-        self._since_s = time.thread_time()
-
-    def stop(self) -> None:
-        """Let it stand still.
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count the time of a block.
 
         Raises
         ------
         LimitError
-            If there is no time left.
+            If there is no time left after it.
         """
-        if self._since_s is not None:
-            self._spent_s += time.thread_time() - self._since_s
-            self._since_s = None
-        if self.expired:
-            raise exceeded(self._path, f'reading it takes over {self._limit_s:g} s', 'seconds')
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Let it run in a block; errors as of `stop`."""
-        self.start()
+        start_s = time.thread_time()
         try:
             yield
         finally:
-            self.stop()
+            self._left_s -= time.thread_time() - start_s
+            if self._left_s < 0:
+                raise exceeded(self._path, f'reading it takes over {self._limit_s:g} s', 'seconds')
