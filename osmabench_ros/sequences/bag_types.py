@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.limits.allowance import allowance
-from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SequenceError
+from osmabench_ros.base.limits.cdr import Cursor, Step
+from osmabench_ros.errors import (
+    ContractError,
+    MissingDependencyError,
+    OsmabenchWarning,
+    SequenceError,
+)
+from osmabench_ros.sequences.cdr_lengths import step_over
 from osmabench_ros.sequences.message_definitions import (
     ARRAY,
     NAME,
@@ -66,7 +73,7 @@ class BagTypes:
             self._given.register(found)
         self._broken: dict[str, str] = {}
         self._stores: dict[str, Any] = {}
-        self._complete: set[str] = set()
+        self._complete: dict[str, Step | None] = {}
         self._stamp_places: dict[str, int | None] = {}
 
     def _store(self, message_type: str) -> Any:
@@ -110,6 +117,11 @@ class BagTypes:
             contradict it.
         """
         self._require(message_type, topic)
+        try:
+            if step := self._complete[message_type]:
+                step(Cursor(data, topic))
+        except ContractError as error:
+            raise SequenceError(str(error)) from error
         # rosbags meets malformed data with errors of many kinds.
         try:
             return self._store(message_type).deserialize_cdr(data, message_type)
@@ -165,11 +177,12 @@ class BagTypes:
             )
         try:
             self._check_extent(message_type)
+            fields = self._store(message_type).fielddefs
+            self._complete[message_type] = step_over(message_type, fields)
         except SequenceError as error:
             raise SequenceError(
                 f'topic "{topic}" has type {message_type}, which is not read: {error}'
             ) from error
-        self._complete.add(message_type)
 
     def _missing(self, message_type: str) -> list[str]:
         """Return the names of undefined types that a type needs."""

@@ -6,6 +6,7 @@ import io
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,31 @@ _MESSAGE = struct.Struct('<HIQQ')
 _MESSAGE_OBJECT_BYTES = 200
 """About what a message takes in memory beside its data."""
 
+_MAX_NAME = 20
+_CHUNK_HEAD, _LENGTH = struct.Struct('<QQQII'), struct.Struct('<Q')
+
 Message = tuple[int, int, int, int]
 """Of a chunk: log time, place of the record, channel, and end of the data."""
+
+
+@dataclass(frozen=True)
+class PackedChunk:
+    """A chunk as it is in the file.
+
+    Parameters
+    ----------
+    compression : str
+        Empty, lz4 or zstd.
+    data : memoryview
+        What is in it, compressed.
+    size_bytes, crc : int
+        What it claims to unpack to; no checksum is 0.
+    """
+
+    compression: str
+    data: memoryview
+    size_bytes: int
+    crc: int
 
 
 class McapRecords:
@@ -80,14 +104,14 @@ class McapRecords:
             raise ValueError('it has no summary')
         return start
 
-    def chunk_at(self, start: int) -> Any:
+    def chunk_at(self, start: int) -> PackedChunk:
         """Return the chunk that begins at a place."""
         kind, body, _ = self._body(start)
         if kind != CHUNK:
             raise ValueError(f'there is no chunk at byte {start}')
-        return self._parsed(kind, body)
+        return _chunk_of(body)
 
-    def records_of(self, content: bytes) -> Iterator[tuple[int, Any]]:
+    def records_of(self, content: bytes | memoryview) -> Iterator[tuple[int, Any]]:
         """Yield kinds and records of an unpacked chunk; a message as `Message`."""
         place = 0
         while place < len(content):
@@ -103,9 +127,9 @@ class McapRecords:
                     raise ValueError(f'a message of {length} bytes')
                 yield kind, (log_ns, data, channel, place)
             elif kind in (SCHEMA, CHANNEL):
-                yield kind, self._parsed(kind, content[start:place])
+                yield kind, self._parsed(kind, bytes(content[start:place]))
 
-    def unpacked(self, chunk: Any) -> bytes:
+    def unpacked(self, chunk: PackedChunk) -> bytes | memoryview:
         """Return the content of a chunk, which is as long as it claims.
 
         Raises
@@ -115,16 +139,16 @@ class McapRecords:
         ValueError
             If it is damaged.
         """
-        size = chunk.uncompressed_size
+        size = chunk.size_bytes
         if size > allowance().memory_bytes(self.size_bytes):
             raise exceeded(self.path, f'a chunk claims {size} bytes', 'memory_ratio')
         unpack = _UNPACKERS.get(chunk.compression)
         if unpack is None:
-            raise ValueError(f'a chunk has unknown compression "{chunk.compression[:20]}"')
+            raise ValueError(f'a chunk has unknown compression "{chunk.compression}"')
         content = unpack(chunk.data, size)
         if len(content) != size:
             raise ValueError(f'a chunk does not unpack to the {size} bytes that it claims')
-        if chunk.uncompressed_crc not in (0, zlib.crc32(content)):
+        if chunk.crc not in (0, zlib.crc32(content)):
             raise ValueError('the checksum of a chunk is wrong')
         return content
 
@@ -147,6 +171,8 @@ class McapRecords:
     def _parsed(self, kind: int, body: bytes) -> Any:
         from mcap.data_stream import ReadDataStream
 
+        if kind == CHUNK:
+            return _chunk_of(body)
         try:
             return self._parsers[kind].read(ReadDataStream(io.BytesIO(body)))
         except Exception as error:  # mcap and struct have errors of their own
@@ -159,12 +185,25 @@ def message_of(body: bytes) -> tuple[int, int, bytes]:
     return channel, log_ns, body[start:]
 
 
-def memory_of(content: bytes, messages: list[Message]) -> int:
+def memory_of(content: bytes | memoryview, messages: list[Message]) -> int:
     """Return about how many bytes the messages of an unpacked chunk take."""
     return len(content) + _MESSAGE_OBJECT_BYTES * len(messages)
 
 
-def _message_head(content: bytes, start: int) -> tuple[int, int, int]:
+def _chunk_of(body: bytes) -> PackedChunk:
+    try:
+        _, _, size, crc, length = _CHUNK_HEAD.unpack_from(body)
+        compression = body[_CHUNK_HEAD.size : _CHUNK_HEAD.size + min(length, _MAX_NAME)]
+        start = _CHUNK_HEAD.size + length + _LENGTH.size
+        (count,) = _LENGTH.unpack_from(body, start - _LENGTH.size)
+    except struct.error as error:
+        raise ValueError('a chunk is cut off') from error
+    return PackedChunk(
+        compression.decode(errors='replace'), memoryview(body)[start : start + count], size, crc
+    )
+
+
+def _message_head(content: bytes | memoryview, start: int) -> tuple[int, int, int]:
     try:
         channel, _, log_ns, _ = _MESSAGE.unpack_from(content, start)
     except struct.error as error:
@@ -174,7 +213,7 @@ def _message_head(content: bytes, start: int) -> tuple[int, int, int]:
     return channel, log_ns, start + _MESSAGE.size
 
 
-def _unpacked_zstd(data: bytes, size: int) -> bytes:
+def _unpacked_zstd(data: memoryview, size: int) -> bytes:
     import zstandard
 
     try:
@@ -184,7 +223,7 @@ def _unpacked_zstd(data: bytes, size: int) -> bytes:
         raise ValueError(f'a chunk is damaged: {error}') from error
 
 
-def _unpacked_lz4(data: bytes, size: int) -> bytes:
+def _unpacked_lz4(data: memoryview, size: int) -> bytes:
     import lz4.frame
 
     try:
@@ -193,7 +232,7 @@ def _unpacked_lz4(data: bytes, size: int) -> bytes:
         raise ValueError(f'a chunk is damaged: {error}') from error
 
 
-_UNPACKERS: dict[str, Callable[[bytes, int], bytes]] = {
+_UNPACKERS: dict[str, Callable[[memoryview, int], bytes | memoryview]] = {
     '': lambda data, _: data,
     'zstd': _unpacked_zstd,
     'lz4': _unpacked_lz4,
@@ -212,7 +251,6 @@ def _parsers() -> dict[int, Any]:
         FOOTER: records.Footer,
         SCHEMA: records.Schema,
         CHANNEL: records.Channel,
-        CHUNK: records.Chunk,
         CHUNK_INDEX: records.ChunkIndex,
         STATISTICS: records.Statistics,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +54,17 @@ class _Topics:
         name = self._schemas[found.schema_id].name
         return StoredMessage(found.topic, name, log_ns, data)
 
-    def topic(self, channel: int, count: int) -> BagTopic:
-        """Return the topic of a channel."""
+    def counted(
+        self, path: Path, size_bytes: int, counts: Mapping[int, int]
+    ) -> tuple[BagTopic, ...]:
+        """Return the topics of all channels, within the time that the file may take."""
+        watch, found = Stopwatch(path, size_bytes), []
+        for channel in self.channels:
+            with watch.running():
+                found.append(self._topic(channel, counts.get(channel, 0)))
+        return tuple(found)
+
+    def _topic(self, channel: int, count: int) -> BagTopic:
         found = self.channels[channel]
         schema = self._schemas[found.schema_id]
         text = schema.data.decode(errors='replace') if schema.encoding in _DEFINITIONS else ''
@@ -90,9 +99,7 @@ class IndexedMcap:
             self._records.close()
             raise
         counts = statistics.channel_message_counts
-        self.topics = tuple(
-            self._topics.topic(number, counts.get(number, 0)) for number in self._topics.channels
-        )
+        self.topics = self._topics.counted(path, self._records.size_bytes, counts)
         self.span_ns: tuple[int, int] | None = None
         if statistics.message_count:
             self.span_ns = (statistics.message_start_time, statistics.message_end_time)
@@ -141,7 +148,7 @@ class IndexedMcap:
         try:
             for log_ns, _, place, end, channel, content in heapq.merge(*map(reading.of, chunks)):
                 if content is not None:
-                    yield self._topics.message(channel, log_ns, content[place:end])
+                    yield self._topics.message(channel, log_ns, bytes(content[place:end]))
         except (ValueError, OSError) as error:
             self.cut_off = f'{self._path.name}: {error}'
 
@@ -159,7 +166,9 @@ class _ChunkReading:
         self._watch = Stopwatch(records.path, records.size_bytes)
         self._left = allowance().memory_bytes(records.size_bytes)
 
-    def of(self, index: Any) -> Iterator[tuple[int, int, int, int, int, bytes | None]]:
+    def of(
+        self, index: Any
+    ) -> Iterator[tuple[int, int, int, int, int, bytes | memoryview | None]]:
         """Yield the messages of a chunk by time, behind a mark with which it is not read yet."""
         start = index.chunk_start_offset
         yield index.message_start_time, start, -1, 0, 0, None
@@ -172,7 +181,7 @@ class _ChunkReading:
             yield log_ns, start, place, end, channel, content
         self._left += taken
 
-    def _messages(self, content: bytes) -> list[Message]:
+    def _messages(self, content: bytes | memoryview) -> list[Message]:
         found: list[Message] = []
         self._check(content, found)
         for kind, message in self._records.records_of(content):
@@ -184,7 +193,7 @@ class _ChunkReading:
                     self._check(content, found)
         return sorted(found)
 
-    def _check(self, content: bytes, messages: list[Message]) -> None:
+    def _check(self, content: bytes | memoryview, messages: list[Message]) -> None:
         if memory_of(content, messages) > self._left:
             raise exceeded(
                 self._records.path,
@@ -222,7 +231,7 @@ class StreamedMcap:
             self.span_ns = min(first_ns, log_ns), max(last_ns, log_ns)
         if not self._recognised:
             raise SequenceError(f'{path} is empty or no MCAP file ({self.cut_off})')
-        self.topics = tuple(self._topics.topic(number, count) for number, count in counts.items())
+        self.topics = self._topics.counted(path, path.stat().st_size, counts)
 
     def messages(
         self, topics: Collection[str] | None, start_ns: int | None, stop_ns: int | None
@@ -264,12 +273,14 @@ class StreamedMcap:
         finally:
             records.close()
 
-    def _in_chunk(self, records: McapRecords, content: bytes) -> Iterator[tuple[int, int, bytes]]:
+    def _in_chunk(
+        self, records: McapRecords, content: bytes | memoryview
+    ) -> Iterator[tuple[int, int, bytes]]:
         for kind, record in records.records_of(content):
             self._topics.take(kind, record)
             if kind == MESSAGE and record[2] in self._topics.channels:
                 log_ns, place, channel, end = record
-                yield channel, log_ns, content[place:end]
+                yield channel, log_ns, bytes(content[place:end])
 
 
 def open_mcap(path: Path) -> IndexedMcap | StreamedMcap:

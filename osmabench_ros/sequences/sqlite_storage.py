@@ -15,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.limits.allowance import allowance, exceeded
 from osmabench_ros.base.limits.stopwatch import Stopwatch
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bag_qos import parse_offered_qos
@@ -23,11 +24,30 @@ from osmabench_ros.sequences.bag_storage import BagTopic, StoredMessage
 _MIN_ROW_BYTES = 4
 _ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """The last comes where SQLite quotes a damaged file."""
-_STEPS = 100_000
-"""Instructions of SQLite between two looks at the time."""
+_STEPS, _STEPS_PER_S = 100_000, 20_000_000
+"""Instructions of SQLite between two looks at how many are left, and those that count as a second;
+asking the clock at each row would take as long as reading it."""
 _MAX_TOPICS = 100_000
 _ODD_ROW = 'a row of "messages" does not hold numbers and bytes'
 _SAFE = ('trusted_schema=OFF', 'query_only=ON', 'cell_size_check=ON', 'mmap_size=0')
+
+
+class _Steps:
+    """How much SQLite may still do."""
+
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        self._path = path
+        self._left = allowance().time_s(size_bytes) * _STEPS_PER_S / _STEPS
+
+    def none_left(self) -> bool:
+        """Count; what SQLite does ends with an error if this is true."""
+        self._left -= 1
+        return self._left < 0
+
+    def check(self) -> None:
+        """Raise a LimitError if that has happened."""
+        if self._left < 0:
+            raise exceeded(self._path, 'SQLite takes too long to read it', 'seconds')
 
 
 class SqliteStorage:
@@ -105,19 +125,16 @@ class SqliteStorage:
 
     def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
         """Yield what a query over all messages gives; damage ends it."""
-        watch = Stopwatch(self._path, self._size_bytes)
+        steps = _Steps(self._path, self._size_bytes)
         try:
-            with closing(self._connect(watch)) as database:
-                with watch.running():
-                    rows = database.execute(self._ordered(database, query))
-                for _ in range(self._size_bytes // _MIN_ROW_BYTES):
-                    with watch.running():
-                        row = rows.fetchone()
-                    if row is None:
-                        return
+            with closing(self._connect(steps)) as database:
+                rows = database.execute(self._ordered(database, query))
+                for _, row in zip(range(self._size_bytes // _MIN_ROW_BYTES), rows, strict=False):
                     yield row
-            self._note('it is damaged: it has more rows than bytes')
+                if rows.fetchone() is not None:
+                    self._note('it is damaged: it has more rows than bytes')
         except _ERRORS as error:
+            steps.check()
             self._note(str(error))
 
     def _ordered(self, database: sqlite3.Connection, query: str) -> str:
@@ -128,10 +145,10 @@ class SqliteStorage:
             return query.format(' NOT INDEXED') + 'rowid'
         return by_time
 
-    def _connect(self, watch: Stopwatch) -> sqlite3.Connection:
+    def _connect(self, steps: _Steps) -> sqlite3.Connection:
         database = sqlite3.connect(self._uri, uri=True)
         database.text_factory = lambda text: text.decode(errors='replace')
-        database.set_progress_handler(lambda: watch.expired, _STEPS)
+        database.set_progress_handler(steps.none_left, _STEPS)
         if hasattr(database, 'setlimit'):  # from Python 3.11 on
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(self._size_bytes, 2**20))
             database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
@@ -143,20 +160,21 @@ class SqliteStorage:
         return database
 
     def _read_topics(self) -> dict[int, BagTopic]:
-        watch = Stopwatch(self._path, self._size_bytes)
-        with closing(self._connect(watch)) as database, watch.running():
+        steps = _Steps(self._path, self._size_bytes)
+        with closing(self._connect(steps)) as database:
             columns = _columns(database, 'topics')
             _columns(database, 'messages')
-            qos = 'offered_qos_profiles' if 'offered_qos_profiles' in columns else "''"
-            rows = database.execute(f'SELECT id, name, type, {qos} FROM topics')  # noqa: S608 - one of two constants
+            column = 'offered_qos_profiles' if 'offered_qos_profiles' in columns else "''"
+            rows = database.execute(f'SELECT id, name, type, {column} FROM topics')  # noqa: S608 - one of two constants
             topics = [row for _, row in zip(range(_MAX_TOPICS), rows, strict=False)]
             definitions = _definitions(database)
         found = {}
+        watch = Stopwatch(self._path, self._size_bytes)
         for number, name, kind, text in topics:
             if isinstance(number, int) and isinstance(name, str) and isinstance(kind, str):
-                found[number] = BagTopic(
-                    name, kind, 0, parse_offered_qos(text), definitions.get(kind, '')
-                )
+                with watch.running():
+                    qos = parse_offered_qos(text)
+                found[number] = BagTopic(name, kind, 0, qos, definitions.get(kind, ''))
             else:
                 self._note('a row of "topics" does not hold a number and names')
         return found

@@ -28,13 +28,9 @@ from rclpy.serialization import serialize_message  # noqa: E402
 from rosidl_parser import definition as rosidl  # noqa: E402
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
 
+from osmabench_ros.base.limits.cdr import LITTLE_ENDIAN, MAX_ELEMENTS  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.ros.cdr_bounds import (  # noqa: E402
-    LITTLE_ENDIAN,
-    MAX_ELEMENTS,
-    SIZES,
-    check_lengths,
-)
+from osmabench_ros.ros.cdr_bounds import SIZES, check_lengths  # noqa: E402
 from osmabench_ros.ros.checked_subscription import (  # noqa: E402
     MAX_BYTES,
     MAX_MESSAGE_BYTES,

@@ -603,3 +603,48 @@ def test_damaged_bags_give_one_error_or_less(tmp_path: Path, storage: StoragePlu
             except OsmabenchError:
                 outcomes.add('refused')
     assert outcomes == {'read', 'refused'}
+
+
+@pytest.mark.parametrize('storage', [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
+def test_profiles_of_many_topics_take_no_more_time_than_the_file_may(
+    tmp_path: Path, storage: StoragePlugin
+) -> None:
+    folder = write_bag(tmp_path / 'bag', storage, count=1)
+    limits = limited_to(Allowance(seconds=1e-6, seconds_per_mib=1e-6))
+    with limits, pytest.raises(LimitError, match='limit seconds'):
+        read(folder)
+
+
+NAMES = b'\x00\x01\x00\x00' + struct.pack('<I', 2) + b'\2\0\0\0a\0\0\0\2\0\0\0b\0'
+
+
+@pytest.mark.parametrize(
+    ('text', 'data', 'fault'),
+    [
+        ('string[] names\n', NAMES, ''),
+        ('string[] names\n', NAMES[:4] + struct.pack('<I', 2**32 - 1) + NAMES[8:], 'elements'),
+        ('string[] names\n', NAMES[:8] + struct.pack('<I', 2**31) + NAMES[12:], 'bytes'),
+        (
+            'string[] names\n',
+            NAMES[:4] + struct.pack('<I', 600_000) + bytes(2_400_000),
+            'may have',
+        ),
+        ('string[3] names\n', NAMES[:4] + NAMES[8:], 'bytes'),
+        ('std_msgs/Empty[] e\n', NAMES[:4] + struct.pack('<I', 2**32 - 1), 'elements'),
+        ('float64[] n\n', NAMES[:4] + struct.pack('<I', 2**32 - 1) + bytes(12), '"/text"'),
+        ('string[] names\n', b'\0\7\0\0' + NAMES[4:], 'no plain CDR'),
+        ('string[] names\n', b'', 'no plain CDR'),
+    ],
+)
+def test_lengths_in_messages_are_checked_before_they_are_believed(
+    tmp_path: Path, text: str, data: bytes, fault: str
+) -> None:
+    file = write_mcap(
+        tmp_path / 'a.mcap', schema(1, 'odd_msgs/msg/Odd', text), channel(),
+        chunk(built(message(data=data))),
+    )  # fmt: skip
+    if not fault:
+        assert read(file)[0][0][2].names == ['a', 'b']
+        return
+    with pytest.raises(SequenceError, match=fault):
+        read(file)

@@ -24,14 +24,7 @@ class Stopwatch:
     def __init__(self, path: Path, size_bytes: int) -> None:
         self._path = path
         self._limit_s = allowance().time_s(size_bytes)
-        self._spent_s = 0.0
-        self._since_s: float | None = None
-
-    @property
-    def expired(self) -> bool:
-        """Whether there is no time left."""
-        running_s = 0.0 if self._since_s is None else time.thread_time() - self._since_s
-        return self._spent_s + running_s > self._limit_s
+        self._left_s = self._limit_s
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -42,12 +35,10 @@ class Stopwatch:
         LimitError
             If there is no time left after it.
         """
-        self._since_s = time.thread_time()
+        start_s = time.thread_time()
         try:
             yield
         finally:
-            expired = self.expired
-            self._spent_s += time.thread_time() - self._since_s
-            self._since_s = None
-            if expired:
+            self._left_s -= time.thread_time() - start_s
+            if self._left_s < 0:
                 raise exceeded(self._path, f'reading it takes over {self._limit_s:g} s', 'seconds')
