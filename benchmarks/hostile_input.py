@@ -97,7 +97,7 @@ class Worker:
             stderr=subprocess.DEVNULL,
             text=True,
             env=environment,
-            cwd=self._folder,
+            cwd=temporary,  # of names relative to an open folder the place is not known
         )
 
     def close(self) -> None:
