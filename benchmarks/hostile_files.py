@@ -16,8 +16,8 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'test'))
 
-from maps.importers import method_files  # noqa: E402
-from maps.sample_maps import sample_map  # noqa: E402
+from maps.importers import method_files
+from maps.sample_maps import sample_map
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +110,8 @@ def _write_mesh(suffix: str) -> Callable[[Path], None]:
         from scenes.test_gazebo import COLLADA
 
         if suffix == 'dae':
-            (folder / 'mesh.dae').write_text(COLLADA.format(up='Z_UP').replace('../materials/', ''))
+            text = COLLADA.format(up='Z_UP').replace('../materials/', '')
+            (folder / 'mesh.dae').write_text(text)
             _write_images(folder / 'textures')
             (folder / 'textures' / 'color.png').rename(folder / 'textures' / 'p.png')
             return

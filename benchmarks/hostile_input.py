@@ -1,4 +1,4 @@
-"""Does a damaged file of a stranger cause anything but one clear error, within the limits?
+"""See that damaged files cause nothing but one clear error, within the limits.
 
     python benchmarks/hostile_input.py
     python benchmarks/hostile_input.py --reader conceptgraphs --mutations 1000 --seed 7
@@ -190,7 +190,11 @@ def parsed() -> argparse.Namespace:
 def main() -> int:
     """Run, print the counts and what must not happen, return the exit code."""
     options, console = parsed(), Console()
-    names, seed, numbers = options.reader or sorted(READERS), options.seed, range(options.mutations)
+    names, seed, numbers = (
+        options.reader or sorted(READERS),
+        options.seed,
+        range(options.mutations),
+    )
     if options.only:
         name, seed_text, number = options.only.split(':')
         names, seed, numbers = [name], int(seed_text), range(int(number), int(number) + 1)
@@ -217,7 +221,9 @@ def main() -> int:
             findings += found
     for finding in findings:
         console.print(
-            f'{finding.kind}: --only {finding.key}\n    {finding.text}', markup=False, soft_wrap=True
+            f'{finding.kind}: --only {finding.key}\n    {finding.text}',
+            markup=False,
+            soft_wrap=True,
         )
     console.print(table_of(results))
     return 1 if findings else 0
