@@ -49,7 +49,7 @@ class _Item(_Part):
         try:
             return handler(value)
         except ValidationError as error:
-            counted = info.context or {}
+            counted = {} if info.context is None else info.context
             counted['faults'] = counted.get('faults', 0) + error.error_count()
             if counted['faults'] > MAX_FORM_FAULTS:
                 raise TooManyFaultsError from error

@@ -71,7 +71,7 @@ def _own_ancestors(parents: Mapping[int, int | None]) -> set[int]:
             at = parents.get(at)
         if at in path:
             circular |= {node for node, place in path.items() if place >= path[at]}
-        done |= path.keys()
+        done.update(path)
     return circular
 
 

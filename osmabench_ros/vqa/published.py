@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.limits.compressed import read_unpacked
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.vqa.judging.reading import as_number, as_yes_no, plain
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question
@@ -66,9 +66,8 @@ def read_saved_answers(files: Sequence[Path]) -> list[SavedAnswer]:
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if path.suffix == '.gz' else data).decode('utf-8')
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+        text = read_unpacked(path, QuestionError).decode('utf-8')
+    except UnicodeDecodeError as error:
         raise QuestionError(f'{path} cannot be read: {error}') from error
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():

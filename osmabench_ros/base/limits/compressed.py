@@ -6,13 +6,16 @@ import gzip
 import io
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from osmabench_ros.base.limits.allowance import allowance, exceeded
 from osmabench_ros.base.limits.meter import Meter
-from osmabench_ros.errors import MapError
+from osmabench_ros.base.limits.reading import opened
+from osmabench_ros.errors import MapError, OsmabenchError
 
 _GZIP_MAGIC = b'\x1f\x8b'
 _BLOCK_BYTES = 1 << 20
@@ -49,6 +52,30 @@ def maybe_gzip(stream: IO[bytes], meter: Meter) -> io.RawIOBase:
     stream.seek(0)
     unpacked: Any = gzip.GzipFile(fileobj=stream) if packed else stream
     return _TimedStream(unpacked, meter)
+
+
+def read_unpacked(path: Path, error: type[OsmabenchError]) -> bytes:
+    """Read a text that may be packed with gzip.
+
+    Raises
+    ------
+    OsmabenchError
+        Of the given class, if it cannot be read or is damaged.
+    LimitError
+        If it unpacks to more than a document may have.
+    """
+    most = allowance().document_bytes()
+    with opened(path, error) as (file, size):
+        unpacked = maybe_gzip(file, Meter(path, size))
+        data = bytearray()
+        try:
+            while block := unpacked.read(_BLOCK_BYTES):
+                data += block
+                if len(data) > most:
+                    raise exceeded(path, f'has more than {most} bytes', 'document_mib')
+        except (EOFError, zlib.error, gzip.BadGzipFile) as fault:
+            raise error(f'{path} is damaged: {fault}; copy it anew') from fault
+    return bytes(data)
 
 
 @contextmanager

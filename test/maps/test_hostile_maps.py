@@ -1,0 +1,159 @@
+"""Maps and sources of maps that are sound in form and absurd in content, or no files at all."""
+
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from maps.importers.method_files import CHAIR, conceptgraphs_object, write_cloud, write_pickle
+from maps.sample_maps import sample_map
+
+from osmabench_ros.errors import MapError, OsmabenchError
+from osmabench_ros.maps import document
+from osmabench_ros.maps.importer import ImportOptions
+from osmabench_ros.maps.importers import assembly
+from osmabench_ros.maps.registry import import_map, importer_names
+from osmabench_ros.maps.storage import read_map, write_map
+from osmabench_ros.maps.validation import faults_of_directory
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    write_map(sample_map(), tmp_path / 'map')
+    return tmp_path / 'map'
+
+
+def changed(directory: Path, **parts: Any) -> Path:
+    path = directory / 'map.json'
+    path.write_text(json.dumps({**json.loads(path.read_text()), **parts}))
+    return directory
+
+
+def node(number: int, **parts: Any) -> dict[str, Any]:
+    return {'id': number, **parts}
+
+
+def test_many_faults_of_form_are_not_all_listed(directory: Path) -> None:
+    changed(directory, nodes=[{}] * (document.MAX_FORM_FAULTS + 1))
+    (fault,) = faults_of_directory(directory)
+    assert str(fault) == 'map.json: has more than 1000 faults; is it a map?'
+
+
+@pytest.mark.parametrize(
+    ('parts', 'words'),
+    [
+        ({'nodes': [node(1, captions=[1] * 2000)]}, 'captions: List should have at most 1000'),
+        ({'nodes': [node(1, attributes={str(i): 1 for i in range(2000)})]}, 'at most 1000'),
+        ({'nodes': [node(1, observations=2**40)]}, 'observations'),
+        ({'feature_spaces': [{}] * 2000}, 'at most 1000'),
+    ],
+)
+def test_absurd_counts_are_named(directory: Path, parts: dict[str, Any], words: str) -> None:
+    faults = faults_of_directory(changed(directory, **parts))
+    assert any(words in str(fault) for fault in faults)
+
+
+@pytest.mark.parametrize('stamp_ns', [2**63, 2**64 - 1, 10**400, -1])
+def test_a_stamp_of_more_than_63_bits_is_named(directory: Path, stamp_ns: int) -> None:
+    header = json.loads((directory / 'map.json').read_text())['header']
+    changed(directory, header={**header, 'stamp_ns': stamp_ns})
+    with pytest.raises(MapError, match=r'map\.json'):
+        read_map(directory)
+
+
+def test_ancestors_are_found_in_long_chains_and_circles(directory: Path) -> None:
+    chain = [node(i, parent=i + 1) for i in range(1, 20000)]
+    circle = [node(20000, parent=20001), node(20001, parent=20002), node(20002, parent=20001)]
+    faults = faults_of_directory(changed(directory, nodes=[*chain, *circle], edges=[]))
+    own = [str(fault) for fault in faults if 'own ancestor' in str(fault)]
+    assert len(own) == 2
+    assert 'node 20001 is its own' in own[0]
+    assert 'node 20002 is its own' in own[1]
+
+
+@pytest.mark.parametrize('kind', ['loop', 'folder', 'pipe'])
+@pytest.mark.parametrize('name', ['map.json', 'cloud.ply', 'dense/valid.npy'])
+def test_what_is_no_file_in_a_map_is_named(directory: Path, name: str, kind: str) -> None:
+    path = directory / name
+    path.unlink()
+    if kind == 'loop':
+        path.symlink_to(path.name)
+    elif kind == 'folder':
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    with pytest.raises(MapError, match=path.name):
+        read_map(directory)
+
+
+@pytest.mark.parametrize('method', importer_names())
+@pytest.mark.parametrize('path', ['a\0b', 'x' * 5000, '/dev/zero', '/proc/self/mem', 'loop', '.'])
+def test_a_path_that_holds_no_map_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, path: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'loop').symlink_to('loop')
+    with pytest.raises(OsmabenchError) as caught:
+        import_map(method, Path(path))
+    assert path[:100] in str(caught.value) or '\\x00' in str(caught.value)
+    assert len(str(caught.value)) < 1500
+
+
+@pytest.mark.parametrize('method', importer_names())
+def test_a_folder_of_folders_and_loops_is_refused(tmp_path: Path, method: str) -> None:
+    names = (
+        'full_pcd_a_post.pkl.gz', 'predictions.npy', 'gt.ply', 'ovo_map.ckpt', 'a.npz', 'a.ply',
+        'dsg_with_mesh.json', 'a.pkl.gz', 'a.pkl', 'mask_feats.pt', 'pc_points.h5', 'a.pcd',
+        'a_masks.pt', 'index.npy', 'point_cloud.ply', 'rooms', 'objects', 'graph',
+    )  # fmt: skip
+    for number, name in enumerate(names):
+        if number % 2:
+            (tmp_path / name).mkdir()
+        else:
+            (tmp_path / name).symlink_to(name)
+    with pytest.raises(OsmabenchError):
+        import_map(method, tmp_path)
+
+
+def test_more_objects_than_a_map_may_have_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assembly, 'MAX_NODES', 30)
+    instances = np.arange(1, len(CHAIR) + 1, dtype=np.int32)
+    write_cloud(tmp_path / 'cloud.ply', CHAIR, instance=instances)
+    with pytest.raises(MapError, match='40 objects; a map has at most 30'):
+        import_map('pointcloud', tmp_path / 'cloud.ply')
+
+
+def test_a_name_that_many_objects_repeat_is_short(tmp_path: Path) -> None:
+    item = conceptgraphs_object(CHAIR, 0, 1, 2) | {'class_name': 'x' * 20000}
+    write_pickle(tmp_path / 'pcd_a.pkl.gz', {'objects': [item]})
+    with pytest.raises(MapError, match='a label has 20000 characters'):
+        import_map('conceptgraphs', tmp_path)
+
+
+WRONG: list[Any] = [
+    None, True, -1, 10**75, float('nan'), 'text', b'bytes', [], [[]], [[[1]]], {}, {1: 2}, (),
+    ['a', 1], [float('inf')] * 3, np.zeros((0, 7)), np.array(['a']), np.zeros((2, 3), complex),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    'key', ['objects', 'pcd_np', 'pcd_color_np', 'bbox_np', 'clip_ft', 'class_name', 'class_id']
+)
+def test_any_type_anywhere_is_imported_or_refused(tmp_path: Path, key: str) -> None:
+    path = tmp_path / 'pcd_a.pkl'
+    ended = {'imported': 0, 'refused': 0}
+    for value in WRONG:
+        item = conceptgraphs_object(CHAIR, 0, 1, 1) | {key: value}
+        path.write_bytes(pickle.dumps({'objects': value if key == 'objects' else [item]}))
+        try:
+            import_map('conceptgraphs', path, ImportOptions())
+            ended['imported'] += 1
+        except OsmabenchError:
+            ended['refused'] += 1
+    assert sum(ended.values()) == len(WRONG)
+    assert ended['refused'] > 0 or key in ('class_name', 'class_id')
