@@ -58,6 +58,8 @@ class ResponseCache:
             with written_file(path, overwrite=True) as draft:
                 draft.write_text(json.dumps(data, ensure_ascii=False, sort_keys=True), 'utf-8')
         except RunError as error:
+            if self.get(model, request) is not None:
+                return  # another thread or process has kept a reply to the same meanwhile
             raise LanguageModelError(
                 f'the response cache {self._directory} cannot be written: {error}'
             ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _LONGEST_EXCERPT = 300
+_SHORTEST_KEY = 8
 
 
 def excerpt(text: str) -> str:
@@ -12,5 +13,9 @@ def excerpt(text: str) -> str:
 
 
 def without_secret(text: str, secret: str) -> str:
-    """Return a text in which a key is replaced by stars."""
-    return text.replace(secret, '***') if secret else text
+    """Return a text in which a key is replaced by stars.
+
+    What is too short to be a key, such as the "none" that some servers of one's own want, stays:
+    it may be part of any word.
+    """
+    return text.replace(secret, '***') if len(secret) >= _SHORTEST_KEY else text

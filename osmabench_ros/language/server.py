@@ -113,10 +113,9 @@ class Server:
             content = self._content(response, host)
             if deadline.passed:  # where no length is stated, a cut looks like the end
                 raise TimeoutError
-            if self._key:
-                content = content.replace(self._key.encode(), b'***')
+            struck = without_secret(content.decode('latin-1'), self._key).encode('latin-1')
             retry_after = response.headers.get('Retry-After')
-            return HttpReply(host, response.status_code, content, retry_after)
+            return HttpReply(host, response.status_code, struck, retry_after)
 
     def _redirected(self, host: str, url: str, location: str) -> LanguageModelError:
         try:

@@ -172,7 +172,6 @@ def judge(
     IncompleteError
         If a server failed; what was judged is in verdicts.jsonl.
     """
-    claim_folder(run.folder)
     embedder = label_embedder(run.semantic_map(), run.ground_truth().label_set)
     judging = LanguageModelJudge(client) if client is not None else DeterministicJudge(embedder)
     questions, answers = run.questions(), run.answers()
@@ -210,11 +209,11 @@ def report(run: RunFolder, *, compat: bool = False) -> list[MetricRecord]:
     In `compat` the paper's exclusions apply, and what the judge failed on leaves the denominator
     as in the published code.
     """
+    # Those of an earlier report must not pass for what is found now, or not found.
+    remove_ours(run.folder / SCORES)
     questions, semantic_map = run.questions(), run.semantic_map()
     verdicts = {verdict.question_id: verdict for verdict in run.verdicts()}
     claim_folder(run.folder)
-    # Those of an earlier report must not pass for what is found now, or not found.
-    remove_ours(run.folder / SCORES)
     if compat:
         lost = {verdict.question_id for verdict in verdicts.values() if not verdict.judged}
         questions = [question for question in questions if question.id not in lost]

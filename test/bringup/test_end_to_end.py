@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import scripted_model
+from loopback_models import LoopbackModels, Misstep
 from small_config import foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
@@ -125,3 +127,33 @@ def test_the_mapper_of_the_readme_takes_part(tmp_path: Path) -> None:
     )
     report = run(tmp_path, config)
     assert report.passed, report
+
+
+def test_a_server_that_fails_makes_a_run_incomplete_and_the_next_run_goes_on_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from osmabench_ros.cli.run import _exit_with_verdict
+    from osmabench_ros.errors import RunError
+
+    monkeypatch.setenv('OPENAI_API_KEY', 'sk-of-the-test')
+    with LoopbackModels(reply=scripted_model.reply, always=Misstep('status', 401)) as server:
+        options = {'answerer': 'openai:m', 'base_url': server.url, 'cache': str(tmp_path / 'kept')}
+        config = small_config(
+            suites=[{'name': 'map_geometry'}, {'name': 'exact_questions', 'options': options}]
+        )
+        report = run(tmp_path, config)
+        assert not report.passed
+        assert [item.status.value for item in report.runs] == ['incomplete']
+        assert {item.suite for item in report.metrics} == {'map_geometry'}
+        with pytest.raises(RunError, match='unanswered: 401 Unauthorized from http://127'):
+            _exit_with_verdict(report)
+        page = (tmp_path / 'small' / 'report.html').read_text()
+        assert 'unanswered: 401 Unauthorized' in page
+        [map_file] = (tmp_path / 'small').glob('*/map/map.json')
+        recorded = map_file.stat().st_mtime_ns
+        server.always = None
+        again = run(tmp_path, config)
+    assert again.passed, again
+    assert {item.suite for item in again.metrics} == {'map_geometry', 'exact_questions'}
+    assert map_file.stat().st_mtime_ns == recorded
+    assert not list((tmp_path / 'small').glob('*/incomplete.json'))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scripted_model
 from click.testing import Result
-from loopback_models import LoopbackModels
+from loopback_models import LoopbackModels, Misstep
 from recorded_messages import make, odometry, write_messages
 from runs.plain_room import cloud as true_cloud
 from runs.plain_room import ground_truth, labelled_map
@@ -33,6 +33,7 @@ from osmabench_ros.cli.main import app
 from osmabench_ros.errors import (
     ConfigError,
     ContractError,
+    IncompleteError,
     OsmabenchWarning,
     RequirementError,
     RunError,
@@ -370,6 +371,11 @@ def test_a_language_model_asks_about_the_images_where_there_is_no_reference(tmp_
         bag = write_room(tmp_path / 'bag', *images(), cloud(labelled_map()), labels())
         words = ['--model', 'openai:m', '--base-url', server.url, '--cache', tmp_path / 'cache']
         out = tmp_path / 'out'
+        server.always = Misstep('status', 401)
+        with pytest.raises(IncompleteError, match='2 of 2 descriptions unanswered: 401'):
+            evaluate(bag, out, *words, '--question-frames', 2)
+        assert not out.exists()
+        server.always = None
         evaluate(bag, out, *words, '--question-frames', 2)
         sent = json.dumps([item.body for item in server.received])
     found = values(out, 'written_questions')

@@ -268,3 +268,10 @@ def test_what_is_missing_is_counted_by_reason_and_refusals_are_not_missing():
     told = r'3 of 4 questions unanswered: down \(2\), up \(1\); what was answered is kept'
     with pytest.raises(IncompleteError, match=told):
         raise_if_incomplete([down, 'up', '', down], 'questions')
+
+
+def test_equal_requests_side_by_side_may_keep_their_replies_at_once(server, tmp_path):
+    for number in range(5):
+        equal = [ModelRequest(f'Prompt {number}')] * 8
+        outcomes = client(server, tmp_path, concurrency=8).ask_all(equal, said)
+        assert [o.failure for o in outcomes] == [''] * len(equal)

@@ -239,3 +239,13 @@ def test_wrong_names_and_options_are_named():
         make_language_model('openai')
     with pytest.raises(LanguageModelError, match='is in the cache'):
         make_language_model('offline').generate(REQUEST)
+
+
+@pytest.mark.parametrize('key', ['e', 'none', 'EMPTY', 'ollama'])
+def test_a_word_that_servers_of_ones_own_want_for_a_key_is_not_struck_out(
+    server, monkeypatch, key
+):
+    monkeypatch.setenv('OPENAI_API_KEY', key)
+    model = make_language_model('openai:m', {'base_url': server.url})
+    server.reply = lambda prompt: f'{{"echo": "{key}"}}'
+    assert json.loads(model.generate(REQUEST).text) == {'echo': key}

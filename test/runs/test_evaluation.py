@@ -3,17 +3,24 @@
 import signal
 import subprocess
 import sys
+from collections import deque
 from pathlib import Path
 
 import pytest
+import scripted_model
+from loopback_models import LoopbackModels, Misstep
 from runs.plain_room import labelled_map, write_inputs
 
 from osmabench_ros.base.ledger import LEDGER
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import IncompleteError, RunError
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.evaluation_job import EvaluationCancelledError, EvaluationJob
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.report_model import RunReport, Status
+from osmabench_ros.suites.map_geometry import MapGeometrySuite
+from osmabench_ros.vqa.question_files import read_complete
+from osmabench_ros.vqa.questions import Answer
 
 SUITES = [SuiteConfig(name='map_geometry'), SuiteConfig(name='exact_questions')]
 
@@ -105,3 +112,49 @@ def test_a_cancellation_is_an_error_that_says_where(tmp_path: Path) -> None:
     job.join(10.0)
     assert isinstance(job.error, EvaluationCancelledError)
     assert '"reading"' in str(job.error)
+
+
+def test_a_server_that_fails_keeps_the_other_figures_and_the_next_evaluation_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[str] = []
+    usual = MapGeometrySuite.evaluate
+
+    def counted(suite: MapGeometrySuite, context: object) -> object:
+        computed.append(suite.name)
+        return usual(suite, context)
+
+    monkeypatch.setattr(MapGeometrySuite, 'evaluate', counted)
+    with LoopbackModels(reply=scripted_model.reply) as server:
+
+        def suites(cache: str) -> list[SuiteConfig]:
+            options = {'answerer': 'openai:m', 'base_url': server.url, 'concurrency': 1}
+            options['cache'] = str(tmp_path / cache)
+            return [SUITES[0], SuiteConfig(name='exact_questions', options=options)]
+
+        whole = inputs(tmp_path / 'whole')
+        expected = evaluate_run(whole, suites('first'))
+        batches = len(server.received)
+        assert batches > 1
+        source = inputs(tmp_path / 'cut')
+        server.missteps, server.always = deque([Misstep('ok')]), Misstep('status', 401)
+        computed.clear()
+        with pytest.raises(IncompleteError, match='exact_questions: .* unanswered: 401 Unauth'):
+            evaluate_run(source, suites('second'))
+        out = source.output_directory
+        assert not (out / 'report.json').exists()
+        partial = RunReport.model_validate_json((out / 'incomplete.json').read_text())
+        assert partial.status is Status.INCOMPLETE
+        assert {record.suite for record in partial.metrics} == {'map_geometry'}
+        with pytest.raises(IncompleteError):
+            read_complete(out / 'vqa' / 'answers.jsonl', Answer)
+        server.always, asked = None, len(server.received)
+        report = evaluate_run(source, suites('second'))
+        assert len(server.received) - asked == batches - 1, 'what was answered is not asked again'
+        assert computed == ['map_geometry'], 'what was computed is not computed again'
+    assert report == expected
+    names = sorted(path.name for path in (out / 'vqa').iterdir())
+    assert 'answers.jsonl' in names
+    for name in ('report.json', *(f'vqa/{name}' for name in names)):
+        assert (out / name).read_bytes() == (whole.output_directory / name).read_bytes(), name
+    assert not (out / 'incomplete.json').exists()
