@@ -2,6 +2,9 @@
 
 import importlib.util
 import os
+import subprocess
+from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -34,8 +37,6 @@ def _lacks_gl() -> str:
 
 
 def _lacks_browser() -> str:
-    from shutil import which
-
     return '' if which('chromium') else 'chromium is not installed'
 
 
@@ -66,3 +67,21 @@ def ros_context(ros_domain: int) -> 'object':
     rclpy.init(context=context, domain_id=ros_domain, args=[])
     yield context
     context.try_shutdown()
+
+
+@pytest.fixture(scope='session')
+def fault_library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Path of a library that lets disk and clock of a process fail which preloads it."""
+    compiler = which('cc')
+    if compiler is None:
+        pytest.skip('there is no cc to compile faults.c with')
+    library = tmp_path_factory.mktemp('faults') / 'faults.so'
+    source = Path(__file__).with_name('faults.c')
+    made = subprocess.run(
+        [compiler, '-shared', '-fPIC', '-o', str(library), str(source), '-ldl'],
+        capture_output=True,
+        text=True,
+    )
+    if made.returncode:
+        pytest.skip(f'faults.c needs Linux and glibc: {made.stderr.splitlines()[0]}')
+    return str(library)

@@ -1,6 +1,7 @@
 """Runs of the osmabench command that something happens to, and what may be left of them."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -9,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 import yaml
 
 from osmabench_ros.base.ledger import LEDGER
 
+UNSHARE = ('unshare', '--map-root-user', '--mount')
 COMMAND = (sys.executable, '-m', 'osmabench_ros.cli', 'run')
 
 
@@ -34,6 +37,14 @@ def start(
         start_new_session=True,
         env={**os.environ, **environment},
     )
+
+
+def own_mounts() -> tuple[str, ...]:
+    """Return what starts a command that may mount for itself, or skip the test that asked."""
+    probe = [*UNSHARE, 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']
+    if shutil.which('unshare') is None or subprocess.run(probe, capture_output=True).returncode:
+        pytest.skip('nothing can be mounted here: unshare is missing or not allowed')
+    return UNSHARE
 
 
 def orphans(tmp_path: Path) -> list[str]:

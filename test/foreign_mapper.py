@@ -71,6 +71,12 @@ class ForeignMapper(Node):
                 os.abort()
             if MISCHIEF == 'stop_clock':
                 self.stop_clock()
+            if TOLD == 'upset':
+                upset()
+            if MISCHIEF == 'stop_nodes':
+                for node in ('map_recorder', 'evaluator'):
+                    send(node, signal.SIGSTOP)
+                os.kill(os.getpid(), signal.SIGSTOP)
             if 'hang' in (MISCHIEF, TOLD):
                 print('hanging', flush=True)
                 time.sleep(1000)
@@ -102,6 +108,8 @@ class ForeignMapper(Node):
         self.finished = True
         if MISCHIEF == 'no_map':
             return
+        if MISCHIEF == 'stop_evaluator':
+            send('evaluator', signal.SIGSTOP)
         if MISCHIEF == 'die_before_map':
             os.abort()
         if MISCHIEF in ('huge', 'no_chunks'):
@@ -154,6 +162,21 @@ def fill_disk(folder: str) -> None:
     with open(f'{folder}/filler', 'wb', buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))
+
+
+def upset() -> None:
+    """Set the clock back by an hour and stop every process of the run for a second, one by one."""
+    with open(os.environ['FAULTS_CLOCK'], 'w') as file:
+        file.write('-3600')
+    runner = psutil.Process(os.getppid())
+    nodes = [item for item in runner.children() if '_node' in ' '.join(item.cmdline())]
+    for process in (*nodes, runner):
+        process.suspend()
+        time.sleep(1.0)
+        process.resume()
+    pause = 'kill -STOP $0; sleep 1; kill -CONT $0'
+    subprocess.Popen(['sh', '-c', pause, str(os.getpid())], start_new_session=True)
+    print(f'upset {len(nodes)} nodes', flush=True)
 
 
 def send(node: str, number: signal.Signals) -> None:

@@ -16,8 +16,10 @@ from osmabench_ros.base.scratch import in_scratch, remove_leftovers
 from osmabench_ros.errors import OsmabenchWarning, RunError
 
 _NAMED = 3
-_REMEDIES = {
+_REMEDIES: dict[int | None, str] = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), 'free disk space, or '),
+    # NumPy tells how much was written, not why no more.
+    None: 'free disk space if that is why, or ',
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), 'make it writable, or '),
 }
 
@@ -273,7 +275,7 @@ def naming(path: Path, what: str = 'cannot write') -> Iterator[None]:
 
 def refused(error: OSError, path: Path, what: str = 'cannot write') -> RunError:
     """Return what the file system refuses as an error that names path, reason and remedy."""
-    remedy = _REMEDIES.get(error.errno or 0, '')
+    remedy = _REMEDIES.get(error.errno, '')
     return RunError(
         f'{what} {error.filename or path}: {error.strerror or error}; {remedy}choose another --out'
     )

@@ -7,7 +7,7 @@ import fcntl
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def private_domain() -> Iterator[int]:
         try:
             yield int(path.name)
         finally:
-            os.utime(handle)
+            _note_use(handle, locks)
             os.close(handle)
         return
     raise RunError(
@@ -66,6 +66,15 @@ def _locked(path: Path) -> int | None:
         os.close(handle)
         return None
     return handle
+
+
+def _note_use(handle: int, locks: Iterable[Path]) -> None:
+    """Let a lock be the last one used, also if the system clock was set back since another was."""
+    os.utime(handle)
+    newest_ns = max(map(_last_used_ns, locks))
+    if os.fstat(handle).st_mtime_ns < newest_ns:
+        with contextlib.suppress(PermissionError):  # it is of another user
+            os.utime(handle, ns=(newest_ns + 1, newest_ns + 1))
 
 
 def _last_used_ns(lock: Path) -> int:

@@ -75,6 +75,15 @@ class TopicChoice:
         return chosen and not (self.exclude and re.search(self.exclude, topic))
 
 
+def steady_time_ns() -> Callable[[], int]:
+    """Return a clock that tells the system's time, and goes on from it if that is set meanwhile.
+
+    The order of messages in a bag is that of arrival.
+    """
+    begin_ns = time.time_ns() - time.monotonic_ns()
+    return lambda: begin_ns + time.monotonic_ns()
+
+
 class TopicRecorder:
     """Subscribes to chosen topics, also to those that come later, and hands on what it hears.
 
@@ -99,6 +108,7 @@ class TopicRecorder:
     ) -> None:
         self._node, self._choice = node, choice
         self._announce, self._sink = announce, sink
+        self._clock_ns = steady_time_ns()
         self.topics: dict[str, RecordedTopic] = {}
         self.received: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
@@ -151,7 +161,7 @@ class TopicRecorder:
 
     def _listener(self, topic: str, *, stamped: bool) -> Callable[[bytes], None]:
         def on_message(data: bytes) -> None:
-            log_ns = time.time_ns()
+            log_ns = self._clock_ns()
             stamp_ns = stamp_at(data, HEADER_PLACE) if stamped else None
             self.received[topic] += 1
             # MCAP has no negative times.

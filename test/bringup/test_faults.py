@@ -2,13 +2,11 @@
 
 import json
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from fault_runs import COMMAND, failure, run_directory, start, success
+from fault_runs import COMMAND, failure, own_mounts, run_directory, start, success
 from small_config import foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
@@ -27,6 +25,8 @@ ROGUES = {
     'stranger': 'topic "/semantic_map": published by /intruder',
     'double': 'or another node took its name: topic "/semantic_map": several nodes called /mapper',
     'no_map': 'topic "semantic_map": the mapper published no map with is_final',
+    'stop_nodes': 'no acknowledgement of frame 2 from map_recorder, mapper within 4 s',
+    'stop_evaluator': 'no evaluation within 8 s',
     'no_chunks': 'map_recorder: 1 chunks of the announced map missing for',
 }
 """Mischief, and words of the error that it must end with."""
@@ -35,6 +35,7 @@ ON_A_SMALL_DISK = (
     'mount -t tmpfs -o size=200m tmpfs "$0" && "$@"; code=$?; '
     'cp -r "$0"/small/*/bag "$0_kept"; exit $code'
 )
+ON_A_READ_ONLY_DISK = 'mount -t tmpfs -o ro tmpfs "$0" && exec "$@"'
 IMPATIENT = """
 from osmabench_ros.bringup import runner
 from osmabench_ros.cli.main import main
@@ -59,6 +60,21 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize('mischief', ROGUES)
 def test_a_mapper_that_misbehaves_is_told_by_name(mischief: str, errors: dict[str, str]) -> None:
     assert ROGUES[mischief] in ' '.join(errors[mischief].split())
+
+
+@pytest.mark.parametrize(
+    ('mischief', 'stopped'),
+    [
+        ('stop_nodes', ['map_recorder', 'evaluator', 'mapper']),
+        ('stop_evaluator', ['evaluator']),
+    ],
+)
+def test_nodes_that_are_stopped_for_long_are_named_and_ended(
+    mischief: str, stopped: list[str], errors: dict[str, str]
+) -> None:
+    _, _, told = errors[mischief].partition('Stopped by a signal: ')
+    assert re.findall(r'(\w+) \(process \d+\)', told) == stopped
+    assert told.endswith('kill -CONT lets a process go on')
 
 
 def test_two_runs_at_once_do_not_hear_each_other(tmp_path: Path) -> None:
@@ -99,20 +115,25 @@ def test_a_simulator_whose_clock_stops_ends_the_run(tmp_path: Path) -> None:
 def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_was_recorded(tmp_path: Path) -> None:
     from osmabench_ros.sequences.bag import open_bag
 
-    in_namespace = ('unshare', '--map-root-user', '--mount')
-    probe = [*in_namespace, 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']
-    if shutil.which('unshare') is None or subprocess.run(probe, capture_output=True).returncode:
-        pytest.skip('a small disk cannot be mounted: unshare is missing or not allowed')
     runs = tmp_path / 'runs'
     runs.mkdir()
     config = small_config(mappers=[foreign('fill_disk')], recording={'enabled': True})
-    command = (*in_namespace, 'sh', '-c', ON_A_SMALL_DISK, str(runs), *COMMAND)
+    command = (*own_mounts(), 'sh', '-c', ON_A_SMALL_DISK, str(runs), *COMMAND)
     text = failure(tmp_path, start(tmp_path, config, command=command, TEST_DISK=str(runs)), 1)
     # Whoever notices first: the bag, or the pictures of frames.
     assert re.search('node "(bag|map)_recorder" ended before the run: .*[Nn]o space left', text)
     with open_bag(tmp_path / 'runs_kept') as bag:
         stamps = [item.log_ns for item in bag.messages(['/ground_truth/camera_pose'])]
         assert (bag.cut_off, len(stamps) >= 2) == ('', True)
+
+
+def test_results_on_a_disk_that_is_read_only_are_refused_at_once(tmp_path: Path) -> None:
+    runs = tmp_path / 'runs'
+    runs.mkdir()
+    command = (*own_mounts(), 'sh', '-c', ON_A_READ_ONLY_DISK, str(runs), *COMMAND)
+    text = failure(tmp_path, start(tmp_path, small_config(), command=command), 2)
+    assert f'disk: {runs} is no folder that can be written to (choose another --out)' in text
+    assert list(runs.iterdir()) == []
 
 
 def test_a_mapper_that_never_comes_is_told(tmp_path: Path) -> None:

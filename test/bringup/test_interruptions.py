@@ -121,3 +121,17 @@ def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(tmp_pat
     first.communicate(timeout=60)
     # The mapper is no child of the runner, but of the script that the runner has started.
     wait_for(lambda: orphans(tmp_path) == [], 10.0)
+
+
+def test_a_run_survives_that_its_processes_are_stopped_and_the_clock_is_set_back(
+    tmp_path: Path, uninterrupted: dict[str, bytes], fault_library: str
+) -> None:
+    clock = tmp_path / 'clock'
+    clock.write_text('0')
+    told = {'TEST_TOLD': 'upset', 'LD_PRELOAD': fault_library, 'FAULTS_CLOCK': str(clock)}
+    success(start(tmp_path, interruptible(), **told))
+    assert mapper_says(tmp_path, MAPPER, 'upset 3 nodes')
+    assert clock.read_text() == '-3600'
+    # And once more, an hour before its own results.
+    success(start(tmp_path, interruptible(), **told))
+    assert repeatable(tmp_path / 'runs' / 'small') == uninterrupted

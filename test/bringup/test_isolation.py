@@ -5,12 +5,14 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from fault_runs import own_mounts
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
@@ -23,10 +25,21 @@ from osmabench_ros.bringup.isolation import (  # noqa: E402
     launch_environment,
     transport_environment,
 )
+from osmabench_ros.bringup.shared_memory import PROCESSES  # noqa: E402
 
 linux = pytest.mark.skipif(sys.platform != 'linux', reason='reads /proc/net/udp, which is Linux')
 
 NODE = 'import rclpy; rclpy.init(); rclpy.spin(rclpy.create_node("any"))'
+PARTICIPANTS = """
+import rclpy, sys
+from rclpy.context import Context
+contexts = [Context() for _ in range(int(sys.argv[1]))]
+for context in contexts:
+    context.init()
+    rclpy.create_node('any', context=context)
+print('made')
+"""
+IN_64_MB = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
 METATRAFFIC_PORT, PORTS_PER_DOMAIN = 7400 + 10, 250
 """Unicast discovery of a domain's first participant, by the rules of DDSI-RTPS."""
 
@@ -149,3 +162,37 @@ def test_a_profile_of_the_users_own_is_kept(name: str, plain_shell: pytest.Monke
     assert transport_environment() == {}
     assert isolated_environment(42)[name] == '/etc/mine.xml'
     assert os.environ[name] == '/etc/mine.xml'
+
+
+def test_a_domain_is_not_taken_again_at_once_when_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, 'gettempdir', lambda: str(tmp_path))
+    monkeypatch.setattr(isolation, 'LAST_DOMAIN', isolation.FIRST_DOMAIN + 2)
+    taken = []
+    for _ in range(3):
+        with isolation.private_domain() as domain:
+            taken.append(domain)
+    hour_ahead_ns = time.time_ns() + 3600 * 10**9
+    for number, lock in enumerate(map(str, taken)):
+        at_ns = hour_ahead_ns + number
+        os.utime(tmp_path / 'osmabench-domains' / lock, ns=(at_ns, at_ns))
+    for _ in range(6):
+        with isolation.private_domain() as domain:
+            taken.append(domain)
+    assert taken == [20, 21, 22] * 3
+
+
+@linux
+def test_every_process_of_a_run_gets_shared_memory_of_the_64_mb_of_a_container(
+    plain_shell: pytest.MonkeyPatch, ros_domain: int
+) -> None:
+    inside = 'import os; from osmabench_ros.bringup.isolation import isolated_environment as e;'
+    inside += f'os.environ.update(e({ros_domain}));'
+    done = subprocess.run(
+        [*own_mounts(), 'sh', '-c', IN_64_MB, 'sh', sys.executable, '-c',
+         inside + PARTICIPANTS, str(PROCESSES)],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, 'made\n'), done.stderr
+    assert 'SHM' not in done.stderr

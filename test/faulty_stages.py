@@ -1,0 +1,138 @@
+"""Writes results in a process that preloads faults.c, and meets a fault at every change in turn.
+
+Called with a folder to work in and error numbers; prints as JSON, by number and stage, how many
+changes to the disk it makes, and what was not as promised when one of them was refused.
+"""
+
+import ctypes
+import errno
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from runs.plain_room import ground_truth, labelled_map, write_inputs
+
+from osmabench_ros.base.files import write_json
+from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.scratch import PREFIX
+from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.maps.snapshots import SnapshotFolder
+from osmabench_ros.maps.storage import write_map
+from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.runs.config import parse_config
+from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.plan import plan_runs
+from osmabench_ros.runs.report_model import RunReport, Status
+from osmabench_ros.runs.results_folder import claim, held
+from osmabench_ros.sequences.ground_truth import write_ground_truth
+from osmabench_ros.vqa.exact.generation import questions_about
+from osmabench_ros.vqa.question_files import write_records
+
+CONFIG = parse_config(
+    {
+        'name': 'small',
+        'scenes': [{'reference': 'apartment', 'seed': 3}],
+        'mappers': [{'name': 'oracle'}],
+        'suites': [{'name': 'map_geometry'}],
+    },
+    'test',
+)
+
+
+def hold(root: Path) -> None:
+    with held(root):
+        claim(root, CONFIG, {'scene': '1'})
+
+
+def evaluate(root: Path) -> None:
+    identity = RunIdentity(SceneKey('d', 's', 3), 'baseline', 'oracle', 'none')
+    inputs = root.parent / 'inputs'
+    map_directory, truth = inputs / 'map', inputs / 'ground_truth'
+    if not inputs.exists():
+        write_inputs(inputs, labelled_map())
+    evaluate_run(EvaluationInputs(identity, map_directory, truth, root / 'run', device='cpu'), [])
+
+
+def report(root: Path) -> None:
+    plans = plan_runs(CONFIG, {CONFIG.scenes[0]: SceneKey('d', 's', 3)}, root)
+    failed = RunReport(run_id=plans[0].identity.run_id, status=Status.FAILED, error='why')
+    write_matrix_report(CONFIG, plans, [failed], root)
+
+
+STAGES: dict[str, Callable[[Path], None]] = {
+    'folder': hold,
+    'manifest': lambda root: write_json(root / 'run' / 'manifest.json', {'run_id': 'x'}),
+    'truth': lambda root: write_ground_truth(ground_truth(), root / 'shared' / 'ground_truth'),
+    'questions': lambda root: write_records(
+        root / 'shared' / 'questions.jsonl', questions_about(ground_truth(), scene='s', seed=3)
+    ),
+    'map': lambda root: write_map(labelled_map(), root / 'run' / 'map'),
+    'snapshots': lambda root: (
+        SnapshotFolder(root / 'run' / 'maps', 5).keep(labelled_map()) and None
+    ),
+    'evaluation': evaluate,
+    'report': report,
+}
+
+
+def content(root: Path) -> dict[str, bytes]:
+    files = (path for path in root.rglob('*') if path.is_file() and path.name != LEDGER)
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
+
+
+def begin(root: Path) -> None:
+    shutil.rmtree(root, ignore_errors=True)
+    claim_folder(root)
+
+
+def complaints(stage: Callable[[Path], None], root: Path, number: int) -> tuple[int, list[str]]:
+    library = ctypes.CDLL(None)
+
+    def arm(changes: int) -> None:
+        library.faults_arm(os.fsencode(root), ctypes.c_long(changes), number)
+
+    begin(root)
+    arm(0 if number == errno.EPERM else 10**6)
+    stage(root)
+    total, whole, found = library.faults_counted(), content(root), []
+    for changes in range(total):
+        begin(root)
+        arm(changes)
+        try:
+            stage(root)
+            error = ''
+        except OsmabenchError as raised:
+            error = str(raised)
+            if str(root) not in error or 'choose another' not in error:
+                found.append(f'{changes}: no path or no remedy: {error}')
+        finally:
+            library.faults_arm(b'', 0, 0)
+        left = content(root)
+        if not error and left != whole:
+            found.append(f'{changes}: no error, but {sorted(left)}')
+        found += [f'{changes}: {name} is half' for name in left if left[name] != whole.get(name)]
+        found += [f'{changes}: {path} stays' for path in root.rglob(f'{PREFIX}*')]
+        if error:
+            stage(root)
+        if content(root) != whole:
+            found.append(f'{changes}: not the same afterwards')
+    return total, found
+
+
+if __name__ == '__main__':
+    place = Path(sys.argv[1]) / 'root'
+    print(
+        json.dumps(
+            {
+                number: {
+                    name: complaints(stage, place, int(number)) for name, stage in STAGES.items()
+                }
+                for number in sys.argv[2:]
+            }
+        )
+    )

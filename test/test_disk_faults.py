@@ -1,0 +1,56 @@
+"""A disk that is full or read-only at any moment: named, nothing half-written, resumable."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+STAGES = (
+    'folder',
+    'manifest',
+    'truth',
+    'questions',
+    'map',
+    'snapshots',
+    'evaluation',
+    'report',
+)
+FAULTS = (errno.ENOSPC, errno.EROFS, errno.EPERM)
+WITHOUT_LINKS = errno.EPERM
+
+
+@pytest.fixture(scope='module')
+def outcomes(fault_library: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
+    """What was not as promised, by fault and stage."""
+    folder = tmp_path_factory.mktemp('stages')
+    done = subprocess.run(
+        [sys.executable, str(HERE / 'faulty_stages.py'), str(folder), *map(str, FAULTS)],
+        env={**os.environ, 'LD_PRELOAD': fault_library, 'PYTHONPATH': str(HERE)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, dict] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize('stage', STAGES)
+@pytest.mark.parametrize('fault', [errno.ENOSPC, errno.EROFS], ids=['full', 'read-only'])
+def test_whatever_change_a_disk_refuses_the_stage_can_be_repeated(
+    fault: int, stage: str, outcomes: dict[str, dict]
+) -> None:
+    changes, complaints = outcomes[str(fault)][stage]
+    assert complaints == []
+    assert changes >= 9
+
+
+@pytest.mark.parametrize('stage', STAGES)
+def test_nothing_is_linked(stage: str, outcomes: dict[str, dict]) -> None:
+    """So a file system without links is as good as any."""
+    assert outcomes[str(WITHOUT_LINKS)][stage] == [0, []]
