@@ -8,10 +8,15 @@ from launch.logging import get_logger
 
 from launch import LaunchContext, LaunchDescription
 from osmabench_ros.bringup import launch_interrupts
+from osmabench_ros.bringup.bridge_alone import BRIDGE
+from osmabench_ros.bringup.definition import EVALUATOR, RECORDER
 from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
+from osmabench_ros.bringup.launch_domain import claim_nodes
 from osmabench_ros.bringup.launch_run import RunLaunch
 from osmabench_ros.bringup.launch_viewer import viewer_actions
+from osmabench_ros.bringup.node_spec import MAPPER
 from osmabench_ros.bringup.single_run import plan_single_run
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.mappers.registry import mapper_names
 from osmabench_ros.simulation.conditions import list_conditions
@@ -35,6 +40,7 @@ ARGUMENTS = (
     Argument('image_width', '640', 'Pixels', int),
     Argument('image_height', '480', 'Pixels', int),
     Argument('rviz', 'false', 'Look at the map in RViz; needs the package rviz2', bool),
+    Argument('namespace', '', 'Of the nodes and their topics, /tf and /clock too; for no stack'),
     Argument('out', 'runs', 'Folder that gets a folder of results'),
 )
 
@@ -42,8 +48,15 @@ ARGUMENTS = (
 def start_run(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """Prepare the run that the arguments describe, and start its nodes."""
     given = values(context, ARGUMENTS)
+    namespace = given.pop('namespace')
+    if namespace and (given['mapper'].endswith('.yaml') or given['mapper'] in live_method_names()):
+        raise ConfigError(
+            f'namespace:={namespace} does not move the nodes of the stack mapper:='
+            f'{given["mapper"]}; domain:=auto keeps them apart'
+        )
+    claim_nodes(context, (BRIDGE, MAPPER, RECORDER, EVALUATOR), namespace)
     # The viewer comes first, so that a missing RViz costs no preparation of a scene.
-    viewer = viewer_actions(rviz=True) if given.pop('rviz') else []
+    viewer = viewer_actions(rviz=True, namespace=namespace) if given.pop('rviz') else []
     out = Path(given.pop('out'))
     logger = get_logger('osmabench')
 
@@ -51,7 +64,7 @@ def start_run(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         logger.info(text)
 
     plan = launch_interrupts.interrupts.cut_off(lambda: plan_single_run(given, out, tell))
-    return [*viewer, *RunLaunch(plan).actions()]
+    return [*viewer, *RunLaunch(plan, namespace).actions()]
 
 
 def generate_launch_description() -> LaunchDescription:

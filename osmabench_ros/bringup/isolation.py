@@ -31,14 +31,10 @@ def private_domain() -> Iterator[int]:
     RunError
         If all are taken.
     """
-    # Users of one machine hear each other too, so all of them share the locks.
-    folder = Path(tempfile.gettempdir()) / 'osmabench-domains'
-    if not folder.exists():
-        folder.mkdir(exist_ok=True)
-        folder.chmod(0o1777)
+    folder = lock_folder()
     locks = [folder / str(domain) for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1)]
     for path in sorted(locks, key=_last_used_ns):
-        handle = _locked(path)
+        handle = lock(path)
         if handle is None:
             continue
         try:
@@ -52,7 +48,16 @@ def private_domain() -> Iterator[int]:
     )
 
 
-def _locked(path: Path) -> int | None:
+def lock_folder() -> Path:
+    """Return the folder of locks; users of one machine hear each other, so all share it."""
+    folder = Path(tempfile.gettempdir()) / 'osmabench-domains'
+    if not folder.exists():
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o1777)
+    return folder
+
+
+def lock(path: Path) -> int | None:
     """Return a descriptor of a lock, None if somebody has it; through no link, without a byte."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)

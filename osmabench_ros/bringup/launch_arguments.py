@@ -14,6 +14,7 @@ from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 from launch import LaunchContext
 from osmabench_ros.bringup.argument_names import check_argument_names
 from osmabench_ros.bringup.isolation import LOCALHOST, RANGE_VARIABLE, launch_environment
+from osmabench_ros.bringup.launch_domain import domain_actions
 from osmabench_ros.bringup.launch_orphans import Orphanage
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
@@ -102,14 +103,15 @@ def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]
     )
     setting = SetEnvironmentVariable(RANGE_VARIABLE, LaunchConfiguration('discovery_range'))
     transports = OpaqueFunction(function=_set_transports)
-    declared = [discovery, *(item.declaration() for item in arguments)]
+    domain, enter_domain = domain_actions()
+    declared = [discovery, domain, *(item.declaration() for item in arguments)]
 
     def check(context: LaunchContext) -> None:
         file = context.get_locals_as_dict().get('current_launch_file_path', '')
         check_argument_names(context.argv, [item.name for item in declared], file)
 
-    start = [OpaqueFunction(function=check), discovery, setting, transports]
-    return [*start, *Orphanage().actions(), *declared[1:]]
+    checked = OpaqueFunction(function=check)
+    return [checked, *declared, setting, transports, enter_domain, *Orphanage().actions()]
 
 
 def _set_transports(context: LaunchContext) -> None:

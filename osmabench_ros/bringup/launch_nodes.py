@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from launch.actions import EmitEvent, RegisterEventHandler
+from launch.actions import EmitEvent, OpaqueFunction, RegisterEventHandler
 from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
 from launch.events.process import ProcessExited
@@ -13,6 +13,7 @@ from launch_ros.actions import LifecycleNode
 
 from launch import LaunchContext
 from osmabench_ros.bringup.isolation import launch_environment
+from osmabench_ros.bringup.launch_domain import claim_nodes
 from osmabench_ros.bringup.launch_interrupts import error_if_interrupted, interrupts
 from osmabench_ros.bringup.launch_lifecycle import bring_up
 from osmabench_ros.bringup.node_spec import PACKAGE, NodeSpec
@@ -67,10 +68,14 @@ class ManagedNodes:
         actions: list[LaunchDescriptionEntity] = (
             error_if_interrupted(lambda: self._over) if owed else []
         )
+        actions.append(OpaqueFunction(function=self._claim))
         for spec in self._specs:
             node = self._node(spec)
             actions += [self._exit_handler(spec, node), node, bring_up(node)]
         return actions
+
+    def _claim(self, context: LaunchContext) -> None:
+        claim_nodes(context, [spec.name for spec in self._specs], self._namespace)
 
     def _node(self, spec: NodeSpec) -> LifecycleNode:
         return LifecycleNode(

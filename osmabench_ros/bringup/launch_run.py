@@ -16,6 +16,7 @@ from osmabench_ros.bringup.mapping_nodes import values_of_stack
 from osmabench_ros.bringup.stack_values import STACK_FOLDER, prepare_stack, stack_folder
 from osmabench_ros.errors import RunError
 from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.ros.topics import CLOCK, TF, TF_STATIC
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.runs.report_model import RunReport
@@ -29,10 +30,13 @@ class RunLaunch:
     ----------
     plan : RunPlan
         A run whose shared folder is prepared.
+    namespace : str
+        Of its nodes and topics, /tf and /clock too: a second bridge owns another tree and time.
     """
 
-    def __init__(self, plan: RunPlan) -> None:
+    def __init__(self, plan: RunPlan, namespace: str = '') -> None:
         self._plan, self._resources = plan, ExitStack()
+        self._namespace = namespace
 
     def actions(self) -> list[LaunchDescriptionEntity]:
         """Return everything that a launch description needs."""
@@ -41,7 +45,9 @@ class RunLaunch:
             folder = stack_folder(self._plan.directory / STACK_FOLDER)
             work = self._resources.enter_context(folder)
         specs = [spec for spec in nodes_of_run(self._plan, work) if spec.managed]
-        return [*self._stack(work), *ManagedNodes(specs, self._finish).actions()]
+        own = {topic: topic[1:] for topic in (CLOCK, TF, TF_STATIC)} if self._namespace else {}
+        nodes = ManagedNodes(specs, self._finish, namespace=self._namespace, remappings=own)
+        return [*self._stack(work), *nodes.actions()]
 
     def _stack(self, work: Path | None) -> list[LaunchDescriptionEntity]:
         plan = self._plan

@@ -1,0 +1,69 @@
+"""Which nodes of a ROS domain are of somebody else: claimed by a launch, or on the graph."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+
+from osmabench_ros.bringup.isolation import lock, lock_folder
+
+LOOK_S = 1.0
+"""How long to look for nodes that no lock tells of: of other users, machines and containers."""
+LOOK_PERIOD_S = 0.1
+
+
+def full_name(namespace: str, name: str) -> str:
+    """Return the name of a node with its namespace."""
+    return '/' + '/'.join([*filter(None, namespace.split('/')), name])
+
+
+class NodeClaims:
+    """Nodes that this process alone may start, as long as it lives.
+
+    The graph alone would not do: a launch that is still preparing its scene has no node yet.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[int, str], int] = {}
+
+    def claim(self, domain: int, names: Sequence[str]) -> list[str]:
+        """Claim nodes; return those that somebody else has.
+
+        Parameters
+        ----------
+        domain : int
+            ROS domain.
+        names : sequence of str
+            With their namespaces; what this process has already is left out.
+        """
+        new = [name for name in names if (domain, name) not in self._held]
+        others = []
+        for name in new:
+            file = f'{domain}{name.replace("/", ".")}.{os.getuid()}'
+            handle = lock(lock_folder() / file)
+            if handle is None:
+                others.append(name)
+            else:
+                self._held[domain, name] = handle
+        return others or (_on_graph(domain, new) if new else [])
+
+
+def _on_graph(domain: int, names: Sequence[str]) -> list[str]:
+    """Return which of some nodes are in a domain."""
+    import rclpy
+
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain, args=[])
+    try:
+        node = rclpy.create_node(f'osmabench_look_{os.getpid()}', context=context)
+        deadline = time.monotonic() + LOOK_S
+        found: set[str] = set()
+        while not found and time.monotonic() < deadline:
+            time.sleep(LOOK_PERIOD_S)
+            present = node.get_node_names_and_namespaces()
+            found = {full_name(space, name) for name, space in present} & set(names)
+        node.destroy_node()
+    finally:
+        context.try_shutdown()
+    return sorted(found)

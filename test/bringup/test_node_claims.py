@@ -1,0 +1,37 @@
+"""Who may start a node of some name in a ROS domain, without launch."""
+
+from typing import Any
+
+import pytest
+
+from osmabench_ros.bringup.node_claims import NodeClaims, full_name
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.mark.parametrize(
+    ('namespace', 'expected'),
+    [('', '/mapper'), ('robot', '/robot/mapper'), ('/a/b/', '/a/b/mapper')],
+)
+def test_a_name_has_its_namespace_whole(namespace: str, expected: str) -> None:
+    assert full_name(namespace, 'mapper') == expected
+
+
+def test_a_node_is_claimed_once_for_a_domain_and_namespace(ros_domain: int) -> None:
+    first, second = NodeClaims(), NodeClaims()
+    assert first.claim(ros_domain, ['/mapper']) == []
+    assert first.claim(ros_domain, ['/mapper']) == [], 'it is ours already'
+    assert second.claim(ros_domain, ['/evaluator', '/mapper']) == ['/mapper']
+    assert second.claim(ros_domain, ['/robot/mapper']) == []
+
+
+def test_a_node_that_nobody_claimed_is_seen_on_the_graph(
+    ros_domain: int, ros_context: Any
+) -> None:
+    import rclpy
+
+    node = rclpy.create_node('mapper', namespace='robot', context=ros_context)
+    assert NodeClaims().claim(ros_domain, ['/robot/mapper', '/robot/evaluator']) == [
+        '/robot/mapper'
+    ]
+    node.destroy_node()
