@@ -77,6 +77,26 @@ def refuse_foreign(paths: Iterable[Path], *, folders: bool = False) -> None:
             _refuse_links(Ledger(path))
 
 
+def refuse_remains(paths: Iterable[Path]) -> None:
+    """Refuse folders that appear whole, and of which nothing but somebody else's files is left.
+
+    Raises
+    ------
+    RunError
+        If there is one; names it and what is in it.
+    """
+    for path in map(absolute, paths):
+        ledger = owner_of(path)
+        if ledger is None or not path.is_dir():
+            continue
+        place = ledger.entry(path, Kind.FOLDER).path
+        files = [item for item in ledger.entries() if item.kind is Kind.FILE]
+        if not any(item.path.startswith(f'{place}/') for item in files):
+            raise RunError(
+                f'{path} holds {_names(foreign_in(path))}, which is not ours; move it elsewhere'
+            )
+
+
 def is_ours(path: Path) -> bool:
     """Tell whether a file or folder is listed as made by this package, or is a scratch one."""
     path = absolute(path)

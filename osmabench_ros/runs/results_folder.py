@@ -15,6 +15,7 @@ from osmabench_ros.base.owned_folder import (
     claim_folder,
     owner_of,
     refuse_foreign,
+    refuse_remains,
     refused,
     remove_ours,
     remove_what_was_left,
@@ -133,6 +134,7 @@ def refuse_foreign_results(root: Path, plans: Sequence[RunPlan] = ()) -> None:
         folders = (plan.shared_directory.parent, plan.shared_directory, plan.directory)
         parts = (plan.map_directory, plan.snapshots_directory, plan.directory / 'logs')
         refuse_foreign((*folders, *parts), folders=True)
+        refuse_remains((plan.shared_directory, plan.map_directory))
         refuse_foreign((plan.report_file, plan.directory / TIMINGS, plan.directory / MANIFEST))
 
 

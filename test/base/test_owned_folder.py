@@ -19,7 +19,13 @@ from osmabench_ros.base.files import (
     written_file,
 )
 from osmabench_ros.base.ledger import HEADER, LEDGER, Ledger
-from osmabench_ros.base.owned_folder import claim_folder, is_ours, move_ours, remove_ours
+from osmabench_ros.base.owned_folder import (
+    claim_folder,
+    is_ours,
+    move_ours,
+    refuse_remains,
+    remove_ours,
+)
 from osmabench_ros.errors import OsmabenchWarning, RunError
 
 
@@ -162,6 +168,15 @@ def test_a_users_files_in_a_folder_of_results_outlive_everything(
         remove_ours(ours)
     assert not (ours / 'report.json').exists()
     assert lost(before, ours, elsewhere) == []
+
+
+def test_a_folder_of_which_only_the_users_files_are_left_is_refused(ours: Path) -> None:
+    (ours / 'run' / 'map' / '.keep').write_text('mine')
+    refuse_remains([ours / 'run' / 'map', ours / 'run' / 'missing'])
+    with pytest.warns(OsmabenchWarning):
+        remove_ours(ours)
+    with pytest.raises(RunError, match=r'map holds .*\.keep, which is not ours; move it'):
+        refuse_remains([ours / 'run' / 'map'])
 
 
 def test_what_is_ours_is_deleted_to_the_last_file(ours: Path) -> None:
