@@ -19,6 +19,7 @@ from osmabench_ros.simulation.habitat.worker.channel import (
     receive,
     send,
 )
+from osmabench_ros.simulation.habitat.worker.main import FOLDER_PREFIX
 
 START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 10.0
@@ -54,7 +55,7 @@ class WorkerProcess:
 
     def __init__(self, python: str, frame_bytes: int) -> None:
         self._thread = threading.get_ident()
-        self._folder = Path(tempfile.mkdtemp(prefix='osmabench_habitat_'))
+        self._folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
         self._log = self._folder / 'worker.log'
         self.frame_descriptor = _anonymous_memory(frame_bytes)
         request_read, self._request = os.pipe()

@@ -15,6 +15,8 @@ from typing import Any
 from .channel import ChannelClosed, receive, send
 
 PARENT_CHECK_S = 1.0
+FOLDER_PREFIX = 'osmabench_habitat_'
+"""Of the temporary folder that the worker is started in."""
 
 
 def main(request_descriptor: int, reply_descriptor: int, frame_descriptor: int) -> None:
@@ -58,7 +60,9 @@ def _read_requests(descriptor: int, requests: queue.Queue[dict[str, Any]]) -> No
                 break
         elif os.getppid() != parent:
             break
-    shutil.rmtree(os.getcwd(), ignore_errors=True)  # nobody else is left to tidy up
+    folder = os.getcwd()
+    if os.path.basename(folder).startswith(FOLDER_PREFIX):  # never another one
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
