@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 from osmabench_ros.base.ledger import LEDGER, Entry, Kind, Ledger, has_ledger, kind_at
 from osmabench_ros.base.owned_folder import (
     entries_in,
+    is_blank,
+    is_ours,
     list_files,
     make_folder,
     naming,
@@ -116,7 +118,9 @@ def read_json(path: Path) -> Any:
 
 
 @contextmanager
-def filled_folder(path: Path, existing: Existing = Existing.REFUSE) -> Iterator[Path]:
+def filled_folder(
+    path: Path, existing: Existing = Existing.REFUSE, document: str = ''
+) -> Iterator[Path]:
     """Yield a temporary folder whose content becomes that of `path` if the block succeeds.
 
     A new folder appears whole. One outside of any folder of results is one itself: its files are
@@ -128,13 +132,15 @@ def filled_folder(path: Path, existing: Existing = Existing.REFUSE) -> Iterator[
         Does not exist, is empty, or is ours.
     existing : Existing
         What is done if it is ours.
+    document : str
+        A file that every folder of this kind has, so that none of another kind is replaced.
 
     Raises
     ------
     RunError
         If it is not ours or may not be written again, or cannot be written to.
     """
-    check_folder(path, existing)
+    check_folder(path, existing, document)
     with naming(path):
         make_folder(path.parent)
         place = path if path.exists() else path.parent
@@ -143,14 +149,14 @@ def filled_folder(path: Path, existing: Existing = Existing.REFUSE) -> Iterator[
             draft = scratch / path.name
             draft.mkdir()
             yield draft
-            check_folder(path, existing)
+            check_folder(path, existing, document)
             if path.exists():
                 _move_into(path, draft, existing)
             else:
                 _appear(path, draft)
 
 
-def check_folder(path: Path, existing: Existing = Existing.REFUSE) -> None:
+def check_folder(path: Path, existing: Existing = Existing.REFUSE, document: str = '') -> None:
     """Refuse a folder that is not ours, or that may not be written again; touches nothing.
 
     Raises
@@ -159,8 +165,14 @@ def check_folder(path: Path, existing: Existing = Existing.REFUSE) -> None:
         If it is such a one.
     """
     refuse_foreign([path], folders=True)
-    if existing is Existing.REFUSE and path.exists() and os.listdir(path):
+    if not path.exists() or is_blank(path):
+        return
+    if existing is Existing.REFUSE:
         raise RunError(f'{path} exists; choose another folder or remove it')
+    if document and not (os.path.lexists(path / document) and is_ours(path / document)):
+        raise RunError(
+            f'{path} holds something else (no {document} of ours); choose another --out'
+        )
 
 
 def _appear(path: Path, draft: Path) -> None:

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from osmabench_ros.base.ledger import LEDGER, Entry, Kind, Ledger, absolute, has_ledger, kind_at
-from osmabench_ros.base.scratch import in_scratch, remove_leftovers
+from osmabench_ros.base.scratch import PREFIX, in_scratch, remove_leftovers
 from osmabench_ros.errors import OsmabenchWarning, RunError
 
 _NAMED = 3
@@ -71,7 +71,7 @@ def refuse_foreign(paths: Iterable[Path], *, folders: bool = False) -> None:
         if kind is not (Kind.FOLDER if folders else Kind.FILE):
             is_what = 'folder' if kind is Kind.FOLDER else 'file'
             raise RunError(f'{path} is a {is_what}; move it away, or choose another --out')
-        if not is_ours(path) and not (folders and _is_empty(path)):
+        if not is_ours(path) and not (folders and is_blank(path)):
             raise RunError(_is_not_ours(path, folders=folders))
         if has_ledger(path):
             _refuse_links(Ledger(path))
@@ -256,9 +256,11 @@ def _refuse_links(ledger: Ledger) -> None:
             )
 
 
-def _is_empty(folder: Path) -> bool:
+def is_blank(folder: Path) -> bool:
+    """Tell whether there is nothing in a folder but a ledger and scratch folders of ours."""
     with naming(folder):
-        return not os.listdir(folder)
+        names = set(os.listdir(folder)) - {LEDGER}
+    return all(name.startswith(PREFIX) for name in names) and not remove_leftovers([folder])
 
 
 def _is_not_ours(path: Path, *, folders: bool) -> str:

@@ -11,6 +11,7 @@ from rclpy.duration import Duration
 from sensor_msgs.msg import Image
 
 from osmabench_ros.base.files import check_folder
+from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.errors import ConfigError, ContractError, MapError, RunError
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.snapshots import SnapshotFolder
@@ -119,6 +120,7 @@ class MapRecorderNode(BenchmarkNode):
         self._acks = Acknowledger(self, self.get_name())
         self._recorded = self.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
         if self.parameter['frames_directory']:
+            refuse_foreign([Path(self.parameter['frames_directory'])], folders=True)
             self._samples = FrameSampler(
                 Path(self.parameter['frames_directory']), self.parameter['sample_frames']
             )

@@ -9,6 +9,7 @@ from PIL import Image as Picture
 from sensor_msgs.msg import Image
 
 from osmabench_ros.base.files import written_file
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.msg import RunInfo
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.images import image_from_message
@@ -64,6 +65,7 @@ class FrameSampler:
         path = self._directory / f'{index:06d}.png'
         if index % every or path.exists():
             return
+        claim_folder(self._directory)
         with written_file(path) as draft:
             Picture.fromarray(image_from_message(message, topics.COLOR)).save(draft, 'PNG')
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from osmabench_ros.base.files import Existing, check_folder, read_json, write_text
-from osmabench_ros.base.ledger import LEDGER
+from osmabench_ros.base.owned_folder import is_blank
 from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.geometry.tum_file import tum_text
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
@@ -25,7 +24,7 @@ def check_output(directory: Path, *, replace: bool) -> None:
         If it does.
     """
     check_folder(directory, Existing.REPLACE)
-    if not directory.exists() or set(os.listdir(directory)) <= {LEDGER}:
+    if not directory.exists() or is_blank(directory):
         return
     report = directory / REPORT
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.errors import ConfigError, SceneError
+from osmabench_ros.scenes.folder.manifest import MANIFEST
 from osmabench_ros.scenes.folder.writer import write_scene_folder
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
@@ -47,7 +48,7 @@ def import_scene(
     SceneError
         If the source cannot be read or the folder not be written.
     """
-    check_folder(out_directory, Existing.REPLACE if overwrite else Existing.REFUSE)
+    check_folder(out_directory, Existing.REPLACE if overwrite else Existing.REFUSE, MANIFEST)
     path = Path(source).expanduser()
     if path.suffix.lower() in WORLD_SUFFIXES:
         from osmabench_ros.scenes.gazebo.world import load_gazebo_world

@@ -165,7 +165,7 @@ def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
     RunError
         If the folder exists and is not ours, or cannot be written.
     """
-    with filled_folder(directory, Existing.REPLACE) as draft:
+    with filled_folder(directory, Existing.REPLACE, DOCUMENT) as draft:
         for name, array in _arrays(truth).items():
             np.save(draft / name, array, allow_pickle=False)
         write_json(draft / DOCUMENT, _document(truth))

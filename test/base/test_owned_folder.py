@@ -2,6 +2,9 @@
 
 import contextlib
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -329,3 +332,31 @@ def test_what_is_interrupted_loses_nothing_and_can_be_done_again(
     assert lost(before, ours) == []
     assert tree(ours / 'run' / 'map') == ['deep', 'deep/new', 'map.json', 'mine']
     check_file(ours / 'run' / 'map' / 'map.json')
+
+
+def test_results_of_another_kind_are_not_replaced(ours: Path) -> None:
+    before = snapshot(ours)
+    with (
+        pytest.raises(RunError, match=r'holds something else \(no scene\.json of ours\)'),
+        filled_folder(ours, Existing.REPLACE, 'scene.json'),
+    ):
+        raise AssertionError('minutes are spent')
+    assert snapshot(ours) == before
+
+
+def test_a_folder_that_was_only_claimed_counts_as_empty_also_after_a_kill(tmp_path: Path) -> None:
+    code = (
+        'import os, pathlib, signal, sys\n'
+        'from osmabench_ros.base import ledger, owned_folder\n'
+        'ledger.os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n'
+        'owned_folder.claim_folder(pathlib.Path(sys.argv[1]))\n'
+    )
+    path = tmp_path / 'claimed'
+    killed = subprocess.run([sys.executable, '-c', code, str(path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list(path.iterdir())) == 1
+    claim_folder(path)
+    assert tree(path) == [LEDGER]
+    with filled_folder(path) as draft:
+        (draft / 'x').write_text('')
+    assert tree(path) == [LEDGER, 'x']

@@ -137,7 +137,8 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> N
     killed = subprocess.run([sys.executable, '-c', KILLED, str(tmp_path)], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert len([*tmp_path.glob('.*'), *tmp_path.glob('run/.*')]) == 3
-    claim(tmp_path, config(), INPUTS)
+    with held(tmp_path):
+        claim(tmp_path, config(), INPUTS)
     found = sorted(str(item.relative_to(tmp_path)) for item in tmp_path.rglob('*'))
     assert found == [LEDGER, MANIFEST, 'run']
 

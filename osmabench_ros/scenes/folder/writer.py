@@ -36,7 +36,7 @@ def write_scene_folder(scene: Scene, directory: Path, overwrite: bool = False) -
         If the folder exists already, or cannot be written.
     """
     existing = Existing.REPLACE if overwrite else Existing.REFUSE
-    with filled_folder(directory, existing) as draft:
+    with filled_folder(directory, existing, MANIFEST) as draft:
         manifest = Manifest.model_validate(_manifest(scene, _node_names(scene)))
         text = manifest.model_dump_json(by_alias=True, exclude_none=True)
         (draft / MESH_FILE).write_bytes(_glb(scene))
