@@ -12,6 +12,7 @@ from rclpy.duration import Duration
 from std_msgs.msg import Header
 
 from osmabench_ros.action import Evaluate
+from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.errors import ConfigError, ContractError, OsmabenchError, RequirementError
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
 from osmabench_ros.ros import topics
@@ -101,6 +102,7 @@ class EvaluatorNode(BenchmarkNode):
         """Read what to evaluate, and subscribe."""
         self._forget()
         self._settings = EvaluationSettings(self.parameter)
+        refuse_foreign([self._settings.output_directory], folders=True)
         self._check = TokenCheck(self)
         self._publisher = self.create_publisher(
             EvaluationReport, topics.EVALUATION, latched_profile()

@@ -261,7 +261,7 @@ def test_a_folder_with_anything_else_is_left_alone(tmp_path: Path) -> None:
     assert (out / 'report.json').read_bytes() == first
     (tmp_path / 'mine').mkdir()
     (tmp_path / 'mine' / 'thesis.tex').touch()
-    with pytest.raises(RunError, match='holds something else'):
+    with pytest.raises(RunError, match='mine is not empty'):
         evaluate(bag, tmp_path / 'mine', '--force')
     assert (tmp_path / 'mine' / 'thesis.tex').exists()
 

@@ -168,8 +168,9 @@ def test_in_lockstep_every_recorded_frame_is_acknowledged(ros_domain: int, tmp_p
 
 def test_bad_settings_end_the_recorder(ros_domain: int, tmp_path: Path) -> None:
     (tmp_path / 'taken').mkdir()
+    (tmp_path / 'taken' / 'thesis').touch()
     for parameters, reason in (
-        ({'bag_directory': str(tmp_path / 'taken')}, 'taken exists; record to another folder'),
+        ({'bag_directory': str(tmp_path / 'taken')}, 'taken is not empty'),
         ({'bag_directory': ''}, 'parameter "bag_directory" is empty'),
         ({'bag_directory': str(tmp_path / 'x'), 'exclude': '('}, 'is no regular expression'),
         ({'bag_directory': str(tmp_path / 'y'), 'compression': 'zip'}, 'is "zip"'),

@@ -18,6 +18,7 @@ from nodes.node_stage import wait_for  # noqa: E402
 from osmabench_ros.msg import RecordedMap  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 
+from osmabench_ros.base.ledger import LEDGER  # noqa: E402
 from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
 from osmabench_ros.ros import topics  # noqa: E402
 from osmabench_ros.ros.qos import latched_profile  # noqa: E402
@@ -49,7 +50,7 @@ def started(kind: str, folder: Path, domain: int, context: Any) -> subprocess.Po
     node = Node('recorder', context=context)
     publisher = node.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
     publisher.publish(RecordedMap(uri=(folder / 'map').as_uri(), is_final=True))
-    wait_for((folder / 'out/.vqa.partial/begun.txt').exists)
+    wait_for(lambda: list(folder.glob('out/.*/content/vqa/begun.txt')))
     return process
 
 
@@ -63,7 +64,7 @@ def test_an_interrupted_evaluation_ends_soon_and_leaves_nothing(
     _, told = process.communicate(timeout=30)
     assert process.returncode == 130, told
     assert time.monotonic() - start_s < 5.0
-    assert list((tmp_path / 'out').iterdir()) == []
+    assert [path.name for path in (tmp_path / 'out').iterdir()] == [LEDGER]
 
 
 def test_a_suite_that_hears_nothing_does_not_keep_the_process(
