@@ -193,8 +193,19 @@ def _is_among(listed: set[Entry], ledger: Ledger | None, path: Path) -> bool:
 
 def remove_what_was_left(root: Path) -> None:
     """Remove the scratch folders of killed processes in a folder of results that is held."""
-    folders = (root / item.path for item in Ledger(root).entries() if item.kind is Kind.FOLDER)
-    _warn_of(remove_leftovers([root, *(item for item in folders if not item.is_symlink())]))
+    root = absolute(root)
+    ledger, folders = owner_of(root), [root]
+    if ledger is not None:
+        listed = (ledger.root / item.path for item in ledger.entries() if item.kind is Kind.FOLDER)
+        folders += [item for item in listed if root in item.parents and not item.is_symlink()]
+    _warn_of(remove_leftovers(folders))
+
+
+def settle(path: Path) -> None:
+    """Bring the ledger of a folder into an order that depends on nothing but what is there."""
+    ledger = owner_of(path)
+    if ledger is not None:
+        ledger.settle()
 
 
 def move_ours(source: Path, target: Path) -> None:

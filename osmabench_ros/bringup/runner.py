@@ -7,8 +7,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from osmabench_ros.base.files import read_json, write_json
-from osmabench_ros.base.ledger import Ledger
-from osmabench_ros.base.owned_folder import refuse_foreign, remove_ours
+from osmabench_ros.base.owned_folder import refuse_foreign, remove_ours, settle
 from osmabench_ros.bringup.definition import nodes_of_run
 from osmabench_ros.bringup.live_run import run_live
 from osmabench_ros.bringup.run_preflight import check_run
@@ -90,7 +89,7 @@ def run_matrix(
         plans = plan_runs(config, scene_keys(config), root)
         refuse_foreign_results(root, plans)
         report = _run_all(config, plans, root, progress)
-        Ledger(root).settle()
+        settle(root)
         return report
 
 

@@ -30,6 +30,7 @@ from osmabench_ros.base.owned_folder import (
     remove_ours,
 )
 from osmabench_ros.errors import OsmabenchWarning, RunError
+from osmabench_ros.runs.results_folder import held
 
 
 @pytest.fixture
@@ -360,3 +361,12 @@ def test_a_folder_that_was_only_claimed_counts_as_empty_also_after_a_kill(tmp_pa
     with filled_folder(path) as draft:
         (draft / 'x').write_text('')
     assert tree(path) == [LEDGER, 'x']
+
+
+def test_a_folder_of_results_may_be_held_within_another_or_in_a_scratch_folder(ours: Path) -> None:
+    with held(ours / 'deeper'):
+        write_text(ours / 'deeper' / 'x', '')
+    assert is_ours(ours / 'deeper' / 'x')
+    with filled_folder(ours / 'whole') as draft, held(draft):
+        write_text(draft / 'x', '')
+    assert is_ours(ours / 'whole' / 'x')

@@ -88,6 +88,6 @@ def test_after_a_kill_the_next_evaluation_is_whole(
     evaluate_map(source, [SuiteConfig(name='exact_questions')], tmp_path / 'out')
     left = {path.name for path in (tmp_path / 'out').rglob('*')}
     assert left == {
-        REPORT, 'vqa', 'questions.jsonl', 'answers.jsonl', 'verdicts.jsonl', 'answering.json',
-        'judging.json',
+        LEDGER, REPORT, 'vqa', 'questions.jsonl', 'answers.jsonl', 'verdicts.jsonl',
+        'answering.json', 'judging.json',
     }  # fmt: skip

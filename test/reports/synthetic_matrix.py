@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from osmabench_ros.base.files import write_json
+from osmabench_ros.base.owned_folder import claim_folder, make_folder
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.registry import make_mapper
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -84,6 +85,7 @@ def config() -> MatrixConfig:
 def write_matrix(root: Path) -> Matrix:
     """Make the matrix in a folder; takes a few seconds."""
     settings = config()
+    claim_folder(root)
     write_json(root / 'manifest.json', {'config': settings.model_dump(mode='json')})
     plans = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, root)
     frames = box_world.frames(count=12, size=(80, 60))
@@ -153,7 +155,7 @@ def questions() -> list[Question]:
 
 
 def _write_shared(directory: Path, truth: GroundTruth) -> None:
-    directory.mkdir(parents=True)
+    make_folder(directory)
     states = np.array([[-1, -1, 0], [1, -1, 0], [1, -1, 1.57], [1, 1.5, 1.57]], float)
     path = RobotPath(states, np.zeros(3, np.int64), 0.0)
     write_json(directory / PATH_FILE, path.to_json())

@@ -42,7 +42,7 @@ def test_every_so_many_frames_are_kept_even_if_run_info_is_late(
     if not late:
         take(sampler, *first)
     take(sampler, *range(len(first), 4 * MAX_WAITING))
-    kept = sorted(int(path.stem) for path in (tmp_path / 'frames').iterdir())
+    kept = sorted(int(path.stem) for path in (tmp_path / 'frames').glob('*.png'))
     assert kept == [0, MAX_WAITING, 2 * MAX_WAITING, 3 * MAX_WAITING]
 
 

@@ -51,9 +51,8 @@ def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(
 def test_an_image_that_cannot_be_written_is_named(
     settings: PreviewSettings, tmp_path: Path
 ) -> None:
-    for path in (tmp_path / 'no_folder' / 'a.png', tmp_path / 'a.unknown'):
-        with pytest.raises(SimulationError, match=path.name):
-            write_contact_sheet(['nominal'], path, settings)
+    with pytest.raises(SimulationError, match=r'a\.unknown'):
+        write_contact_sheet(['nominal'], tmp_path / 'a.unknown', settings)
     assert list(tmp_path.iterdir()) == []
 
 
