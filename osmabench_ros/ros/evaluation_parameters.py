@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import ValidationError
 
+from osmabench_ros.base.limits.documents import parse_yaml
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.runs.config import Requirement, SuiteConfig
@@ -78,12 +78,7 @@ class EvaluationSettings:
             raise ConfigError(f'node evaluator: parameter "{name}": {error}') from error
 
     def _yaml(self, name: str, kind: type[_Data]) -> _Data:
-        try:
-            data = yaml.safe_load(self._values[name])
-        except yaml.YAMLError as error:
-            raise ConfigError(
-                f'node evaluator: parameter "{name}" is not YAML: {error}'
-            ) from error
+        data = parse_yaml(self._values[name], f'node evaluator: parameter "{name}"', ConfigError)
         if not isinstance(data, kind):
             what = 'list' if kind is list else 'mapping'
             raise ConfigError(f'node evaluator: parameter "{name}" must be a YAML {what}')

@@ -7,9 +7,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import Field, field_validator, model_validator
 
+from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -243,13 +244,7 @@ def load_config(name_or_path: str) -> MatrixConfig:
     path = Path(name_or_path)
     if not path.suffix and not path.exists():
         path = _bundled(name_or_path)
-    try:
-        data = yaml.safe_load(path.read_text(encoding='utf-8'))
-    except OSError as error:
-        raise ConfigError(f'configuration {path}: {error.strerror}; give a YAML file') from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f'configuration {path} is not YAML: {error}') from error
-    return parse_config(data, str(path))
+    return parse_config(read_yaml(path, ConfigError), shown(path))
 
 
 def _bundled(name: str) -> Path:

@@ -130,6 +130,21 @@ def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError
     return YamlReader(_decoded(data, where, error), where, error).content()
 
 
+def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[str, Any]:
+    """Return the mapping that a YAML text from outside says, an empty one if it is empty.
+
+    Raises
+    ------
+    OsmabenchError, LimitError
+        As for `parse_yaml`; also if it is no mapping, or a key of it is no text.
+    """
+    data = parse_yaml(text, source, error)
+    data = {} if data is None else data
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise error(f'{shown(source)} must be a YAML mapping of names, such as {{voxel_m: 0.05}}')
+    return data
+
+
 def _document(path: Path | str, error: type[OsmabenchError]) -> bytes:
     return read_bytes(path, error, allowance().document_bytes(), 'document_mib')
 

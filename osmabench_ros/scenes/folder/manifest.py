@@ -6,13 +6,13 @@ metres and radians.
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.lights import LightKind
 
@@ -97,13 +97,10 @@ def read_manifest(path: Path) -> Manifest:
     SceneError
         If it is missing or malformed; names the key.
     """
+    data = read_json(path, SceneError)
     try:
-        return Manifest.model_validate(json.loads(path.read_text(encoding='utf-8')))
-    except OSError as error:
-        raise SceneError(f'{path} cannot be read: {error.strerror or error}') from error
+        return Manifest.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         key = '.'.join(str(part) for part in first['loc']) or 'top level'
         raise SceneError(f'{path}: {key}: {first["msg"]}') from error
-    except ValueError as error:
-        raise SceneError(f'{path} is not valid JSON: {error}') from error

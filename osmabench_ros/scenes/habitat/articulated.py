@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from osmabench_ros.base.limits.documents import read_xml
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import linearly_mapped, load_meshes, moved
-from osmabench_ros.scenes.gazebo.xml import pose_from_rpy, read_xml
+from osmabench_ros.scenes.gazebo.xml import pose_from_rpy
 from osmabench_ros.scenes.habitat.joints import MOVING, joint_positions
 from osmabench_ros.scenes.primitives import box, cylinder, sphere
 from osmabench_ros.scenes.scene import Material, Mesh
@@ -49,7 +50,7 @@ def load_urdf(
         In the inertial frame of the root link, which is what a scene instance places; axes as in
         the file.
     """
-    root = read_xml(path)
+    root = read_xml(path, SceneError)
     positions = joint_positions(root, joints, where, link_order)
     poses = _link_poses(root, positions, where, scale)
     colors = {
