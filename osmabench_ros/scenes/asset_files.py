@@ -118,7 +118,9 @@ def file_within(root: Path, name: str, base: Path, where: str) -> Path:
     """
     path = resolved(base / name)
     if path is None:
-        raise SceneError(f'{where} names {shown(name)}, which is not there')
+        raise SceneError(
+            f'{where}: {shown(base / name)} does not exist; check the path that names it'
+        )
     if Path(name).is_absolute() or not path.is_relative_to(root.resolve()):
         raise SceneError(
             f'{where} names {shown(name)}, which is outside of {root}; put the file there and '

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.pose import Pose
@@ -21,7 +22,7 @@ CLASSES_FILE = 'embed_semseg_classes.json'
 STAMPS_FILE = 'timestamps.txt'
 
 
-class SequenceFormat(BaseModel):
+class SequenceFormat(Strict):
     """The layout in which a method reads a sequence.
 
     Parameters
@@ -36,8 +37,6 @@ class SequenceFormat(BaseModel):
     color : str
         'jpg' or 'png', which loses nothing; most methods ask for jpg.
     """
-
-    model_config = ConfigDict(extra='forbid', frozen=True)
 
     layout: Literal['osma', 'scannet']
     world: World

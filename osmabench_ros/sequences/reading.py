@@ -9,6 +9,7 @@ from pydantic import Field
 
 from osmabench_ros.base.limits.documents import parse_yaml, read_yaml
 from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.base.strict import FilePath
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.sequences.bag_messages import (
     CAMERA_POSE,
@@ -46,7 +47,7 @@ class SequenceReading(Section):
     world: str = ''
     namespace: str = ''
     tolerance_s: float = Field(0.0, ge=0.0, le=10.0)
-    msg_paths: tuple[Path, ...] = ()
+    msg_paths: tuple[FilePath, ...] = ()
 
     @property
     def topics(self) -> FrameTopics:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.strict import FolderName
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.simulation.effects.section import AnyEffect
@@ -69,7 +70,7 @@ class Condition(Section):
         What does not stay where it is.
     """
 
-    name: str
+    name: FolderName
     description: str = ''
     lighting: LightingSection = LightingSection()
     motion: MotionSection = MotionSection()
