@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.limits.images import undecoded_image
+from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.errors import LimitError, OsmabenchWarning, SceneError
 from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES
 from osmabench_ros.scenes.gltf_file import GltfFile, GltfImage
@@ -132,7 +133,7 @@ def image_fault(image: GltfImage) -> str:
 
 def _missing(path: Path, name: str) -> SceneError:
     return SceneError(
-        f'{path} names the texture {name}, which is not near it; put it there, or take it '
+        f'{path} names the texture {shown(name)}, which is not near it; put it there, or take it '
         'out of the file'
     )
 
