@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.errors import ConfigError, suggestion
 
 
@@ -82,7 +81,4 @@ def described(name_or_path: str, *folder: str) -> tuple[Any, str]:
                 f'{suggestion(name_or_path, known)}'
             )
         path = config_path(*folder, f'{name_or_path}.yaml')
-    try:
-        return yaml.safe_load(path.read_text('utf-8')), str(path)
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigError(f'{path} cannot be read: {error}') from error
+    return read_yaml(path, ConfigError), str(path)

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+_LONGEST_MESSAGE = 4000
+
 
 class OsmabenchError(Exception):
     """Base of every error this package raises on purpose.
@@ -15,6 +17,15 @@ class OsmabenchError(Exception):
     """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        """Return the message; what it quotes may be endless, or meant for the terminal."""
+        text = ''.join(
+            char if char.isprintable() or char == '\n' else ascii(char)[1:-1]
+            for char in super().__str__()[:_LONGEST_MESSAGE]
+        )
+        rest = len(super().__str__()) - _LONGEST_MESSAGE
+        return text if rest <= 0 else f'{text}... (and {rest} characters more)'
 
 
 class OsmabenchWarning(UserWarning):

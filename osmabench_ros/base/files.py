@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from osmabench_ros.base.ledger import LEDGER, Entry, Kind, Ledger, has_ledger, kind_at
+from osmabench_ros.base.limits import documents
 from osmabench_ros.base.owned_folder import (
     entries_in,
     is_blank,
@@ -111,10 +112,7 @@ def read_json(path: Path) -> Any:
     RunError
         If the file is missing or not JSON.
     """
-    try:
-        return json.loads(path.read_text(encoding='utf-8'))
-    except (OSError, ValueError) as error:
-        raise RunError(f'cannot read {path}: {error}') from error
+    return documents.read_json(path, RunError)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,9 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
+from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.bringup.finding import Finding, Level
+from osmabench_ros.errors import OsmabenchError, SceneError
 
 DATA_VARIABLE = 'OSMABENCH_DATA'
 LFS_POINTER = b'version https://git-lfs'
@@ -133,9 +134,9 @@ def examine_scene_files(reference: Path) -> Finding:
         detail = f'{reference} is not there'
         return Finding(part, Level.FAILED, detail, 'correct the reference; see docs/scenes.md')
     try:
-        json.loads(config.read_bytes())
-    except ValueError as error:
-        return Finding(part, Level.FAILED, f'{config} is not JSON: {error}', remedy)
+        read_json(config, SceneError)
+    except OsmabenchError as error:
+        return Finding(part, Level.FAILED, str(error), remedy)
     faults, looked_at = [], 0
     end = time.monotonic() + LOOK_S
     for fault in chain(_changed(config.parent), _broken(config.parent)):

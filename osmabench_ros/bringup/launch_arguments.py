@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable
 from launch.launch_description_entity import LaunchDescriptionEntity
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 
 from launch import LaunchContext
+from osmabench_ros.base.limits.documents import parse_mapping
 from osmabench_ros.bringup.argument_names import check_argument_names
 from osmabench_ros.bringup.isolation import LOCALHOST, RANGE_VARIABLE, launch_environment
 from osmabench_ros.bringup.launch_domain import domain_actions
@@ -63,9 +63,11 @@ class Argument:
         text = LaunchConfiguration(self.name).perform(context)
         if self.kind is bool:
             return BOOLEANS[text]
+        if self.kind is dict:
+            return parse_mapping(text, f'launch argument {self.name}', ConfigError)
         try:
-            return _READERS.get(self.kind, self.kind)(text)
-        except (ValueError, yaml.YAMLError) as error:
+            return (_pose if self.kind is Pose else self.kind)(text)
+        except ValueError as error:
             raise ConfigError(
                 f'launch argument {self.name}:={text} is no {self.kind.__name__}: {error}'
             ) from error
@@ -78,15 +80,7 @@ def _pose(text: str) -> Pose:
     return Pose.from_quaternion(numbers[3:], numbers[:3])
 
 
-def _mapping(text: str) -> dict[str, Any]:
-    data = yaml.safe_load(text) or {}
-    if not isinstance(data, dict):
-        raise ValueError('it must be a YAML mapping, such as {root: /opt/stack}')
-    return data
-
-
 POSE_NUMBERS = 7
-_READERS: dict[type, Callable[[str], Any]] = {Pose: _pose, dict: _mapping}
 
 
 def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]:

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.cli import (
     conditions,
     doctor,
@@ -79,6 +80,11 @@ def main() -> NoReturn:
     except OsmabenchError as error:
         console.print(f'[bold red]error:[/] {escape(str(error))}', highlight=False)
         sys.exit(error.exit_code)
+    except OSError as error:
+        # Of a path that the system cannot even look up, or a disk that is full or gone.
+        where = '' if error.filename is None else f'{shown(str(error.filename))}: '
+        console.print(f'[bold red]error:[/] {escape(where + (error.strerror or str(error)))}')
+        sys.exit(OsmabenchError.exit_code)
     except InterruptedBySignalError:
         console.print('interrupted; what was finished is kept, run again to resume')
         raise

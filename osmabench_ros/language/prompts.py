@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from osmabench_ros.base.limits.documents import parse_yaml
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError
 
@@ -91,7 +90,7 @@ def load_prompt(name: str) -> Prompt:
     path: Path = config_path('prompts', f'{name}.yaml')
     data = path.read_bytes()
     try:
-        content = yaml.safe_load(data)
+        content = parse_yaml(data, path, ConfigError)
         return Prompt(
             name,
             int(content['version']),
@@ -100,7 +99,7 @@ def load_prompt(name: str) -> Prompt:
             hashlib.sha256(data).hexdigest(),
             {key: value for key, value in content.items() if key not in _KEYS},
         )
-    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(
             f'{path}: {error!r}; a prompt file has version, system and prompt'
         ) from error

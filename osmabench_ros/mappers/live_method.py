@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from pydantic import Field, model_validator
 
+from osmabench_ros.base.strict import FolderName, PathBelow
 from osmabench_ros.configuration import described, described_names
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.offline_method import FileInWork, filled
+from osmabench_ros.mappers.offline_method import filled
 from osmabench_ros.simulation.section import Section, validated
 
 FOLDER = ('methods', 'live')
@@ -35,7 +36,7 @@ class StackNode(Section):
 
     package: str
     executable: str
-    name: str
+    name: FolderName
     namespace: str = ''
     arguments: tuple[str, ...] = ()
     parameters: dict[str, Any] = Field(default_factory=dict)
@@ -105,11 +106,11 @@ class LiveMethod(Section):
     ``work``, the folder for its files.
     """
 
-    name: str
+    name: FolderName
     source: str
     install: tuple[str, ...]
     variables: dict[str, str] = Field(default_factory=dict)
-    files: dict[FileInWork, str] = Field(default_factory=dict)
+    files: dict[PathBelow, str] = Field(default_factory=dict)
     launch: IncludedLaunch | None = None
     nodes: tuple[StackNode, ...] = ()
     program: StackProgram | None = None

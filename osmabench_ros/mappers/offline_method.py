@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from string import Template
-from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from osmabench_ros.base.strict import FolderName, PathBelow, Strict
 from osmabench_ros.configuration import described, described_names
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.sequences.layout import SequenceFormat as SequenceFormat
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra='forbid', frozen=True)
-
-
-class TextEncoder(_Part):
+class TextEncoder(Strict):
     """The encoder whose text features the map can be queried with, and the method's prompts."""
 
     model: str
@@ -26,19 +21,7 @@ class TextEncoder(_Part):
     templates: tuple[str, ...]
 
 
-def _is_plain(name: str) -> str:
-    """Refuse a file outside of the work folder."""
-    path = PurePosixPath(name)
-    if path.is_absolute() or '..' in path.parts:
-        raise ValueError(f'"{name}" is not in the work folder; name a file below it')
-    return name
-
-
-FileInWork = Annotated[str, AfterValidator(_is_plain)]
-"""A file that a method wants in its work folder."""
-
-
-class OfflineMethod(_Part):
+class OfflineMethod(Strict):
     """A method that maps a recorded sequence.
 
     Parameters
@@ -71,15 +54,15 @@ class OfflineMethod(_Part):
     ``width``, ``height``, ``pixels``, ``fx``, ``fy``, ``cx``, ``cy``, ``depth_scale``.
     """
 
-    name: str
+    name: FolderName
     importer: str
     source: str
     install: tuple[str, ...]
-    variables: dict[str, str] = {}
+    variables: dict[str, str] = Field(default_factory=dict)
     sequence: SequenceFormat
-    files: dict[FileInWork, str] = {}
+    files: dict[PathBelow, str] = Field(default_factory=dict)
     commands: tuple[tuple[str, ...], ...] = Field(min_length=1)
-    environment: dict[str, str] = {}
+    environment: dict[str, str] = Field(default_factory=dict)
     directory: str = '${work}'
     output: str
     text_encoder: TextEncoder

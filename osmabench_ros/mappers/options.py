@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
+from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, suggestion
 
 
-class MapperOptions(BaseModel):
+class MapperOptions(Strict):
     """Base of all option models: immutable, unknown keys are refused."""
-
-    model_config = ConfigDict(extra='forbid', frozen=True)
 
 
 OptionsT = TypeVar('OptionsT', bound=MapperOptions)
@@ -48,5 +48,5 @@ def parse_options(model: type[OptionsT], options: Mapping[str, Any], mapper: str
         first = error.errors()[0]
         where = '.'.join(str(part) for part in first['loc'])
         raise ConfigError(
-            f'mapper "{mapper}": option "{where}" is {first["input"]!r}: {first["msg"]}'
+            f'mapper "{mapper}": option "{where}" is {shown(repr(first["input"]))}: {first["msg"]}'
         ) from error

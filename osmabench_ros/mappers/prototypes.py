@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.files import written_file
+from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.descriptors import FEATURES
 from osmabench_ros.semantics.labels import LabelSet, normalised_name
@@ -105,7 +106,7 @@ def read_prototypes(path: Path) -> Prototypes:
         If the file cannot be read or does not fit this version's features; names it.
     """
     try:
-        data = json.loads(path.read_text(encoding='utf-8'))
+        data = read_json(path, ConfigError)
         if data['format'] != FORMAT or tuple(data['features']) != FEATURES:
             raise ConfigError(
                 f'{path}: made for other features than this version uses; learn the prototypes '
@@ -120,9 +121,7 @@ def read_prototypes(path: Path) -> Prototypes:
             shares / shares.sum(),
             data['provenance'],
         )
-    except OSError as error:
-        raise ConfigError(f'{path}: prototypes cannot be read: {error.strerror}') from error
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f'{path}: not a file of prototypes: {error!r}') from error
     if result.centers.shape != (len(items), len(FEATURES)) or not (result.scale > 0).all():
         raise ConfigError(f'{path}: prototypes do not have {len(FEATURES)} features and scales')

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.semantics.labels import LabelClass, LabelSet, normalised_name
 
 _FORMS = """expected "7: chair" lines, or "classes:" with "id" and "name" each"""
-MAX_BYTES = 1 << 24
 
 
 def read_label_file(path: Path) -> LabelSet:
@@ -28,14 +26,7 @@ def read_label_file(path: Path) -> LabelSet:
     ConfigError
         If the file is missing or malformed, or an id or name repeats.
     """
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ConfigError(f'label file {path} is larger than {MAX_BYTES} bytes')
-        data = yaml.safe_load(path.read_text(encoding='utf-8'))
-    except OSError as error:
-        raise ConfigError(f'label file {path}: {error.strerror}; name a YAML file') from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f'label file {path} is not YAML: {error}') from error
+    data = read_yaml(path, ConfigError)
     try:
         classes = _classes(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

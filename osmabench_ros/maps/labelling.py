@@ -9,8 +9,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.errors import MapError
-from osmabench_ros.maps.array_files import read_npy
 from osmabench_ros.maps.semantic_map import DenseMap, FeatureSpace, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
@@ -65,7 +65,7 @@ def read_text_features(path: Path, label_set: LabelSet) -> NDArray[np.float32]:
     MapError
         If the file is malformed or has another number of classes.
     """
-    features = read_npy(path)
+    features = read_npy(path, MapError)
     if features.ndim not in (2, 3) or features.shape[-2] != len(label_set.classes):
         raise MapError(
             f'{path} is {features.shape}; label set "{label_set.name}" has '

@@ -9,10 +9,12 @@ from typing import Any
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.base.limits.boundary import naming_errors
+from osmabench_ros.base.limits.documents import parse_json, read_json
+from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import MapError, OsmabenchError
 from osmabench_ros.geometry.ply import read_ply
-from osmabench_ros.maps.array_files import read_npy
 from osmabench_ros.maps.document import MAX_FORM_FAULTS, MapDocument, TooManyFaultsError
 from osmabench_ros.maps.fault import Fault
 from osmabench_ros.maps.faults import faults_of_content
@@ -68,16 +70,19 @@ def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
         return None, [Fault(str(directory), '', 'is no folder; give the folder with map.json')]
     if not (directory / DOCUMENT).is_file():
         return None, [Fault(DOCUMENT, '', f'does not exist in {directory}; is it a map?')]
-    text = (directory / DOCUMENT).read_bytes()
+    try:
+        text = read_bytes(directory / DOCUMENT, MapError)
+        document = parse_json(text, directory / DOCUMENT, MapError)
+    except OsmabenchError as error:
+        return None, [Fault(DOCUMENT, '', str(error))]
     faults = _form_faults(text)
     if faults:
         return None, faults
-    document = json.loads(text)
     arrays: dict[str, NDArray[Any]] = {}
     for name in array_names(document):
         try:
-            arrays[name] = read_npy(directory / name)
-        except MapError as error:
+            arrays[name] = read_npy(directory / name, MapError)
+        except OsmabenchError as error:
             faults.append(Fault(name, '', str(error)))
     raw = RawMap(document, arrays, _cloud(directory, document, faults), _extras(directory, faults))
     return raw, [*faults, *faults_of_content(raw)]
@@ -127,9 +132,9 @@ def _extras(directory: Path, faults: list[Fault]) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        extras = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        faults.append(Fault(EXTRAS, '', f'is no JSON: {error}'))
+        extras = read_json(path, MapError)
+    except OsmabenchError as error:
+        faults.append(Fault(EXTRAS, '', str(error)))
         return {}
     if not isinstance(extras, dict):
         faults.append(Fault(EXTRAS, '', f'must hold an object, not a {type(extras).__name__}'))

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.files import written_file
-from osmabench_ros.errors import MapError, MetricError
-from osmabench_ros.maps.array_files import read_npz
+from osmabench_ros.base.limits.arrays import read_npz
+from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.device import resolve_device, to_tensor
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _CHUNK_OF_CPU = 1 << 15
 """Small enough for the cache, and for torch not to wake its threads."""
 
 _CHUNK_OF_CUDA = 1 << 24
-_MAX_ARCHIVE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,15 +196,13 @@ def read_confusions(path: Path) -> dict[str, ConfusionMatrix]:
     MetricError
         If the file cannot be read or an array is missing or of another shape.
     """
-    if not path.is_file():
-        raise MetricError(f'{path} does not exist')
+    arrays = read_npz(path, MetricError)
     try:
-        arrays = read_npz(path, max_bytes=_MAX_ARCHIVE_BYTES)
         return {
             scene: ConfusionMatrix(arrays[f'{scene}/matrix'], arrays[f'{scene}/labels'])
             for scene in dict.fromkeys(name.rpartition('/')[0] for name in arrays)
         }
-    except (MapError, ValueError, KeyError, MetricError) as error:
+    except (ValueError, KeyError, MetricError) as error:
         raise MetricError(
             f'{path}: not a file of confusion matrices (<scene>/matrix, <scene>/labels): {error}'
         ) from error

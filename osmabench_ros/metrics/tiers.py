@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.files import write_text
+from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import MetricError
 
 EXCLUDED_SYNONYMS = ('wall', 'floor', 'ceiling', 'doorframe', 'ledge', 'windowledge')
@@ -122,10 +123,10 @@ def read_tiers(path: Path) -> TieredLabels:
         If the file is missing or malformed; names it and the sample.
     """
     try:
-        data = json.loads(path.read_text(encoding='utf-8'))
+        data = read_json(path, MetricError)
         samples = data['dataset']['samples']
         made = bool(data['dataset'].get('machine_made', False))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MetricError(f'{path}: no tiered labels (dataset.samples): {error!r}') from error
     objects = {}
     for index, sample in enumerate(samples):

@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from osmabench_ros.base.limits.documents import parse_mapping
 from osmabench_ros.errors import (
     ConfigError,
     MissingDependencyError,
@@ -213,17 +212,7 @@ class MapAdapterNode(BenchmarkNode):
 
 
 def _request_from_yaml(text: str) -> dict[str, Any]:
-    try:
-        request = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise ConfigError(
-            f'node mapper: parameter "finish_request" is not YAML: {error}'
-        ) from error
-    if not isinstance(request, dict):
-        raise ConfigError(
-            'node mapper: parameter "finish_request" must be a mapping, e.g. {file_path: /map.ply}'
-        )
-    return request
+    return parse_mapping(text, 'node mapper: parameter "finish_request"', ConfigError)
 
 
 def main() -> int:

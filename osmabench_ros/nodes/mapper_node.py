@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-import yaml
-
+from osmabench_ros.base.limits.documents import parse_mapping
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.mapper import Mapper
@@ -173,15 +172,7 @@ class MapperNode(BenchmarkNode):
 
 
 def _options_from_yaml(text: str) -> dict[str, object]:
-    try:
-        options = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise ConfigError(f'node mapper: parameter "options" is not YAML: {error}') from error
-    if not isinstance(options, dict):
-        raise ConfigError(
-            'node mapper: parameter "options" must be a mapping, e.g. {voxel_m: 0.05}'
-        )
-    return options
+    return parse_mapping(text, 'node mapper: parameter "options"', ConfigError)
 
 
 def main() -> int:

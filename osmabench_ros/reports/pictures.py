@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
+from osmabench_ros.base.limits.images import read_image
 from osmabench_ros.errors import RunError
 
 _COLORS = 255
@@ -38,11 +39,7 @@ def photo_uri(path: Path, width: int) -> str:
     RunError
         If the file is no image; names it.
     """
-    try:
-        with Image.open(path) as opened:
-            photo = opened.convert('RGB')
-    except (OSError, UnidentifiedImageError) as error:
-        raise RunError(f'frame {path} is no image: {error}; remove it') from error
+    photo = read_image(path, RunError).convert('RGB')
     if photo.width > width:
         height = max(1, round(photo.height * width / photo.width))
         photo = photo.resize((width, height), Image.Resampling.LANCZOS)

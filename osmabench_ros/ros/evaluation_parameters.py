@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-from pydantic import ValidationError
-
+from osmabench_ros.base.limits.documents import parse_yaml
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.runs.config import Requirement, SuiteConfig
@@ -17,6 +15,7 @@ from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.map_evaluation import MapOnDisk, evaluate_map
 from osmabench_ros.runs.progress import Progress
 from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.simulation.section import validated
 
 EVALUATION_PARAMETERS = (
     ParameterSpec('ground_truth_directory', '', 'Ground truth of the scene, as prepared.'),
@@ -72,18 +71,11 @@ class EvaluationSettings:
         self._last_number = 0
 
     def _models(self, name: str, model: type[Any]) -> list[Any]:
-        try:
-            return [model.model_validate(item) for item in self._yaml(name, list)]
-        except ValidationError as error:
-            raise ConfigError(f'node evaluator: parameter "{name}": {error}') from error
+        source = f'node evaluator: parameter "{name}"'
+        return [validated(model, item, source) for item in self._yaml(name, list)]
 
     def _yaml(self, name: str, kind: type[_Data]) -> _Data:
-        try:
-            data = yaml.safe_load(self._values[name])
-        except yaml.YAMLError as error:
-            raise ConfigError(
-                f'node evaluator: parameter "{name}" is not YAML: {error}'
-            ) from error
+        data = parse_yaml(self._values[name], f'node evaluator: parameter "{name}"', ConfigError)
         if not isinstance(data, kind):
             what = 'list' if kind is list else 'mapping'
             raise ConfigError(f'node evaluator: parameter "{name}" must be a YAML {what}')

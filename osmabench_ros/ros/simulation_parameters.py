@@ -6,8 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from osmabench_ros.base.limits.documents import parse_mapping
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.ros.parameters import ParameterSpec
@@ -103,10 +102,4 @@ def _path(values: dict[str, Any], scene: Any) -> RobotPath:
 
 
 def _options(text: str) -> dict[str, Any]:
-    try:
-        options = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise ConfigError(f'parameter "simulator_options" is not YAML: {error}') from error
-    if not isinstance(options, dict):
-        raise ConfigError('parameter "simulator_options" must be a mapping')
-    return options
+    return parse_mapping(text, 'parameter "simulator_options"', ConfigError)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import Field, field_validator, model_validator
 
+from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.base.strict import FilePath, PathText, PlainName
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.runs.mapper_config import MapperConfig as MapperConfig
-from osmabench_ros.runs.mapper_config import plain_name
 from osmabench_ros.runs.recording_config import EvaluationConfig as EvaluationConfig
 from osmabench_ros.runs.recording_config import RecordingConfig as RecordingConfig
 from osmabench_ros.runs.requirement import Requirement as Requirement
@@ -34,11 +36,11 @@ class SceneConfig(Section):
     `topics` what a bag of a robot calls the parts of a frame.
     """
 
-    reference: str = 'apartment'
+    reference: PathText = 'apartment'
     scene: str = ''
     seed: int = Field(0, ge=0, lt=2**31)
-    sequence: Path | None = None
-    ground_truth: Path | None = None
+    sequence: FilePath | None = None
+    ground_truth: FilePath | None = None
     topics: SequenceReading = SequenceReading()
 
     @model_validator(mode='after')
@@ -112,8 +114,8 @@ class TrajectoryConfig(Section):
     goals: int = Field(5, ge=1, le=100)
     goal_points: tuple[tuple[float, float], ...] = ()
     planner: Planner = Planner.GRID
-    navmesh: str = ''
-    recorded: str = ''
+    navmesh: PathText = ''
+    recorded: PathText = ''
     recorded_frame: PoseFrame = PoseFrame.BASE
     frame_rate_hz: float = Field(5.0, ge=0.01, le=1000)
     max_frames: int = Field(60, ge=2)
@@ -171,9 +173,9 @@ class SuiteConfig(Section):
 class MatrixConfig(Section):
     """A list of runs: every scene under every condition with every mapper."""
 
-    name: str
+    name: PlainName
     scenes: tuple[SceneConfig, ...] = (SceneConfig(),)
-    conditions: tuple[str, ...] = ('baseline',)
+    conditions: tuple[PathText, ...] = ('baseline',)
     mappers: tuple[MapperConfig, ...]
     simulator: SimulatorConfig = SimulatorConfig()
     camera: CameraConfig = CameraConfig()
@@ -185,13 +187,8 @@ class MatrixConfig(Section):
     evaluation: EvaluationConfig = EvaluationConfig()
     recording: RecordingConfig = RecordingConfig()
     sweep: SweepConfig = SweepConfig()
-    text_features: dict[str, Path] = Field(default_factory=dict)
+    text_features: dict[str, FilePath] = Field(default_factory=dict)
     """Files for the encoders of open-vocabulary maps; see `text_matching.TextMatching`."""
-
-    @field_validator('name')
-    @classmethod
-    def _plain(cls, value: str) -> str:
-        return plain_name(value)
 
     @field_validator('suites')
     @classmethod
@@ -241,15 +238,9 @@ def load_config(name_or_path: str) -> MatrixConfig:
         If it is missing, not YAML, or says something unknown; names the file and the key.
     """
     path = Path(name_or_path)
-    if not path.suffix and not path.exists():
+    if not path.suffix and not os.path.exists(path):
         path = _bundled(name_or_path)
-    try:
-        data = yaml.safe_load(path.read_text(encoding='utf-8'))
-    except OSError as error:
-        raise ConfigError(f'configuration {path}: {error.strerror}; give a YAML file') from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f'configuration {path} is not YAML: {error}') from error
-    return parse_config(data, str(path))
+    return parse_config(read_yaml(path, ConfigError), shown(path))
 
 
 def _bundled(name: str) -> Path:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from osmabench_ros.base.files import filled_folder, write_json
-from osmabench_ros.errors import RunError
+from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.generation import GeneratedSequence, Progress
 from osmabench_ros.runs.plan import RunPlan, plan_runs
@@ -80,8 +81,8 @@ def _digest(config: MatrixConfig, item: SceneConfig) -> str:
 
 def _check(directory: Path, digest: str) -> None:
     try:
-        known = json.loads((directory / MARK).read_text(encoding='utf-8'))
-    except (OSError, ValueError):
+        known = read_json(directory / MARK, RunError)
+    except OsmabenchError:
         known = None
     if known != {'sha256': digest}:
         raise RunError(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
+
+_LONGEST_WORD = 40
+"""Five of them, a seed and a speed make one name, of which file systems take 255 bytes."""
 
 
 @dataclass(frozen=True, order=True)
@@ -56,5 +60,9 @@ class RunIdentity:
 
 
 def slug(text: str) -> str:
-    """Return a word as the names of folders have it."""
-    return re.sub(r'[^A-Za-z0-9_-]+', '-', text) or '-'
+    """Return a word as the names of folders have it; a long one ends in its hash."""
+    plain = re.sub(r'[^A-Za-z0-9_-]+', '-', text) or '-'
+    if len(plain) <= _LONGEST_WORD:
+        return plain
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f'{plain[: _LONGEST_WORD - len(digest) - 1]}-{digest}'

@@ -7,21 +7,9 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
+from osmabench_ros.base.strict import PathText, PlainName
 from osmabench_ros.maps.topics.kinds import POINT_CLOUD, READERS
 from osmabench_ros.simulation.section import Section
-
-
-def plain_name(value: str) -> str:
-    """Return a name that may be part of a path.
-
-    Raises
-    ------
-    ValueError
-        If it is empty or has other characters.
-    """
-    if not value or not all(char.isalnum() or char in '_-' for char in value):
-        raise ValueError('a name consists of letters, digits, "_" and "-"')
-    return value
 
 
 class MapperConfig(Section):
@@ -52,7 +40,7 @@ class MapperConfig(Section):
         What the stack asks for.
     """
 
-    name: str
+    name: PlainName
     implementation: str = ''
     options: dict[str, Any] = Field(default_factory=dict)
     command: tuple[str, ...] = ()
@@ -60,13 +48,8 @@ class MapperConfig(Section):
     token: bool = True
     map_topic: str = ''
     map_type: str = POINT_CLOUD
-    stack: str = ''
+    stack: PathText = ''
     variables: dict[str, str] = Field(default_factory=dict)
-
-    @field_validator('name')
-    @classmethod
-    def _plain(cls, value: str) -> str:
-        return plain_name(value)
 
     @field_validator('map_type')
     @classmethod

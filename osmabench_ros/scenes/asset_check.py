@@ -10,7 +10,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.errors import OsmabenchWarning, SceneError
+from osmabench_ros.base.limits.images import undecoded_image
+from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.errors import LimitError, OsmabenchWarning, SceneError
 from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES
 from osmabench_ros.scenes.gltf_file import GltfFile, GltfImage
 
@@ -39,25 +41,60 @@ def check_textures(path: Path, files: Any) -> None:
     """
     if gone := [name for name in files.missing if name.lower().endswith(IMAGE_SUFFIXES)]:
         raise _missing(path, gone[0])
-    for image in _images(path, files):
-        if fault := image_fault(image):
-            raise SceneError(
-                f'{path}: texture "{image.name}" cannot be decoded: {fault}; replace it by a '
-                'complete PNG or JPEG, or take it out of the file'
-            )
+    if files.faults:
+        raise files.faults[0]
 
 
-def warn_of_unread(path: Path, files: Any) -> None:
-    """Warn of compressed textures and skins of a mesh file that is in order.
+def check_named(path: Path, name: str, data: bytes) -> None:
+    """Refuse a file that a mesh names if it is no texture that is decoded, nor materials."""
+    if not name.lower().endswith('.mtl') or _is_picture(data):
+        _check_image(path, GltfImage(name, '', data))
 
-    Parameters
-    ----------
-    path, files
-        As for `check_textures`.
+
+def _is_picture(data: bytes) -> bool:
+    from PIL import Image
+
+    try:
+        Image.open(io.BytesIO(data))
+    except Image.DecompressionBombError:
+        return True
+    except Exception:  # as above; trimesh can make no more of it
+        return False
+    return True
+
+
+def checked_gltf(path: Path, data: bytes, files: Any) -> GltfFile:
+    """Return a glTF file whose parts fit together and whose textures can be decoded.
+
+    Raises
+    ------
+    SceneError
+        If a part is wrong, or a texture missing or broken; names file and texture.
+    LimitError
+        If it takes more memory or depth than allowed.
     """
-    if path.suffix.lower() not in GLTF_SUFFIXES:
-        return
-    gltf = GltfFile(path, files.get)
+    try:
+        gltf = GltfFile(path, data, files.get)
+        images = list(gltf.images())
+    except FileNotFoundError:
+        raise _missing(path, files.missing[-1]) from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise SceneError(f'{path}: {error}; export the file again') from error
+    for image in images:
+        _check_image(path, image)
+    return gltf
+
+
+def _check_image(path: Path, image: GltfImage) -> None:
+    if fault := image_fault(image):
+        raise SceneError(
+            f'{path}: texture "{image.name}" cannot be decoded: {fault}; replace it by a '
+            'complete PNG or JPEG, or take it out of the file'
+        )
+
+
+def warn_of_unread(path: Path, gltf: GltfFile) -> None:
+    """Warn of compressed textures and skins of a glTF file that is in order."""
     if any(image.data.startswith(COMPRESSED_MAGIC) for image in gltf.images()):
         _warn(
             f'{path}: textures in Basis or KTX 2 format are not decoded; they are grey in the '
@@ -76,44 +113,27 @@ def image_fault(image: GltfImage) -> str:
 
     One in KTX 2 or Basis format is taken on trust.
     """
-    from PIL import Image, UnidentifiedImageError
-
-    if not image.data:
-        return 'it is empty'
     if image.data.startswith(COMPRESSED_MAGIC):
         return ''
-    if image.mime_type in COMPRESSED_TYPES:
+    if image.data and image.mime_type in COMPRESSED_TYPES:
         return f'its type is {image.mime_type}, but its content is not'
     try:
-        with Image.open(io.BytesIO(image.data)) as opened:
-            if opened.format == 'PNG':
-                opened.verify()  # its checksums tell as much as decoding, much faster
-            else:
-                opened.draft('RGB', (1, 1))  # a JPEG is read to its end, but not drawn in full
-                opened.load()
+        opened = undecoded_image(image.data, 'it', SceneError)
+        if opened.format == 'PNG':
+            opened.verify()  # its checksums tell as much as decoding, much faster
+        else:
+            opened.draft('RGB', (1, 1))  # a JPEG is read to its end, but not drawn in full
+            opened.load()
+    except LimitError:
+        raise
     except Exception as error:  # decoders raise whatever they meet in damaged data
-        return 'it is no image' if isinstance(error, UnidentifiedImageError) else str(error)
+        return str(error)
     return ''
-
-
-def _images(path: Path, files: Any) -> list[GltfImage]:
-    if path.suffix.lower() not in GLTF_SUFFIXES:
-        return [GltfImage(name, '', data) for name, data in files.images.items()]
-    try:
-        gltf = GltfFile(path, files.get)
-    except ValueError:
-        return []  # trimesh has refused it
-    try:
-        return list(gltf.images())
-    except FileNotFoundError:
-        raise _missing(path, files.missing[-1]) from None
-    except (ValueError, TypeError, AttributeError) as error:
-        raise SceneError(f'{path}: {error}; export the file again') from error
 
 
 def _missing(path: Path, name: str) -> SceneError:
     return SceneError(
-        f'{path} names the texture {name}, which is not near it; put it there, or take it '
+        f'{path} names the texture {shown(name)}, which is not near it; put it there, or take it '
         'out of the file'
     )
 

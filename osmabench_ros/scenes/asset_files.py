@@ -2,60 +2,128 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from osmabench_ros.base.limits.reading import read_bytes, shown
+from osmabench_ros.errors import OsmabenchError, SceneError
+
 IMAGE_SUFFIXES = ('.png', '.jpg', '.jpeg', '.bmp', '.tga', '.tif', '.tiff', '.gif', '.webp')
 """Of files that are textures."""
 
+_BESIDE = ('materials', 'textures')
+"""Folders beside that of the mesh, where models keep textures."""
 
-def files_near(mesh: Path) -> Any:
+
+def files_near(mesh: Path, check: Callable[[str, bytes], None]) -> Any:
     """Return a trimesh resolver for the files a mesh file refers to.
 
-    Models keep textures beside the folder of their meshes (`../materials/textures`), which
-    trimesh's own resolver refuses. This one reads below the folder above the mesh's, and nowhere
-    else. A name that leads nowhere is looked for in the usual texture folders.
+    It reads below the folder of the mesh, and in the texture folders beside it, which trimesh's
+    own resolver refuses; nowhere else, also not through links. A name that leads nowhere is
+    looked for in the usual texture folders.
 
     Parameters
     ----------
     mesh : Path
         The mesh file.
+    check : callable
+        Gets name and content of a file before trimesh does; raises an OsmabenchError.
 
     Returns
     -------
     trimesh.resolvers.Resolver
-        Its `missing` collects the names that led nowhere, its `images` the content of images by
-        name.
+        Its `missing` collects the names that led nowhere, its `faults` the errors of `check`;
+        trimesh passes over both.
     """
     from trimesh.resolvers import Resolver
 
+    folder = mesh.parent.resolve()
+    roots = [folder, *(folder.parent / name for name in _BESIDE)]
+
     class NearbyFiles(Resolver):  # type: ignore[misc]
-        def __init__(self, folder: Path, missing: list[str], images: dict[str, bytes]) -> None:
-            self.folder, self.missing, self.images = folder, missing, images
+        def __init__(self) -> None:
+            self.missing: list[str] = []
+            self.faults: list[OsmabenchError] = []
+            self._contents: dict[str, bytes] = {}
 
         def get(self, key: str) -> bytes:
-            root = self.folder.resolve().parent
             name = unquote(str(key)).replace('\\', '/').removeprefix('file://')
-            last = name.rpartition('/')[2]
-            places = (name, last, f'../materials/textures/{last}', f'../textures/{last}')
-            for place in places:
-                path = (self.folder / place).resolve()
-                if path.is_relative_to(root) and path.is_file():
-                    data = path.read_bytes()
-                    if path.name.lower().endswith(IMAGE_SUFFIXES):
-                        self.images[name] = data
-                    return data
-            self.missing.append(name)
-            raise FileNotFoundError(f'{key} is not near {mesh}')
+            if name not in self._contents:
+                path = _place(name, roots)
+                if path is None:
+                    self.missing.append(name)
+                    raise FileNotFoundError(f'{shown(key)} is not near {mesh}')
+                self._contents[name] = self._checked(name, path)
+            return self._contents[name]
+
+        def _checked(self, name: str, path: Path) -> bytes:
+            try:
+                data = read_bytes(path, SceneError)
+                check(name, data)
+            except OsmabenchError as error:
+                self.faults.append(error)
+                raise
+            return data
 
         def namespaced(self, namespace: str) -> NearbyFiles:
-            return NearbyFiles(self.folder / namespace, self.missing, self.images)
+            raise PermissionError(f'{namespace}: archives of scenes are not read')
 
         def keys(self) -> list[str]:
-            return [path.name for path in self.folder.iterdir()]
+            return [path.name for path in folder.iterdir()]
 
         def write(self, name: str, data: bytes) -> None:  # noqa: ARG002
             raise PermissionError(f'{name}: the files of a scene are only read')
 
-    return NearbyFiles(mesh.parent, [], {})
+    return NearbyFiles()
+
+
+def _place(name: str, roots: list[Path]) -> Path | None:
+    """Return the file that a name means, None if it is not in one of the roots."""
+    last = name.rpartition('/')[2]
+    for place in (name, last, f'../materials/textures/{last}', f'../textures/{last}'):
+        path = resolved(roots[0] / place)
+        if path and any(path.is_relative_to(root) for root in roots) and path.is_file():
+            return path
+    return None
+
+
+def resolved(path: Path) -> Path | None:
+    """Return where a path leads, None if the system knows no such path."""
+    try:
+        return path.resolve() if path.exists() else None
+    except (OSError, ValueError, RuntimeError):  # too long, with NUL, links in a loop
+        return None
+
+
+def file_within(root: Path, name: str, base: Path, where: str) -> Path:
+    """Return the path of a file that another file names.
+
+    Parameters
+    ----------
+    root : Path
+        Folder that it must lie in, also after links are followed.
+    name : str
+        What the other file says, relative to `base`.
+    base : Path
+        Folder of the other file.
+    where : str
+        Named in errors.
+
+    Raises
+    ------
+    SceneError
+        If there is no such file, or it lies elsewhere.
+    """
+    path = resolved(base / name)
+    if path is None:
+        raise SceneError(
+            f'{where}: {shown(base / name)} does not exist; check the path that names it'
+        )
+    if Path(name).is_absolute() or not path.is_relative_to(root.resolve()):
+        raise SceneError(
+            f'{where} names {shown(name)}, which is outside of {root}; put the file there and '
+            'name it by a relative path'
+        )
+    return path

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import MissingDependencyError, SceneError
+from osmabench_ros.base.limits.allowance import allowance, exceeded
+from osmabench_ros.base.limits.memory_headroom import memory_headroom
+from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.asset_check import check_textures, warn_of_unread
+from osmabench_ros.scenes.asset_check import (
+    GLTF_SUFFIXES,
+    check_named,
+    check_textures,
+    checked_gltf,
+    warn_of_unread,
+)
 from osmabench_ros.scenes.asset_files import files_near
 from osmabench_ros.scenes.scene import Material, Mesh
+
+Made = TypeVar('Made')
 
 NEUTRAL = Material()
 """For surfaces without a material, or with a texture in a format that is not decoded here."""
@@ -27,6 +40,8 @@ MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.ply', '.stl', '.dae', '.off')
 
 X_UP = np.array([[0.0, -1.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]])
 """Rotation that takes Collada's X_UP (x up, -y right, z towards the viewer) to z up."""
+
+_LONGEST_COUNT = 20
 
 COLOR_LEVELS = 6
 """Vertex colours are quantised to so many levels a channel, one material a colour."""
@@ -82,38 +97,57 @@ def load_nodes(path: Path) -> tuple[AssetNode, ...]:
     SceneError
         If the file or a texture is missing or broken.
     """
-    nodes = []
     # Collada's colours are sRGB, those of glTF linear; trimesh passes both on as they are.
     linear = path.suffix.lower() != '.dae'
-    for names, geometry in _geometries(path):
-        try:
-            nodes.append(AssetNode(names, meshes_of(geometry, linear)))
-        except (ValueError, OSError, SyntaxError) as error:  # the last two come from images
-            raise SceneError(f'{path}: node "{names[0]}" is malformed: {error}') from error
-    return tuple(nodes)
+    return tuple(
+        _read(path, lambda names, geometry: AssetNode(names, meshes_of(geometry, linear)))
+    )
 
 
-def _geometries(path: Path) -> list[tuple[tuple[str, ...], Any]]:
+def _read(path: Path, make: Callable[[tuple[str, ...], Any], Made]) -> list[Made]:
+    """Read a mesh file and make something of the names and the geometry of each node."""
+    data, made = read_bytes(path, SceneError), []
+    try:
+        with memory_headroom(allowance().memory_bytes(len(data))):
+            for names, geometry in _geometries(path, data):
+                try:
+                    made.append(make(names, geometry))
+                except (OsmabenchError, MemoryError):
+                    raise
+                except Exception as error:  # decoders of images raise whatever they meet
+                    raise SceneError(f'{path}: node "{names[0]}" is malformed: {error}') from error
+    except MemoryError as error:
+        raise exceeded(path, 'takes too much memory', 'memory_mib') from error
+    return made
+
+
+def _geometries(path: Path, data: bytes) -> list[tuple[tuple[str, ...], Any]]:
     import trimesh
 
-    if not path.is_file():
-        raise SceneError(f'mesh file {path} does not exist; check the path that names it')
+    kind = path.suffix.lower()
+    if kind not in MESH_SUFFIXES:
+        raise SceneError(f'{path} is no mesh file that is read: {", ".join(MESH_SUFFIXES)}')
+    if kind == '.ply':
+        _check_ply_counts(path, data)
     logging.getLogger('trimesh').setLevel(logging.CRITICAL)
-    frame = _collada_frame(path) if path.suffix.lower() == '.dae' else np.eye(4)
-    files = files_near(path)
+    is_gltf = kind in GLTF_SUFFIXES
+    files = files_near(path, _unchecked if is_gltf else partial(check_named, path))
+    gltf = checked_gltf(path, data, files) if is_gltf else None
+    frame = _collada_frame(path, data) if kind == '.dae' else np.eye(4)
     try:
-        kind = path.suffix.lower().removeprefix('.')
-        with path.open('rb') as file:
-            loaded = trimesh.load(
-                file, file_type=kind, resolver=files, process=False, force='scene'
-            )
+        loaded = trimesh.load(
+            io.BytesIO(data), file_type=kind[1:], resolver=files, process=False, force='scene'
+        )
         nodes = []
         for name in loaded.graph.nodes_geometry:
             matrix, geometry_name = loaded.graph[name]
             geometry = loaded.geometry[geometry_name]
             if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
+                _check_faces(geometry)
                 names = _with_ancestors(str(name), loaded.graph.transforms.parents)
                 nodes.append((names, _transformed(geometry, frame @ matrix)))
+    except (OsmabenchError, MemoryError):
+        raise
     except Exception as error:  # trimesh raises whatever its parsers raise
         check_textures(path, files)  # some broken ones only stop it
         raise SceneError(
@@ -121,17 +155,38 @@ def _geometries(path: Path) -> list[tuple[tuple[str, ...], Any]]:
             'check that it is complete, or export it again'
         ) from error
     check_textures(path, files)
-    warn_of_unread(path, files)
+    if gltf is not None:
+        warn_of_unread(path, gltf)
     return nodes
 
 
-def _collada_frame(path: Path) -> NDArray[np.float64]:
+def _check_ply_counts(path: Path, data: bytes) -> None:
+    """Refuse a file that claims more elements than it has bytes, before anything is allocated."""
+    header = data[: max(0, data.find(b'end_header'))]
+    for name, count in re.findall(rb'element\s+(\w+)\s+(\d+)', header):
+        if len(count) > _LONGEST_COUNT or int(count) > len(data):
+            raise SceneError(
+                f'{path} claims {count[:_LONGEST_COUNT].decode()} elements "{name.decode()}", '
+                f'but has {len(data)} bytes; export it again'
+            )
+
+
+def _unchecked(name: str, data: bytes) -> None:
+    """Take what `checked_gltf` looks at."""
+
+
+def _check_faces(geometry: Any) -> None:
+    """Refuse indices that lead elsewhere; negative ones count from the end in Python."""
+    if not 0 <= geometry.faces.min() <= geometry.faces.max() < len(geometry.vertices):
+        raise ValueError('a triangle has a vertex that is not there')
+
+
+def _collada_frame(path: Path, text: bytes) -> NDArray[np.float64]:
     """Return the map from a Collada file's own units and axes, which it names, to z-up metres."""
     if importlib.util.find_spec('collada') is None:
         raise MissingDependencyError(
             f"{path}: Collada files need pycollada; pip install 'osmabench_ros[scenes]'"
         )
-    text = path.read_bytes()
     unit = re.search(rb'<unit\b[^>]*\bmeter\s*=\s*["\']([0-9.eE+-]+)', text)
     up = re.search(rb'<up_axis>\s*([XYZ])_UP', text)
     axes = {b'X': X_UP, b'Y': WORLD_FROM_HABITAT, b'Z': np.eye(3)}[up[1] if up else b'Y']
@@ -148,14 +203,15 @@ def painted_meshes(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
     SceneError
         As `load_meshes`.
     """
-    found: list[tuple[Mesh, NDArray[np.uint8] | None]] = []
-    for _, geometry in _geometries(path):
-        if getattr(geometry.visual, 'kind', None) == 'vertex':
-            colors = np.asarray(geometry.visual.vertex_colors, np.uint8)[:, :3]
-            found.append((_bare_mesh(geometry), colors))
-        else:
-            found += [(mesh, None) for mesh in meshes_of(geometry)]
-    return found
+    groups = _read(path, lambda _, geometry: _painted(geometry))
+    return [item for group in groups for item in group]
+
+
+def _painted(geometry: Any) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
+    if getattr(geometry.visual, 'kind', None) == 'vertex':
+        colors = np.asarray(geometry.visual.vertex_colors, np.uint8)[:, :3]
+        return [(_bare_mesh(geometry), colors)]
+    return [(mesh, None) for mesh in meshes_of(geometry)]
 
 
 def _with_ancestors(name: str, parents: Mapping[str, str]) -> tuple[str, ...]:

@@ -7,14 +7,18 @@ After the glTF 2.0 specification (Khronos), sections 3.6 (buffers), 3.7.3 (skins
 from __future__ import annotations
 
 import base64
-import json
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.limits.documents import parse_json
+from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.gltf_structure import GltfStructure
+
 _GLB_MAGIC, _GLB_HEADER = b'glTF', 12
+_JSON, _BINARY = b'JSON', b'BIN\0'
 _CHUNK = struct.Struct('<I4s')
 
 
@@ -43,24 +47,31 @@ class GltfFile:
     Parameters
     ----------
     path : Path
-        The file.
+        The file; named in errors.
+    data : bytes
+        Its content.
     read : callable
         Returns the content of a file that it names.
 
     Raises
     ------
     ValueError
-        If it is not such a file.
+        If it is not such a file, or its parts do not fit together.
+    SceneError, LimitError
+        If its JSON is malformed, or it takes more memory or depth than allowed.
     """
 
-    def __init__(self, path: Path, read: Callable[[str], bytes]) -> None:
+    def __init__(self, path: Path, data: bytes, read: Callable[[str], bytes]) -> None:
         self._read = read
-        data = path.read_bytes()
-        chunks = dict(_chunks(data)) if data[:4] == _GLB_MAGIC else {b'JSON': data}
-        self._header = json.loads(chunks.get(b'JSON', b''))
+        chunks = list(_chunks(data)) if data[:4] == _GLB_MAGIC else [(_JSON, data)]
+        kinds = [kind for kind, _ in chunks]
+        if kinds.count(_JSON) != 1 or kinds[0] != _JSON or kinds.count(_BINARY) > 1:
+            raise ValueError('it must hold one part with JSON, then one with data')
+        self._header = parse_json(chunks[0][1], path, SceneError)
         if not isinstance(self._header, dict):
             raise ValueError('the content is no JSON object')
-        self._binary = chunks.get(b'BIN\0', b'')
+        GltfStructure(self._header, path).check(len(data))
+        self._binary = dict(chunks).get(_BINARY, b'')
 
     def images(self) -> Iterator[GltfImage]:
         """Yield the images.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from osmabench_ros.base.files import Existing, check_folder
+from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import ConfigError, SceneError
 from osmabench_ros.scenes.folder.manifest import MANIFEST
 from osmabench_ros.scenes.folder.writer import write_scene_folder
@@ -70,10 +70,7 @@ def read_class_patterns(path: Path) -> dict[str, str]:
     ConfigError
         If the file is missing or holds something else.
     """
-    try:
-        data = json.loads(path.read_text(encoding='utf-8'))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f'{path} cannot be read as JSON: {error}') from error
+    data = read_json(path, ConfigError)
     if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
         raise ConfigError(f'{path} must hold an object of class names by pattern')
     return data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import SceneError
 
 
@@ -21,12 +21,7 @@ def read_object(path: Path) -> dict[str, Any]:
     SceneError
         If it is missing, no JSON or something else.
     """
-    try:
-        data = json.loads(path.read_text(encoding='utf-8'))
-    except OSError as error:
-        raise SceneError(f'{path} cannot be read: {error.strerror or error}') from error
-    except ValueError as error:
-        raise SceneError(f'{path} is not valid JSON: {error}') from error
+    data = read_json(path, SceneError)
     if not isinstance(data, dict):
         raise SceneError(f'{path} must hold a JSON object, not {type(data).__name__}')
     return data

@@ -9,6 +9,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -67,14 +68,14 @@ def read_osma_camera(directory: Path) -> tuple[Intrinsics, float]:
     """
     path = directory / OSMA_CAMERA
     try:
-        data = yaml.safe_load(path.read_text('utf-8'))['camera_params']
+        data = read_yaml(path, SequenceError)['camera_params']
         camera = Intrinsics(
             int(data['image_width']),
             int(data['image_height']),
             *(float(data[name]) for name in ('fx', 'fy', 'cx', 'cy')),
         )
         return camera, float(data['png_depth_scale'])
-    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise SequenceError(
             f'{path} cannot be used: {error!r}; it must hold camera_params with image_width, '
             'image_height, fx, fy, cx, cy and png_depth_scale'

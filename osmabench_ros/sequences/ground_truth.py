@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.files import Existing, filled_folder, write_json
+from osmabench_ros.base.limits.arrays import read_npy
+from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -186,7 +187,7 @@ def read_ground_truth(directory: Path) -> GroundTruth:
             'in shared/ of a run or made by osmabench ground-truth'
         )
     try:
-        data = json.loads(path.read_text(encoding='utf-8'))
+        data = read_json(path, SequenceError)
         if data['format'] != FORMAT:
             raise SequenceError(f'{path}: format "{data["format"]}" is not "{FORMAT}"')
         clouds = {name: _read_cloud(directory, name) for name in _CLOUDS}
@@ -256,4 +257,4 @@ def _read_cloud(directory: Path, name: str) -> LabelledCloud | None:
 
 
 def _read(path: Path) -> NDArray[Any]:
-    return np.asarray(np.load(path, allow_pickle=False))
+    return read_npy(path, SequenceError)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from osmabench_ros.errors import SequenceError
+from osmabench_ros.base.limits.images import read_image
+from osmabench_ros.errors import OsmabenchError, SequenceError
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 SATURATED = 65535
@@ -105,14 +106,8 @@ def read_16_bit(path: Path, frame: int) -> NDArray[np.uint16]:
 
 def _opened(path: Path, frame: int) -> Image.Image:
     try:
-        picture = Image.open(path)
-        picture.load()
-    except FileNotFoundError:
-        raise SequenceError(
-            f'frame {frame}: {path} is missing; copy or generate the sequence again'
-        ) from None
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise SequenceError(
-            f'frame {frame}: {path} is broken: {error}; copy or generate the sequence again'
+        return read_image(path, SequenceError)
+    except OsmabenchError as error:
+        raise type(error)(
+            f'frame {frame}: {error}; copy or generate the sequence again'
         ) from error
-    return picture

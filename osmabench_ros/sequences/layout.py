@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.pose import Pose
@@ -20,7 +22,7 @@ CLASSES_FILE = 'embed_semseg_classes.json'
 STAMPS_FILE = 'timestamps.txt'
 
 
-class SequenceFormat(BaseModel):
+class SequenceFormat(Strict):
     """The layout in which a method reads a sequence.
 
     Parameters
@@ -35,8 +37,6 @@ class SequenceFormat(BaseModel):
     color : str
         'jpg' or 'png', which loses nothing; most methods ask for jpg.
     """
-
-    model_config = ConfigDict(extra='forbid', frozen=True)
 
     layout: Literal['osma', 'scannet']
     world: World
@@ -124,7 +124,7 @@ def read_info(directory: Path) -> tuple[SequenceInfo, SequenceFormat | None]:
     if not path.exists():
         return SequenceInfo(directory.parent.name, directory.name, '', labels), None
     try:
-        data = json.loads(path.read_text('utf-8'))
+        data = read_json(path, SequenceError)
         if data['format'] != FORMAT:
             raise SequenceError(f'{path}: format "{data["format"]}" is not "{FORMAT}"')
         mount, files = data['base_to_camera'], data['files']
@@ -137,7 +137,7 @@ def read_info(directory: Path) -> tuple[SequenceInfo, SequenceFormat | None]:
             str(data['source_sha256']),
         )
         return info, None if files is None else SequenceFormat.model_validate(files)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SequenceError(f'{path} is malformed: {error!r}; write the sequence anew') from error
 
 
@@ -145,10 +145,10 @@ def _read_classes(path: Path) -> LabelSet | None:
     if not path.exists():
         return None
     try:
-        data = json.loads(path.read_text('utf-8'))
+        data = read_json(path, SequenceError)
         classes = [{**item, 'name': normalised_name(item['name'])} for item in data['classes']]
         return LabelSet.from_json({'name': data.get('name', 'sequence'), 'classes': classes})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
         raise SequenceError(
             f'{path} is malformed: {error}; it must be {{"classes": [{{"id": 1, "name": "…"}}]}}'
         ) from error

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import Field
 
+from osmabench_ros.base.limits.documents import parse_yaml, read_yaml
+from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.base.strict import FilePath
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.sequences.bag_messages import (
     CAMERA_POSE,
@@ -19,8 +21,6 @@ from osmabench_ros.sequences.bag_messages import (
 )
 from osmabench_ros.sequences.frame_topics import FrameTopics
 from osmabench_ros.simulation.section import Section, validated
-
-MAX_BYTES = 2**20
 
 
 class SequenceReading(Section):
@@ -47,7 +47,7 @@ class SequenceReading(Section):
     world: str = ''
     namespace: str = ''
     tolerance_s: float = Field(0.0, ge=0.0, le=10.0)
-    msg_paths: tuple[Path, ...] = ()
+    msg_paths: tuple[FilePath, ...] = ()
 
     @property
     def topics(self) -> FrameTopics:
@@ -83,18 +83,10 @@ def reading_from_text(text: str) -> SequenceReading:
         If the file is missing, or a key or value is wrong; names it.
     """
     source, folder = 'sequence_topics', Path()
-    try:
-        data: Any = yaml.safe_load(text) if text.strip() else {}
-        if isinstance(data, str):
-            source = f'{source} {data}'
-            file = Path(data)
-            if file.stat().st_size > MAX_BYTES:
-                raise ConfigError(f'{source} is larger than {MAX_BYTES} bytes')
-            data, folder = yaml.safe_load(file.read_text(encoding='utf-8')), file.parent
-    except OSError as error:
-        raise ConfigError(f'{source}: {error.strerror}; name a YAML file') from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f'{source} is not YAML: {error}') from error
+    data: Any = parse_yaml(text, source, ConfigError) if text.strip() else {}
+    if isinstance(data, str):
+        source, folder = f'{source} {shown(data)}', Path(data).parent
+        data = read_yaml(data, ConfigError)
     reading = validated(SequenceReading, data, source)
     paths = tuple(folder / path for path in reading.msg_paths)
     return reading.model_copy(update={'msg_paths': paths})

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from osmabench_ros.base.files import write_text
+from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import SequenceError
 
 REPORT_FILE = 'recording.json'
@@ -112,11 +113,11 @@ def read_report(directory: Path) -> RecordingReport:
     """
     path = directory / REPORT_FILE
     try:
-        document = json.loads(path.read_text())
+        document = read_json(path, SequenceError)
         document.pop('lost')
         counts = tuple(TopicCount(**item) for item in document.pop('topics'))
         return RecordingReport(topics=counts, **document)
-    except (OSError, json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
+    except (TypeError, KeyError, AttributeError) as error:
         raise SequenceError(f'{path} is no report of a recording: {error}') from error
 
 

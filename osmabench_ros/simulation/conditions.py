@@ -8,9 +8,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import Field
 
+from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.strict import FolderName
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.simulation.effects.section import AnyEffect
@@ -69,7 +70,7 @@ class Condition(Section):
         What does not stay where it is.
     """
 
-    name: str
+    name: FolderName
     description: str = ''
     lighting: LightingSection = LightingSection()
     motion: MotionSection = MotionSection()
@@ -132,7 +133,7 @@ def load_condition(name_or_path: str) -> Condition:
         raise ConfigError(
             f'unknown condition "{name_or_path}". {suggestion(name_or_path, list_conditions())}'
         )
-    return parse_condition(path.stem, _read(path), str(path))
+    return parse_condition(path.stem, read_yaml(path, ConfigError), str(path))
 
 
 def parse_condition(name: str, data: Any, source: str) -> Condition:
@@ -166,7 +167,7 @@ def _extended(data: Mapping[str, Any], source: str, seen: tuple[str, ...]) -> di
             f'{suggestion(base, list_conditions())}'
         )
     path = config_path('conditions', f'{base}.yaml')
-    return _merged(_extended(_read(path) or {}, str(path), (*seen, base)), own)
+    return _merged(_extended(read_yaml(path, ConfigError) or {}, str(path), (*seen, base)), own)
 
 
 def _merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,12 +177,3 @@ def _merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
         merged[key] = _merged(merged[key], value) if both else value
     return merged
-
-
-def _read(path: Path) -> Any:
-    try:
-        return yaml.safe_load(path.read_text(encoding='utf-8'))
-    except OSError as error:
-        raise ConfigError(f'condition {path}: {error.strerror}; give a YAML file') from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f'condition {path} is not YAML: {error}') from error

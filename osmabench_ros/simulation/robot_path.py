@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.simulation.navigation import Navigation
 from osmabench_ros.simulation.speed_profile import covered, duration_s
@@ -163,11 +163,7 @@ class RobotPath:
     @classmethod
     def read(cls, path: Path) -> RobotPath:
         """Read a JSON file."""
-        try:
-            data = json.loads(path.read_text(encoding='utf-8'))
-        except (OSError, ValueError) as error:
-            raise SimulationError(f'cannot read path {path}: {error}') from error
-        return cls.from_json(data, str(path))
+        return cls.from_json(read_json(path, SimulationError), str(path))
 
 
 def plan_path(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
 
+from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, suggestion
 
 Model = TypeVar('Model', bound=BaseModel)
 
 
-class Section(BaseModel):
+class Section(Strict):
     """A mapping in a condition file; an unknown key is an error that names the nearest known."""
-
-    model_config = ConfigDict(extra='forbid', frozen=True, allow_inf_nan=False)
 
     @model_validator(mode='before')
     @classmethod
@@ -24,7 +24,8 @@ class Section(BaseModel):
             for key in data:
                 if key not in cls.model_fields:
                     raise ValueError(
-                        f'unknown key "{key}". {suggestion(str(key), cls.model_fields)}'
+                        f'unknown key "{shown(str(key))}". '
+                        f'{suggestion(str(key), cls.model_fields)}'
                     )
         return data
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, suggestion
 
 
-class SuiteOptions(BaseModel):
+class SuiteOptions(Strict):
     """Base of the options of a suite; unknown keys are errors."""
-
-    model_config = ConfigDict(extra='forbid', frozen=True)
 
 
 Options = TypeVar('Options', bound=SuiteOptions)

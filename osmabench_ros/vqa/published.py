@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.limits.compressed import read_unpacked
+from osmabench_ros.base.limits.documents import parse_json
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.vqa.judging.reading import as_number, as_yes_no, plain
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question
@@ -72,10 +72,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise QuestionError(f'{path}:{number}: not JSON: {error}') from error
+        row = parse_json(line, f'{path}:{number}', QuestionError)
         if not isinstance(row, dict):
             raise QuestionError(f'{path}:{number}: the line is not an object')
         yield number, row

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.model import ImagePart
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -114,10 +114,7 @@ class RunFolder:
         path = self.folder / f'{stage}.json'
         if not path.exists():
             return None
-        try:
-            data = json.loads(path.read_text(encoding='utf-8'))
-        except (OSError, ValueError) as error:
-            raise QuestionError(f'{path} cannot be read: {error}; run the stage again') from error
+        data = read_json(path, QuestionError)
         if not isinstance(data, dict):
             raise QuestionError(f'{path} is no JSON object; run the stage again')
         return data

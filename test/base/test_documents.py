@@ -82,7 +82,7 @@ JSON = {
     'overflowing': ('[1e999]', 'the number 1e999 is not finite'),
     'overflowing E': ('[-1.5E+0999]', 'is not finite'),
     'overflowing digits': (f'[{"9" * 400}.5]', 'is not finite'),
-    'no number': ('{"a": NaN}', 'the number NaN is not finite'),
+    'no number': ('{"NaN": 1,\n"a": NaN}', 'line 2: the number NaN is not finite'),
     'infinite': ('[-Infinity]', 'the number -Infinity is not finite'),
     'NUL': ('["\0"]', 'NUL'),
     'NUL escaped': ('[\n"a\\u0000"]', r'line 2: \\u0000 is no character'),

@@ -74,7 +74,7 @@ def test_json_that_cannot_be_read_is_named(content: bytes | None, tmp_path: Path
     path = tmp_path / 'x.json'
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(RunError, match=r'cannot read .*x\.json'):
+    with pytest.raises(RunError, match=r'x\.json'):
         read_json(path)
 
 

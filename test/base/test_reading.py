@@ -35,7 +35,7 @@ def a_socket(folder: Path) -> Path:
 
 
 PATHS: dict[str, tuple[Callable[[Path], Path | str], str]] = {
-    'missing': (lambda folder: folder / 'missing', 'missing cannot be read: No such file'),
+    'missing': (lambda folder: folder / 'missing', 'missing does not exist'),
     'folder': (lambda folder: folder, 'is a folder; give an ordinary file'),
     'pipe': (a_pipe, 'is a pipe'),
     'socket': (a_socket, 'cannot be read'),
@@ -50,9 +50,9 @@ PATHS: dict[str, tuple[Callable[[Path], Path | str], str]] = {
     'long name': (lambda folder: folder / ('a' * 300), 'File name too long'),
     'below a file': (lambda folder: file_in(folder) / 'a', 'Not a directory'),
     'surrogate': (lambda folder: f'{folder}/\ud800', 'characters without an encoding'),
-    'bytes of no encoding': (lambda folder: f'{folder}/\udcff', 'cannot be read'),
-    'two lines': (lambda folder: folder / 'a\nb\x1b[2J', r'a\\nb\\x1b\[2J cannot be read'),
-    'empty': (lambda _: '', 'cannot be read'),
+    'bytes of no encoding': (lambda folder: f'{folder}/\udcff', 'does not exist'),
+    'two lines': (lambda folder: folder / 'a\nb\x1b[2J', r'a\\nb\\x1b\[2J does not exist'),
+    'empty': (lambda _: '', 'does not exist'),
 }
 
 

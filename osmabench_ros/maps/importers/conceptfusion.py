@@ -18,6 +18,7 @@ from osmabench_ros.maps.importers.source_files import colors_of, digest_of
 from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
 
+MAX_BYTES = 8 << 30
 METHOD = Method('conceptfusion', World.OPTICAL, {'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k')})
 _PARTS = ('points', 'colors', 'embeddings', 'confidences', 'features')
 

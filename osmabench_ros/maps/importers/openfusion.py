@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.arrays import read_npz
 from osmabench_ros.errors import MapError
-from osmabench_ros.maps.array_files import read_npz
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.point_maps import point_feature_map
 from osmabench_ros.maps.importers.source_files import digest_of, the_file
@@ -68,7 +68,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
 
 def _arrays(file: Path) -> dict[str, NDArray[Any]]:
-    arrays = read_npz(file, (*_KEYS, 'extrinsic'))
+    arrays = read_npz(file, MapError, (*_KEYS, 'extrinsic'))
     missing = [name for name in _KEYS if name not in arrays]
     if missing:
         raise MapError(f"{file} lacks {', '.join(missing)}; is it a map of OpenFusion's VLFusion?")

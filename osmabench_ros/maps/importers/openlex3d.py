@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.errors import MapError
-from osmabench_ros.maps.array_files import read_npy
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.point_cloud_files import points_and_colors, read_columns
 from osmabench_ros.maps.importers.point_maps import mask_map, masks_of_values, point_feature_map
@@ -43,7 +43,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
                      'point cloud')  # fmt: skip
     index_file, embedding_file = path / 'index.npy', path / 'embeddings.npy'
     points, colors = points_and_colors(read_columns(cloud))
-    index, embeddings = read_npy(index_file), read_npy(embedding_file)
+    index, embeddings = read_npy(index_file, MapError), read_npy(embedding_file, MapError)
     if index.shape != (len(points),) or index.dtype.kind not in 'iuf':
         raise MapError(f'{index_file} is {index.dtype} {index.shape} for {len(points)} points')
     index = index.astype(np.int64)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.errors import MapError
-from osmabench_ros.maps.array_files import read_npy
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import check_node_count
 from osmabench_ros.maps.importers.point_maps import mask_map
@@ -62,7 +62,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
         )
     check_node_count(masks.shape[1], mask_file)
     indices = [np.flatnonzero(masks[:, i] > 0.5) for i in range(masks.shape[1])]
-    vectors = None if feature_file is None else read_npy(feature_file)
+    vectors = None if feature_file is None else read_npy(feature_file, MapError)
     files = [file for file in (mask_file, cloud, feature_file) if file]
     return mask_map(
         METHOD, options, points, colors, indices, vectors, source_sha256=digest_of(files, path)

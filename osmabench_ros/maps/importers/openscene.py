@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.errors import MapError
-from osmabench_ros.maps.array_files import read_npy
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.point_maps import point_feature_map
 from osmabench_ros.maps.importers.source_files import (
@@ -56,7 +56,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     predictions = a_file(path, ('predictions.npy',), 'predictions')
     if predictions is not None:
         cloud = the_file(path, ('gt.ply', '*.ply'), 'point cloud of the predictions')
-        features = read_npy(predictions)
+        features = read_npy(predictions, MapError)
         mask = np.ones(len(features), bool)
         points, colors = read_points(cloud)
     else:

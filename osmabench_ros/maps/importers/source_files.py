@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits import documents
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.ply import read_ply
 
@@ -71,12 +71,7 @@ def read_json(path: Path) -> Any:
     MapError
         If it is missing or malformed.
     """
-    if not path.is_file():
-        raise MapError(f'{path} does not exist')
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise MapError(f'{path} cannot be read as JSON: {error}') from error
+    return documents.read_json(path, MapError)
 
 
 def read_points(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 import numpy as np
 
+from osmabench_ros.base.limits.documents import parse_json
 from osmabench_ros.errors import ContractError, MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.semantics.scene_graph import (
@@ -35,7 +35,10 @@ def node_from_message(message: Any, topic: str) -> SceneNode:
             for label in message.labels
         ),
         captions=tuple(message.captions),
-        attributes={item.key: json.loads(item.value) for item in message.attributes},
+        attributes={
+            item.key: parse_json(item.value, f'{topic}: attribute "{item.key}"', ContractError)
+            for item in message.attributes
+        },
         box=AxisAlignedBox(np.array([low.x, low.y, low.z]), np.array([high.x, high.y, high.z]))
         if message.has_box
         else None,

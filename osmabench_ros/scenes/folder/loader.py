@@ -12,6 +12,7 @@ from osmabench_ros.errors import ConfigError, SceneError, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.asset_files import file_within
 from osmabench_ros.scenes.assets import AssetNode, linearly_mapped, load_nodes
 from osmabench_ros.scenes.folder.manifest import (
     MANIFEST,
@@ -42,7 +43,8 @@ def load_scene_folder(path: Path) -> Scene:
     """
     manifest_path = path / MANIFEST if path.is_dir() else path
     manifest = read_manifest(manifest_path)
-    mesh_path = manifest_path.parent / manifest.file
+    folder = manifest_path.parent
+    mesh_path = file_within(folder, manifest.file, folder, str(manifest_path))
     nodes = load_nodes(mesh_path)
     labels = _label_set(manifest, manifest_path)
     rooms = _rooms(manifest, manifest_path)

@@ -6,13 +6,14 @@ metres and radians.
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.lights import LightKind
 
@@ -22,11 +23,7 @@ MANIFEST = 'scene.json'
 Triple = tuple[float, float, float]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra='forbid', frozen=True, allow_inf_nan=False)
-
-
-class ManifestClass(_Strict):
+class ManifestClass(Strict):
     """A class of the label set."""
 
     id: int
@@ -34,7 +31,7 @@ class ManifestClass(_Strict):
     structure: bool | None = None
 
 
-class ManifestNode(_Strict):
+class ManifestNode(Strict):
     """What a node of the mesh file, with all nodes below it, is.
 
     Without `class` it is unlabelled, without `instance` it gets the next free id.
@@ -42,11 +39,11 @@ class ManifestNode(_Strict):
 
     class_name: str = Field('', alias='class')
     instance: int | None = Field(None, ge=1)
-    attributes: dict[str, str | float | bool] = {}
+    attributes: dict[str, str | float | bool] = Field(default_factory=dict)
     room: str = ''
 
 
-class ManifestRoom(_Strict):
+class ManifestRoom(Strict):
     """A room and its box."""
 
     name: str
@@ -56,7 +53,7 @@ class ManifestRoom(_Strict):
     max: Triple
 
 
-class ManifestLight(_Strict):
+class ManifestLight(Strict):
     """A light of the scene."""
 
     name: str
@@ -70,7 +67,7 @@ class ManifestLight(_Strict):
     room: str = ''
 
 
-class Manifest(_Strict):
+class Manifest(Strict):
     """Content of `scene.json`.
 
     `classes` may be empty: then the names the nodes use are numbered alphabetically.
@@ -97,13 +94,10 @@ def read_manifest(path: Path) -> Manifest:
     SceneError
         If it is missing or malformed; names the key.
     """
+    data = read_json(path, SceneError)
     try:
-        return Manifest.model_validate(json.loads(path.read_text(encoding='utf-8')))
-    except OSError as error:
-        raise SceneError(f'{path} cannot be read: {error.strerror or error}') from error
+        return Manifest.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         key = '.'.join(str(part) for part in first['loc']) or 'top level'
         raise SceneError(f'{path}: {key}: {first["msg"]}') from error
-    except ValueError as error:
-        raise SceneError(f'{path} is not valid JSON: {error}') from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -38,9 +37,9 @@ def write_scene_folder(scene: Scene, directory: Path, overwrite: bool = False) -
     existing = Existing.REPLACE if overwrite else Existing.REFUSE
     with filled_folder(directory, existing, MANIFEST) as draft:
         manifest = Manifest.model_validate(_manifest(scene, _node_names(scene)))
-        text = manifest.model_dump_json(by_alias=True, exclude_none=True)
+        text = manifest.model_dump_json(by_alias=True, exclude_none=True, indent=1)
         (draft / MESH_FILE).write_bytes(_glb(scene))
-        (draft / MANIFEST).write_text(json.dumps(json.loads(text), indent=1), encoding='utf-8')
+        (draft / MANIFEST).write_text(text, encoding='utf-8')
     return directory / MANIFEST
 
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from osmabench_ros.base.limits.documents import read_xml
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.gazebo.xml import read_xml
 
 VARIABLES = ('GZ_SIM_RESOURCE_PATH', 'GAZEBO_MODEL_PATH', 'SDF_PATH', 'GAZEBO_RESOURCE_PATH')
 
@@ -66,7 +66,7 @@ class ModelFinder:
         if config.is_file():
             files = [
                 (item.get('version', '0'), (item.text or '').strip())
-                for item in read_xml(config).iter('sdf')
+                for item in read_xml(config, SceneError).iter('sdf')
             ]
             for _, name in sorted(files, key=lambda item: _version(item[0]), reverse=True):
                 if (folder / name).is_file():

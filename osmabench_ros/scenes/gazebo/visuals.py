@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.images import read_image
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.scenes.assets import NEUTRAL, linearly_mapped, load_nodes
@@ -129,10 +130,7 @@ def _material(
 
 
 def _image(path: Path, where: str) -> NDArray[np.uint8]:
-    from PIL import Image
-
     try:
-        with Image.open(path) as image:
-            return np.array(image.convert('RGB'), np.uint8)
-    except (OSError, ValueError) as error:
-        raise SceneError(f'{where}: texture {path} cannot be read: {error}') from error
+        return np.array(read_image(path, SceneError).convert('RGB'), np.uint8)
+    except SceneError as error:
+        raise SceneError(f'{where}: texture {error}') from error

@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from osmabench_ros.base.limits.documents import read_xml
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
@@ -18,7 +19,7 @@ from osmabench_ros.scenes.gazebo.light import read_light, sun
 from osmabench_ros.scenes.gazebo.models import ModelFinder
 from osmabench_ros.scenes.gazebo.naming import class_name_of, common_prefix
 from osmabench_ros.scenes.gazebo.visuals import visual_meshes
-from osmabench_ros.scenes.gazebo.xml import FrameScope, own_pose, read_xml, text_of
+from osmabench_ros.scenes.gazebo.xml import FrameScope, own_pose, text_of
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.primitives import plane
 from osmabench_ros.scenes.room_membership import sizes_of
@@ -133,7 +134,7 @@ class _WorldReader:
         return models, tuple(self._lights)
 
     def _parse(self, path: Path) -> Element:
-        root = read_xml(path)
+        root = read_xml(path, SceneError)
         if root.tag != 'sdf':
             raise SceneError(f'{path} is no SDF file; its root is <{root.tag}>')
         self._digest.update(path.read_bytes())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,27 +12,6 @@ from scipy.spatial.transform import Rotation
 
 from osmabench_ros.errors import SceneError, suggestion
 from osmabench_ros.geometry.pose import Pose
-
-
-def read_xml(path: Path) -> ElementTree.Element:
-    """Read the root element of an XML file.
-
-    Raises
-    ------
-    SceneError
-        If the file is missing, malformed, or declares entities (a way to make a small file eat
-        all memory, and nothing that a world needs).
-    """
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise SceneError(f'{path} cannot be read: {error.strerror or error}') from error
-    if b'<!ENTITY' in text:
-        raise SceneError(f'{path} declares XML entities; remove the document type declaration')
-    try:
-        return ElementTree.fromstring(text)  # noqa: S314 - entities are refused above
-    except ElementTree.ParseError as error:
-        raise SceneError(f'{path} is not valid XML: {error}') from error
 
 
 def numbers(

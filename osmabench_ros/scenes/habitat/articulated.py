@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from osmabench_ros.base.limits.documents import read_xml
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.asset_files import file_within
 from osmabench_ros.scenes.assets import linearly_mapped, load_meshes, moved
-from osmabench_ros.scenes.gazebo.xml import pose_from_rpy, read_xml
+from osmabench_ros.scenes.gazebo.xml import pose_from_rpy
 from osmabench_ros.scenes.habitat.joints import MOVING, joint_positions
 from osmabench_ros.scenes.primitives import box, cylinder, sphere
 from osmabench_ros.scenes.scene import Material, Mesh
@@ -25,7 +27,7 @@ Joints = Mapping[str, float] | Sequence[float]
 
 
 def load_urdf(
-    path: Path, joints: Joints, where: str, *, link_order: str = '', scale: float = 1.0
+    path: Path, joints: Joints, where: str, *, root: Path, link_order: str = '', scale: float = 1.0
 ) -> tuple[Mesh, ...]:
     """Read the visual meshes of a URDF.
 
@@ -37,6 +39,8 @@ def load_urdf(
         Positions of the moving joints; see `joint_positions`.
     where : str
         Named in errors.
+    root : Path
+        Folder that its meshes lie in.
     link_order : str
         See `joint_positions`.
     scale : float
@@ -49,21 +53,21 @@ def load_urdf(
         In the inertial frame of the root link, which is what a scene instance places; axes as in
         the file.
     """
-    root = read_xml(path)
-    positions = joint_positions(root, joints, where, link_order)
-    poses = _link_poses(root, positions, where, scale)
+    tree = read_xml(path, SceneError)
+    positions = joint_positions(tree, joints, where, link_order)
+    poses = _link_poses(tree, positions, where, scale)
     colors = {
         item.get('name'): color
-        for item in root.iterfind('material')
+        for item in tree.iterfind('material')
         if (color := _color(item, where)) is not None
     }
-    from_inertial = _inertial_frame(root, where).inverse()
+    from_inertial = _inertial_frame(tree, where).inverse()
     meshes: list[Mesh] = []
-    for link in root.findall('link'):
+    for link in tree.findall('link'):
         pose = from_inertial @ poses.get(link.get('name', ''), Pose.identity())
         for visual in link.findall('visual'):
             offset = pose @ _origin(visual, where)
-            parts = [moved(mesh, offset) for mesh in _geometry(visual, path, where)]
+            parts = [moved(mesh, offset) for mesh in _geometry(visual, path, root, where)]
             material = _material(visual, colors, where)
             meshes += parts if material is None else [replace(p, material=material) for p in parts]
     if not meshes:
@@ -113,13 +117,13 @@ def _motion(joint: Element, position: float, where: str, scale: float) -> Pose:
     return Pose(Rotation.from_rotvec(position * axis).as_matrix(), np.zeros(3))
 
 
-def _geometry(visual: Element, path: Path, where: str) -> tuple[Mesh, ...]:
+def _geometry(visual: Element, path: Path, root: Path, where: str) -> tuple[Mesh, ...]:
     geometry = visual.find('geometry')
     for item in () if geometry is None else geometry:
         if item.tag == 'mesh':
             file = _attribute(item, 'filename', where).removeprefix('package://')
             scale = _vector(item, 'scale', (1.0, 1.0, 1.0), where)
-            meshes = load_meshes(path.parent / file)
+            meshes = load_meshes(file_within(root, file, path.parent, where))
             return tuple(linearly_mapped(mesh, np.diag(scale)) for mesh in meshes)
         if item.tag == 'box':
             return (box(_vector(item, 'size', (1.0, 1.0, 1.0), where)),)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.scenes.asset_files import file_within
 from osmabench_ros.scenes.habitat.inline_templates import inline_templates
 from osmabench_ros.scenes.json_files import read_object
 
@@ -109,6 +110,16 @@ class HabitatDataset:
             )
         return key
 
+    def file(self, base: Path, name: str, where: str) -> Path:
+        """Return the path of a file that one of the data set's names, relative to `base`.
+
+        Raises
+        ------
+        SceneError
+            If there is none, or it is not below the folder of the configuration file.
+        """
+        return file_within(self.path.parent, name, base, where)
+
     def object_config(self, template: str) -> tuple[dict[str, Any], Path]:
         """Return attributes of an object template and the folder its paths start from."""
         return self._template('objects', template)
@@ -163,7 +174,7 @@ class HabitatDataset:
     def _descriptors(self) -> dict[str, Path]:
         section = self.data.get('semantic_scene_descriptor_instances', {})
         files = {
-            key: self.path.parent / value
+            key: self.file(self.path.parent, value, str(self.path))
             for key, value in section.items()
             if isinstance(value, str)
         }
@@ -211,6 +222,8 @@ class HabitatDataset:
         root = self.path.parent
         found: list[Path] = []
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            if '..' in Path(pattern).parts:
+                raise SceneError(f'{self.path}: path "{pattern}" leaves the data set')
             try:
                 matches = sorted(root.glob(pattern.rstrip('/'))) if pattern else []
             except (NotImplementedError, ValueError) as error:
@@ -219,7 +232,10 @@ class HabitatDataset:
                 ) from error
             for path in matches:
                 found += sorted(path.iterdir()) if path.is_dir() else [path]
-        return [path for path in found if path.name.endswith(suffix) and path.is_file()]
+        wanted = [path for path in found if path.name.endswith(suffix) and path.is_file()]
+        for path in wanted:
+            self.file(root, str(path.relative_to(root)), f'{self.path}: a link')
+        return wanted
 
 
 def _last(name: str) -> str:

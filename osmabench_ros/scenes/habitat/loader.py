@@ -140,12 +140,13 @@ class _SceneReader:
         config, folder = self.dataset.articulated_config(template)
         if not config.get('urdf_filepath'):
             raise SceneError(f'{where}: template "{template}" has no "urdf_filepath"')
-        urdf = folder / str(config['urdf_filepath'])
+        urdf = self.dataset.file(folder, str(config['urdf_filepath']), where)
         self.templates.count(urdf, self.path)
         order = str(entry.get('link_order', config.get('link_order', '')))
         scale = uniform_scale(config, where) * uniform_scale(entry, where)
         joints = entry.get('initial_joint_pose', [])
-        meshes = load_urdf(urdf, joints, where, link_order=order, scale=scale)
+        root = self.dataset.path.parent
+        meshes = load_urdf(urdf, joints, where, root=root, link_order=order, scale=scale)
         matrix = WORLD_FROM_HABITAT * scale
         turned = tuple(linearly_mapped(mesh, matrix) for mesh in meshes)
         class_id = self._class_id(entry, config, name, labels)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.asset_files import file_within, resolved
 from osmabench_ros.scenes.assets import linearly_mapped, load_meshes
 from osmabench_ros.scenes.habitat.dataset import NAME_TOKEN, HabitatDataset
 from osmabench_ros.scenes.json_files import number, rotation_of, vector
@@ -34,12 +35,15 @@ class Template:
         As in the file.
     frame : ndarray, shape (3, 3)
         From the file's coordinates to metres with y up and -z to the front.
+    root : Path
+        Folder of the data set, which its files do not leave.
     """
 
     config: Mapping[str, Any]
     folder: Path
     meshes: tuple[Mesh, ...]
     frame: NDArray[np.float64]
+    root: Path
 
     @property
     def name(self) -> str:
@@ -49,8 +53,10 @@ class Template:
     def path(self, key: str) -> Path | None:
         """Return the file an attribute names, None if there is no such file."""
         value = str(self.config.get(key, '')).replace(NAME_TOKEN, self.name)
-        path = self.folder / value
-        return path if value and path.is_file() else None
+        path = resolved(self.folder / value)
+        if not value or path is None or not path.is_file():
+            return None
+        return file_within(self.root, value, self.folder, f'attribute "{key}"')
 
 
 class Templates:
@@ -98,13 +104,14 @@ class Templates:
             config, folder = find(name)
             if not config.get('render_asset'):
                 raise SceneError(f'{where}: template "{name}" has no "render_asset"')
-            asset = folder / str(config['render_asset'])
+            asset = self.dataset.file(folder, str(config['render_asset']), where)
             try:
                 meshes = load_meshes(asset)
             except SceneError as error:
                 raise SceneError(f'{where}: {error}') from error
             self.count(asset, folder)
-            found = Template(config, folder, meshes, _frame(config, where))
+            root = self.dataset.path.parent
+            found = Template(config, folder, meshes, _frame(config, where), root)
             self._known[(is_stage, name)] = found
         return self._known[(is_stage, name)]
 

@@ -5,7 +5,6 @@ import pytest
 from maps.importers.method_files import CHAIR, CLIP
 
 from osmabench_ros.errors import MapError
-from osmabench_ros.maps.array_files import read_npz
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.openfusion import import_map
 from osmabench_ros.maps.storage import read_map, write_map
@@ -65,11 +64,3 @@ def test_a_file_that_is_no_archive_is_named(tmp_path: Path) -> None:
     (tmp_path / 'room.npz').write_bytes(b'PK\x03\x04 nothing')
     with pytest.raises(MapError, match=r'room\.npz cannot be read'):
         import_map(tmp_path, ImportOptions())
-
-
-def test_an_archive_that_unpacks_too_far_is_refused(
-    tmp_path: Path,
-) -> None:
-    np.savez_compressed(tmp_path / 'bomb.npz', emb_keys=np.zeros(1 << 20))
-    with pytest.raises(MapError, match=r'bomb\.npz unpacks to more than 4096 bytes'):
-        read_npz(tmp_path / 'bomb.npz', max_bytes=4096)

@@ -1,0 +1,93 @@
+"""The one reader of pictures from outside: known formats alone, and sizes that memory can hold."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from osmabench_ros.base.limits.allowance import allowance, exceeded
+from osmabench_ros.base.limits.reading import read_bytes, shown
+from osmabench_ros.errors import OsmabenchError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+FORMATS = ('PNG', 'JPEG', 'BMP', 'GIF', 'PPM', 'TGA', 'TIFF', 'WEBP')
+"""What is decoded; Pillow itself would also run Ghostscript on PostScript."""
+
+_BYTES_PER_PIXEL = 4
+
+
+def read_image(
+    path: Path | str, error: type[OsmabenchError], formats: tuple[str, ...] = FORMATS
+) -> Image.Image:
+    """Read a picture file from outside, its first frame; see `decoded_image`."""
+    return decoded_image(read_bytes(path, error), path, error, formats)
+
+
+def decoded_image(
+    data: bytes,
+    source: Path | str,
+    error: type[OsmabenchError],
+    formats: tuple[str, ...] = FORMATS,
+) -> Image.Image:
+    """Return a decoded picture.
+
+    Parameters
+    ----------
+    data : bytes
+        Content of a picture file.
+    source : Path or str
+        Named in errors.
+    error : type of OsmabenchError
+        What is raised if it is broken.
+    formats : tuple of str
+        What it may be, in Pillow's names.
+
+    Raises
+    ------
+    OsmabenchError
+        Of the given class, if it is no picture of these formats, broken or empty.
+    LimitError
+        If it has more pixels than memory is allowed for.
+    """
+    picture = undecoded_image(data, source, error, formats)
+    try:
+        picture.load()
+    except Exception as fault:  # decoders raise whatever they meet in damaged data
+        raise error(f'{shown(source)} is broken: {_text(fault)}') from fault
+    return picture
+
+
+def undecoded_image(
+    data: bytes,
+    source: Path | str,
+    error: type[OsmabenchError],
+    formats: tuple[str, ...] = FORMATS,
+) -> Image.Image:
+    """Return a picture whose pixels are not read yet, but whose size is; as `decoded_image`."""
+    from PIL import Image, UnidentifiedImageError
+
+    if not data:
+        raise error(f'{shown(source)} is empty')
+    try:
+        picture = Image.open(io.BytesIO(data), formats=formats)
+    except UnidentifiedImageError as fault:
+        names = ', '.join(formats)
+        raise error(f'{shown(source)} is no image of a format that is read ({names})') from fault
+    except Image.DecompressionBombError as fault:
+        raise exceeded(shown(source), _text(fault), 'memory_mib') from fault
+    except Exception as fault:  # as above
+        raise error(f'{shown(source)} is broken: {_text(fault)}') from fault
+    needed = picture.width * picture.height * _BYTES_PER_PIXEL
+    if needed > allowance().memory_bytes(len(data)):
+        text = f'has {picture.width} x {picture.height} pixels'
+        raise exceeded(shown(source), text, 'memory_mib')
+    if not needed:
+        raise error(f'{shown(source)} is a picture without pixels')
+    return picture
+
+
+def _text(fault: Exception) -> str:
+    return ' '.join(str(fault).split())[:200]

@@ -1,0 +1,233 @@
+"""Whatever stands at whatever place of a configuration: it is accepted, or one ConfigError."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from osmabench_ros.configuration import config_path
+from osmabench_ros.errors import ConfigError, LimitError, OsmabenchError
+from osmabench_ros.mappers.live_method import load_live_method
+from osmabench_ros.mappers.offline_method import load_method
+from osmabench_ros.runs.config import MatrixConfig, load_config
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.sequences.reading import reading_from_text
+from osmabench_ros.simulation.conditions import Condition, load_condition
+from osmabench_ros.simulation.section import Section
+
+VALUES: dict[str, Any] = {
+    'null': None,
+    'true': True,
+    'number': 7,
+    'negative': -1,
+    'fraction': 0.5,
+    '400 digits': 10**400,
+    'NaN': float('nan'),
+    'infinite': float('inf'),
+    'empty': '',
+    'text': 'x',
+    '5,000 characters': 'a' * 5000,
+    'path of 5,000 characters': '/a' * 2500,
+    'NUL': 'a\0b',
+    'half a character': '\ud800',
+    'above': '../../x',
+    'absolute': '/etc/passwd',
+    'list': [1, 'a'],
+    'list of lists': [[[]]],
+    'mapping': {'a': 1},
+    'number as key': {1: 2},
+    'bools': [True, {'a': [False]}],
+}
+
+
+def config() -> dict[str, Any]:
+    """Return a configuration that names everything there is, with its defaults."""
+    made = MatrixConfig.model_validate(
+        {
+            'name': 'x',
+            'mappers': [{'name': 'oracle', 'options': {'a': 1}}],
+            'suites': [{'name': 'osma_segmentation'}],
+            'requirements': [
+                {'suite': 'osma_segmentation', 'metric': 'miou', 'at_least': 0.1},
+            ],
+        }
+    )
+    data: dict[str, Any] = made.model_dump(mode='json')
+    return data
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items = data.items() if isinstance(data, dict) else enumerate(data)
+    for key, value in items:
+        yield (*path, key)
+        if isinstance(value, (dict, list)):
+            yield from places(value, (*path, key))
+
+
+def with_value(data: Any, place: tuple[Any, ...], value: Any) -> Any:
+    changed = copy.deepcopy(data)
+    target = changed
+    for key in place[:-1]:
+        target = target[key]
+    target[place[-1]] = value
+    return changed
+
+
+def outcome(read: Callable[[str], Any], path: Path, data: Any) -> Any:
+    """Return what is read of a file, or its error, which is a line."""
+    # JSON is YAML, apart from numbers that are none.
+    text = json.dumps(data).replace('NaN', '.nan').replace('Infinity', '.inf')
+    path.write_text(text)
+    found: Any = None
+    try:
+        found = read(str(path))
+    except OsmabenchError as error:
+        found = error
+    if isinstance(found, OsmabenchError):
+        assert '\n' not in str(found)
+        assert len(str(found)) < 5000
+        assert path.name in str(found)
+    return found
+
+
+@pytest.mark.parametrize('name', VALUES)
+def test_any_value_at_any_place_is_accepted_or_one_error(tmp_path: Path, name: str) -> None:
+    data, path = config(), tmp_path / 'x.yaml'
+    assert isinstance(outcome(load_config, path, data), MatrixConfig)
+    found = [
+        outcome(load_config, path, with_value(data, place, VALUES[name])) for place in places(data)
+    ]
+    assert all(isinstance(item, (MatrixConfig, ConfigError)) for item in found)
+    assert any(isinstance(item, ConfigError) for item in found)
+    if name in ('400 digits', 'NaN', 'infinite', 'NUL', 'half a character'):
+        assert all(isinstance(item, ConfigError) for item in found)
+
+
+@pytest.mark.parametrize('name', VALUES)
+def test_any_value_at_any_place_of_a_condition_is_accepted_or_one_error(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / 'x.yaml'
+    data = load_condition('odometry_drift').model_dump(mode='json', exclude_none=True)
+    for place in places(data):
+        found = outcome(load_condition, path, with_value(data, place, VALUES[name]))
+        assert isinstance(found, (Condition, ConfigError))
+
+
+@pytest.mark.parametrize(
+    ('place', 'value'),
+    [
+        (('scenes', 0, 'seed'), True),
+        (('camera', 'width'), True),
+        (('pacing', 'speed_factor'), False),
+        (('trajectory', 'goal_points'), [[True, 1.0]]),
+        (('requirements', 0, 'at_least'), True),
+        (('name',), '../../etc'),
+        (('name',), '/abs'),
+        (('name',), ''),
+        (('name',), 'a/b'),
+        (('name',), '.'),
+        (('name',), 'n' * 300),
+        (('mappers', 0, 'name'), '..'),
+        (('mappers', 0, 'name'), 'm' * 300),
+        (('conditions',), ['/a' * 2500 + '.yaml']),
+        (('scenes', 0, 'reference'), 'r' * 5000),
+        (('scenes', 0, 'sequence'), 'r/' * 2500),
+        (('text_features',), {'a': 'f' * 300}),
+    ],
+)
+def test_what_must_not_be_there_is_refused(
+    tmp_path: Path, place: tuple[Any, ...], value: Any
+) -> None:
+    found = outcome(load_config, tmp_path / 'x.yaml', with_value(config(), place, value))
+    assert isinstance(found, ConfigError)
+    assert str(place[0]) in str(found)
+
+
+@pytest.mark.parametrize(
+    ('text', 'error', 'expected'),
+    [
+        ('name: ' + '[' * 100_000, LimitError, 'nested deeper'),
+        ('name: &a [*a]', ConfigError, 'contains itself'),
+        ('a: &a {b: *a}', ConfigError, 'contains itself'),
+        ('name: a\nname: b\n', ConfigError, 'line 2, column 1: key "name" is there twice'),
+        ('name: [', ConfigError, r'line \d+, column \d+: is not YAML'),
+        ('- a', ConfigError, 'mapping'),
+        ('', ConfigError, 'mapping'),
+        ('? ' + 'a' * 5000 + '\n: 1', ConfigError, 'unknown key'),
+        ('1: 2', ConfigError, 'unknown key "1"'),
+    ],
+)
+def test_a_text_that_is_no_configuration_is_one_line(
+    tmp_path: Path, text: str, error: type[OsmabenchError], expected: str
+) -> None:
+    path = tmp_path / 'x.yaml'
+    path.write_text(text)
+    with pytest.raises(error, match=expected) as caught:
+        load_config(str(path))
+    assert '\n' not in str(caught.value)
+
+
+PATHS = [
+    '/dev/zero', '/proc/self/mem', '/proc/self/mem.yaml', '.', '/', '', 'a' * 300, 'a/' * 2500,
+    'a\0b', 'a\0b.yaml', '/dev/zero/x.yaml', 'x' * 5000 + '.yaml',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize('path', PATHS)
+@pytest.mark.parametrize(
+    'read', [load_config, load_condition, load_method, load_live_method, reading_from_text]
+)
+def test_a_path_that_is_no_file_is_one_line(read: Callable[[str], Any], path: str) -> None:
+    if read is reading_from_text and path == '':
+        pytest.skip('means the topics of the contract')
+    with pytest.raises(ConfigError) as caught:
+        read(path)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 5000
+
+
+@pytest.mark.parametrize('name', ['../../x', '/abs', '.', '..', '', 'a/b', 'a\0b', 'c' * 300])
+def test_the_name_of_a_condition_leads_nowhere(tmp_path: Path, name: str) -> None:
+    found = outcome(load_condition, tmp_path / 'x.yaml', {'name': name})
+    assert isinstance(found, ConfigError)
+
+
+@pytest.mark.parametrize('file', ['../x', '/etc/x', 'a/../../x', '', 'a' * 300])
+def test_files_of_a_method_stay_in_its_folder(tmp_path: Path, file: str) -> None:
+    from osmabench_ros.base.limits.documents import read_yaml
+
+    method = sorted(config_path('methods').glob('*.yaml'))[0]
+    data = read_yaml(method, ConfigError)
+    assert not isinstance(outcome(load_method, tmp_path / 'x.yaml', data), OsmabenchError)
+    found = outcome(load_method, tmp_path / 'x.yaml', {**data, 'files': {file: 'text'}})
+    assert isinstance(found, ConfigError)
+
+
+@pytest.mark.parametrize('text', ['../../etc', '/', '.', 'a' * 300, 'ä' * 200, '\0', ''])
+def test_a_run_has_one_folder_whatever_its_names_are(text: str) -> None:
+    run = RunIdentity(SceneKey(text, text, 2**31), text, text, text, 1e-300).run_id
+    assert '/' not in run
+    assert '\0' not in run
+    assert len(run.encode()) <= 255
+    assert run != RunIdentity(SceneKey(text, f'{text}x', 2**31), text, text, text, 1e-300).run_id
+
+
+def test_true_is_taken_where_it_belongs() -> None:
+    class Options(Section):
+        flag: bool = False
+        either: bool | float = 0.0
+        anything: dict[str, Any] = Field(default_factory=dict)
+        numbers: tuple[float, ...] = ()
+
+    made = Options.model_validate({'flag': True, 'either': True, 'anything': {'a': [True]}})
+    assert made.flag
+    assert made.either is True
+    with pytest.raises(ValueError, match='neither numbers nor texts'):
+        Options.model_validate({'numbers': [1, True]})
