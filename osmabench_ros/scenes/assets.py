@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -74,14 +75,22 @@ class AssetNode:
     meshes: tuple[Mesh, ...]
 
 
-def load_nodes(path: Path) -> tuple[AssetNode, ...]:
+def load_nodes(path: Path, *, in_child: bool = False) -> tuple[AssetNode, ...]:
     """Read the nodes of a mesh file, as `load_meshes`, one by one.
+
+    What is `in_child` already is read where it is.
 
     Raises
     ------
     SceneError
         If the file or a texture is missing or broken.
+    LimitError
+        If reading it takes too much.
     """
+    if not in_child and _is_for_child(path):
+        from osmabench_ros.scenes.limited_assets import nodes_in_child
+
+        return nodes_in_child(path)
     nodes = []
     # Collada's colours are sRGB, those of glTF linear; trimesh passes both on as they are.
     linear = path.suffix.lower() != '.dae'
@@ -140,7 +149,9 @@ def _collada_frame(path: Path) -> NDArray[np.float64]:
     return frame
 
 
-def painted_meshes(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
+def painted_meshes(
+    path: Path, *, in_child: bool = False
+) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
     """Read meshes whose colours are codes: with their vertex colours (V, 3), exact, or a texture.
 
     Raises
@@ -148,6 +159,10 @@ def painted_meshes(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
     SceneError
         As `load_meshes`.
     """
+    if not in_child and _is_for_child(path):
+        from osmabench_ros.scenes.limited_assets import painted_in_child
+
+        return painted_in_child(path)
     found: list[tuple[Mesh, NDArray[np.uint8] | None]] = []
     for _, geometry in _geometries(path):
         if getattr(geometry.visual, 'kind', None) == 'vertex':
@@ -156,6 +171,13 @@ def painted_meshes(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
         else:
             found += [(mesh, None) for mesh in meshes_of(geometry)]
     return found
+
+
+def _is_for_child(path: Path) -> bool:
+    from osmabench_ros.scenes.limited_assets import SUFFIXES
+
+    # One that is missing is named here.
+    return path.suffix.lower() in SUFFIXES and os.path.isfile(path)
 
 
 def _with_ancestors(name: str, parents: Mapping[str, str]) -> tuple[str, ...]:
