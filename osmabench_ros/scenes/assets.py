@@ -176,8 +176,10 @@ def painted_meshes(
 def _is_for_child(path: Path) -> bool:
     from osmabench_ros.scenes.limited_assets import SUFFIXES
 
-    # One that is missing is named here.
-    return path.suffix.lower() in SUFFIXES and os.path.isfile(path)
+    # A missing file or library is named here.
+    suffix = path.suffix.lower()
+    readable = suffix != '.dae' or importlib.util.find_spec('collada') is not None
+    return suffix in SUFFIXES and readable and os.path.isfile(path)
 
 
 def _with_ancestors(name: str, parents: Mapping[str, str]) -> tuple[str, ...]:
