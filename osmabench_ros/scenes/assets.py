@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import logging
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -89,14 +90,22 @@ class AssetNode:
     meshes: tuple[Mesh, ...]
 
 
-def load_nodes(path: Path) -> tuple[AssetNode, ...]:
+def load_nodes(path: Path, *, in_child: bool = False) -> tuple[AssetNode, ...]:
     """Read the nodes of a mesh file, as `load_meshes`, one by one.
+
+    What is `in_child` already is read where it is.
 
     Raises
     ------
     SceneError
         If the file or a texture is missing or broken.
+    LimitError
+        If reading it takes too much.
     """
+    if not in_child and _is_for_child(path):
+        from osmabench_ros.scenes.limited_assets import nodes_in_child
+
+        return nodes_in_child(path)
     # Collada's colours are sRGB, those of glTF linear; trimesh passes both on as they are.
     linear = path.suffix.lower() != '.dae'
     return tuple(
@@ -195,7 +204,9 @@ def _collada_frame(path: Path, text: bytes) -> NDArray[np.float64]:
     return frame
 
 
-def painted_meshes(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
+def painted_meshes(
+    path: Path, *, in_child: bool = False
+) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
     """Read meshes whose colours are codes: with their vertex colours (V, 3), exact, or a texture.
 
     Raises
@@ -203,6 +214,10 @@ def painted_meshes(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
     SceneError
         As `load_meshes`.
     """
+    if not in_child and _is_for_child(path):
+        from osmabench_ros.scenes.limited_assets import painted_in_child
+
+        return painted_in_child(path)
     groups = _read(path, lambda _, geometry: _painted(geometry))
     return [item for group in groups for item in group]
 
@@ -212,6 +227,15 @@ def _painted(geometry: Any) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
         colors = np.asarray(geometry.visual.vertex_colors, np.uint8)[:, :3]
         return [(_bare_mesh(geometry), colors)]
     return [(mesh, None) for mesh in meshes_of(geometry)]
+
+
+def _is_for_child(path: Path) -> bool:
+    from osmabench_ros.scenes.limited_assets import SUFFIXES
+
+    # A missing file or library is named here.
+    suffix = path.suffix.lower()
+    readable = suffix != '.dae' or importlib.util.find_spec('collada') is not None
+    return suffix in SUFFIXES and readable and os.path.isfile(path)
 
 
 def _with_ancestors(name: str, parents: Mapping[str, str]) -> tuple[str, ...]:

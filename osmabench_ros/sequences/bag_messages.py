@@ -208,7 +208,7 @@ def make_codec() -> Codec:
 
 def _pixels(message: Any, encodings: tuple[str, ...]) -> NDArray[Any]:
     if message.encoding not in encodings:
-        raise ValueError(f'encoding "{message.encoding}", expected {" or ".join(encodings)}')
+        raise ValueError(f'encoding "{message.encoding[:40]}", expected {" or ".join(encodings)}')
     kind, channels = _PIXELS[message.encoding]
     dtype = np.dtype(kind)
     row = message.width * channels * dtype.itemsize

@@ -50,6 +50,7 @@ def read_limited(
     folder: Path | None = None,
     libraries: Sequence[str] = (),
     seconds: float | None = None,
+    more_bytes: int = 0,
     **arguments: Any,
 ) -> Any:
     """Return what a function makes of a file, called in the limited child.
@@ -67,6 +68,8 @@ def read_limited(
         Modules that it imports; the child imports them once for all files.
     seconds : float, optional
         Processor time, if less than the limit in force is enough.
+    more_bytes : int
+        Size of what is read beside the path; the limits grow with it as well.
     **arguments
         Plain values.
 
@@ -77,7 +80,7 @@ def read_limited(
         another way. Names the file.
     """
     path = path.absolute()
-    size = _size_of(path)
+    size = _size_of(path) + more_bytes
     limits = allowance()
     time_s = min(limits.time_s(size), math.inf if seconds is None else seconds)
     made = tempfile.mkdtemp(prefix='osmabench_child_')

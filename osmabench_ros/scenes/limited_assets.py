@@ -1,0 +1,90 @@
+"""Mesh files whose parsers are bounded neither in time nor in memory, read in the limited child.
+
+glTF is checked before it is parsed, and read in this process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.base.limits.child import read_limited
+from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES
+from osmabench_ros.scenes.assets import AssetNode, load_nodes, painted_meshes
+from osmabench_ros.scenes.scene import Material, Mesh
+
+SUFFIXES = ('.dae', '.obj', '.off', '.ply', '.stl')
+_LIBRARIES = ('numpy', 'PIL.Image', 'trimesh')
+_TEXTURE_FOLDERS = ('.', '..', 'textures', '../textures', '../materials/textures')
+
+
+def nodes_in_child(path: Path) -> tuple[AssetNode, ...]:
+    """Return what `load_nodes` gives; errors as there, and a `LimitError`."""
+    return tuple(
+        AssetNode(tuple(item['names']), tuple(map(_mesh, item['meshes'])))
+        for item in _read(plain_nodes, path)
+    )
+
+
+def painted_in_child(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
+    """Return what `painted_meshes` gives; errors as there, and a `LimitError`."""
+    return [(_mesh(mesh), colors) for mesh, colors in _read(plain_painted, path)]
+
+
+def plain_nodes(path: Path) -> list[dict[str, Any]]:
+    """Read the nodes of a mesh file, in the limited child."""
+    _refuse_document_type(path)
+    return [
+        {'names': list(node.names), 'meshes': [_plain(mesh) for mesh in node.meshes]}
+        for node in load_nodes(path, in_child=True)
+    ]
+
+
+def plain_painted(path: Path) -> list[tuple[dict[str, Any], NDArray[np.uint8] | None]]:
+    """Read meshes whose colours are codes, in the limited child."""
+    _refuse_document_type(path)
+    return [(_plain(mesh), colors) for mesh, colors in painted_meshes(path, in_child=True)]
+
+
+def _read(function: Any, path: Path) -> Any:
+    folder = path.parent.resolve().parent
+    return read_limited(
+        function, path, folder=folder, libraries=_LIBRARIES, more_bytes=_texture_bytes(path.parent)
+    )
+
+
+def _texture_bytes(folder: Path) -> int:
+    """Return the size of the pictures near a mesh, which are read with it."""
+    found = {
+        os.path.realpath(entry.path): entry.stat().st_size
+        for place in _TEXTURE_FOLDERS
+        if (folder / place).is_dir()
+        for entry in os.scandir(folder / place)
+        if entry.name.lower().endswith(IMAGE_SUFFIXES) and entry.is_file()
+    }
+    return sum(found.values())
+
+
+def _refuse_document_type(path: Path) -> None:
+    """Refuse XML that may name other files, or texts that multiply."""
+    data = path.read_bytes() if path.suffix.lower() == '.dae' else b''
+    if b'<!DOCTYPE' in data or b'<!ENTITY' in data or b'\0' in data:
+        raise SceneError(
+            f'{path} has a document type or is no UTF-8 text; export it as plain Collada'
+        )
+
+
+def _plain(mesh: Mesh) -> dict[str, Any]:
+    return vars(mesh) | {'material': vars(mesh.material)}
+
+
+def _mesh(found: Mapping[str, Any]) -> Mesh:
+    red, green, blue = found['material']['base_color']
+    material = Material((red, green, blue), found['material']['texture'])
+    return Mesh(**(dict(found) | {'material': material}))

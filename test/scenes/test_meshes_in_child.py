@@ -1,0 +1,99 @@
+"""Mesh files made to harm: one error that names the file, and nothing else is read."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+from PIL import Image
+
+from osmabench_ros.base.limits.allowance import Allowance, limited_to
+from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.scenes.assets import load_meshes, painted_meshes
+
+pytest.importorskip('collada')
+SMALL = Allowance(memory_mib=300, seconds=1)
+
+
+def box(folder: Path, suffix: str) -> Path:
+    path = folder / f'box.{suffix}'
+    trimesh.creation.box((1, 2, 3)).export(path)
+    return path
+
+
+@pytest.mark.parametrize('suffix', ['obj', 'dae', 'ply'])
+def test_honest_meshes_come_with_their_textures(tmp_path: Path, suffix: str) -> None:
+    mesh = trimesh.creation.box((1, 2, 3))
+    if suffix != 'ply':
+        image = Image.fromarray(np.full((4, 4, 3), (10, 200, 30), np.uint8))
+        mesh.visual = trimesh.visual.TextureVisuals(np.zeros((len(mesh.vertices), 2)), image=image)
+    mesh.export(tmp_path / f'box.{suffix}')
+    found = load_meshes(tmp_path / f'box.{suffix}')
+    assert sum(len(item.faces) for item in found) == 12
+    vertices = np.concatenate([item.vertices for item in found])
+    np.testing.assert_allclose(np.sort(np.ptp(vertices, axis=0)), (1, 2, 3), atol=1e-6)
+    vertices += 1  # they are the caller's own
+
+
+BOMB = (
+    '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY x "xxxxxxxxxx">'
+    + ''.join(f'<!ENTITY x{i} "{f"&x{i - 1 or str()};" * 10}">' for i in range(1, 10))
+    + ']><COLLADA>&x9;</COLLADA>'
+)
+OUTSIDE = (
+    '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY x SYSTEM "file://{}">]><COLLADA>&x;</COLLADA>'
+)
+HOSTILE = {
+    'entities that multiply': ('dae', BOMB),
+    'an entity elsewhere': ('dae', OUTSIDE),
+    'utf-16': ('dae', BOMB.encode('utf-16')),
+    'no xml': ('dae', '<COLLADA' * 1000),
+    'deep xml': ('dae', '<a>' * 100_000),
+    'units': ('dae', '<COLLADA><asset><unit meter="1.2.3"/></asset></COLLADA>'),
+    'a million vertices': ('off', 'OFF\n99999999999 1 0\n'),
+    'an index beyond': ('obj', 'v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 99999999\n'),
+    'numbers of 400 digits': ('obj', f'v {"9" * 400} 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n'),
+    'a giant stl': ('stl', b'\0' * 80 + b'\xff\xff\xff\xff' + bytes(200)),
+    'a giant ply': ('ply', 'ply\nformat binary_little_endian 1.0\nelement vertex 9999999999\n'
+                    'property float x\nproperty float y\nproperty float z\n'
+                    'element face 1\nproperty list uchar int vertex_indices\nend_header\n'),
+    'nothing': ('obj', b''),
+    'zeros': ('dae', bytes(1000)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(('suffix', 'content'), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_meshes_are_refused(tmp_path: Path, suffix: str, content: str | bytes) -> None:
+    (tmp_path / 'secret.txt').write_text('secret')
+    path = tmp_path / f'bad.{suffix}'
+    if isinstance(content, str):
+        content = content.replace('{}', str(tmp_path / 'secret.txt')).encode()
+    path.write_bytes(content)
+    for read in (load_meshes, painted_meshes):
+        with limited_to(SMALL):
+            try:
+                found = read(path)
+            except OsmabenchError as error:
+                assert 'bad.' in str(error)  # noqa: PT017 - no triangles is an answer, too
+                assert 'secret' not in str(error)  # noqa: PT017
+            else:
+                assert not found
+
+
+@pytest.mark.parametrize('suffix', ['obj', 'ply', 'stl', 'off', 'dae'])
+def test_damaged_meshes_load_or_are_refused(tmp_path: Path, suffix: str) -> None:
+    path = box(tmp_path, suffix)
+    sound, rng = path.read_bytes(), np.random.default_rng(1)
+    outcomes = set()
+    for _ in range(8):
+        damaged = bytearray(sound)
+        for place in rng.integers(0, len(sound), 8):
+            damaged[place] = rng.integers(0, 256)
+        path.write_bytes(damaged[: rng.integers(len(sound) // 2, 2 * len(sound))])
+        try:
+            load_meshes(path)
+            outcomes.add('read')
+        except OsmabenchError as error:
+            assert 'box.' in str(error)  # noqa: PT017
+            outcomes.add('refused')
+    assert 'refused' in outcomes
