@@ -1,5 +1,5 @@
 """`python -m osmabench_ros.cli` is the osmabench command."""
 
-from osmabench_ros.cli.main import main
+from osmabench_ros.cli.entry import main
 
 main()

@@ -118,7 +118,7 @@ def test_a_node_that_cannot_be_started_leaves_no_other_behind(
         'full_run.launch.py', f'out:={tmp_path / "out"}', f'mapper:={stack}', *SMALL,
         domain=ros_domain, logs=tmp_path,
     )  # fmt: skip
-    text = finished(process, 90.0)
+    text = finished(process)
     assert process.returncode == 1, text
     assert "'not_there' not found" in text
     found = [' '.join(item.info['cmdline'] or []) for item in psutil.process_iter(['cmdline'])]

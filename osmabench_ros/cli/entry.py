@@ -1,0 +1,24 @@
+"""Starts the osmabench command, or says what pip has to install before it can."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Run the command; where a package of ours is missing or too old, name the file for pip."""
+    try:
+        from osmabench_ros.cli.main import main as command
+    except ImportError as error:
+        from osmabench_ros.bringup.beside_ros import requirements_file, unmet_requirements
+
+        unmet = unmet_requirements()
+        if not unmet:
+            raise
+        sys.stderr.write(
+            f'error: {", ".join(unmet)} ({error}); pip install -r {requirements_file()} in a '
+            'virtual environment, as the README shows\n'
+        )
+        sys.exit(3)
+    command()
