@@ -23,7 +23,7 @@ WHOLE_NUMBERS = range(1 - 2**64, 2**64)
 _DIGITS = bytes.maketrans(b'123456789E', b'000000000e')
 _TWENTY = b'0' * 20
 _LONGEST_NUMBER = 100
-_LARGE = re.compile(rb'(?<![.0])0{20}|e\+?000')
+_LONG = re.compile(_TWENTY + b'0*')
 _LISTS_ALONE = bytes.maketrans(b'{}', b'[]')
 _NO_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
 _JSON_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?|[{}]')
@@ -238,8 +238,12 @@ def _check_json_depth(data: bytes, where: str) -> None:
 def _has_large_numbers(data: bytes) -> bool:
     """Tell whether a number may have more than 64 bits or be infinite."""
     digits = data.translate(_DIGITS)
-    there = _TWENTY in digits or b'e000' in digits or b'e+000' in digits
-    return there and _LARGE.search(digits) is not None
+    if b'e000' in digits or b'e+000' in digits:
+        return True
+    return any(
+        digits[max(0, found.start() - 1) : found.start()] != b'.'
+        for found in _LONG.finditer(digits)
+    )
 
 
 def _whole_number(text: str) -> int:
