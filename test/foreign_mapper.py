@@ -169,7 +169,9 @@ def upset() -> None:
     with open(os.environ['FAULTS_CLOCK'], 'w') as file:
         file.write('-3600')
     runner = psutil.Process(os.getppid())
-    nodes = [item for item in runner.children() if '_node' in ' '.join(item.cmdline())]
+    nodes = [
+        item for item in runner.children() if 'osmabench_ros.nodes' in ' '.join(item.cmdline())
+    ]
     for process in (*nodes, runner):
         process.suspend()
         time.sleep(1.0)

@@ -31,13 +31,20 @@ linux = pytest.mark.skipif(sys.platform != 'linux', reason='reads /proc/net/udp,
 
 NODE = 'import rclpy; rclpy.init(); rclpy.spin(rclpy.create_node("any"))'
 PARTICIPANTS = """
-import rclpy, sys
+import os, sys
+from pathlib import Path
+from osmabench_ros.bringup.isolation import isolated_environment
+from osmabench_ros.bringup.shared_memory import segment_bytes
+segment = segment_bytes()
+os.environ.update(isolated_environment(int(sys.argv[2])))
+import rclpy
 from rclpy.context import Context
-contexts = [Context() for _ in range(int(sys.argv[1]))]
-for context in contexts:
+nodes = []
+for _ in range(int(sys.argv[1])):
+    context = Context()
     context.init()
-    rclpy.create_node('any', context=context)
-print('made')
+    nodes.append(rclpy.create_node('any', context=context))
+print(sum(item.stat().st_size >= segment for item in Path('/dev/shm').glob('fastrtps_*')))
 """
 IN_64_MB = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
 METATRAFFIC_PORT, PORTS_PER_DOMAIN = 7400 + 10, 250
@@ -187,12 +194,9 @@ def test_a_domain_is_not_taken_again_at_once_when_the_clock_was_set_back(
 def test_every_process_of_a_run_gets_shared_memory_of_the_64_mb_of_a_container(
     plain_shell: pytest.MonkeyPatch, ros_domain: int
 ) -> None:
-    inside = 'import os; from osmabench_ros.bringup.isolation import isolated_environment as e;'
-    inside += f'os.environ.update(e({ros_domain}));'
     done = subprocess.run(
-        [*own_mounts(), 'sh', '-c', IN_64_MB, 'sh', sys.executable, '-c',
-         inside + PARTICIPANTS, str(PROCESSES)],
+        [*own_mounts(), 'sh', '-c', IN_64_MB, 'sh', sys.executable, '-c', PARTICIPANTS,
+         str(PROCESSES), str(ros_domain)],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, 'made\n'), done.stderr
-    assert 'SHM' not in done.stderr
+    assert (done.returncode, done.stdout) == (0, f'{PROCESSES}\n'), done.stderr
