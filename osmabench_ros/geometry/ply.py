@@ -9,6 +9,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.reading import opened
 from osmabench_ros.errors import OsmabenchError
 
 _TYPES = {
@@ -23,6 +24,7 @@ _NAMES = {
 }  # fmt: skip
 _ORDERS = {'ascii': '<', 'binary_little_endian': '<', 'binary_big_endian': '>'}
 _MAX_HEADER_BYTES = 65536
+_MAX_SHOWN = 100
 
 
 class PlyError(OsmabenchError):
@@ -82,13 +84,13 @@ def read_ply(path: Path) -> dict[str, NDArray[Any]]:
     PlyError
         If the file is no PLY file, is cut off, or its vertices hold lists.
     """
-    with path.open('rb') as stream:
+    with opened(path, PlyError) as (stream, size):
         form, count, kinds = _read_header(stream, path)
         dtype = np.dtype(kinds)
         if form == 'ascii':
             rows = _read_ascii(stream, path, count, dtype)
         else:
-            left = path.stat().st_size - stream.tell()
+            left = size - stream.tell()
             if left < count * dtype.itemsize:
                 raise PlyError(
                     f'{path} is cut off: {count} vertices need {count * dtype.itemsize} bytes, '
@@ -127,7 +129,9 @@ def _read_header(stream: IO[bytes], path: Path) -> tuple[str, int, list[tuple[st
             elif words[:1] == ['property'] and element == 'vertex':
                 kinds.append((words[2], order + _TYPES[words[1]]))
         except (IndexError, KeyError, ValueError, UnboundLocalError) as error:
-            raise PlyError(f'{path}: cannot read PLY header line "{" ".join(words)}"') from error
+            raise PlyError(
+                f'{path}: cannot read PLY header line "{" ".join(words)[:_MAX_SHOWN]}"'
+            ) from error
     if count < 0 or not kinds or len({name for name, _ in kinds}) != len(kinds):
         raise PlyError(f'{path}: the PLY header must declare vertices with distinct properties')
     return form, count, kinds
@@ -147,7 +151,9 @@ def _read_ascii(stream: IO[bytes], path: Path, count: int, dtype: np.dtype[Any])
     try:
         table = np.array(lines, np.float64).reshape(count, width)
     except ValueError as error:
-        raise PlyError(f'{path}: a vertex value is no number: {error}') from error
+        raise PlyError(
+            f'{path}: a vertex value is no number: {str(error)[:_MAX_SHOWN]}'
+        ) from error
     rows = np.empty(count, dtype)
     for i, name in enumerate(dtype.names or ()):
         rows[name] = table[:, i]

@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from osmabench_ros.base.limits.allowance import allowance
+from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 
 _HEADER = '# timestamp tx ty tz qx qy qz qw\n'
-MAX_BYTES = 1 << 30
+_MAX_SHOWN = 100
+_MOST_SECONDS = 2**63 // 10**9
 
 
 def read_tum(path: Path) -> StampedTrajectory:
@@ -25,14 +28,9 @@ def read_tum(path: Path) -> StampedTrajectory:
     SequenceError
         If the file cannot be read or a line is malformed; names the line.
     """
+    data = read_bytes(path, SequenceError, allowance().document_bytes(), 'document_mib')
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise SequenceError(f'{path} is larger than {MAX_BYTES} bytes')
-        lines = path.read_text(encoding='utf-8-sig').splitlines()
-    except OSError as error:
-        raise SequenceError(
-            f'trajectory {path}: {error.strerror}; name a TUM file, or BAG:TOPIC'
-        ) from error
+        lines = data.decode('utf-8-sig').splitlines()
     except UnicodeDecodeError as error:
         raise SequenceError(
             f'{path} is no text; a trajectory is a TUM file, or BAG:TOPIC'
@@ -46,11 +44,17 @@ def read_tum(path: Path) -> StampedTrajectory:
         try:
             if len(words) != 8:
                 raise ValueError(f'{len(words)} columns')
-            stamps.append(int((Decimal(words[0]) * 10**9).to_integral_value()))
+            stamp_s = Decimal(words[0])
+            if (
+                not -_MOST_SECONDS < stamp_s < _MOST_SECONDS
+            ):  # its digits alone could fill the memory
+                raise ValueError('the stamp is no time')
+            stamps.append(int((stamp_s * 10**9).to_integral_value()))
             numbers.append([float(word) for word in words[1:]])
         except (ValueError, InvalidOperation, OverflowError) as error:
             raise SequenceError(
-                f'{path}, line {number}: {error}; expected 8 numbers: stamp tx ty tz qx qy qz qw'
+                f'{path}, line {number}: {str(error)[:_MAX_SHOWN]}; '
+                'expected 8 numbers: stamp tx ty tz qx qy qz qw'
             ) from error
     table = np.array(numbers).reshape(-1, 7)
     try:

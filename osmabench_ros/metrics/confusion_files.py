@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.errors import MetricError
 from osmabench_ros.maps.unpickling import load_pickle
 from osmabench_ros.metrics.confusion import ConfusionMatrix, read_confusions
@@ -70,14 +71,17 @@ def read_confusion_pickle(path: Path) -> ConfusionMatrix:
     UnsafePickleError
         If it asks for anything but numbers and arrays.
     """
-    try:
+    with naming_errors(path, MetricError):
         data: Any = load_pickle(path)
         if not isinstance(data, Mapping) or not {'conf_matrix', 'labels'} <= set(data):
-            raise MetricError('holds no dictionary of "conf_matrix" and "labels"')
-        labels = np.asarray(data['labels'], np.int64)
-        return ConfusionMatrix(np.asarray(data['conf_matrix']), labels)
-    except (MetricError, TypeError, ValueError) as error:
-        raise MetricError(f'{path}: no published confusion matrix: {error}') from error
+            raise MetricError(f'{path} holds no dictionary of "conf_matrix" and "labels"')
+        counts = data['conf_matrix']
+        if not isinstance(counts, np.ndarray):  # of a list of texts any size could be made
+            raise MetricError(f'{path}: "conf_matrix" is no array')
+        try:
+            return ConfusionMatrix(counts, np.asarray(data['labels'], np.int64))
+        except MetricError as error:
+            raise MetricError(f'{path}: no published confusion matrix: {error}') from error
 
 
 def _read_folder(path: Path) -> dict[str, ConfusionMatrix]:

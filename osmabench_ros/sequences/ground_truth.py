@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.files import Existing, filled_folder, write_json
 from osmabench_ros.base.limits.arrays import read_npy
+from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
@@ -186,7 +187,7 @@ def read_ground_truth(directory: Path) -> GroundTruth:
             f'{directory} holds no {DOCUMENT}; give the ground_truth folder of a scene, '
             'in shared/ of a run or made by osmabench ground-truth'
         )
-    try:
+    with naming_errors(directory, SequenceError):
         data = read_json(path, SequenceError)
         if data['format'] != FORMAT:
             raise SequenceError(f'{path}: format "{data["format"]}" is not "{FORMAT}"')
@@ -208,10 +209,6 @@ def read_ground_truth(directory: Path) -> GroundTruth:
             float(data['max_depth_m']),
             float(data['points_per_m2']),
         )
-    except OSError as error:
-        raise SequenceError(f'cannot read the ground truth: {error}') from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise SequenceError(f'{directory}: cannot read the ground truth: {error!r}') from error
 
 
 def _document(truth: GroundTruth) -> dict[str, Any]:

@@ -11,11 +11,14 @@ from typing import Any, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 
 from osmabench_ros.base.files import write_text
+from osmabench_ros.base.limits.compressed import read_unpacked
 from osmabench_ros.errors import IncompleteError, QuestionError
 from osmabench_ros.language.client import raise_if_incomplete
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 
 QUESTIONS, ANSWERS, VERDICTS = 'questions.jsonl', 'answers.jsonl', 'verdicts.jsonl'
+
+_MAX_LINE_CHARACTERS = 1 << 18
 
 Record = TypeVar('Record', Question, Answer, Verdict)
 
@@ -90,8 +93,8 @@ def read_records(path: Path, kind: type[Record]) -> list[Record]:
         If the file is missing, a line is malformed (names file and line), or an id repeats.
     """
     try:
-        lines = path.read_text(encoding='utf-8').splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_unpacked(path, QuestionError).decode('utf-8').splitlines()
+    except UnicodeDecodeError as error:
         raise QuestionError(f'{path} cannot be read: {error}') from error
     records = [
         _parsed(line, kind, f'{path}:{number}')
@@ -103,6 +106,11 @@ def read_records(path: Path, kind: type[Record]) -> list[Record]:
 
 
 def _parsed(line: str, kind: type[Record], where: str) -> Record:
+    if len(line) > _MAX_LINE_CHARACTERS:  # each of its faults would take a kilobyte
+        raise QuestionError(
+            f'{where}: the line has {len(line)} characters; '
+            f'at most {_MAX_LINE_CHARACTERS} are read'
+        )
     try:
         record: Record = _adapters()[kind].validate_json(line)
     except ValidationError as error:

@@ -39,6 +39,9 @@ def test_lines_in_any_order_are_read_and_comments_skipped(tmp_path: Path) -> Non
         ('1 0 0 0 0 0 0 0\n', 'quaternion .* has not length 1'),
         ('1 0 0 inf 0 0 0 1\n', 'not finite'),
         ('# nothing\n', 'no pose'),
+        ('1e999999 0 0 0 0 0 0 1\n', 'line 1: the stamp is no time'),
+        ('1e99999999999 0 0 0 0 0 0 1\n', 'line 1: the stamp is no time'),
+        (f'1 {"9" * 400} 0 0 0 0 0 1\n', 'not finite'),
     ],
 )
 def test_a_file_at_fault_is_named(text: str, message: str, tmp_path: Path) -> None:
@@ -46,5 +49,5 @@ def test_a_file_at_fault_is_named(text: str, message: str, tmp_path: Path) -> No
     path.write_text(text)
     with pytest.raises(SequenceError, match=rf'path\.tum.*{message}'):
         read_tum(path)
-    with pytest.raises(SequenceError, match=r'absent\.tum: No such file'):
+    with pytest.raises(SequenceError, match=r'absent\.tum cannot be read: No such file'):
         read_tum(tmp_path / 'absent.tum')

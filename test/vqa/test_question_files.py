@@ -63,6 +63,13 @@ def test_a_malformed_line_is_named_with_file_and_line(tmp_path, line, fault):
     assert fault in str(error.value)
 
 
+def test_a_line_of_absurd_length_is_named(tmp_path):
+    path = tmp_path / 'questions.jsonl'
+    path.write_text('{"evidence": [' + '[],' * 100_000 + '[]]}\n')
+    with pytest.raises(QuestionError, match=r'questions\.jsonl:1: the line has'):
+        read_records(path, Question)
+
+
 def test_an_id_that_repeats_is_an_error_on_both_ways(tmp_path):
     path = tmp_path / 'questions.jsonl'
     with pytest.raises(QuestionError, match='"q-1" occurs again'):
