@@ -219,12 +219,9 @@ def main() -> int:
         for done in concurrent.futures.as_completed(running):
             results[running[done]], found = done.result()
             findings += found
-    for finding in findings:
-        console.print(
-            f'{finding.kind}: --only {finding.key}\n    {finding.text}',
-            markup=False,
-            soft_wrap=True,
-        )
+            for finding in found:
+                text = f'{finding.kind}: --only {finding.key}\n    {finding.text}'
+                console.print(text, markup=False, soft_wrap=True)
     console.print(table_of(results))
     return 1 if findings else 0
 
