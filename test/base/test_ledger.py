@@ -107,12 +107,12 @@ def test_nothing_that_is_mounted_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mounts = tmp_path / 'mountinfo'
-    mounts.write_text(f'36 22 0:21 /home {os.path.realpath(tmp_path)}/root/home rw - ext4 x rw\n')
+    mounts.write_text(f'36 22 0:21 /home {os.path.realpath(tmp_path)}/results/home rw - ext4 x rw\n')
     monkeypatch.setattr(scratch, '_MOUNTS', mounts)
-    (tmp_path / 'root' / 'home').mkdir(parents=True)
-    (tmp_path / 'root' / 'home' / 'diary').write_text('dear')
-    ledger_of(tmp_path / 'root', line('home', 'd'), line('home/diary')).remove()
-    assert (tmp_path / 'root' / 'home' / 'diary').read_text() == 'dear'
+    (tmp_path / 'results' / 'home').mkdir(parents=True)
+    (tmp_path / 'results' / 'home' / 'diary').write_text('dear')
+    ledger_of(tmp_path / 'results', line('home', 'd'), line('home/diary')).remove()
+    assert (tmp_path / 'results' / 'home' / 'diary').read_text() == 'dear'
 
 
 def test_a_backup_by_hard_links_does_not_change_with_the_ledger(tmp_path: Path) -> None:
