@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from osmabench_ros.base.limits.documents import parse_yaml
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.runs.config import Requirement, SuiteConfig
@@ -124,21 +125,27 @@ class EvaluationSettings:
         chosen = self.suites if suites is None else suites
         names = {suite.name for suite in chosen}
         required = [item for item in self.requirements if suites is None or item.suite in names]
-        if identity is None:
-            source = self._map_on_disk(map_directory)
-            return lambda progress: evaluate_map(
-                source, chosen, output_directory, required, replace=True, progress=progress
+        source = self._map_on_disk(map_directory)
+
+        def evaluate(progress: Progress) -> RunReport:
+            # The folder of a goal lies below, and what is made there is listed here.
+            claim_folder(self.output_directory)
+            if identity is None:
+                return evaluate_map(
+                    source, chosen, output_directory, required, replace=True, progress=progress
+                )
+            inputs = EvaluationInputs(
+                identity,
+                map_directory,
+                Path(self._values['ground_truth_directory']),
+                output_directory,
+                self._questions,
+                self._values['device'],
+                self._text_features,
             )
-        inputs = EvaluationInputs(
-            identity,
-            map_directory,
-            Path(self._values['ground_truth_directory']),
-            output_directory,
-            self._questions,
-            self._values['device'],
-            self._text_features,
-        )
-        return lambda progress: evaluate_run(inputs, chosen, required, progress)
+            return evaluate_run(inputs, chosen, required, progress)
+
+        return evaluate
 
     def _map_on_disk(self, map_directory: Path) -> MapOnDisk:
         questions = self._questions

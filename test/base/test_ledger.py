@@ -107,7 +107,8 @@ def test_nothing_that_is_mounted_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mounts = tmp_path / 'mountinfo'
-    mounts.write_text(f'36 22 0:21 /home {os.path.realpath(tmp_path)}/results/home rw - ext4 x rw\n')
+    place = os.path.realpath(tmp_path / 'results')
+    mounts.write_text(f'36 22 0:21 /home {place}/home rw - ext4 x rw\n')
     monkeypatch.setattr(scratch, '_MOUNTS', mounts)
     (tmp_path / 'results' / 'home').mkdir(parents=True)
     (tmp_path / 'results' / 'home' / 'diary').write_text('dear')

@@ -152,7 +152,7 @@ def test_inputs_at_fault_are_named_and_nothing_is_written(
 
 def test_a_file_of_text_features_that_is_missing_is_named(folders, tmp_path: Path) -> None:
     config = write_config(tmp_path / 'own.yaml', text_features={'clip': 'absent.npy'})
-    with pytest.raises(ConfigError, match=r'text features absent\.npy'):
+    with pytest.raises(ConfigError, match=r'absent\.npy does not exist'):
         evaluate(folders, tmp_path / 'out', '--config', config)
     assert not (tmp_path / 'out').exists()
 

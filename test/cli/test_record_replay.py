@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 from osmabench_ros.cli.record import bytes_from_text
-from osmabench_ros.errors import ConfigError, OsmabenchError, SequenceError
+from osmabench_ros.errors import ConfigError, OsmabenchError, RunError
 from osmabench_ros.sequences.recording_report import read_report
 
 POSE = '/ground_truth/camera_pose'
@@ -46,8 +46,10 @@ def test_a_malformed_remapping_and_a_taken_folder_are_named(tmp_path: Path) -> N
     result = CliRunner().invoke(app, ['replay', 'x', '--remap', 'a=b'])
     assert isinstance(result.exception, ConfigError)
     assert 'write FROM:=TO' in str(result.exception)
+    (tmp_path / 'thesis').touch()
     result = CliRunner().invoke(app, ['record', '--out', str(tmp_path)])
-    assert isinstance(result.exception, SequenceError)
+    assert isinstance(result.exception, RunError)
+    assert f'{tmp_path} is not empty' in str(result.exception)
 
 
 @pytest.mark.ros

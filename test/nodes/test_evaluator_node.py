@@ -213,7 +213,7 @@ def test_an_evaluation_that_fails_ends_the_node_and_tells_all(
     assert 'does not like this map' in capsys.readouterr().err
     run.stage.spin_until(lambda: bool(run.reports))
     assert 'does not like this map' in run.reports[0].error
-    assert list(run.out.iterdir()) == []
+    assert [item.name for item in run.out.iterdir()] == [LEDGER]
 
 
 def test_a_goal_gets_feedback_and_a_report_of_its_own(
@@ -370,7 +370,7 @@ def test_the_executor_stays_free_while_a_suite_computes(
         ({'output_directory': ''}, 'parameter "output_directory" is empty'),
         ({'suites': '{a: 1}'}, 'parameter "suites" must be a YAML list'),
         ({'suites': '[{nam: x}]'}, 'parameter "suites"'),
-        ({'requirements': '['}, 'parameter "requirements" is not YAML'),
+        ({'requirements': '['}, 'parameter "requirements", line 2, column 1: is not YAML'),
     ],
 )
 def test_a_wrong_parameter_is_told_when_configured(

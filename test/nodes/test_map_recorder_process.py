@@ -63,6 +63,6 @@ def test_a_full_disk_is_told_and_holds_nothing_half_written(
     publisher.publish(big, is_final=True)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 1, told
-    assert f'cannot write {tmp_path}/map: No space left on device; free some disk' in told
+    assert f'cannot write {tmp_path}/map: No space left on device; free disk space' in told
     assert told.splitlines()[-1] == 'left:'
     assert 'Traceback' not in told

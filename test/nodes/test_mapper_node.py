@@ -293,8 +293,8 @@ def test_parts_of_two_frames_never_become_one(mapping: Opening) -> None:
     ('parameters', 'words'),
     [
         ({'mapper': 'orakle'}, 'Did you mean "oracle"?'),
-        ({'options': '[1'}, 'parameter "options" is not YAML'),
-        ({'options': '3'}, 'parameter "options" must be a mapping'),
+        ({'options': '[1'}, 'parameter "options", line 2, column 1: is not YAML'),
+        ({'options': '3'}, 'parameter "options" must be a YAML mapping'),
     ],
 )
 def test_a_wrong_parameter_is_told_when_configured(
