@@ -86,7 +86,7 @@ def test_hostile_and_foreign_files_are_refused(tmp_path: Path, archive: Path) ->
         score(evil)
     other = tmp_path / 'other.pkl'
     other.write_bytes(pickle.dumps([1, 2]))
-    with pytest.raises(MetricError, match=r'other\.pkl: no published confusion matrix'):
+    with pytest.raises(MetricError, match=r'other\.pkl holds no dictionary'):
         score(other)
     with pytest.raises(MapError, match='does not exist'):
         score(tmp_path / 'missing.pkl')

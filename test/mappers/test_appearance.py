@@ -140,8 +140,8 @@ def test_prototypes_survive_a_file(prototypes, tmp_path):
 @pytest.mark.parametrize(
     ('text', 'message'),
     [
-        (None, 'cannot be read'),
-        ('{', 'not a file of prototypes'),
+        (None, 'does not exist'),
+        ('{', 'is not JSON'),
         ('{"format": "other", "features": []}', 'learn the prototypes again'),
         ('[]', 'not a file of prototypes'),
     ],

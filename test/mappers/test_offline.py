@@ -272,7 +272,7 @@ def test_an_unknown_method_gets_a_suggestion() -> None:
     ('text', 'message'),
     [
         ('name: x\n', r'm\.yaml: importer: Field required'),
-        ('{', r'm\.yaml cannot be read'),
+        ('{', r'm\.yaml, line 2, column 1: is not YAML'),
         ('- 1', r'm\.yaml: '),
     ],
 )

@@ -7,6 +7,7 @@ from reports.synthetic_matrix import Matrix, config
 from rich.console import Console
 
 from osmabench_ros.base.files import write_json
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.config import Requirement
@@ -21,6 +22,8 @@ def test_json_csv_and_page_lie_side_by_side(written: MatrixReport, matrix: Matri
 
 
 def test_it_fails_with_a_failed_run_and_with_an_unmet_requirement(matrix: Matrix, tmp_path):
+    claim_folder(tmp_path)
+
     def passed(runs, **changes) -> bool:
         settings = config().model_copy(update=changes)
         return write_matrix_report(settings, [], runs, tmp_path).passed
@@ -33,6 +36,7 @@ def test_it_fails_with_a_failed_run_and_with_an_unmet_requirement(matrix: Matrix
 
 
 def test_thresholds_of_time_are_held_against_the_timings_of_the_runs(matrix: Matrix, tmp_path):
+    claim_folder(tmp_path)
     complete = [run for run in matrix.report.runs if run.status is Status.COMPLETE][:1]
     identity = next(
         plan.identity for plan in matrix.plans if plan.identity.run_id == complete[0].run_id

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from reports.synthetic_matrix import HOSTILE, Matrix, embedded_questions
 
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.reports import content
 from osmabench_ros.reports.page import write_page
 from osmabench_ros.reports.run_view import joined
@@ -120,6 +121,7 @@ def test_a_folder_with_nothing_but_reports_still_gives_a_page(matrix: Matrix, tm
 
 
 def test_encoders_and_labels_made_by_machine_are_named(matrix: Matrix, tmp_path: Path):
+    claim_folder(tmp_path)
     plans = [replace(plan, root=tmp_path) for plan in matrix.plans]
     first, *others = matrix.report.runs
     of_tiers = {'suite': 'openlex3d', 'metric': 'machine_made_labels', 'value': 1.0}

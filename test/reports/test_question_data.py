@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 from reports.synthetic_matrix import HOSTILE, SOFA, Matrix
 
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.reports.question_data import (
     answer_rows,
@@ -24,6 +25,7 @@ def question(number: int) -> Question:
 
 @pytest.fixture
 def folder(tmp_path):
+    claim_folder(tmp_path)
     write_records(tmp_path / 'vqa' / 'questions.jsonl', [question(i) for i in range(3)])
     answers = [Answer('q-2', 'no', 'a'), Answer('q-0', 'yes', 'a', (4,))]
     write_records(tmp_path / 'vqa' / 'answers.jsonl', answers)
