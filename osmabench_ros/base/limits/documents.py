@@ -32,6 +32,11 @@ _ODD_ESCAPE = re.compile(
 )
 
 
+def read_text(path: Path | str, error: type[OsmabenchError]) -> str:
+    """Read a text file from outside; it is UTF-8, without NUL, and of the size of a document."""
+    return _decoded(_document(path, error), shown(path), error)
+
+
 def read_yaml(path: Path | str, error: type[OsmabenchError]) -> Any:
     """Read a YAML file from outside; see `parse_yaml`."""
     return parse_yaml(_document(path, error), path, error)
