@@ -229,8 +229,10 @@ def _line_of_repeated(text: str) -> int:
 def _check_json_depth(data: bytes, where: str) -> None:
     """Refuse what is nested too deep, before a parser goes down there."""
     depth = allowance().depth
-    bare = re.sub(rb'\\.', b'', data, flags=re.DOTALL) if b'\\' in data else data
-    brackets = re.sub(rb'"[^"]*"', b'', bare.translate(_LISTS_ALONE, _NO_STRUCTURE))
+    bare = data.replace(b'\\\\', b'').replace(b'\\"', b'') if b'\\' in data else data
+    # Most strings hold no brackets, so that their quotes meet and go at once.
+    quoted = bare.translate(_LISTS_ALONE, _NO_STRUCTURE).replace(b'""', b'')
+    brackets = re.sub(rb'"[^"]*"', b'', quoted)
     levels = 0
     while levels <= depth and b'[]' in brackets:
         brackets = brackets.replace(b'[]', b'')
