@@ -147,7 +147,7 @@ def _write_urdf(folder: Path) -> None:
 def _read_urdf(folder: Path) -> object:
     from osmabench_ros.scenes.habitat.articulated import load_urdf
 
-    return load_urdf(folder / 'door.urdf', {'hinge': 0.3}, str(folder / 'door.urdf'))
+    return load_urdf(folder / 'door.urdf', {'hinge': 0.3}, 'door', root=folder)
 
 
 def _write_habitat(folder: Path) -> None:

@@ -11,9 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
-from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.limits.documents import read_json, read_text
 from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.errors import OsmabenchError, SceneError
+from osmabench_ros.scenes.asset_files import leads_into
 
 DATA_VARIABLE = 'OSMABENCH_DATA'
 LFS_POINTER = b'version https://git-lfs'
@@ -172,10 +173,15 @@ def _broken(folder: Path) -> Iterator[str]:
 def _changed(folder: Path) -> Iterator[str]:
     """Compare files with the digests beside them, where there are any."""
     sums = folder / SUMS
-    for line in sums.read_text(errors='replace').splitlines() if sums.is_file() else ():
+    try:
+        lines = read_text(sums, SceneError).splitlines() if sums.is_file() else []
+    except OsmabenchError as error:
+        yield str(error)
+        return
+    for line in lines:
         digest, _, name = line.partition(' ')
         file = folder / name.strip().lstrip('*')
-        if not file.is_file():
+        if not (leads_into([folder], file) and file.is_file()):
             yield f'{file} is in {SUMS}, but not there'
             continue
         with file.open('rb') as opened:

@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from osmabench_ros.base.files import check_folder
+from osmabench_ros.base.limits.documents import read_text
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import ImportOptions, World
@@ -185,6 +186,6 @@ def export(
 
 def _pose(path: Path) -> Pose:
     try:
-        return Pose.from_matrix(np.loadtxt(path))
-    except (OSError, ValueError) as error:
+        return Pose.from_matrix(np.loadtxt(read_text(path, ConfigError).splitlines()))
+    except ValueError as error:
         raise ConfigError(f'{path} holds no rigid 4x4 matrix: {error}') from error

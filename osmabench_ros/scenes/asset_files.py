@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,6 +16,12 @@ IMAGE_SUFFIXES = ('.png', '.jpg', '.jpeg', '.bmp', '.tga', '.tif', '.tiff', '.gi
 
 _BESIDE = ('materials', 'textures')
 """Folders beside that of the mesh, where models keep textures."""
+
+LINKED_FOLDERS = 'OSMABENCH_LINKED_FOLDERS'
+"""Environment variable: folders, parted by colons, that links within scenes may lead to."""
+
+_SNAPSHOTS, _BLOBS = 'snapshots', 'blobs'
+"""What is downloaded from Hugging Face is `snapshots/<commit>/...`, links to files of `blobs`."""
 
 
 def files_near(mesh: Path, check: Callable[[str, bytes], None]) -> Any:
@@ -83,8 +90,8 @@ def _place(name: str, roots: list[Path]) -> Path | None:
     """Return the file that a name means, None if it is not in one of the roots."""
     last = name.rpartition('/')[2]
     for place in (name, last, f'../materials/textures/{last}', f'../textures/{last}'):
-        path = resolved(roots[0] / place)
-        if path and any(path.is_relative_to(root) for root in roots) and path.is_file():
+        path = roots[0] / place
+        if leads_into(roots, path) and path.is_file():
             return path
     return None
 
@@ -97,13 +104,46 @@ def resolved(path: Path) -> Path | None:
         return None
 
 
+def leads_into(roots: Iterable[Path], path: Path) -> bool:
+    """Tell whether a path leads to something in one of the folders, also after links.
+
+    Links may lead to the `linked_places` of the folders, too.
+    """
+    target = resolved(path)
+    places = [place for place in map(resolved, roots) if place]
+    return target is not None and any(
+        target.is_relative_to(place) for place in (*places, *linked_places(places))
+    )
+
+
+def linked_places(roots: Iterable[Path]) -> list[Path]:
+    """Return where links in folders may lead besides.
+
+    That is to the rest of the same download from Hugging Face, and to the folders that the user
+    names in `LINKED_FOLDERS`.
+    """
+    named = filter(None, os.environ.get(LINKED_FOLDERS, '').split(os.pathsep))
+    places = [place for place in map(resolved, map(Path, named)) if place]
+    return places + [blobs for root in roots if (blobs := _blobs_of(root.resolve()))]
+
+
+def _blobs_of(folder: Path) -> Path | None:
+    """Return where the files lie that a folder downloaded from Hugging Face links to."""
+    for snapshot in (folder, *folder.parents):
+        if snapshot.parent.name == _SNAPSHOTS:
+            blobs = snapshot.parent.parent / _BLOBS
+            # As a link it would be a way out that the download itself has laid.
+            return blobs if blobs.is_dir() and not blobs.is_symlink() else None
+    return None
+
+
 def file_within(root: Path, name: str, base: Path, where: str) -> Path:
     """Return the path of a file that another file names.
 
     Parameters
     ----------
     root : Path
-        Folder that it must lie in, also after links are followed.
+        Folder that it must lie in, also after links are followed; see `leads_into`.
     name : str
         What the other file says, relative to `base`.
     base : Path
@@ -116,14 +156,13 @@ def file_within(root: Path, name: str, base: Path, where: str) -> Path:
     SceneError
         If there is no such file, or it lies elsewhere.
     """
-    path = resolved(base / name)
-    if path is None:
-        raise SceneError(
-            f'{where}: {shown(base / name)} does not exist; check the path that names it'
-        )
-    if Path(name).is_absolute() or not path.is_relative_to(root.resolve()):
+    path = base / name
+    if resolved(path) is None:
+        raise SceneError(f'{where}: {shown(path)} does not exist; check the path that names it')
+    if Path(name).is_absolute() or not leads_into([root], path):
         raise SceneError(
             f'{where} names {shown(name)}, which is outside of {root}; put the file there and '
-            'name it by a relative path'
+            'name it by a relative path, or name the folder that a link leads to in '
+            f'{LINKED_FOLDERS}'
         )
     return path

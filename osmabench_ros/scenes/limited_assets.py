@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES
+from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES, linked_places
 from osmabench_ros.scenes.assets import AssetNode, load_nodes, painted_meshes
 from osmabench_ros.scenes.scene import Material, Mesh
 
@@ -55,8 +55,9 @@ def plain_painted(path: Path) -> list[tuple[dict[str, Any], NDArray[np.uint8] | 
 def _read(function: Any, path: Path) -> Any:
     folder = path.parent.resolve().parent
     return read_limited(
-        function, path, folder=folder, libraries=_LIBRARIES, more_bytes=_texture_bytes(path.parent)
-    )
+        function, path, folders=(folder, *linked_places([folder])), libraries=_LIBRARIES,
+        more_bytes=_texture_bytes(path.parent),
+    )  # fmt: skip
 
 
 def _texture_bytes(folder: Path) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.errors import SceneError, suggestion
 from osmabench_ros.scenes.scene import Scene
 
@@ -33,6 +34,11 @@ def load_scene(reference: str, *, scene: str = '', seed: int = 0) -> Scene:
     if reference == PROCEDURAL:
         return _apartment(scene, seed)
     path = Path(reference).expanduser()
+    with naming_errors(path, SceneError):
+        return _from_files(path, reference, scene)
+
+
+def _from_files(path: Path, reference: str, scene: str) -> Scene:
     if path.name.endswith('.scene_dataset_config.json'):
         from osmabench_ros.scenes.habitat.loader import load_habitat_scene
 

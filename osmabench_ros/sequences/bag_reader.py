@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -139,10 +140,8 @@ class BagSequence:
 
     def _frame(self, index: int, messages: Mapping[str, bytes]) -> Frame:
         stamp_ns = self._matches[index][COLOR]
-        try:
+        with naming_errors(self._path, SequenceError):
             frame = self._codec.frame(index, stamp_ns, messages, self._poses[index], self._types)
-        except ValueError as error:
-            raise SequenceError(f'{self._path}: {error}') from error
         if frame.intrinsics != self._intrinsics:
             raise SequenceError(
                 f'{self._path}, frame {index}: topic "{self._topics.camera_info}" changed from '

@@ -9,7 +9,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.limits.documents import read_text, read_yaml
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -125,11 +125,9 @@ def read_matrix(path: Path) -> NDArray[np.float64]:
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a text file or SequenceError."""
     try:
-        return path.read_text('utf-8').splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SequenceError(
-            f'{path} cannot be read: {error}; copy or generate the sequence again'
-        ) from error
+        return read_text(path, SequenceError).splitlines()
+    except SequenceError as error:
+        raise SequenceError(f'{error}; copy or generate the sequence again') from error
 
 
 def _pose(words: list[str], world: World, where: str) -> Pose:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.frame import Frame
@@ -130,10 +131,11 @@ class FolderSequence:
 
     @cached_property
     def _camera(self) -> tuple[Intrinsics, float]:
-        if self._form.layout == 'osma':
-            return read_osma_camera(self._directory)
-        height, width = read_16_bit(self._path('depth', 0), 0).shape
-        return read_scannet_camera(self._directory, height, width), self._form.depth_scale
+        with naming_errors(self._directory, SequenceError):
+            if self._form.layout == 'osma':
+                return read_osma_camera(self._directory)
+            height, width = read_16_bit(self._path('depth', 0), 0).shape
+            return read_scannet_camera(self._directory, height, width), self._form.depth_scale
 
     def __len__(self) -> int:
         return len(self._poses)
@@ -150,6 +152,10 @@ class FolderSequence:
         SequenceError
             If an image is missing, broken, or of another size than the camera's.
         """
+        with naming_errors(self._directory, SequenceError):
+            return self._frame(index)
+
+    def _frame(self, index: int) -> Frame:
         camera, scale = self._camera
         depth = read_16_bit(self._path('depth', index), index)
         semantic, instance = (

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame
@@ -46,6 +47,11 @@ def open_sequence(path: Path, reading: SequenceReading = AS_IN_THE_CONTRACT) -> 
     ConfigError
         If a folder of images is given a reading, which is for bags.
     """
+    with naming_errors(path, SequenceError):
+        return _opened(path, reading)
+
+
+def _opened(path: Path, reading: SequenceReading) -> RecordedSequence:
     if not path.exists():
         raise SequenceError(f'{path} does not exist; name a sequence, a bag or an .mcap file')
     if path.is_file() or is_bag(path):

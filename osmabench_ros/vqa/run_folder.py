@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.model import ImagePart
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -133,6 +134,9 @@ class RunFolder:
                 'or copy them there'
             )
         return [
-            FrameImage(index, ImagePart(path.read_bytes(), _MEDIA_TYPES[path.suffix.lower()]))
+            FrameImage(
+                index,
+                ImagePart(read_bytes(path, QuestionError), _MEDIA_TYPES[path.suffix.lower()]),
+            )
             for index, path in sorted(found.items())
         ]

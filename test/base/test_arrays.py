@@ -37,6 +37,7 @@ HOSTILE = {
     'negative': npy('(-1, -4)', data=bytes(16)),
     'negative and empty': npy('(0, -1)'),
     'more than any machine': npy(f'({10**30},)'),
+    'empty and of many rows': npy('(10000000000, 0)'),
     'empty and too large': npy(f'(0, {10**30})'),
     'of nothing': npy(f'({10**12},)', "'|V0'"),
     'texts of nothing': npy(f'({10**12},)', "'<U0'"),

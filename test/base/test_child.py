@@ -178,7 +178,7 @@ def test_no_other_file_is_reached(file: Path, tmp_path: Path, reader: Any) -> No
 def test_the_folder_of_the_file_may_be_given(file: Path, tmp_path: Path) -> None:
     (tmp_path / 'texture.png').write_text('pixels')
     other = str(tmp_path / 'texture.png')
-    assert read_limited(readers.read, file, folder=tmp_path, other=other) == 'pixels'
+    assert read_limited(readers.read, file, folders=(tmp_path,), other=other) == 'pixels'
 
 
 @pytest.mark.skipif(landlock_version() < 4, reason='Landlock of this kernel knows no network')

@@ -214,6 +214,17 @@ def test_digests_beside_a_data_set_are_compared(tmp_path: Path) -> None:
     assert 'not there' in examine_scene_files(reference).detail
 
 
+def test_sums_of_a_data_set_name_nothing_outside(tmp_path: Path) -> None:
+    folder = tmp_path / 'set'
+    folder.mkdir()
+    reference = data_set(folder)
+    (tmp_path / 'secret').write_text('x')
+    digest = hashlib.sha256(b'x').hexdigest()
+    for name in ('../secret', str(tmp_path / 'secret'), 'a\0', 'x' * 5000):
+        (folder / 'SHA256SUMS').write_text(f'{digest}  {name}\n')
+        assert examine_scene_files(reference).level is Level.FAILED
+
+
 def test_a_reference_that_is_no_json_is_told(tmp_path: Path) -> None:
     reference = data_set(tmp_path)
     reference.write_text('{')

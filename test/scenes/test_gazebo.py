@@ -344,9 +344,9 @@ def test_models_that_are_broken(tmp_path):
         load(tmp_path, '<include><uri>model://self</uri></include>')
     bomb = '<!DOCTYPE x [<!ENTITY a "aaaa">]><sdf><model name="m">&a;</model></sdf>'
     (tmp_path / 'models' / 'self' / 'model.sdf').write_text(bomb)
-    with pytest.raises(SceneError, match='declares XML entities'):
+    with pytest.raises(SceneError, match='XML entities are defined'):
         load(tmp_path, '<include><uri>model://self</uri></include>')
-    with pytest.raises(SceneError, match='cannot be read'):
+    with pytest.raises(SceneError, match='does not exist'):
         load_gazebo_world(tmp_path / 'none.world')
 
 
@@ -436,5 +436,84 @@ def test_class_patterns(tmp_path):
     path.write_text('[1]')
     with pytest.raises(ConfigError, match='by pattern'):
         read_class_patterns(path)
-    with pytest.raises(ConfigError, match='cannot be read'):
+    with pytest.raises(ConfigError, match='does not exist'):
         read_class_patterns(tmp_path / 'none.json')
+
+
+def secret_model(folder):
+    """Write a model that no world is to read."""
+    folder.mkdir(parents=True)
+    (folder / 'model.sdf').write_text(
+        f'<sdf version="1.6"><model name="secret">{shape(BOX)}</model></sdf>'
+    )
+    Image.new('RGB', (4, 4)).save(folder / 'secret.png')
+    trimesh.creation.box((1, 1, 1)).export(folder / 'secret.stl')
+
+
+def included(uri):
+    return f'<include><uri>{uri}</uri></include>'
+
+
+def textured(uri):
+    material = f'<material><pbr><metal><albedo_map>{uri}</albedo_map></metal></pbr></material>'
+    return f'<model name="m">{shape(BOX, material=material)}</model>'
+
+
+def meshed(uri):
+    return f'<model name="m">{shape(f"<mesh><uri>{uri}</uri></mesh>")}</model>'
+
+
+OUTSIDE = {
+    'include above': included('../../other/secret'),
+    'include by model': included('model://../../other/secret'),
+    'include by model and root': included('model://{secret}'),
+    'include by package': included('package://a/../../../other/secret'),
+    'include of an absolute path': included('{secret}'),
+    'include of a file': included('file://{secret}/model.sdf'),
+    'include of a link': included('model://link'),
+    'model file above': included('model://above'),
+    'model file that is a link': included('model://linked'),
+    'mesh of a file': meshed('file://{secret}/secret.stl'),
+    'mesh above': meshed('../../other/secret/secret.stl'),
+    'mesh that is a link': meshed('link.stl'),
+    'texture above': textured('../../other/secret/secret.png'),
+    'texture of an absolute path': textured('{secret}/secret.png'),
+    'system file': textured('/etc/passwd'),
+    'device': included('file:///dev/zero'),
+    'long': included('model://' + 'x' * 5000),
+    'other machine': meshed('http://localhost/secret.stl'),
+}
+
+
+@pytest.mark.parametrize('name', OUTSIDE)
+def test_worlds_name_nothing_outside_of_the_models(tmp_path, name):
+    secret, home = tmp_path / 'other' / 'secret', tmp_path / 'home'
+    secret_model(secret)
+    world = write_world_at(home, OUTSIDE[name].replace('{secret}', str(secret)))
+    (home / 'worlds' / 'link.stl').symlink_to(secret / 'secret.stl')
+    (home / 'models').mkdir()
+    (home / 'models' / 'link').symlink_to(secret)
+    (home / 'models' / 'linked').mkdir()
+    (home / 'models' / 'linked' / 'model.sdf').symlink_to(secret / 'model.sdf')
+    config = '<model><sdf version="1.6">../../../other/secret/model.sdf</sdf></model>'
+    write_model(home, 'above', shape(BOX), config)
+    with pytest.raises(SceneError, match=r'test\.world') as caught:
+        load_gazebo_world(world)
+    assert 'model' in str(caught.value).rpartition(';')[2]
+
+
+def write_world_at(home, content):
+    home.mkdir()
+    return write_world(home, content)
+
+
+def test_a_world_reads_above_its_folder_only_beside_worlds(tmp_path):
+    secret_model(tmp_path / 'secret')
+    world = tmp_path / 'mine' / 'test.world'
+    world.parent.mkdir()
+    world.write_text(
+        f'<sdf version="1.7"><world name="w">{meshed("../secret/secret.stl")}</world></sdf>'
+    )
+    with pytest.raises(SceneError, match='outside of the folders of models'):
+        load_gazebo_world(world)
+    assert only(load_gazebo_world(world, [tmp_path / 'secret'])).name == 'm'

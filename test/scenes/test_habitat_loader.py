@@ -1,6 +1,8 @@
 import hashlib
 import json
 import math
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -348,6 +350,80 @@ def test_files_that_are_missing_or_broken(tmp_path):
     (tmp_path / 'scenes' / 'flat.scene_instance.json').write_text('{"a": ')
     with pytest.raises(SceneError, match='is not JSON'):
         load_scene(str(path))
+
+
+def moved_behind_links(root, place):
+    """Move the files of a data set, and leave links to them."""
+    place.mkdir(parents=True)
+    for number, path in enumerate(sorted(path for path in root.rglob('*') if path.is_file())):
+        target = place / f'{number}'
+        path.rename(target)
+        path.symlink_to(os.path.relpath(target, path.parent))
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    """Return the folder of a small data set, beside which there is a secret mesh."""
+    folder = tmp_path / 'hub' / 'snapshots' / '0a1b' / 'set'
+    write_dataset(folder, objects={'table': (raised_box(), {})}, instances=[entry()])
+    raised_box().export(tmp_path / 'secret.glb')
+    return folder
+
+
+def config_of(folder):
+    (path,) = folder.glob('*.scene_dataset_config.json')
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    'name',
+    ['{secret}', '../../../../../secret.glb', 'link.glb', 'folder/secret.glb', '.', 'x' * 5000],
+)
+@pytest.mark.parametrize('suffix', ['.glb', '.urdf'])
+def test_a_data_set_names_nothing_outside(tmp_path, dataset, name, suffix):
+    secret = tmp_path / 'secret.glb'
+    if suffix == '.urdf':
+        secret = secret.rename(tmp_path / 'secret.urdf')
+    (dataset / 'objects' / f'link{suffix}').symlink_to(secret)
+    (dataset / 'objects' / 'folder').symlink_to(tmp_path)
+    named = name.replace('{secret}', str(secret)).replace('.glb', suffix)
+    config = {'render_asset': named}
+    write_json(dataset / 'objects' / 'table.object_config.json', config)
+    with pytest.raises(SceneError, match='object "table'):
+        load_scene(config_of(dataset))
+
+
+@pytest.mark.parametrize('named', ['../*.glb', '/etc/*', 'objects/../../*'])
+def test_patterns_of_a_data_set_stay_in_it(dataset, named):
+    path = Path(config_of(dataset))
+    data = json.loads(path.read_text())
+    data['objects']['paths']['.json'] = [named]
+    path.write_text(json.dumps(data))
+    with pytest.raises(SceneError, match=r'leaves the data set|is no pattern'):
+        load_scene(str(path))
+
+
+def test_a_data_set_behind_a_link_loads(tmp_path, dataset):
+    (tmp_path / 'data').symlink_to(dataset)
+    assert load_scene(config_of(tmp_path / 'data')).objects
+
+
+def test_a_download_from_hugging_face_loads(tmp_path, dataset):
+    moved_behind_links(dataset, tmp_path / 'hub' / 'blobs')
+    assert load_scene(config_of(dataset)).objects
+
+
+def test_what_looks_like_a_download_does_not_lead_out(tmp_path, dataset):
+    moved_behind_links(dataset, tmp_path / 'elsewhere')
+    (tmp_path / 'hub' / 'blobs').symlink_to(tmp_path / 'elsewhere')
+    with pytest.raises(SceneError, match='outside of .* OSMABENCH_LINKED_FOLDERS'):
+        load_scene(config_of(dataset))
+
+
+def test_links_lead_to_folders_that_the_user_names(tmp_path, dataset, monkeypatch):
+    moved_behind_links(dataset, tmp_path / 'elsewhere')
+    monkeypatch.setenv('OSMABENCH_LINKED_FOLDERS', f'/nowhere:{tmp_path / "elsewhere"}')
+    assert load_scene(config_of(dataset)).objects
 
 
 def test_unknown_references():

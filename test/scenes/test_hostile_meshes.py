@@ -217,6 +217,35 @@ def test_an_obj_reads_nothing_elsewhere(tmp_path: Path) -> None:
             load_meshes(folder / 'a.obj')
 
 
+def test_textures_may_be_links_within_a_download(tmp_path: Path) -> None:
+    folder = tmp_path / 'snapshots' / '0a1b' / 'model'
+    folder.mkdir(parents=True)
+    write_obj(folder / 'a.obj', 'map_Kd wood.png')
+    (tmp_path / 'blobs').mkdir()
+    (tmp_path / 'blobs' / '77').write_bytes(picture('PNG', (2, 2)))
+    (folder / 'wood.png').symlink_to('../../../blobs/77')
+    (mesh,) = load_meshes(folder / 'a.obj')
+    assert mesh.material.texture is not None
+
+
+@pytest.mark.parametrize('name', ['a\0b', 'x' * 5000, 'loop', '/proc/self/mem', '/dev/zero'])
+@pytest.mark.parametrize('suffix', ['', '/scene.json', '.scene_dataset_config.json'])
+def test_a_path_that_is_no_scene_is_one_error(tmp_path: Path, name: str, suffix: str) -> None:
+    (tmp_path / 'loop').symlink_to(tmp_path / 'loop')
+    with pytest.raises(OsmabenchError):
+        load_scene(str(tmp_path / f'{name}{suffix}'))
+
+
+def test_what_loading_makes_go_wrong_names_the_scene(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_glb(tmp_path / 'a.glb', encoded_image('png', size=8))
+    (tmp_path / 'scene.json').write_text(json.dumps({'name': 'x', 'file': 'a.glb', 'nodes': {}}))
+    monkeypatch.setattr('osmabench_ros.scenes.folder.loader._rooms', lambda *_: {}['room'])
+    with pytest.raises(SceneError, match=r'is malformed: KeyError'):
+        load_scene(str(tmp_path))
+
+
 PLY = """ply
 format ascii 1.0
 element vertex {vertices}

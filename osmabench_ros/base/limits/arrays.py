@@ -18,6 +18,7 @@ from osmabench_ros.errors import OsmabenchError
 _BLOCK_BYTES = 2**20
 _LAST_CHARACTER = 0x10FFFF
 _SHOWN_CHARACTERS = 300
+_SURELY_HARMLESS = 2**16
 
 
 def read_npy(path: Path | str, error: type[OsmabenchError]) -> NDArray[Any]:
@@ -120,6 +121,9 @@ def _array(stream: IO[bytes], size: int, source: str, error: type[OsmabenchError
         shape, fortran_order, dtype = _header(stream)
         if dtype.hasobject:
             raise ValueError('it holds pickled Python objects, which are never loaded')
+        # An empty array takes no bytes, however many rows it claims.
+        if max(shape, default=0) > max(size, _SURELY_HARMLESS):
+            raise ValueError(f'it claims shape {shape}, but holds {size} bytes')
         needed, there = math.prod(shape) * dtype.itemsize, size - stream.tell()
         if needed != there:
             raise ValueError(f'it claims {needed} bytes in shape {shape}, but holds {there}')

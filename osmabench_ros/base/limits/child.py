@@ -35,7 +35,8 @@ _START = (
     'import sys; sys.path.remove(""); '
     'from osmabench_ros.base.limits.child_main import main; main()'
 )
-_KEPT = ('PATH', 'HOME', 'LANG', 'LC_ALL', 'LD_LIBRARY_PATH', 'TZ', 'VIRTUAL_ENV')
+_KEPT = ('PATH', 'HOME', 'LANG', 'LC_ALL', 'LD_LIBRARY_PATH', 'TZ', 'VIRTUAL_ENV',
+         'OSMABENCH_LINKED_FOLDERS')  # fmt: skip
 """Of the environment; it holds keys, too."""
 _THREADS = {'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1', 'MKL_NUM_THREADS': '1'}
 _WALL_RATIO, _WALL_S = 4.0, 30.0
@@ -47,7 +48,7 @@ def read_limited(
     function: Callable[..., Any],
     path: Path,
     *,
-    folder: Path | None = None,
+    folders: Sequence[Path] = (),
     libraries: Sequence[str] = (),
     seconds: float | None = None,
     more_bytes: int = 0,
@@ -62,7 +63,7 @@ def read_limited(
         with arrays of numbers anywhere in it.
     path : Path
         File or folder.
-    folder : Path, optional
+    folders : sequence of Path
         What the function may read beside the path, such as textures.
     libraries : sequence of str
         Modules that it imports; the child imports them once for all files.
@@ -91,7 +92,7 @@ def read_limited(
             'libraries': list(libraries),
             'path': str(path),
             'arguments': arguments,
-            'readable': [str(item) for item in (path, folder) if item is not None],
+            'readable': [str(item) for item in (path, *folders)],
             'folder': made,
             'allowance': dataclasses.asdict(limits),
             'memory_bytes': limits.memory_bytes(size),

@@ -32,6 +32,11 @@ _ODD_ESCAPE = re.compile(
 )
 
 
+def read_text(path: Path | str, error: type[OsmabenchError]) -> str:
+    """Read a text file from outside; it is UTF-8, without NUL, and of the size of a document."""
+    return _decoded(_document(path, error), shown(path), error)
+
+
 def read_yaml(path: Path | str, error: type[OsmabenchError]) -> Any:
     """Read a YAML file from outside; see `parse_yaml`."""
     return parse_yaml(_document(path, error), path, error)
@@ -224,8 +229,10 @@ def _line_of_repeated(text: str) -> int:
 def _check_json_depth(data: bytes, where: str) -> None:
     """Refuse what is nested too deep, before a parser goes down there."""
     depth = allowance().depth
-    bare = re.sub(rb'\\.', b'', data, flags=re.DOTALL) if b'\\' in data else data
-    brackets = re.sub(rb'"[^"]*"', b'', bare.translate(_LISTS_ALONE, _NO_STRUCTURE))
+    bare = data.replace(b'\\\\', b'').replace(b'\\"', b'') if b'\\' in data else data
+    # Most strings hold no brackets, so that their quotes meet and go at once.
+    quoted = bare.translate(_LISTS_ALONE, _NO_STRUCTURE).replace(b'""', b'')
+    brackets = re.sub(rb'"[^"]*"', b'', quoted)
     levels = 0
     while levels <= depth and b'[]' in brackets:
         brackets = brackets.replace(b'[]', b'')

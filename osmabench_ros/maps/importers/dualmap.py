@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from osmabench_ros.base.limits.documents import read_text
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
@@ -57,7 +58,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 def _class_names(path: Path) -> tuple[Mapping[int, str], Path | None]:
     text, data = path / 'class_names.txt', path / 'class_names.json'
     if text.is_file():
-        return dict(enumerate(text.read_text('utf-8').splitlines())), text
+        return dict(enumerate(read_text(text, MapError).splitlines())), text
     if not data.is_file():
         return {}, None
     listed = read_json(data)

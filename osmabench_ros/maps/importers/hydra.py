@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.limits.child import parse_limited, read_limited
+from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import LimitError, MapError, MissingDependencyError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
@@ -66,7 +67,7 @@ def import_map(path: Path, options: ImportOptions, method: Method = METHOD) -> S
     """
     file = the_file(path, _FILES, 'scene graph of Hydra') if path.is_dir() else path
     if file.suffix in _PAYLOADS:
-        return import_payload(file.read_bytes(), options, method)
+        return import_payload(read_bytes(file, MapError), options, method)
     _require_spark_dsg()
     graph = read_limited(read_graph, file, libraries=_LIBRARIES)
     return _semantic_map(graph, options, digest_of((file,), file.parent), method)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import ConfigError, SceneError, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.boxes import AxisAlignedBox
@@ -48,7 +49,9 @@ def load_scene_folder(path: Path) -> Scene:
     nodes = load_nodes(mesh_path)
     labels = _label_set(manifest, manifest_path)
     rooms = _rooms(manifest, manifest_path)
-    digest = hashlib.sha256(manifest_path.read_bytes() + mesh_path.read_bytes())
+    digest = hashlib.sha256(
+        b''.join(read_bytes(f, SceneError) for f in (manifest_path, mesh_path))
+    )
     groups = _grouped(nodes, manifest, manifest_path, mesh_path)
     return Scene(
         manifest.dataset,

@@ -10,7 +10,9 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.base.limits.documents import read_xml
+from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
@@ -61,13 +63,18 @@ def load_gazebo_world(
     SceneError
         If a file is missing or malformed; names it and the model.
     """
+    with naming_errors(path, SceneError):
+        return _loaded(path, models, classes or {})
+
+
+def _loaded(path: Path, models: Sequence[Path], classes: Mapping[str, str]) -> Scene:
     reader = _WorldReader(path, ModelFinder(path, models))
     found, lights = reader.read()
     if not found:
         raise SceneError(f'{path} has no visible models; nothing can be rendered')
     found = _with_cut_grounds(found)
     prefix = common_prefix(item.name for item in found)
-    names = [class_name_of(item.name, classes or {}, prefix) for item in found]
+    names = [class_name_of(item.name, classes, prefix) for item in found]
     known = sorted(set(names) - {''})
     labels = LabelSet.from_names('gazebo', known, filter(is_structure, known))
     objects = tuple(
@@ -137,7 +144,7 @@ class _WorldReader:
         root = read_xml(path, SceneError)
         if root.tag != 'sdf':
             raise SceneError(f'{path} is no SDF file; its root is <{root.tag}>')
-        self._digest.update(path.read_bytes())
+        self._digest.update(read_bytes(path, SceneError))
         return root
 
     def _children(

@@ -7,6 +7,7 @@ instance in the texture, or the vertex colours, of `*.semantic.glb`.
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from osmabench_ros.base.limits.boundary import naming_errors
+from osmabench_ros.base.limits.documents import read_text
+from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.errors import ConfigError, SceneError
 from osmabench_ros.scenes.assets import painted_meshes
 from osmabench_ros.scenes.scene import Mesh
@@ -61,20 +65,19 @@ def read_annotations(path: Path) -> tuple[Annotation, ...]:
     SceneError
         If the file is missing or a line is malformed; names the line.
     """
-    try:
-        lines = path.read_text(encoding='utf-8').splitlines()
-    except (OSError, ValueError) as error:
-        raise SceneError(f'{path} cannot be read: {error}') from error
+    lines = read_text(path, SceneError).splitlines()
     if not lines or TITLE not in lines[0]:
         raise SceneError(f'{path} does not begin with "{TITLE}"')
-    found = [
-        _annotation(row, f'{path}:{i + 2}')
-        for i, row in enumerate(csv.reader(lines[1:], skipinitialspace=True))
-        if row
-    ]
-    for what, values in (('id', [a.id for a in found]), ('color', [a.color for a in found])):
-        if len(set(values)) != len(values):
-            twice = next(value for value in values if values.count(value) > 1)
+    with naming_errors(path, SceneError):
+        found = [
+            _annotation(row, f'{path}:{i + 2}')
+            for i, row in enumerate(csv.reader(lines[1:], skipinitialspace=True))
+            if row
+        ]
+    for what in ('id', 'color'):
+        counts = Counter(getattr(item, what) for item in found)
+        if len(counts) < len(found):
+            twice = counts.most_common(1)[0][0]
             raise SceneError(f'{path}: {what} {twice} occurs more than once')
     return tuple(found)
 
@@ -84,7 +87,7 @@ def _annotation(row: Sequence[str], where: str) -> Annotation:
         instance, color, name, region = (part.strip() for part in row)
         found = Annotation(int(instance), int(color, 16), normalised_name(name), int(region))
     except ValueError:
-        line = ','.join(row)
+        line = shown(','.join(row))
         raise SceneError(f'{where}: "{line}" is not id,RRGGBB,"name",region') from None
     if found.id < 1 or not 0 <= found.color <= 0xFFFFFF:
         raise SceneError(f'{where}: ids begin at 1, colours are six hexadecimal digits')

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
 from osmabench_ros.geometry.pose import Pose
@@ -87,9 +88,9 @@ class Templates:
             If it cannot be read.
         """
         try:
-            self._digest.update(path.read_bytes())
-        except OSError as error:
-            raise SceneError(f'{wanted_by} names {path}, which cannot be read: {error}') from error
+            self._digest.update(read_bytes(path, SceneError))
+        except SceneError as error:
+            raise SceneError(f'{wanted_by}: {error}') from error
 
     def read(self, name: str, where: str, is_stage: bool = False) -> Template:
         """Return a template by name.
