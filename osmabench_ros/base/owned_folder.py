@@ -165,6 +165,7 @@ def remove_ours(path: Path) -> None:
     ledger = owner_of(path)
     if ledger is None or not os.path.lexists(path):
         return
+    _refuse_reached_by_link(path)
     with naming(path, 'cannot delete'):
         ledger.remove('' if ledger.root == path else ledger.entry(path, Kind.FOLDER).path)
         ledger.settle()
@@ -219,6 +220,7 @@ def move_ours(source: Path, target: Path) -> None:
     source, target = absolute(source), absolute(target)
     ledger = owner_of(source)
     assert ledger is not None
+    refuse_foreign([source], folders=True)
     foreign = foreign_in(source)
     if foreign:
         raise RunError(f'{_names(foreign)} is not ours and stands in the way; move it elsewhere')
@@ -243,11 +245,12 @@ def _refuse_reached_by_link(path: Path) -> None:
     if ledger is None:
         return
     _check_once(ledger.root, (ledger.root / LEDGER).stat().st_ino)
-    for folder in path.relative_to(ledger.root).parents[:-1]:
-        if (ledger.root / folder).is_symlink():
+    # A link may lead to other results, so those that it lies in count, not those that it leads to.
+    for folder in path.parents:
+        if folder.is_symlink() and owner_of(folder.parent) is not None:
             raise RunError(
-                f'{ledger.root / folder} is a link in a folder of results, where nothing is '
-                'written through links; replace it by a folder, or choose another --out'
+                f'{folder} is a link in a folder of results, where nothing is written or deleted '
+                'through links; replace it by a folder, or choose another --out'
             )
 
 
@@ -270,7 +273,7 @@ def _refuse_links(ledger: Ledger) -> None:
 def is_blank(folder: Path) -> bool:
     """Tell whether there is nothing in a folder but a ledger and scratch folders of ours."""
     with naming(folder):
-        names = set(os.listdir(folder)) - {LEDGER}
+        names = set(os.listdir(folder)) - ({LEDGER} if has_ledger(folder) else set())
     return all(name.startswith(PREFIX) for name in names) and not remove_leftovers([folder])
 
 
