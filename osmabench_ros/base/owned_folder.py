@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from osmabench_ros.base.ledger import LEDGER, Entry, Kind, Ledger, absolute, has_ledger, kind_at
+from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.base.scratch import PREFIX, in_scratch, remove_leftovers
 from osmabench_ros.errors import OsmabenchWarning, RunError
 
@@ -62,19 +63,27 @@ def refuse_foreign(paths: Iterable[Path], *, folders: bool = False) -> None:
         If something is there; names it and the remedy.
     """
     for path in map(absolute, paths):
-        _refuse_reached_by_link(path)
-        if not os.path.lexists(path) or in_scratch(path):
-            continue
+        with naming(path):
+            _refuse_foreign(path, folders=folders)
+
+
+def _refuse_foreign(path: Path, *, folders: bool) -> None:
+    _refuse_reached_by_link(path)
+    try:
         kind = kind_at(path)
-        if kind is Kind.LINK:
-            raise RunError(f'{path} is a link; name what it leads to, or choose another --out')
-        if kind is not (Kind.FOLDER if folders else Kind.FILE):
-            is_what = 'folder' if kind is Kind.FOLDER else 'file'
-            raise RunError(f'{path} is a {is_what}; move it away, or choose another --out')
-        if not is_ours(path) and not (folders and is_blank(path)):
-            raise RunError(_is_not_ours(path, folders=folders))
-        if has_ledger(path):
-            _refuse_links(Ledger(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if in_scratch(path):
+        return
+    if kind is Kind.LINK:
+        raise RunError(f'{path} is a link; name what it leads to, or choose another --out')
+    if kind is not (Kind.FOLDER if folders else Kind.FILE):
+        is_what = 'folder' if kind is Kind.FOLDER else 'file'
+        raise RunError(f'{path} is a {is_what}; move it away, or choose another --out')
+    if not is_ours(path) and not (folders and is_blank(path)):
+        raise RunError(_is_not_ours(path, folders=folders))
+    if has_ledger(path):
+        _refuse_links(Ledger(path))
 
 
 def refuse_remains(paths: Iterable[Path]) -> None:
@@ -312,6 +321,5 @@ def naming(path: Path, what: str = 'cannot write') -> Iterator[None]:
 def refused(error: OSError, path: Path, what: str = 'cannot write') -> RunError:
     """Return what the file system refuses as an error that names path, reason and remedy."""
     remedy = _REMEDIES.get(error.errno, '')
-    return RunError(
-        f'{what} {error.filename or path}: {error.strerror or error}; {remedy}choose another --out'
-    )
+    place = shown(error.filename or path)
+    return RunError(f'{what} {place}: {error.strerror or error}; {remedy}choose another --out')

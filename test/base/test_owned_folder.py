@@ -15,6 +15,7 @@ from osmabench_ros.base import files
 from osmabench_ros.base.files import (
     Existing,
     check_file,
+    check_folder,
     create_file,
     filled_folder,
     sha256_of,
@@ -471,3 +472,18 @@ def test_paths_that_cannot_be_are_named(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / 'gone').rmdir()
     with pytest.raises(RunError, match='current folder, which is gone'):
         write_text(Path('report.json'), '')
+
+
+@pytest.mark.parametrize('name', ['a' * 5000, 'a/' * 3000, 'loop/a', 'file/a'])
+def test_places_that_cannot_be_reached_are_named_in_one_short_line(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / 'loop').symlink_to(tmp_path / 'loop')
+    (tmp_path / 'file').write_text('mine')
+    for act in (claim_folder, check_file, check_folder):
+        with contextlib.suppress(RunError):
+            act(tmp_path / name)
+    with pytest.raises(RunError, match='choose another --out') as caught:
+        claim_folder(tmp_path / name)
+    assert str(tmp_path)[:20] in str(caught.value)
+    assert len(str(caught.value)) < 1000
