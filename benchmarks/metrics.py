@@ -14,7 +14,6 @@ product; on a GPU, reading and writing memory), and how the cost grows with the 
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import re
 import time
@@ -37,6 +36,7 @@ from published_ways import (
 )
 from rich.console import Console
 
+from osmabench_ros.base.files import check_file, write_json
 from osmabench_ros.metrics.confusion import confusion_matrix
 from osmabench_ros.metrics.device import resolve_device
 from osmabench_ros.metrics.matching import NeighbourIndex, Neighbours
@@ -268,6 +268,8 @@ def main() -> None:
     parser.add_argument('--quick', action='store_true', help='small sizes')
     parser.add_argument('--out', type=Path, help='write the rows as JSON')
     arguments = parser.parse_args()
+    if arguments.out:
+        check_file(arguments.out)  # before any time is spent
     chosen = arguments.cases or [name for name in CASES if name != 'huge']
     has_gpu = resolve_device('auto').type == 'cuda'
     rows: list[Row] = []
@@ -283,7 +285,7 @@ def main() -> None:
         console.print(line)
     if arguments.out:
         found = [{**asdict(row), 'ratio': row.ratio, 'work_ratio': row.work_ratio} for row in rows]
-        arguments.out.write_text(json.dumps(found, indent=1) + '\n')
+        write_json(arguments.out, found)
 
 
 if __name__ == '__main__':

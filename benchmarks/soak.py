@@ -45,6 +45,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import theilslopes
 
+from osmabench_ros.base.files import check_file, written_file
 from osmabench_ros.bringup.definition import EVALUATOR, nodes_of_run
 from osmabench_ros.bringup.isolation import isolated_environment, private_domain
 from osmabench_ros.bringup.lifecycle_client import LifecycleClient
@@ -318,7 +319,7 @@ def told(running: Soak, missing: int, limit_mib_h: float) -> bool:
 
 def write_csv(file: Path, series: dict[str, Series]) -> None:
     """Write the peaks of every round."""
-    with file.open('w', newline='') as stream:
+    with written_file(file) as draft, draft.open('w', newline='') as stream:
         writer = csv.writer(stream)
         writer.writerow(['process', 'hours', 'peak_mib', 'descriptors'])
         for name, item in series.items():
@@ -337,6 +338,8 @@ def main() -> int:
     parser.add_argument('--csv', type=Path, help='gets the peaks of every round')
     parser.add_argument('--folder', type=Path, help='gets the bag while it grows')
     arguments = parser.parse_args()
+    if arguments.csv:
+        check_file(arguments.csv)  # before any time is spent
     folder = Path(tempfile.mkdtemp(prefix='osmabench_soak_', dir=arguments.folder))
     try:
         running, report = soak(folder, arguments)

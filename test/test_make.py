@@ -9,7 +9,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SCRIPT = REPOSITORY / 'requirements' / 'install_debian.sh'
-NEEDED = ('bash', 'grep', 'make', 'mkdir', 'sh', 'test', 'touch')
+NEEDED = ('bash', 'grep', 'ls', 'make', 'mkdir', 'rm', 'sh', 'test', 'touch')
 LAST = '${@: -1}'
 
 pytestmark = pytest.mark.skipif(
@@ -118,3 +118,34 @@ def test_colcon_does_not_look_into_the_environment(tmp_path: Path) -> None:
     ignored = tmp_path / 'venv' / 'COLCON_IGNORE'
     System(tmp_path).make(f'VENV={tmp_path / "venv"}', '-o', str(made), str(ignored))
     assert ignored.exists()
+
+
+def test_a_folder_of_the_users_is_no_environment_and_not_removed(tmp_path: Path) -> None:
+    system, users = System(tmp_path), tmp_path / 'users'
+    users.mkdir()
+    (users / 'diary').write_text('dear')
+    for goal in ('clean', str(users / '.osmabench' / 'system')):
+        done = system.run(str(system.tools / 'make'), f'VENV={users}', goal)
+        assert done.returncode != 0
+        assert f'{users} ' in done.stderr
+        assert [path.name for path in users.iterdir()] == ['diary']
+
+
+def test_a_virtual_environment_of_the_users_is_used_and_not_removed(tmp_path: Path) -> None:
+    system, users = System(tmp_path), tmp_path / 'users'
+    users.mkdir()
+    (users / 'pyvenv.cfg').write_text('home = /usr')
+    system.make(f'VENV={users}', str(users / '.osmabench'))
+    done = system.run(str(system.tools / 'make'), f'VENV={users}', 'clean')
+    assert (done.returncode != 0, (users / 'pyvenv.cfg').is_file()) == (True, True)
+
+
+def test_an_environment_goes_and_what_a_link_leads_to_stays(tmp_path: Path) -> None:
+    system, real = System(tmp_path), tmp_path / 'real'
+    system.make(f'VENV={real}', str(real / '.osmabench'))
+    (tmp_path / 'link').symlink_to(real)
+    system.make(f'VENV={tmp_path / "link"}', 'clean')
+    assert (real.is_dir(), (tmp_path / 'link').is_symlink()) == (True, False)
+    for _ in range(2):
+        system.make(f'VENV={real}', 'clean')
+        assert not real.exists()

@@ -70,8 +70,22 @@ def kind_at(path: Path) -> Kind | None:
 
 
 def absolute(path: Path) -> Path:
-    """Return a path from the root of the file system, with the links that are in it."""
-    path = path.absolute()
+    """Return a path from the root of the file system, with the links that are in it.
+
+    Raises
+    ------
+    RunError
+        If there is no such path.
+    """
+    if '\0' in str(path):
+        raise RunError(f'{str(path)!r:.100} holds a NUL character, which no path may have')
+    try:
+        path = path.absolute()
+    except OSError as error:
+        raise RunError(
+            f'{path} starts at the current folder, which is gone; change to another, or name the '
+            'whole path'
+        ) from error
     if '..' not in path.parts:
         return path
     last = len(path.parts) - path.parts[::-1].index('..')
@@ -92,19 +106,21 @@ class Ledger:
 
     @classmethod
     def create(cls, root: Path, entries: Iterable[Entry] = ()) -> Ledger:
-        """Give a folder a ledger, which appears whole."""
-        lines = [entry.line('+') for entry in sorted(entries)]
-        with scratch_in(root) as scratch:
-            draft = scratch / LEDGER
-            draft.write_bytes(HEADER + b''.join(lines))
-            os.replace(draft, root / LEDGER)
+        """Give a folder a ledger, which appears whole; a ledger that is there stays."""
+        with _drafted(root, entries) as draft:
+            try:
+                os.link(draft, root / LEDGER)
+            except OSError:  # it is there, or the file system has no links
+                if not os.path.lexists(root / LEDGER):
+                    os.replace(draft, root / LEDGER)
         return cls(root)
 
     def settle(self) -> None:
         """Write what is listed and there in order, so that equal folders have equal ledgers."""
         with self._locked():
             there = (item for item in self.entries() if os.path.lexists(self.root / item.path))
-            Ledger.create(self.root, there)
+            with _drafted(self.root, there) as draft:
+                os.replace(draft, self.root / LEDGER)
 
     def entry(self, path: Path, kind: Kind) -> Entry:
         """Return the entry of a path below the root.
@@ -177,7 +193,7 @@ class Ledger:
         by_folder: dict[str, list[Entry]] = defaultdict(list)
         for entry in entries:
             by_folder[entry.path.rpartition('/')[0]].append(entry)
-        mounted, real = mount_points_in(self.root), os.path.realpath(self.root)
+        mounted, real = mount_points_in(self.root), os.path.realpath(self.root).rstrip('/')
         for folder, inside in sorted(by_folder.items()):
             with _opened(self.root, folder, mounted) as handle:
                 for entry in inside if handle is not None else ():
@@ -218,6 +234,15 @@ class Ledger:
                 os.close(handle)
 
 
+@contextmanager
+def _drafted(root: Path, entries: Iterable[Entry]) -> Iterator[Path]:
+    """Yield a temporary file with a ledger."""
+    with scratch_in(root) as scratch:
+        draft = scratch / LEDGER
+        draft.write_bytes(HEADER + b''.join(entry.line('+') for entry in sorted(entries)))
+        yield draft
+
+
 def has_ledger(folder: Path) -> bool:
     """Tell whether a folder is one of results, by its ledger."""
     return _text_of(folder / LEDGER, len(HEADER)) is not None
@@ -249,18 +274,21 @@ def _is_below(path: str) -> bool:
 
 @contextmanager
 def _opened(root: Path, folder: str, mounted: frozenset[str]) -> Iterator[int | None]:
-    """Yield a descriptor of a folder below a root; None if it is reached by a link or a mount."""
+    """Yield a descriptor of a folder below a root; None if it is somebody else's.
+
+    That is one reached by a link or a mount, or in a folder of results of its own.
+    """
     with contextlib.ExitStack() as stack:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
         try:
             handle = os.open(root, flags)
             stack.callback(os.close, handle)
-            place = os.path.realpath(root)
+            place = os.path.realpath(root).rstrip('/')
             for part in folder.split('/') if folder else ():
                 handle = os.open(part, flags, dir_fd=handle)
                 stack.callback(os.close, handle)
                 place = f'{place}/{part}'
-                if place in mounted:
+                if place in mounted or has_ledger(Path(place)):
                     raise NotADirectoryError(place)
         except OSError:
             yield None

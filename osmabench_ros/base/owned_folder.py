@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from osmabench_ros.base.ledger import LEDGER, Entry, Kind, Ledger, absolute, has_ledger, kind_at
+from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.base.scratch import PREFIX, in_scratch, remove_leftovers
 from osmabench_ros.errors import OsmabenchWarning, RunError
 
@@ -62,19 +63,27 @@ def refuse_foreign(paths: Iterable[Path], *, folders: bool = False) -> None:
         If something is there; names it and the remedy.
     """
     for path in map(absolute, paths):
-        _refuse_reached_by_link(path)
-        if not os.path.lexists(path) or in_scratch(path):
-            continue
+        with naming(path):
+            _refuse_foreign(path, folders=folders)
+
+
+def _refuse_foreign(path: Path, *, folders: bool) -> None:
+    _refuse_reached_by_link(path)
+    try:
         kind = kind_at(path)
-        if kind is Kind.LINK:
-            raise RunError(f'{path} is a link; name what it leads to, or choose another --out')
-        if kind is not (Kind.FOLDER if folders else Kind.FILE):
-            is_what = 'folder' if kind is Kind.FOLDER else 'file'
-            raise RunError(f'{path} is a {is_what}; move it away, or choose another --out')
-        if not is_ours(path) and not (folders and is_blank(path)):
-            raise RunError(_is_not_ours(path, folders=folders))
-        if has_ledger(path):
-            _refuse_links(Ledger(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if in_scratch(path):
+        return
+    if kind is Kind.LINK:
+        raise RunError(f'{path} is a link; name what it leads to, or choose another --out')
+    if kind is not (Kind.FOLDER if folders else Kind.FILE):
+        is_what = 'folder' if kind is Kind.FOLDER else 'file'
+        raise RunError(f'{path} is a {is_what}; move it away, or choose another --out')
+    if not is_ours(path) and not (folders and is_blank(path)):
+        raise RunError(_is_not_ours(path, folders=folders))
+    if has_ledger(path):
+        _refuse_links(Ledger(path))
 
 
 def refuse_remains(paths: Iterable[Path]) -> None:
@@ -165,6 +174,7 @@ def remove_ours(path: Path) -> None:
     ledger = owner_of(path)
     if ledger is None or not os.path.lexists(path):
         return
+    _refuse_reached_by_link(path)
     with naming(path, 'cannot delete'):
         ledger.remove('' if ledger.root == path else ledger.entry(path, Kind.FOLDER).path)
         ledger.settle()
@@ -219,6 +229,7 @@ def move_ours(source: Path, target: Path) -> None:
     source, target = absolute(source), absolute(target)
     ledger = owner_of(source)
     assert ledger is not None
+    refuse_foreign([source], folders=True)
     foreign = foreign_in(source)
     if foreign:
         raise RunError(f'{_names(foreign)} is not ours and stands in the way; move it elsewhere')
@@ -243,11 +254,12 @@ def _refuse_reached_by_link(path: Path) -> None:
     if ledger is None:
         return
     _check_once(ledger.root, (ledger.root / LEDGER).stat().st_ino)
-    for folder in path.relative_to(ledger.root).parents[:-1]:
-        if (ledger.root / folder).is_symlink():
+    # A link may lead to other results, so those that it lies in count, not those that it leads to.
+    for folder in path.parents:
+        if folder.is_symlink() and owner_of(folder.parent) is not None:
             raise RunError(
-                f'{ledger.root / folder} is a link in a folder of results, where nothing is '
-                'written through links; replace it by a folder, or choose another --out'
+                f'{folder} is a link in a folder of results, where nothing is written or deleted '
+                'through links; replace it by a folder, or choose another --out'
             )
 
 
@@ -270,7 +282,7 @@ def _refuse_links(ledger: Ledger) -> None:
 def is_blank(folder: Path) -> bool:
     """Tell whether there is nothing in a folder but a ledger and scratch folders of ours."""
     with naming(folder):
-        names = set(os.listdir(folder)) - {LEDGER}
+        names = set(os.listdir(folder)) - ({LEDGER} if has_ledger(folder) else set())
     return all(name.startswith(PREFIX) for name in names) and not remove_leftovers([folder])
 
 
@@ -309,6 +321,5 @@ def naming(path: Path, what: str = 'cannot write') -> Iterator[None]:
 def refused(error: OSError, path: Path, what: str = 'cannot write') -> RunError:
     """Return what the file system refuses as an error that names path, reason and remedy."""
     remedy = _REMEDIES.get(error.errno, '')
-    return RunError(
-        f'{what} {error.filename or path}: {error.strerror or error}; {remedy}choose another --out'
-    )
+    place = shown(error.filename or path)
+    return RunError(f'{what} {place}: {error.strerror or error}; {remedy}choose another --out')

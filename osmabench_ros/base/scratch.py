@@ -75,7 +75,7 @@ def remove_leftovers(folders: Iterable[Path]) -> list[Path]:
 
 def mount_points_in(folder: Path) -> frozenset[str]:
     """Return the real paths of what is mounted on or below a folder; never to be deleted from."""
-    real = os.path.realpath(folder)
+    real = os.path.realpath(folder).rstrip('/')
     try:
         lines = _MOUNTS.read_text('utf-8', 'surrogateescape').splitlines()
     except OSError:

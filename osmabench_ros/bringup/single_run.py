@@ -110,7 +110,7 @@ def condition_at(name: str, velocity: float, out: Path) -> str:
     data['description'] = f'{condition.description} {velocity:g} times the speed.'.strip()
     data['motion']['speed_factor'] *= velocity
     text = yaml.safe_dump(data, sort_keys=False)
-    if not (file.is_file() and file.read_text('utf-8') == text):
+    if not (file.is_file() and file.read_bytes() == text.encode()):
         write_text(file, text)
     return str(file)
 

@@ -15,6 +15,7 @@ from osmabench_ros.base import files
 from osmabench_ros.base.files import (
     Existing,
     check_file,
+    check_folder,
     create_file,
     filled_folder,
     sha256_of,
@@ -349,7 +350,7 @@ def test_a_folder_that_was_only_claimed_counts_as_empty_also_after_a_kill(tmp_pa
     code = (
         'import os, pathlib, signal, sys\n'
         'from osmabench_ros.base import ledger, owned_folder\n'
-        'ledger.os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n'
+        'ledger.os.link = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n'
         'owned_folder.claim_folder(pathlib.Path(sys.argv[1]))\n'
     )
     path = tmp_path / 'claimed'
@@ -370,3 +371,119 @@ def test_a_folder_of_results_may_be_held_within_another_or_in_a_scratch_folder(o
     with filled_folder(ours / 'whole') as draft, held(draft):
         write_text(draft / 'x', '')
     assert is_ours(ours / 'whole' / 'x')
+
+
+@pytest.mark.parametrize(
+    'make',
+    [
+        lambda path, _: path.write_text('mine'),
+        lambda path, _: path.mkdir(),
+        lambda path, other: path.symlink_to(other),
+        lambda path, other: path.symlink_to(other / 'missing'),
+        lambda path, other: os.link(other, path),
+        lambda path, _: os.mkfifo(path),
+    ],
+)
+def test_what_only_has_the_name_of_a_ledger_is_not_replaced(
+    make: Callable[[Path, Path], object], tmp_path: Path
+) -> None:
+    users, other = tmp_path / 'users', tmp_path / 'other'
+    users.mkdir()
+    other.write_text('mine too')
+    make(users / LEDGER, other)
+    before = snapshot(tmp_path)
+    with pytest.raises(RunError, match='choose another --out'):
+        claim_folder(users)
+    with pytest.raises(RunError, match='choose another --out'), filled_folder(users):
+        raise AssertionError('minutes are spent')
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    'act',
+    [
+        lambda link: write_text(link / 'report.json', ''),
+        lambda link: create_file(link / 'new.log'),
+        lambda link: claim_folder(link / 'new'),
+        lambda link: remove_ours(link / 'report.json'),
+        lambda link: move_ours(link / 'run', link / 'moved'),
+        lambda link: move_ours(link, link.with_name('moved')),
+    ],
+)
+def test_a_link_to_results_within_others_is_not_followed(
+    act: Callable[[Path], object], ours: Path, tmp_path: Path
+) -> None:
+    claim_folder(tmp_path / 'other')
+    (tmp_path / 'other' / 'link').symlink_to(ours)
+    before = snapshot(tmp_path)
+    with pytest.raises(RunError, match='link is a link'):
+        act(tmp_path / 'other' / 'link')
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.filterwarnings('ignore::osmabench_ros.errors.OsmabenchWarning')
+def test_results_that_were_moved_into_others_are_not_deleted_with_them(
+    ours: Path, tmp_path: Path
+) -> None:
+    outer = tmp_path / 'outer'
+    claim_folder(outer)
+    write_text(outer / 'shared' / 'report.json', '{}')
+    write_text(outer / 'shared' / 'run' / 'map' / 'mine', '')
+    (outer / 'shared').rename(tmp_path / 'away')
+    (ours / 'run' / 'map' / 'mine').write_text('mine')
+    ours.rename(outer / 'shared')
+    before = snapshot(outer / 'shared')
+    remove_ours(outer)
+    assert snapshot(outer / 'shared') == before
+
+
+def test_two_that_claim_a_folder_at_once_have_one_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, original = tmp_path / 'results', os.link
+
+    def other_first(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, 'link', original)
+        claim_folder(path)
+        write_text(path / 'report.json', '{}')
+        original(source, target)
+
+    monkeypatch.setattr(os, 'link', other_first)
+    claim_folder(path)
+    assert is_ours(path / 'report.json')
+
+
+def test_a_file_system_without_hard_links_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, 'link', refuse)
+    claim_folder(tmp_path / 'results')
+    assert is_ours(tmp_path / 'results')
+
+
+def test_paths_that_cannot_be_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RunError, match='NUL character'):
+        claim_folder(tmp_path / 'a\0b')
+    (tmp_path / 'gone').mkdir()
+    monkeypatch.chdir(tmp_path / 'gone')
+    (tmp_path / 'gone').rmdir()
+    with pytest.raises(RunError, match='current folder, which is gone'):
+        write_text(Path('report.json'), '')
+
+
+@pytest.mark.parametrize('name', ['a' * 5000, 'a/' * 3000, 'loop/a', 'file/a'])
+def test_places_that_cannot_be_reached_are_named_in_one_short_line(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / 'loop').symlink_to(tmp_path / 'loop')
+    (tmp_path / 'file').write_text('mine')
+    for act in (claim_folder, check_file, check_folder):
+        with contextlib.suppress(RunError):
+            act(tmp_path / name)
+    with pytest.raises(RunError, match='choose another --out') as caught:
+        claim_folder(tmp_path / name)
+    assert str(tmp_path)[:20] in str(caught.value)
+    assert len(str(caught.value)) < 1000
