@@ -22,9 +22,13 @@ from osmabench_ros.errors import OsmabenchError
 class _Module:
     name: str
     purpose: str
-    remedy: str = ''
+    other_remedy: str = ''
     """Empty for those in requirements/beside_ros.txt."""
     required: bool = False
+
+    @property
+    def remedy(self) -> str:
+        return self.other_remedy or _pip_remedy()
 
 
 MODULES = (
@@ -80,8 +84,7 @@ def _module(module: _Module) -> Finding:
         found = importlib.import_module(module.name)
     except ImportError as error:
         level = Level.FAILED if module.required else Level.ABSENT
-        remedy = module.remedy or _pip_remedy()
-        return Finding(module.name, level, f'for {module.purpose}: {error}', remedy)
+        return Finding(module.name, level, f'for {module.purpose}: {error}', module.remedy)
     try:
         version = importlib.metadata.version(module.name.split('.')[0])
     except importlib.metadata.PackageNotFoundError:

@@ -95,7 +95,9 @@ def test_a_missing_library_alone_is_a_missing_dependency(
     monkeypatch.setattr(
         importlib.util, 'find_spec', lambda name: None if name == 'open3d' else real(name)
     )
-    with pytest.raises(MissingDependencyError, match=r'osmabench_ros\[geometry\]'):
+    with pytest.raises(
+        MissingDependencyError, match=r'open3d: .*pip install -r .*beside_ros\.txt'
+    ):
         check_run(config(), tmp_path)
 
 

@@ -110,7 +110,7 @@ def test_json_gives_the_path_back(path: RobotPath, tmp_path: Path) -> None:
 def test_broken_files_are_named(tmp_path: Path) -> None:
     file = tmp_path / 'path.json'
     for text, message in (
-        ('{', 'cannot read path'),
+        ('{', r'path\.json, line 1, column 2: is not JSON'),
         ('{}', 'malformed path'),
         ('{"format": "other"}', 'format is other'),
         (
