@@ -277,6 +277,10 @@ def _bare_mesh(geometry: Any) -> Mesh:
     if not np.isfinite(vertices).all():
         raise ValueError('a vertex is NaN or infinite')
     faces = np.asarray(geometry.faces, np.int32)
+    if vertices.shape[1:] != (3,) or faces.shape[1:] != (3,):
+        raise ValueError('a vertex has other than three coordinates, or a face three corners')
+    if faces.size and not 0 <= faces.min() <= faces.max() < len(vertices):
+        raise ValueError('a face names a vertex that is not there')
     return Mesh(vertices, faces, _normals(geometry), np.zeros((len(vertices), 2), np.float32))
 
 

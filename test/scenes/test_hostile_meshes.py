@@ -263,6 +263,7 @@ end_header
 
 MESHES = {
     'faces.obj': 'v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 30',
+    'flat.obj': 'v 0 0\nv 1 0\nv 0 1\nf 1 2 3',
     'before.obj': 'v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 -30',
     'faces.ply': PLY.format(vertices=3, faces=1, last=77),
     'before.ply': PLY.format(vertices=3, faces=1, last=-2),
