@@ -13,7 +13,7 @@ from pathlib import Path
 
 from osmabench_ros.base.ledger import LEDGER, Entry, Kind, Ledger, absolute, has_ledger, kind_at
 from osmabench_ros.base.limits.reading import shown
-from osmabench_ros.base.scratch import PREFIX, in_scratch, remove_leftovers
+from osmabench_ros.base.scratch import PREFIX, in_scratch, is_unfinished, remove_leftovers
 from osmabench_ros.errors import OsmabenchWarning, RunError
 
 _NAMED = 3
@@ -283,7 +283,9 @@ def is_blank(folder: Path) -> bool:
     """Tell whether there is nothing in a folder but a ledger and scratch folders of ours."""
     with naming(folder):
         names = set(os.listdir(folder)) - ({LEDGER} if has_ledger(folder) else set())
-    return all(name.startswith(PREFIX) for name in names) and not remove_leftovers([folder])
+        return all(name.startswith(PREFIX) for name in names) and all(
+            is_unfinished(item) for item in remove_leftovers([folder])
+        )
 
 
 def _is_not_ours(path: Path, *, folders: bool) -> str:

@@ -18,6 +18,7 @@ PREFIX = '.osmabench-partial-'
 MARK = 'osmabench-partial.json'
 CONTENT = 'content'
 
+_NAME = re.compile(re.escape(PREFIX) + '[0-9a-f]{16}')
 _MARK_BYTES = 4096
 _MOUNTS = Path('/proc/self/mountinfo')
 
@@ -71,6 +72,18 @@ def remove_leftovers(folders: Iterable[Path]) -> list[Path]:
             names = sorted(name for name in os.listdir(folder) if name.startswith(PREFIX))
             staying += [folder / name for name in names if not _removed_if_left(folder / name)]
     return staying
+
+
+def is_unfinished(scratch: Path) -> bool:
+    """Tell whether a process was killed before it could write the mark: there is no byte in it.
+
+    Such a folder stays, for it has no proof, but is no reason to refuse the one that it is in.
+    """
+    if scratch.is_symlink() or not _NAME.fullmatch(scratch.name) or not scratch.is_dir():
+        return False
+    found = {item.name: item.lstat() for item in scratch.iterdir()}
+    empty = all(stat.S_ISREG(item.st_mode) and not item.st_size for item in found.values())
+    return empty and found.keys() <= {MARK}
 
 
 def mount_points_in(folder: Path) -> frozenset[str]:

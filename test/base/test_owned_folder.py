@@ -487,3 +487,37 @@ def test_places_that_cannot_be_reached_are_named_in_one_short_line(
         claim_folder(tmp_path / name)
     assert str(tmp_path)[:20] in str(caught.value)
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize('function', ['open', 'write'])
+def test_a_kill_before_a_scratch_folder_had_its_mark_leaves_the_folder_usable(
+    function: str, tmp_path: Path
+) -> None:
+    code = (
+        'import os, pathlib, signal, sys\n'
+        'from osmabench_ros.base import owned_folder\n'
+        'path = pathlib.Path(sys.argv[1])\n'
+        'original = getattr(os, sys.argv[2])\n'
+        'def strike(*given):\n'
+        '    if isinstance(given[0], int) or given[1] & os.O_CREAT:\n'
+        '        os.kill(os.getpid(), signal.SIGKILL)\n'
+        '    return original(*given)\n'
+        'setattr(os, sys.argv[2], strike)\n'
+        'owned_folder.claim_folder(path)\n'
+    )
+    path = tmp_path / 'claimed'
+    words = [sys.executable, '-c', code, str(path), function]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+    [left] = path.iterdir()
+    claim_folder(path)
+    assert left.is_dir(), 'it has no proof'
+    assert is_ours(path)
+
+
+def test_a_folder_that_only_looks_like_a_scratch_folder_is_a_users(tmp_path: Path) -> None:
+    fake = tmp_path / 'users' / '.osmabench-partial-0123456789abcdef'
+    fake.mkdir(parents=True)
+    (fake / 'diary').write_text('')
+    with pytest.raises(RunError, match='is not empty'):
+        claim_folder(tmp_path / 'users')
+    assert [path.name for path in fake.iterdir()] == ['diary']
