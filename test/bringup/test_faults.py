@@ -37,6 +37,7 @@ ON_A_SMALL_DISK = (
 )
 ON_A_READ_ONLY_DISK = 'mount -t tmpfs -o ro tmpfs "$0" && exec "$@"'
 IMPATIENT = """
+from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.bringup import runner
 from osmabench_ros.cli.main import main
 runner.STALL_MARGIN_S = 1.0
@@ -152,10 +153,12 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('name', ['shared', 'apartment.seed_3.baseline.oracle.opengl.3/logs'])
-def test_a_blocked_folder_fails_the_run_and_not_the_matrix(tmp_path: Path, name: str) -> None:
+def test_a_file_in_the_place_of_results_is_refused_and_kept(tmp_path: Path, name: str) -> None:
+    claim_folder(tmp_path / 'runs' / 'small')
     blocked = tmp_path / 'runs' / 'small' / name
-    blocked.parent.mkdir(parents=True)
+    blocked.parent.mkdir(parents=True, exist_ok=True)
     blocked.write_text('not a folder')
     text = failure(tmp_path, start(tmp_path, small_config()))
-    assert name.split('/')[-1] in text
-    assert (tmp_path / 'runs' / 'small' / 'report.json').exists()
+    assert name.split('/')[0] in text.replace('\n', '')
+    assert blocked.read_text() == 'not a folder'
+    assert not (tmp_path / 'runs' / 'small' / 'report.json').exists()
