@@ -9,6 +9,8 @@ import pytest
 from fault_runs import COMMAND, failure, own_mounts, run_directory, start, success
 from small_config import foreign, repeatable, small_config
 
+from osmabench_ros.base.owned_folder import claim_folder
+
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
 SLEEP = 'import time; time.sleep(1000)'
@@ -37,7 +39,6 @@ ON_A_SMALL_DISK = (
 )
 ON_A_READ_ONLY_DISK = 'mount -t tmpfs -o ro tmpfs "$0" && exec "$@"'
 IMPATIENT = """
-from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.bringup import runner
 from osmabench_ros.cli.main import main
 runner.STALL_MARGIN_S = 1.0
