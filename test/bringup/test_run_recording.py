@@ -37,6 +37,8 @@ def test_the_bag_of_a_lockstep_run_lacks_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.ros
 def test_a_bag_that_was_not_finished_fails_the_run(tmp_path: Path) -> None:
+    from osmabench_ros.base.files import write_text
+    from osmabench_ros.base.owned_folder import claim_folder
     from osmabench_ros.bringup.run_recording import bag_directory, check_bag, make_room_for_bag
     from osmabench_ros.errors import RunError
     from osmabench_ros.runs.config import parse_config
@@ -48,10 +50,12 @@ def test_a_bag_that_was_not_finished_fails_the_run(tmp_path: Path) -> None:
     with pytest.raises(RunError, match='was not recorded'):
         check_bag(plan)
     directory = bag_directory(plan)
-    directory.mkdir(parents=True)
-    (directory / 'recording.json').write_text(
+    claim_folder(tmp_path)
+    write_text(
+        directory / 'recording.json',
         '{"complete": false, "error": "no space left", "duration_s": 1, "bytes_written": 1, '
-        '"files": 1, "topics": [], "frames_expected": 0, "frames_counted_by": "stamps", "lost": 0}'
+        '"files": 1, "topics": [], "frames_expected": 0, '
+        '"frames_counted_by": "stamps", "lost": 0}',
     )
     with pytest.raises(RunError, match='is not complete: no space left'):
         check_bag(plan)

@@ -221,7 +221,7 @@ def test_a_robot_file_names_topics_and_the_map(tmp_path: Path, ros_domain: int) 
     [
         ('topics: {camera/rgb: x}', 'no topic of the contract'),
         ('- 1', 'must be a mapping'),
-        ('topics: [', 'cannot be read'),
+        ('topics: [', 'is not YAML'),
     ],
 )
 def test_a_robot_file_that_is_wrong_is_refused(text: str, words: str, tmp_path: Path) -> None:
