@@ -113,7 +113,6 @@ def test_mistakes_are_told_before_a_node_is_started(
 
 
 @pytest.mark.ros
-@pytest.mark.skip(reason='failed in the last whole run; cause not found yet')
 def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain: int, tmp_path: Path) -> None:
     import pty
 
