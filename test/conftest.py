@@ -9,6 +9,7 @@ from shutil import which
 import pytest
 
 from osmabench_ros.bringup.isolation import transport_environment
+from osmabench_ros.bringup.shared_memory import FOLDER, SEGMENT_LOCK, remove_if_dead
 
 # Nothing in the tests may reach or wait for the network.
 os.environ.setdefault('HF_HUB_OFFLINE', '1')
@@ -47,6 +48,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if reason:
             for item in marked:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _segment_locks() -> set[Path]:
+    return {path for path in FOLDER.glob('fastrtps_*') if SEGMENT_LOCK.fullmatch(path.name)}
+
+
+@pytest.fixture(scope='module', autouse=True)
+def no_shared_memory_left() -> 'object':
+    """Remove what killed processes of a module leave: whole runs fill /dev/shm with it."""
+    before = _segment_locks()
+    yield
+    for lock_file in _segment_locks() - before:
+        remove_if_dead(lock_file)
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.ledger import LEDGER
+
 FOREIGN_MAPPER = Path(__file__).with_name('foreign_mapper.py')
 
 
@@ -33,6 +35,6 @@ def repeatable(root: Path) -> dict[str, bytes]:
         str(path.relative_to(root)): path.read_bytes()
         for path in sorted(root.rglob('*'))
         if path.is_file()
-        and path.name not in ('timings.json', 'report.html')
+        and path.name not in (LEDGER, 'timings.json', 'report.html')
         and 'logs' not in path.parts
     }

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import yaml
 
+from osmabench_ros.base.held_signals import signals_held
 from osmabench_ros.bringup.isolation import transport_environment
 from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.bringup.processes import ManagedProcess
@@ -82,19 +83,16 @@ def foreground_node(
     grace_s : float
         How long it may take to end.
     """
-    with tempfile.TemporaryDirectory(prefix='osmabench_node_') as name:
-        folder = Path(name)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_node_')))
         parameter_file = folder / f'{spec.name}.yaml'
         parameter_file.write_text(yaml.safe_dump(spec.parameter_document()))
-        node = ForegroundNode(
-            ManagedProcess(
+        with signals_held():
+            process = ManagedProcess(
                 spec.name,
                 [*spec.command_line(str(parameter_file)), *arguments],
                 folder / f'{spec.name}.log',
                 {**os.environ, **transport_environment(), 'PYTHONUNBUFFERED': '1'},
             )
-        )
-        try:
-            yield node
-        finally:
-            node.stop(grace_s)
+            stack.callback(process.stop, grace_s)
+        yield ForegroundNode(process)

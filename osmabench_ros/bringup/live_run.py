@@ -12,6 +12,7 @@ import yaml
 
 from osmabench_ros.base.attentive_clock import AttentiveClock
 from osmabench_ros.base.files import write_text
+from osmabench_ros.base.held_signals import signals_held
 from osmabench_ros.bringup.bridge_alone import BRIDGE
 from osmabench_ros.bringup.isolation import environment, isolated_environment, private_domain
 from osmabench_ros.bringup.node_spec import MAPPER, METHOD, NodeSpec
@@ -90,8 +91,9 @@ def run_live(
         domain = stack.enter_context(private_domain())
         token = new_token()
         watch = stack.enter_context(_observer(domain, specs, token))
-        processes = _start(specs, log_directory, domain, token)
+        processes: dict[str, ManagedProcess] = {}
         stack.callback(_stop_all, processes)
+        _start(specs, processes, log_directory, domain, token)
         run = _LiveRun(specs, processes, watch, stall_timeout_s, timeout_after_frames_s, progress)
         try:
             return run.supervise(pacing)
@@ -101,28 +103,27 @@ def run_live(
 
 
 def _start(
-    specs: list[NodeSpec], log_directory: Path, domain: int, token: str
-) -> dict[str, ManagedProcess]:
+    specs: list[NodeSpec],
+    processes: dict[str, ManagedProcess],
+    log_directory: Path,
+    domain: int,
+    token: str,
+) -> None:
     environment = {
         **isolated_environment(domain),
         'OSMABENCH_RUN': log_directory.parent.name,
         VARIABLE: token,
     }
-    processes: dict[str, ManagedProcess] = {}
-    try:
-        for spec in specs:
-            parameter_file = log_directory / f'{spec.name}.yaml'
-            write_text(parameter_file, yaml.safe_dump(spec.parameter_document()))
+    for spec in specs:
+        parameter_file = log_directory / f'{spec.name}.yaml'
+        write_text(parameter_file, yaml.safe_dump(spec.parameter_document()))
+        with signals_held():
             processes[spec.name] = ManagedProcess(
                 spec.name,
                 spec.command_line(str(parameter_file)),
                 log_directory / f'{spec.name}.log',
                 environment,
             )
-    except BaseException:
-        _stop_all(processes)
-        raise
-    return processes
 
 
 def _stopped(processes: Iterable[ManagedProcess]) -> str:

@@ -14,12 +14,14 @@ import psutil
 
 from osmabench_ros.base.files import create_file
 from osmabench_ros.bringup.gpu_memory import GpuMemory
+from osmabench_ros.bringup.shared_memory import SegmentsInUse
 from osmabench_ros.errors import RunError
 from osmabench_ros.ros.lifecycle import ERROR_PREFIX
 
 KILL_GROUP_UNLESS_TOLD = 'read -r _ || kill -s KILL -- "-$0"'
 """A script that waits for a line, and kills a process group if its input ends without one."""
 TAIL_LINES = 5
+SEGMENTS_PERIOD_S = 1.0
 
 
 class ManagedProcess:
@@ -50,6 +52,7 @@ class ManagedProcess:
         self.peak_memory_bytes = 0
         self.peak_gpu_memory_bytes: int | None = None
         self._gpu = GpuMemory()
+        self._segments, self._segments_noted_s = SegmentsInUse(), 0.0
         with create_file(log_file) as log:
             try:
                 self._process = subprocess.Popen(  # noqa: S603 - the user's own configuration
@@ -86,6 +89,7 @@ class ManagedProcess:
                 family = self._family()
                 memory = sum(process.memory_info().rss for process in family)
                 self.peak_memory_bytes = max(self.peak_memory_bytes, memory)
+                self._note_segments(family)
                 on_gpu = self._gpu.used_by([process.pid for process in family])
                 if on_gpu is not None:
                     self.peak_gpu_memory_bytes = max(self.peak_gpu_memory_bytes or 0, on_gpu)
@@ -109,6 +113,7 @@ class ManagedProcess:
         group = self._process.pid
         # A method of somebody else may have put children into sessions of their own.
         family = self._family()
+        self._segments.note(process.pid for process in family)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, number)
@@ -126,6 +131,12 @@ class ManagedProcess:
                 process.kill()
         if self._guard.poll() is None:
             self._guard.communicate(b'\n')
+        self._segments.remove_left()
+
+    def _note_segments(self, family: Sequence[psutil.Process]) -> None:
+        if (now_s := time.monotonic()) - self._segments_noted_s > SEGMENTS_PERIOD_S:
+            self._segments.note(process.pid for process in family)
+            self._segments_noted_s = now_s
 
     def _family(self) -> list[psutil.Process]:
         """Return the process and all its descendants that are alive."""

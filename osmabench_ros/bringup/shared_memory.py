@@ -1,10 +1,13 @@
-"""How much shared memory each process of a run gets: what there is, in equal parts."""
+"""How much shared memory each process of a run gets, and what a killed one leaves of it."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 FOLDER = Path('/dev/shm')  # noqa: S108 - where Linux keeps POSIX shared memory
@@ -19,6 +22,9 @@ PROCESSES, PORT_BYTES = 8, 2**20
 
 SEGMENT_VARIABLE, MESSAGE_VARIABLE = 'OSMABENCH_SEGMENT_BYTES', 'OSMABENCH_MESSAGE_BYTES'
 """Names by which config/fastdds_localhost.xml reads the sizes."""
+
+SEGMENT_LOCK = re.compile('fastrtps_[0-9a-f]{16}_el')
+"""What Fast DDS calls the file that the process of a segment keeps locked."""
 
 
 def free_bytes() -> int | None:
@@ -45,3 +51,33 @@ def segment_environment() -> Mapping[str, str]:
     """Return the variables of config/fastdds_localhost.xml."""
     size = segment_bytes()
     return {SEGMENT_VARIABLE: str(size), MESSAGE_VARIABLE: str(size // 2)}
+
+
+class SegmentsInUse:
+    """Segments that processes have made; Fast DDS leaves them behind where a process is killed."""
+
+    def __init__(self) -> None:
+        self._lock_files: set[Path] = set()
+
+    def note(self, processes: Iterable[int]) -> None:
+        """Remember those of processes that run: who made a segment holds its lock file open."""
+        for number in processes:
+            with contextlib.suppress(OSError):
+                for link in Path(f'/proc/{number}/fd').iterdir():
+                    with contextlib.suppress(OSError):
+                        target = link.readlink()
+                        if target.parent == FOLDER and SEGMENT_LOCK.fullmatch(target.name):
+                            self._lock_files.add(target)
+
+    def remove_left(self) -> None:
+        """Remove those whose process has ended."""
+        for lock_file in self._lock_files:
+            remove_if_dead(lock_file)
+
+
+def remove_if_dead(lock_file: Path) -> None:
+    """Remove a segment and its lock file unless a process holds that."""
+    with contextlib.suppress(OSError), lock_file.open('rb') as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file.with_name(lock_file.name.removesuffix('_el')).unlink(missing_ok=True)
+        lock_file.unlink()

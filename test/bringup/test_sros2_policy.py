@@ -1,14 +1,13 @@
 """Whether the SROS2 policy grants each node what it really does, and nothing else."""
 
-import os
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,6 +31,7 @@ from osmabench_ros.ros import (  # noqa: E402
     vision_messages,
 )
 from osmabench_ros.ros.contract import CONTRACT, ContractTopic  # noqa: E402
+from osmabench_ros.ros.node_names import BAG_PLAYER  # noqa: E402
 from osmabench_ros.ros.participants import Participant  # noqa: E402
 from osmabench_ros.ros.publisher_watch import publishers_of_run  # noqa: E402
 
@@ -66,12 +66,15 @@ OPTIONAL = {
 COMMANDS = {
     MAPPER: ('mapper', {}),
     RECORDER: ('map_recorder', {'map_directory': '{tmp}/map', 'frames_directory': '{tmp}/frames'}),
-    EVALUATOR: ('evaluator', {'ground_truth_directory': '{tmp}', 'output_directory': '{tmp}/results'}),
+    EVALUATOR: (
+        'evaluator',
+        {'ground_truth_directory': '{tmp}', 'output_directory': '{tmp}/results'},
+    ),
     'map_viewer': ('map_viewer', {}),
     # With the topics that a run has by itself; a stack's own, and those of a bag, users add.
     'map_adapter': ('map_adapter', {'map_topic': 'none'}),
     'bag_recorder': ('bag_recorder', {'bag_directory': '{tmp}/bag', 'acks': True}),
-    'bag_player': ('bag_player', {'bag': '{tmp}/played', 'paused': True}),
+    BAG_PLAYER: ('bag_player', {'bag': '{tmp}/played', 'paused': True}),
     BRIDGE: (
         'simulator_bridge',
         {'image_width': 64, 'image_height': 48, 'goals': 1, 'seed': 3, 'pacing': 'realtime'},
@@ -133,26 +136,38 @@ def in_use(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Right
     """Start every node of a run with the runner's own, and look at the graph."""
     tmp = tmp_path_factory.mktemp('sros2')
     write_messages(tmp / 'played', [(topics.CLOCK, 0, make('rosgraph_msgs/msg/Clock'))])
-    with private_domain() as domain:
+    with private_domain() as domain, pytest.MonkeyPatch.context() as shell:
         environment = dict(isolated_environment(domain))
-        before = dict(os.environ)
-        os.environ.update(environment)
-        processes = [start(node, tmp, environment) for node in COMMANDS]
+        for name, value in environment.items():
+            shell.setenv(name, value)
         context = rclpy.Context()
         rclpy.init(context=context, domain_id=domain, args=[])
         observer, look = RunObserver(domain, 60.0), Node('look', context=context)
         try:
-            yield wait_for_all(look, processes)
+            with started([n for n in COMMANDS if n != BAG_PLAYER], tmp, environment) as nodes:
+                rights = wait_for_all(look, {*nodes, RUNNER}, nodes)
+            # A bridge ends a run in which somebody else publishes its clock.
+            with started([BAG_PLAYER], tmp, environment) as nodes:
+                rights |= wait_for_all(look, {BAG_PLAYER}, nodes)
+            yield rights
         finally:
-            for process in processes:
-                process.terminate()
-            for process in processes:
-                process.wait(timeout=30)
             observer.close()
             look.destroy_node()
             context.try_shutdown()
-            os.environ.clear()
-            os.environ.update(before)
+
+
+@contextmanager
+def started(
+    nodes: Iterable[str], tmp: Path, environment: dict[str, str]
+) -> Iterator[dict[str, subprocess.Popen]]:
+    processes = {node: start(node, tmp, environment) for node in nodes}
+    try:
+        yield processes
+    finally:
+        for process in processes.values():
+            process.terminate()
+        for process in processes.values():
+            process.wait(timeout=30)
 
 
 def start(node: str, tmp: Path, environment: dict[str, str]) -> subprocess.Popen:
@@ -168,16 +183,21 @@ def start(node: str, tmp: Path, environment: dict[str, str]) -> subprocess.Popen
     )
 
 
-def wait_for_all(look: Node, processes: list[Any]) -> dict[str, Rights]:
+def wait_for_all(
+    look: Node, names: set[str], processes: dict[str, subprocess.Popen]
+) -> dict[str, Rights]:
     """Return the rights in use once all nodes are there and nothing has changed for a while."""
     deadline, seen, since = time.monotonic() + 90, {}, time.monotonic()
-    names = {*COMMANDS, RUNNER}
     while time.monotonic() < deadline:
-        assert [process.poll() for process in processes] == [None] * len(processes)
+        assert {name: process.poll() for name, process in processes.items()} == dict.fromkeys(
+            processes
+        )
         now = {n: rights_in_use(look, n) for n in names if n in look.get_node_names()}
         if now != seen:
             seen, since = now, time.monotonic()
-        full = len(now) == len(names) and '/run_state' in now[BRIDGE]['publish']
+        full = len(now) == len(names) and all(
+            '/run_state' in now[name]['publish'] for name in names & {BRIDGE}
+        )
         if full and time.monotonic() - since > 3.0:
             return seen
         time.sleep(0.2)

@@ -1,0 +1,58 @@
+"""What a killed process leaves of shared memory."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from osmabench_ros.bringup.isolation import isolated_environment
+from osmabench_ros.bringup.processes import ManagedProcess
+from osmabench_ros.bringup.shared_memory import FOLDER, SEGMENT_LOCK
+
+pytestmark = pytest.mark.ros
+
+NODE = """
+import rclpy
+rclpy.init()
+node = rclpy.create_node('holder')
+print('ready', flush=True)
+rclpy.spin(node)
+"""
+
+
+def started(name: str, folder: Path, domain: int) -> ManagedProcess:
+    log = folder / f'{name}.log'
+    process = ManagedProcess(name, [sys.executable, '-c', NODE], log, isolated_environment(domain))
+    deadline = time.monotonic() + 60
+    while 'ready' not in log.read_text():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return process
+
+
+def segments_of(process: ManagedProcess) -> list[Path]:
+    links = [link.readlink() for link in Path(f'/proc/{process.pid}/fd').iterdir()]
+    locks = [link for link in links if SEGMENT_LOCK.fullmatch(link.name)]
+    return [*locks, *(FOLDER / lock.name.removesuffix('_el') for lock in locks)]
+
+
+def test_a_killed_process_leaves_no_segment_and_others_keep_theirs(
+    ros_domain: int, tmp_path: Path
+) -> None:
+    killed, alive = (started(name, tmp_path, ros_domain) for name in ('killed', 'alive'))
+    lost, kept = segments_of(killed), segments_of(alive)
+    assert lost
+    assert kept
+    killed.poll()
+    os.kill(killed.pid, signal.SIGKILL)
+    while killed.poll() is None:
+        time.sleep(0.02)
+    assert all(path.exists() for path in lost)
+    killed.stop()
+    assert not any(path.exists() for path in lost)
+    assert all(path.exists() for path in kept)
+    alive.stop()
