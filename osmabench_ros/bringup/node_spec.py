@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from osmabench_ros.ros.node_names import MAPPER as MAPPER
+from osmabench_ros.ros.transform_settings import TfSettings
 
 PACKAGE = 'osmabench_ros'
 METHOD = 'method'
@@ -39,6 +40,8 @@ class NodeSpec:
         False for a program that starts nodes with names of their own and takes no ROS arguments.
     participants : tuple of str
         The names of those that the bridge waits for then.
+    tf : TfSettings
+        Who publishes which edge of TF, where it is the node that maps.
     signs : bool
         Whether it signs with the token of the run.
     ends_run : bool
@@ -54,6 +57,7 @@ class NodeSpec:
     participant: bool = True
     is_node: bool = True
     participants: tuple[str, ...] = ()
+    tf: TfSettings = field(default_factory=TfSettings)
     signs: bool = True
     ends_run: bool = False
 

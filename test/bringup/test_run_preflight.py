@@ -69,6 +69,12 @@ def test_everything_that_is_wrong_is_named_at_once(
         mappers=[
             {'name': 'lost', 'command': ['no_such_program_anywhere']},
             {'name': 'script', 'command': ['python3', 'no_such_mapper.py']},
+            {
+                'name': 'rtabmap',
+                'stack': 'rtabmap',
+                'publish_tf': 'world_to_base',
+                'transforms': ['odom->base_link'],
+            },
         ],
         simulator={'name': 'habitat'},
         suites=[{'name': 'map_geometry', 'options': {'model': 'gemini:some-model'}}],
@@ -80,6 +86,7 @@ def test_everything_that_is_wrong_is_named_at_once(
         'none.scene_dataset_config.json is not there',
         'mapper lost: "no_such_program_anywhere" is no program',
         'mapper script: no_such_mapper.py is not there',
+        'mapper rtabmap: "publish_tf: world_to_base" contradicts "transforms: [odom->base_link]"',
         'no interpreter with Habitat-Sim',
         'GEMINI_API_KEY or GOOGLE_API_KEY is not set',
         'clip.npy of "clip"',
