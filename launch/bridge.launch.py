@@ -31,6 +31,7 @@ ARGUMENTS = (
     ),
     Argument('seed', '5', 'Seed of the scene and the path', int),
     Argument('condition', 'baseline', 'Light and motion', choices=list_conditions()),
+    Argument('path_file', '', 'Path of a run, RUNS/shared/SCENE/path.json; planned if empty'),
     Argument('strategy', 'follow', 'How the path is chosen', choices=STRATEGIES),
     Argument('goals', '5', 'Random goals of the path', int),
     Argument('simulator', 'opengl', 'Simulator backend', choices=simulator_names()),

@@ -36,7 +36,8 @@ def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
     """
     mapping = mapping_nodes(plan, work or plan.directory / STACK_FOLDER)
     signed = all(spec.signs for spec in mapping if spec.name == MAPPER)
-    recorders = [_recorder(plan, signed), *bag_recorder(plan)]
+    own_topics = [topic for spec in mapping for topic in spec.topics]
+    recorders = [_recorder(plan, signed), *bag_recorder(plan, own_topics)]
     followers = [*mapping, *recorders, _evaluator(plan)]
     return [*followers, _bridge(plan, participants_of(followers), mapping[0].tf)]
 

@@ -69,7 +69,7 @@ def _foreign(name: str, plan: RunPlan) -> NodeSpec:
 
 def adapter_of_stack(method: LiveMethod) -> NodeSpec:
     """Return the node that takes the map of a stack, whose ``${...}`` are filled in."""
-    source = method.map
+    source, pose = method.map, method.pose
     if isinstance(source, MapFile):
         values = {'map_file': source.path, 'importer': source.importer}
     else:
@@ -80,12 +80,13 @@ def adapter_of_stack(method: LiveMethod) -> NodeSpec:
             'finish_type': method.finish.type,
             'finish_request': yaml.safe_dump(method.finish.request),
         }
-    return adapter(method.name, values)
+    return adapter(method.name, values, () if pose is None else (pose.topic,))
 
 
-def adapter(method: str, values: Mapping[str, Any]) -> NodeSpec:
-    """Return the node that publishes a foreign map as `semantic_map`."""
-    return NodeSpec(MAPPER, 'map_adapter_node', {'method': method, **values})
+def adapter(method: str, values: Mapping[str, Any], topics: tuple[str, ...] = ()) -> NodeSpec:
+    """Return the node that publishes a foreign map as `semantic_map`; other topics of its own."""
+    own = tuple(filter(None, (values.get('map_topic'), *topics)))
+    return NodeSpec(MAPPER, 'map_adapter_node', {'method': method, **values}, topics=own)
 
 
 def _bundled(plan: RunPlan) -> NodeSpec:

@@ -70,12 +70,12 @@ def way_up(frame: str, parents: dict[str, str]) -> list[str]:
     ValueError
         If it lies in itself.
     """
-    way = [frame]
-    while (parent := parents.get(way[-1])) is not None:
+    way, last = {frame: None}, frame
+    while (parent := parents.get(last)) is not None:
         if parent in way:
             raise ValueError(f'frame "{frame}" lies in itself, over {ARROW.join(reversed(way))}')
-        way.append(parent)
-    return way
+        way[parent], last = None, parent
+    return list(way)
 
 
 def _checked(edges: tuple[str, ...]) -> tuple[str, ...]:
