@@ -137,15 +137,29 @@ def _habitat(option: str) -> list[Finding]:
 
 
 def _command(mapper: MapperConfig) -> list[Finding]:
-    """Look for the program of a mapper, and for the script that it is given."""
+    """Look for what starts a mapper, and at its share of TF."""
     part = f'mapper {mapper.name}'
     method = load_live_method(mapper.stack) if mapper.stack else None
+    findings = _program(part, mapper) if method is None else _stack(part, method)
+    if any(item.level is Level.FAILED for item in findings):
+        return findings
+    return _transforms(part, mapper, method) or findings
+
+
+def _transforms(part: str, mapper: MapperConfig, method: LiveMethod | None) -> list[Finding]:
+    """Look whether a mapper that publishes edges of TF can, and says so without contradiction."""
     try:
-        tf_settings(mapper, method)
+        declared = tf_settings(mapper, method).transforms
     except ConfigError as error:
         return [Finding(part, Level.FAILED, str(error), 'an edge of TF has one authority')]
-    if method is not None:
-        return _stack(part, method)
+    if not declared or _is_there('tf2_ros'):
+        return []
+    detail = f'it publishes {", ".join(declared)} on TF, and tf2_ros is not installed'
+    return [Finding(part, Level.FAILED, detail, 'source a ROS 2 installation with tf2_ros')]
+
+
+def _program(part: str, mapper: MapperConfig) -> list[Finding]:
+    """Look for the program of a command, and for the script that it is given."""
     if not mapper.command:
         return []
     program, *rest = mapper.command

@@ -132,12 +132,13 @@ class GroundTruthTransforms:
         publishers = self._node.get_publishers_info_by_topic(topic)
         others = sorted({item.node_name for item in publishers} - {us})
         names = ' or '.join(f'"{name}"' for name in others) or 'a node that has left'
-        declared = ', '.join(self._authority.way_of_others(own[1]))
+        edges = self._authority.way_of_others(own[1])
         return (
             f'topic "{topic}": the edge {" → ".join(own)} of "{us}" is contested by '
             f'{" → ".join(foreign)} of {names}; an edge has one authority. Say which edges are '
             f'those of the stack, under its mapper in the configuration or in its file: '
-            f'"transforms: [{declared}]" (launch: transforms:=...), or stop the other publisher'
+            f'"transforms: [{", ".join(edges)}]" (launch files: '
+            f"transforms:='{','.join(edges)}'), or stop the other publisher"
         )
 
 
