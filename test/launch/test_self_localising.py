@@ -166,3 +166,34 @@ def test_the_bags_hold_what_the_stack_published(
                 '--ground-truth', str(shared / 'ground_truth'), '--out', str(out), cwd=tmp_path,
             )  # fmt: skip
             assert figures(out / 'report.json') == figures(run / 'report.json')
+
+
+LOST = """
+import rclpy
+from sensor_msgs.msg import PointCloud2
+rclpy.init()
+node = rclpy.create_node('lost_stack')
+publisher = node.create_publisher(PointCloud2, '/cloud', 1)
+message = PointCloud2(height=1)
+message.header.frame_id = 'map'
+node.create_timer(0.2, lambda: publisher.publish(message))
+rclpy.spin(node)
+"""
+
+
+def test_on_robot_says_while_the_robot_drives_that_its_map_is_nowhere(
+    tmp_path: Path, ros_domain: int
+) -> None:
+    measuring = ros2_launch(
+        'on_robot.launch.py', f'out:={tmp_path / "out"}', 'map_topic:=/cloud', 'record:=false',
+        domain=ros_domain, logs=tmp_path,
+    )  # fmt: skip
+    wait_for(measuring, 'process started')
+    mapping = subprocess.Popen(
+        [sys.executable, '-c', LOST], env={**os.environ, 'ROS_DOMAIN_ID': str(ros_domain)}
+    )
+    lines = wait_for(measuring, 'without it the map is not scored')
+    assert 'topic "/cloud" is in frame "map", and TF does not say where that is' in lines[-1]
+    interrupted(measuring)
+    mapping.terminate()
+    mapping.wait(60)
