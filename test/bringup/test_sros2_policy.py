@@ -66,7 +66,10 @@ OPTIONAL = {
 COMMANDS = {
     MAPPER: ('mapper', {}),
     RECORDER: ('map_recorder', {'map_directory': '{tmp}/map', 'frames_directory': '{tmp}/frames'}),
-    EVALUATOR: ('evaluator', {'ground_truth_directory': '{tmp}', 'output_directory': '{tmp}/results'}),
+    EVALUATOR: (
+        'evaluator',
+        {'ground_truth_directory': '{tmp}', 'output_directory': '{tmp}/results'},
+    ),
     'map_viewer': ('map_viewer', {}),
     # With the topics that a run has by itself; a stack's own, and those of a bag, users add.
     'map_adapter': ('map_adapter', {'map_topic': 'none'}),

@@ -62,7 +62,8 @@ def robot_run(
         try:
             text = finished(measuring)
         finally:
-            mapping.kill()
+            mapping.terminate()
+            mapping.wait(60)
             interrupted(simulating)
     return measuring, folder / 'out', text
 

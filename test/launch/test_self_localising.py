@@ -89,7 +89,7 @@ def shared(run: Path) -> Path:
 
 @pytest.fixture(scope='module')
 def robot(
-    tmp_path_factory: pytest.TempPathFactory, shared: Path
+    tmp_path_factory: pytest.TempPathFactory, shared: Path, stack_file: Path
 ) -> tuple[subprocess.Popen[str], Path, str]:
     """What on_robot left and said beside a bridge and a stack that know nothing of it."""
     from osmabench_ros.bringup.isolation import private_domain
@@ -97,7 +97,7 @@ def robot(
     folder = tmp_path_factory.mktemp('robot')
     with private_domain() as domain:
         measuring = ros2_launch(
-            'on_robot.launch.py', f'out:={folder / "out"}', f'map_topic:={MAP_TOPIC}',
+            'on_robot.launch.py', f'out:={folder / "out"}', f'stack:={stack_file}',
             f'ground_truth:={shared / "ground_truth"}', 'mapper:=slam',
             domain=domain, logs=folder,
         )  # fmt: skip
