@@ -5,16 +5,22 @@ from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
 from osmabench_ros.bringup.bridge_alone import bridge_alone
-from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
+from osmabench_ros.bringup.launch_arguments import (
+    PUBLISH_TF,
+    TRANSFORMS,
+    Argument,
+    declarations,
+    values,
+)
 from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
 from osmabench_ros.bringup.launch_viewer import viewer_actions
-from osmabench_ros.ros.transforms import TfMode
+from osmabench_ros.mappers.transform_edges import MapOrigin
 from osmabench_ros.simulation.conditions import list_conditions
 from osmabench_ros.simulation.registry import simulator_names
 from osmabench_ros.simulation.strategies import Strategy
 
 STRATEGIES = [item.value for item in Strategy]
-TF_MODES = [item.value for item in TfMode]
+ORIGINS = [item.value for item in MapOrigin]
 
 ARGUMENTS = (
     Argument('scene', 'apartment', "'apartment', or a *.scene_dataset_config.json"),
@@ -25,6 +31,7 @@ ARGUMENTS = (
     ),
     Argument('seed', '5', 'Seed of the scene and the path', int),
     Argument('condition', 'baseline', 'Light and motion', choices=list_conditions()),
+    Argument('path_file', '', 'Path of a run, RUNS/shared/SCENE/path.json; planned if empty'),
     Argument('strategy', 'follow', 'How the path is chosen', choices=STRATEGIES),
     Argument('goals', '5', 'Random goals of the path', int),
     Argument('simulator', 'opengl', 'Simulator backend', choices=simulator_names()),
@@ -38,7 +45,9 @@ ARGUMENTS = (
     Argument('frame_rate_hz', '5.0', 'Frames per second of stamp time', float),
     Argument('image_width', '640', 'Pixels', int),
     Argument('image_height', '480', 'Pixels', int),
-    Argument('publish_tf', 'world_to_base', 'Edge from the world on TF', choices=TF_MODES),
+    TRANSFORMS,
+    PUBLISH_TF,
+    Argument('map_origin', 'first_pose', 'Where such a stack puts its map', choices=ORIGINS),
     Argument('start_paused', 'false', 'Wait for the service start_run', bool),
     Argument('rviz', 'false', 'Look at the frames in RViz; needs the package rviz2', bool),
     Argument('namespace', '', 'Of the node and its topics'),

@@ -10,7 +10,13 @@ from launch import LaunchContext, LaunchDescription
 from osmabench_ros.bringup import launch_interrupts
 from osmabench_ros.bringup.bridge_alone import BRIDGE
 from osmabench_ros.bringup.definition import EVALUATOR, RECORDER
-from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
+from osmabench_ros.bringup.launch_arguments import (
+    PUBLISH_TF,
+    TRANSFORMS,
+    Argument,
+    declarations,
+    values,
+)
 from osmabench_ros.bringup.launch_domain import claim_nodes
 from osmabench_ros.bringup.launch_run import RunLaunch
 from osmabench_ros.bringup.launch_viewer import viewer_actions
@@ -32,6 +38,8 @@ ARGUMENTS = (
     Argument('velocity', '1.0', "Times the condition's speed of the robot", float),
     Argument('mapper', 'oracle', f'One of {", ".join(MAPPERS)}, or a YAML file of a stack'),
     Argument('variables', '{}', 'What the file of a stack asks for, as a YAML mapping', dict),
+    TRANSFORMS,
+    PUBLISH_TF,
     Argument('simulator', 'opengl', 'Simulator backend', choices=simulator_names()),
     Argument('pacing', 'lockstep', 'Wait for the mapper or not', str, ('lockstep', 'realtime')),
     Argument('speed_factor', '1.0', 'Realtime: stamp seconds per wall second', float),

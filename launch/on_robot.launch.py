@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from launch.actions import OpaqueFunction
+from launch.actions import LogInfo, OpaqueFunction
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
@@ -10,6 +10,7 @@ from osmabench_ros.bringup import launch_interrupts
 from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
 from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
 from osmabench_ros.bringup.on_robot import OnRobot, nodes_on_robot
+from osmabench_ros.bringup.robot_report import conclude
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.maps.topics.kinds import POINT_CLOUD, READERS
 from osmabench_ros.runs.config import load_config
@@ -50,9 +51,13 @@ def start_nodes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         given['record'],
         {name: given[name] for name in NAMES},
     )
+
+    def finish(exit_code: int) -> list[LaunchDescriptionEntity]:
+        return [LogInfo(msg=conclude(settings, exit_code)), *ended(0)]
+
     nodes = ManagedNodes(
         launch_interrupts.interrupts.cut_off(lambda: nodes_on_robot(settings)),
-        ended,
+        finish,
         namespace=given['namespace'],
         remappings=given['remappings'],
     )

@@ -9,6 +9,7 @@ from typing import Any
 from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.node_names import BRIDGE as BRIDGE
+from osmabench_ros.ros.transform_settings import TfSettings
 
 
 def bridge_alone(values: Mapping[str, Any]) -> NodeSpec:
@@ -18,12 +19,18 @@ def bridge_alone(values: Mapping[str, Any]) -> NodeSpec:
     ----------
     values : mapping
         Parameters of the node by name, but `participants` as one string, separated by commas.
+
+    Raises
+    ------
+    ConfigError
+        If `transforms` and `publish_tf` contradict each other.
     """
     participants = [item.strip() for item in values['participants'].split(',')]
+    tf = TfSettings.from_parameters(values).parameters()
     return NodeSpec(
         BRIDGE,
         'simulator_bridge_node',
-        {**values, 'run_id': BRIDGE, 'participants': participants},
+        {**values, **tf, 'run_id': BRIDGE, 'participants': participants},
         participant=False,
         ends_run=True,
     )
@@ -57,5 +64,6 @@ def sequence_player(sequence: Path, values: Mapping[str, Any]) -> NodeSpec:
         'speed_factor': values['rate'],
         'start_paused': values['paused'],
         'participants': '',
+        **TfSettings().parameters(),
     }
     return bridge_alone(settings)

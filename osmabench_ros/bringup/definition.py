@@ -17,6 +17,7 @@ from osmabench_ros.ros.node_names import EVALUATOR as EVALUATOR
 from osmabench_ros.ros.node_names import MAPPER
 from osmabench_ros.ros.node_names import RECORDER as RECORDER
 from osmabench_ros.ros.participants import Participant
+from osmabench_ros.ros.transform_settings import TfSettings
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
 
@@ -35,9 +36,10 @@ def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
     """
     mapping = mapping_nodes(plan, work or plan.directory / STACK_FOLDER)
     signed = all(spec.signs for spec in mapping if spec.name == MAPPER)
-    recorders = [_recorder(plan, signed), *bag_recorder(plan)]
+    own_topics = [topic for spec in mapping for topic in spec.topics]
+    recorders = [_recorder(plan, signed), *bag_recorder(plan, own_topics)]
     followers = [*mapping, *recorders, _evaluator(plan)]
-    return [*followers, _bridge(plan, participants_of(followers))]
+    return [*followers, _bridge(plan, participants_of(followers), mapping[0].tf)]
 
 
 def participants_of(specs: Sequence[NodeSpec]) -> list[str]:
@@ -81,13 +83,14 @@ def simulation_parameters(plan: RunPlan) -> dict[str, Any]:
     }
 
 
-def _bridge(plan: RunPlan, participants: list[str]) -> NodeSpec:
+def _bridge(plan: RunPlan, participants: list[str], tf: TfSettings) -> NodeSpec:
     pacing = plan.config.pacing
     return NodeSpec(
         BRIDGE,
         'simulator_bridge_node',
         {
             **simulation_parameters(plan),
+            **tf.parameters(),
             'run_id': plan.identity.run_id,
             'mapper': plan.identity.mapper,
             'config_sha256': config_digest(plan.config),

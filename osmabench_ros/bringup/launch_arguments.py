@@ -18,6 +18,7 @@ from osmabench_ros.bringup.launch_domain import domain_actions
 from osmabench_ros.bringup.launch_orphans import Orphanage
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers.transform_edges import TfMode
 
 RANGES = (LOCALHOST, 'SUBNET', 'OFF', 'SYSTEM_DEFAULT')
 """What ROS knows as ROS_AUTOMATIC_DISCOVERY_RANGE."""
@@ -34,7 +35,8 @@ class Argument:
     name, default, description : str
         As `ros2 launch --show-args` prints them; None for a default makes it required.
     kind : type
-        str, int, float, bool, Pose (x y z qx qy qz qw), or dict for a YAML mapping.
+        str, int, float, bool, Pose (x y z qx qy qz qw), list for texts separated by commas, or
+        dict for a YAML mapping.
     choices : sequence of str
         What it may be; empty for anything.
     """
@@ -63,6 +65,8 @@ class Argument:
         text = LaunchConfiguration(self.name).perform(context)
         if self.kind is bool:
             return BOOLEANS[text]
+        if self.kind is list:
+            return [item for item in map(str.strip, text.split(',')) if item]
         if self.kind is dict:
             return parse_mapping(text, f'launch argument {self.name}', ConfigError)
         try:
@@ -71,6 +75,14 @@ class Argument:
             raise ConfigError(
                 f'launch argument {self.name}:={text} is no {self.kind.__name__}: {error}'
             ) from error
+
+
+TF_MODES = tuple(item.value for item in TfMode)
+OF_STACK = 'Edges that the stack publishes on TF itself, as map->odom,odom->base_link'
+TRANSFORMS = Argument('transforms', '', OF_STACK, list)
+PUBLISH_TF = Argument(
+    'publish_tf', 'auto', 'Edge from the world on TF; auto: as transforms leave it', str, TF_MODES
+)
 
 
 def _pose(text: str) -> Pose:

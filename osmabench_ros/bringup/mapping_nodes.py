@@ -13,6 +13,9 @@ from osmabench_ros.bringup.stack_values import stack_values
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.live_method import LiveMethod, MapFile, load_live_method
 from osmabench_ros.mappers.offline_method import filled
+from osmabench_ros.mappers.transform_edges import MapOrigin
+from osmabench_ros.ros.transform_settings import TfSettings
+from osmabench_ros.runs.config import MapperConfig
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.simulation.trajectory import CameraMount
@@ -32,7 +35,7 @@ def mapping_nodes(plan: RunPlan, work: Path) -> list[NodeSpec]:
     -------
     list of NodeSpec
         The one called "mapper" publishes `semantic_map`; the one called "method", if any, maps
-        for it.
+        for it. The one that maps comes first.
 
     Raises
     ------
@@ -55,13 +58,18 @@ def mapping_nodes(plan: RunPlan, work: Path) -> list[NodeSpec]:
 def _foreign(name: str, plan: RunPlan) -> NodeSpec:
     mapper = plan.mapper
     return NodeSpec(
-        name, command=mapper.command, managed=False, acks=mapper.acks, signs=mapper.token
+        name,
+        command=mapper.command,
+        managed=False,
+        acks=mapper.acks,
+        signs=mapper.token,
+        tf=tf_settings(mapper),
     )
 
 
 def adapter_of_stack(method: LiveMethod) -> NodeSpec:
     """Return the node that takes the map of a stack, whose ``${...}`` are filled in."""
-    source = method.map
+    source, pose = method.map, method.pose
     if isinstance(source, MapFile):
         values = {'map_file': source.path, 'importer': source.importer}
     else:
@@ -72,12 +80,13 @@ def adapter_of_stack(method: LiveMethod) -> NodeSpec:
             'finish_type': method.finish.type,
             'finish_request': yaml.safe_dump(method.finish.request),
         }
-    return adapter(method.name, values)
+    return adapter(method.name, values, () if pose is None else (pose.topic,))
 
 
-def adapter(method: str, values: Mapping[str, Any]) -> NodeSpec:
-    """Return the node that publishes a foreign map as `semantic_map`."""
-    return NodeSpec(MAPPER, 'map_adapter_node', {'method': method, **values})
+def adapter(method: str, values: Mapping[str, Any], topics: tuple[str, ...] = ()) -> NodeSpec:
+    """Return the node that publishes a foreign map as `semantic_map`; other topics of its own."""
+    own = tuple(filter(None, (values.get('map_topic'), *topics)))
+    return NodeSpec(MAPPER, 'map_adapter_node', {'method': method, **values}, topics=own)
 
 
 def _bundled(plan: RunPlan) -> NodeSpec:
@@ -93,6 +102,7 @@ def _bundled(plan: RunPlan) -> NodeSpec:
             'map_every_frames': plan.config.evaluation.map_every_frames,
         },
         acks=True,
+        tf=tf_settings(mapper),
     )
 
 
@@ -112,6 +122,21 @@ def _for_this_run(options: dict[str, Any], plan: RunPlan) -> Any:
         return [fill(item) for item in value] if isinstance(value, list) else value
 
     return fill(options)
+
+
+def tf_settings(mapper: MapperConfig, method: LiveMethod | None = None) -> TfSettings:
+    """Return who publishes which edge of TF: by the configuration, else by the stack's file.
+
+    Raises
+    ------
+    ConfigError
+        If two keys contradict each other.
+    """
+    transforms, origin = mapper.transforms, mapper.map_origin
+    if method is not None:
+        transforms = method.transforms if transforms is None else transforms
+        origin = origin or method.map_origin
+    return TfSettings(mapper.publish_tf, origin or MapOrigin.FIRST_POSE, transforms or ())
 
 
 def values_of_stack(plan: RunPlan, work: Path) -> dict[str, str]:
@@ -143,4 +168,5 @@ def _stack(plan: RunPlan, method: LiveMethod, work: Path) -> NodeSpec:
         managed=False,
         is_node=False,
         participants=method.participants,
+        tf=tf_settings(plan.mapper, method),
     )

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from osmabench_ros.ros.node_names import MAPPER as MAPPER
+from osmabench_ros.ros.transform_settings import TfSettings
 
 PACKAGE = 'osmabench_ros'
 METHOD = 'method'
@@ -39,6 +40,10 @@ class NodeSpec:
         False for a program that starts nodes with names of their own and takes no ROS arguments.
     participants : tuple of str
         The names of those that the bridge waits for then.
+    topics : tuple of str
+        Those of a stack that tell of its map and pose; a bag of the run holds them too.
+    tf : TfSettings
+        Who publishes which edge of TF, where it is the node that maps.
     signs : bool
         Whether it signs with the token of the run.
     ends_run : bool
@@ -54,6 +59,8 @@ class NodeSpec:
     participant: bool = True
     is_node: bool = True
     participants: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    tf: TfSettings = field(default_factory=TfSettings)
     signs: bool = True
     ends_run: bool = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
@@ -13,6 +13,7 @@ from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.bringup.definition import EVALUATOR, RECORDER
 from osmabench_ros.bringup.mapping_nodes import adapter, adapter_of_stack
 from osmabench_ros.bringup.node_spec import MAPPER, NodeSpec
+from osmabench_ros.bringup.recording import RecordingSettings
 from osmabench_ros.bringup.stack_values import stack_values
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.axes import optical_pose_in_link
@@ -79,7 +80,9 @@ def nodes_on_robot(settings: OnRobot) -> list[NodeSpec]:
         If the ground truth cannot be read.
     """
     check_folder(settings.out)
-    specs = [*_adapter(settings), _recorder(settings), *_bag_recorder(settings)]
+    adapters = _adapter(settings)
+    own_topics = [topic for spec in adapters for topic in spec.topics]
+    specs = [*adapters, _recorder(settings), *_bag_recorder(settings, own_topics)]
     specs += _evaluator(settings)
     claim_folder(settings.out)
     return specs
@@ -97,7 +100,7 @@ def _adapter(settings: OnRobot) -> list[NodeSpec]:
     # The stack runs already: only its topic and its service are needed, never its files.
     values = stack_values(settings.out, optical_pose_in_link(), variables=settings.variables)
     spec = adapter_of_stack(load_live_method(settings.stack).filled(values))
-    return [NodeSpec(spec.name, spec.executable, {**spec.parameters, **frame})]
+    return [replace(spec, parameters={**spec.parameters, **frame})]
 
 
 def _recorder(settings: OnRobot) -> NodeSpec:
@@ -119,11 +122,10 @@ def _recorder(settings: OnRobot) -> NodeSpec:
     )
 
 
-def _bag_recorder(settings: OnRobot) -> list[NodeSpec]:
+def _bag_recorder(settings: OnRobot, own_topics: list[str]) -> list[NodeSpec]:
     if not settings.record:
         return []
-    folder = str((settings.out / BAG_FOLDER).absolute())
-    return [NodeSpec(BAG_RECORDER, 'bag_recorder_node', {'bag_directory': folder})]
+    return [RecordingSettings(settings.out / BAG_FOLDER, more_topics=tuple(own_topics)).node()]
 
 
 def _evaluator(settings: OnRobot) -> list[NodeSpec]:

@@ -44,6 +44,8 @@ class RecordingSettings:
         Length of a file at which another one begins, seconds; 0 never.
     acks : bool
         Take part in a lockstep run.
+    more_topics : tuple of str
+        Those to record besides.
     """
 
     directory: Path
@@ -54,6 +56,7 @@ class RecordingSettings:
     max_file_bytes: int = 0
     max_file_s: float = 0.0
     acks: bool = False
+    more_topics: tuple[str, ...] = ()
 
     def node(self) -> NodeSpec:
         """Return the node that does it."""
@@ -63,6 +66,7 @@ class RecordingSettings:
             {
                 'bag_directory': str(self.directory.absolute()),
                 'topics': list(self.topics) or [''],
+                'more_topics': list(self.more_topics) or [''],
                 'all_topics': self.all_topics,
                 'exclude': self.exclude,
                 'compression': self.compression.value,

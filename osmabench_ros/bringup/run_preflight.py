@@ -13,6 +13,7 @@ from pathlib import Path
 from osmabench_ros.bringup.datasets import examine_scene_files
 from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.bringup.isolation import isolated_environment, private_domain
+from osmabench_ros.bringup.mapping_nodes import tf_settings
 from osmabench_ros.bringup.preflight import MODULES, nearest_folder
 from osmabench_ros.bringup.shared_memory import FOLDER, free_bytes, segment_bytes
 from osmabench_ros.errors import (
@@ -23,7 +24,7 @@ from osmabench_ros.errors import (
 )
 from osmabench_ros.language.gemini import KEY_VARIABLES as GEMINI_KEYS
 from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
-from osmabench_ros.mappers.live_method import load_live_method
+from osmabench_ros.mappers.live_method import LiveMethod, load_live_method
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig
 from osmabench_ros.scenes.loading import PROCEDURAL
 
@@ -136,10 +137,29 @@ def _habitat(option: str) -> list[Finding]:
 
 
 def _command(mapper: MapperConfig) -> list[Finding]:
-    """Look for the program of a mapper, and for the script that it is given."""
+    """Look for what starts a mapper, and at its share of TF."""
     part = f'mapper {mapper.name}'
-    if mapper.stack:
-        return _stack(part, mapper.stack)
+    method = load_live_method(mapper.stack) if mapper.stack else None
+    findings = _program(part, mapper) if method is None else _stack(part, method)
+    if any(item.level is Level.FAILED for item in findings):
+        return findings
+    return _transforms(part, mapper, method) or findings
+
+
+def _transforms(part: str, mapper: MapperConfig, method: LiveMethod | None) -> list[Finding]:
+    """Look whether a mapper that publishes edges of TF can, and says so without contradiction."""
+    try:
+        declared = tf_settings(mapper, method).transforms
+    except ConfigError as error:
+        return [Finding(part, Level.FAILED, str(error), 'an edge of TF has one authority')]
+    if not declared or _is_there('tf2_ros'):
+        return []
+    detail = f'it publishes {", ".join(declared)} on TF, and tf2_ros is not installed'
+    return [Finding(part, Level.FAILED, detail, 'source a ROS 2 installation with tf2_ros')]
+
+
+def _program(part: str, mapper: MapperConfig) -> list[Finding]:
+    """Look for the program of a command, and for the script that it is given."""
     if not mapper.command:
         return []
     program, *rest = mapper.command
@@ -154,9 +174,8 @@ def _command(mapper: MapperConfig) -> list[Finding]:
     return [Finding(part, Level.OK, ' '.join(mapper.command))]
 
 
-def _stack(part: str, name: str) -> list[Finding]:
+def _stack(part: str, method: LiveMethod) -> list[Finding]:
     """Look for `ros2`, which starts stacks, and for the package whose launch file is named."""
-    method = load_live_method(name)
     if shutil.which('ros2', path=isolated_environment(0)['PATH']) is None:
         remedy = 'source a ROS 2 installation with ros2cli and launch_ros'
         detail = f'{method.name} is started by ros2 launch, and there is no ros2'

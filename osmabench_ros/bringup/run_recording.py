@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from osmabench_ros.sequences.recording_report import read_report
 BAG_FOLDER = 'bag'
 
 
-def bag_recorder(plan: RunPlan) -> list[NodeSpec]:
-    """Return the node that records a run, none if that is not asked for.
+def bag_recorder(plan: RunPlan, own_topics: Sequence[str]) -> list[NodeSpec]:
+    """Return the node that records a run, the topics of the method too; none if not asked for.
 
     In lockstep it acknowledges every frame, so that none is lost; in realtime it must not delay
     the others, and counts what it misses.
@@ -30,6 +31,7 @@ def bag_recorder(plan: RunPlan) -> list[NodeSpec]:
         RecordingSettings(
             bag_directory(plan),
             settings.topics,
+            more_topics=tuple(own_topics),
             exclude=settings.exclude,
             compression=Compression(settings.compression),
             max_file_bytes=round(settings.split_size_mb * 1e6),

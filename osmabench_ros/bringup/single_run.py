@@ -42,7 +42,8 @@ def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) ->
     Parameters
     ----------
     values : mapping
-        scene, scene_name, seed, condition, velocity, mapper, variables, pacing, speed_factor,
+        scene, scene_name, seed, condition, velocity, mapper, variables, transforms, publish_tf,
+        pacing, speed_factor,
         frame_rate_hz, max_frames, image_width, image_height, simulator; the rest comes from
         config/single_run.yaml.
     out : Path
@@ -60,7 +61,9 @@ def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) ->
         {'reference': values['scene'], 'scene': values['scene_name'], 'seed': values['seed']}
     ]
     data['conditions'] = [condition_at(values['condition'], values['velocity'], out)]
-    data['mappers'] = [_mapper(values['mapper'], values['variables'])]
+    mapper = _mapper(values['mapper'], values['variables'])
+    mapper |= {'transforms': values['transforms'] or None, 'publish_tf': values['publish_tf']}
+    data['mappers'] = [mapper]
     data['simulator']['name'] = values['simulator']
     data['pacing'] |= {'mode': values['pacing'], 'speed_factor': values['speed_factor']}
     data['trajectory'] |= {

@@ -130,6 +130,17 @@ class TransformTree:
                 return up[name].inverse() @ pose
         return None
 
+    def lookup_or_last(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
+        """Return what `lookup` does, else the last pose: a map may be newer than all of TF."""
+        pose = self.lookup(parent, child, stamp_ns)
+        if pose is not None or not self.connects(parent, child):
+            return pose
+        try:
+            way = self.trajectory(parent, child)
+        except ContractError:
+            return None
+        return way.pose(len(way) - 1)
+
     def trajectory(self, parent: str, child: str) -> StampedTrajectory:
         """Return the way of a frame in another, at the stamps of the busiest edge between them.
 

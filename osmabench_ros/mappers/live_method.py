@@ -11,6 +11,7 @@ from osmabench_ros.base.strict import FolderName, PathBelow
 from osmabench_ros.configuration import described, described_names
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.offline_method import filled
+from osmabench_ros.mappers.transform_edges import Edges, MapOrigin
 from osmabench_ros.simulation.section import Section, validated
 
 FOLDER = ('methods', 'live')
@@ -96,7 +97,10 @@ class LiveMethod(Section):
     participants : tuple of str
         Names of its nodes that must be there before the first frame is published.
     transforms : tuple of str
-        Edges of the transform tree that it publishes itself, as ``'map->odom'``; nobody else may.
+        Edges of the transform tree that it publishes itself, as ``'map->odom'``; the bridge
+        publishes what they leave free.
+    map_origin : MapOrigin
+        Where it puts the root of its tree, if it says where base_link is.
 
     Notes
     -----
@@ -118,7 +122,8 @@ class LiveMethod(Section):
     pose: Topic | None = None
     finish: FinishService | None = None
     participants: tuple[str, ...] = ()
-    transforms: tuple[str, ...] = ()
+    transforms: Edges = ()
+    map_origin: MapOrigin = MapOrigin.FIRST_POSE
 
     @model_validator(mode='after')
     def _one_way_to_start(self) -> LiveMethod:

@@ -35,6 +35,7 @@ from osmabench_ros.sequences.recording_report import RecordingReport, TopicCount
 PARAMETERS = (
     ParameterSpec('bag_directory', '', 'Folder to record to; must not exist, or be empty.'),
     ParameterSpec('topics', [''], 'Topics to record; empty for those of the topic contract.'),
+    ParameterSpec('more_topics', [''], 'Topics to record besides, such as the map of a stack.'),
     ParameterSpec('all_topics', False, 'Record every topic, save hidden ones.'),
     ParameterSpec('exclude', '', 'Regular expression of topics to leave out.'),
     ParameterSpec(
@@ -153,6 +154,7 @@ class BagRecorderNode(BenchmarkNode):
         names = [name for name in value['topics'] if name]
         if not names and not value['all_topics']:
             names = [item.name for item in CONTRACT] + list(BESIDES)
+        names += [name for name in value['more_topics'] if name]
         resolved = tuple(str(self.resolve_topic_name(name)) for name in names)
         return TopicChoice(resolved, value['all_topics'], value['exclude'])
 

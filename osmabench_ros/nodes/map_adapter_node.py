@@ -13,27 +13,26 @@ from osmabench_ros.errors import (
     OsmabenchError,
     ParticipantError,
 )
-from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.registry import import_map
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.kinds import READERS
+from osmabench_ros.maps.topics.kinds import READERS, frame_id_of
 from osmabench_ros.maps.topics.options import TopicOptions
-from osmabench_ros.maps.transformation import transformed_map
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState
 from osmabench_ros.ros import services, topics
 from osmabench_ros.ros.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.diagnostics import Health, Level
 from osmabench_ros.ros.finish_call import FinishCall
 from osmabench_ros.ros.interfaces import interface_class
 from osmabench_ros.ros.label_messages import label_set_from_message
 from osmabench_ros.ros.lifecycle import BenchmarkNode
+from osmabench_ros.ros.map_frame import MapFrame
 from osmabench_ros.ros.map_messages import MAX_PAYLOAD_BYTES, MapPublisher
 from osmabench_ros.ros.matched_subscription import MatchedSubscription
 from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.ros.run_messages import check_run_info
-from osmabench_ros.ros.transform_history import TransformHistory
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.srv import ControlRun
 
@@ -68,6 +67,7 @@ class MapAdapterNode(BenchmarkNode):
 
     def __init__(self) -> None:
         super().__init__('mapper', PARAMETERS)
+        self._trouble = ''
 
     def configure(self) -> None:
         """Subscribe to the run; to the stack as soon as it publishes."""
@@ -76,7 +76,11 @@ class MapAdapterNode(BenchmarkNode):
         self._finish: FinishCall | None = None
         self._start_over()
         self._finish_request = _request_from_yaml(self.parameter['finish_request'])
-        self._transforms = TransformHistory(self)
+        self._frame = MapFrame(
+            self,
+            self.parameter['map_topic'],
+            is_world=self.parameter['map_frame_is_world'],
+        )
         self._maps = MapPublisher(self, self.get_name())
         self._subscription = self._subscribe_to_stack()
         for message_type, topic, callback in (
@@ -87,6 +91,10 @@ class MapAdapterNode(BenchmarkNode):
             create_checked_subscription(self, message_type, topic, callback, latched_profile())
         self.create_service(ControlRun, services.FINISH_MAP, self._on_finish_map)
         self.create_timer(PERIOD_S, self.guarded(self._tick))
+
+    def health(self) -> Health:
+        """Tell whether the frame of the map is known."""
+        return Health(Level.WARN, self._trouble) if self._trouble else super().health()
 
     def _start_over(self) -> None:
         """Wait for the map of a run that begins."""
@@ -164,6 +172,8 @@ class MapAdapterNode(BenchmarkNode):
     def _tick(self) -> None:
         if self._subscription is not None:
             self._subscription.look()
+        if self._newest is not None:
+            self._trouble = self._frame.look(frame_id_of(self._newest) or topics.WORLD_FRAME)
         if self._over_s is None or self._published:
             return
         if self._finish is not None and not self._finish.done():
@@ -192,18 +202,7 @@ class MapAdapterNode(BenchmarkNode):
         value = self.parameter
         options = TopicOptions(value['method'], self._labels, self._scene, self._condition)
         made = READERS[value['map_type']](self._newest, value['map_topic'], options)
-        frame = made.header.frame_id
-        if frame == topics.WORLD_FRAME:
-            return made
-        pose = self._transforms.lookup(topics.WORLD_FRAME, frame, made.header.stamp_ns)
-        if pose is None and not value['map_frame_is_world']:
-            raise ParticipantError(
-                f'topic "{value["map_topic"]}" is in frame "{frame}", and TF does not say where '
-                f'that is in "{topics.WORLD_FRAME}"; publish that transform, or set the '
-                'parameter map_frame_is_world'
-            )
-        by = Similarity.identity() if pose is None else Similarity(pose)
-        return transformed_map(made, by, topics.WORLD_FRAME)
+        return self._frame.placed(made)
 
     def _publish(self, semantic_map: SemanticMap) -> None:
         self._maps.publish(semantic_map, is_final=True)

@@ -39,7 +39,8 @@ from osmabench_ros.ros.run_parameters import RUN_PARAMETERS
 from osmabench_ros.ros.run_services import RunServices
 from osmabench_ros.ros.run_token import UNSIGNED, TokenCheck
 from osmabench_ros.ros.simulation_services import SimulationServices
-from osmabench_ros.ros.transforms import TF_PARAMETERS, TfSettings
+from osmabench_ros.ros.transform_settings import TfSettings
+from osmabench_ros.ros.transforms import TF_PARAMETERS
 from osmabench_ros.ros.vision_messages import publish_vision_labels
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 

@@ -16,7 +16,8 @@ from osmabench_ros.ros.images import camera_info_message, image_to_message
 from osmabench_ros.ros.poses import pose_message
 from osmabench_ros.ros.qos import clock_profile, frame_profile, latched_profile
 from osmabench_ros.ros.stamps import stamp_to_message
-from osmabench_ros.ros.transforms import GroundTruthTransforms, TfSettings
+from osmabench_ros.ros.transform_settings import TfSettings
+from osmabench_ros.ros.transforms import GroundTruthTransforms
 
 
 class FramePublisher:

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 from geometry_msgs.msg import TransformStamped
 
+from osmabench_ros.mappers.transform_edges import ARROW, way_up
+
 REMEMBERED = 4096
-"""Own transforms that are told from those of others when they come back."""
+"""Own transforms that are told from those of others when they come back, and frames of others."""
 
 _Key = tuple[str, str, int, int, float, float, float, float, float, float, float]
 
@@ -23,6 +25,7 @@ class TransformAuthority:
         self._moving: dict[_Key, None] = {}
         self._fixed: set[_Key] = set()
         self._parents: dict[str, str] = {}
+        self._of_others: dict[str, str] = {}
 
     def claim(self, transforms: Iterable[TransformStamped], *, fixed: bool) -> None:
         """Remember what is about to be published; for good if it is fixed."""
@@ -46,10 +49,22 @@ class TransformAuthority:
             As heard, our own among them.
         """
         for transform in transforms:
-            child = _name(transform.child_frame_id)
-            if child in self._parents and not self._is_ours(_key(transform)):
-                return (self._parents[child], child), (_name(transform.header.frame_id), child)
+            if self._is_ours(_key(transform)):
+                continue
+            parent, child = _name(transform.header.frame_id), _name(transform.child_frame_id)
+            if len(self._of_others) < REMEMBERED:
+                self._of_others[child] = parent
+            if child in self._parents:
+                return (self._parents[child], child), (parent, child)
         return None
+
+    def way_of_others(self, child: str) -> list[str]:
+        """Return the edges of others from their root to a frame, as far as they were heard."""
+        try:
+            way = way_up(child, self._of_others)
+        except ValueError:  # they lie in each other in a circle
+            way = [child, self._of_others[child]]
+        return [ARROW.join(edge) for edge in zip(way[:0:-1], way[-2::-1], strict=True)]
 
     def _is_ours(self, key: _Key) -> bool:
         return key in self._moving or key in self._fixed

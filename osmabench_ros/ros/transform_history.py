@@ -9,6 +9,7 @@ from rclpy.node import Node
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers.transform_edges import way_up
 from osmabench_ros.ros.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.interfaces import interface_class
 from osmabench_ros.ros.qos import tf_profile
@@ -38,6 +39,7 @@ class TransformHistory:
         self._messages: deque[tuple[str, Any]] = deque()
         self._kept = self._kept_static = 0
         self._static: dict[tuple[tuple[str, str], ...], Any] = {}
+        self._parents: dict[str, str] = {}
         message_type = interface_class(TF_TYPE)
         self.available = message_type is not None
         if message_type is None:
@@ -60,6 +62,7 @@ class TransformHistory:
         )
 
     def _on_moving(self, message: Any) -> None:
+        self._connect(message)
         self._messages.append((TF, message))
         self._kept += len(message.transforms)
         while self._kept > KEPT or len(self._messages) > KEPT:
@@ -75,10 +78,31 @@ class TransformHistory:
                 f'topic "{TF_STATIC}": more than {MAX_STATIC} transforms; find out who publishes '
                 'frames without end'
             )
+        self._connect(message)
         self._static[edges] = message
+
+    def _connect(self, message: Any) -> None:
+        for item in message.transforms:
+            child = item.child_frame_id.lstrip('/')
+            if child in self._parents or len(self._parents) < MAX_STATIC:
+                self._parents[child] = item.header.frame_id.lstrip('/')
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Names of the frames that were heard of, sorted."""
+        return tuple(sorted({*self._parents, *self._parents.values()}))
+
+    def connects(self, parent: str, child: str) -> bool:
+        """Tell whether two frames are in one tree, whenever that was said."""
+        try:
+            return way_up(parent, self._parents)[-1] == way_up(child, self._parents)[-1]
+        except ValueError:
+            return False
 
     def lookup(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
         """Return the pose of a frame in another at a time, None if nobody said it.
+
+        Where the time is beyond what was said, the last pose still holds.
 
         Raises
         ------
@@ -87,4 +111,4 @@ class TransformHistory:
         """
         static = ((TF_STATIC, message) for message in self._static.values())
         tree = transform_tree_of([*static, *self._messages])
-        return tree.lookup(parent, child, stamp_ns)
+        return tree.lookup_or_last(parent, child, stamp_ns)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from geometry_msgs.msg import TransformStamped
@@ -13,6 +10,7 @@ from rclpy.node import Node
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers.transform_edges import MapOrigin, TfMode
 from osmabench_ros.ros.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.poses import transform_message
@@ -27,6 +25,7 @@ from osmabench_ros.ros.topics import (
     WORLD_FRAME,
 )
 from osmabench_ros.ros.transform_authority import TransformAuthority
+from osmabench_ros.ros.transform_settings import TfSettings
 
 try:
     from tf2_msgs.msg import TFMessage
@@ -37,66 +36,25 @@ except ImportError:
     AVAILABLE = False
 
 
-class TfMode(str, Enum):
-    """Which edge the bridge is the authority of, besides those from base_link to the camera.
-
-    With a stack that owns map → odom → base_link, world → base_link would give base_link a second
-    parent.
-    """
-
-    WORLD_TO_BASE = 'world_to_base'
-    WORLD_TO_MAP = 'world_to_map'
-    NONE = 'none'
-
-
-class MapOrigin(str, Enum):
-    """Where a stack puts its map: where the robot starts, or at our world."""
-
-    FIRST_POSE = 'first_pose'
-    WORLD = 'world'
-
-
-@dataclass(frozen=True)
-class TfSettings:
-    """What of the TF tree the bridge publishes.
-
-    Parameters
-    ----------
-    mode : TfMode
-        Which edge from the world.
-    map_origin : MapOrigin
-        For WORLD_TO_MAP.
-    map_frame : str
-        For WORLD_TO_MAP: the root of the stack's tree.
-    """
-
-    mode: TfMode = TfMode.WORLD_TO_BASE
-    map_origin: MapOrigin = MapOrigin.FIRST_POSE
-    map_frame: str = 'map'
-
-    @classmethod
-    def from_parameters(cls, values: Mapping[str, Any]) -> TfSettings:
-        """Read the values of `TF_PARAMETERS`."""
-        return cls(
-            TfMode(values['publish_tf']), MapOrigin(values['map_origin']), values['map_frame']
-        )
-
-
 TF_PARAMETERS = (
     ParameterSpec(
+        'transforms',
+        [''],
+        'Edges that a stack publishes on TF itself, such as "map->odom" and "odom->base_link".',
+    ),
+    ParameterSpec(
         'publish_tf',
-        TfMode.WORLD_TO_BASE.value,
-        'Edge from the world to publish on TF; world_to_map or none with a stack that publishes '
-        'base_link; none leaves out the camera too.',
+        TfMode.AUTO.value,
+        'Edge from the world to publish on TF; auto: the one that transforms leave free; none '
+        'leaves out the camera too.',
         choices=[item.value for item in TfMode],
     ),
     ParameterSpec(
         'map_origin',
         MapOrigin.FIRST_POSE.value,
-        'With world_to_map: where the stack puts the origin of its map.',
+        'Where a stack that localises itself puts the origin of its map.',
         choices=[item.value for item in MapOrigin],
     ),
-    ParameterSpec('map_frame', 'map', "With world_to_map: name of the stack's map frame."),
 )
 
 
@@ -110,7 +68,7 @@ class GroundTruthTransforms:
     base_to_camera : Pose
         Optical frame in base_link.
     settings : TfSettings
-        Which edges.
+        Who publishes which edge.
     """
 
     def __init__(
@@ -118,6 +76,7 @@ class GroundTruthTransforms:
     ) -> None:
         self._node = node
         self._settings = settings or TfSettings()
+        self._child = self._settings.below_world
         self._enabled = AVAILABLE and self._settings.mode is not TfMode.NONE
         if not self._enabled:
             return
@@ -125,11 +84,13 @@ class GroundTruthTransforms:
         self._dynamic = TransformBroadcaster(node)
         self._static = StaticTransformBroadcaster(node)
         link_in_base = base_to_camera @ optical_pose_in_link().inverse()
-        self._fixed = [
+        camera = (
             _stamped(0, BASE_FRAME, CAMERA_LINK_FRAME, link_in_base),
             _stamped(0, CAMERA_LINK_FRAME, CAMERA_FRAME, optical_pose_in_link()),
-        ]
-        self._map_is_placed = self._settings.mode is not TfMode.WORLD_TO_MAP
+        )
+        ours = self._settings.of_camera
+        self._fixed = [edge for edge in camera if edge.child_frame_id in ours]
+        self._map_is_placed = self._child in ('', BASE_FRAME)
         self._send_fixed()
         for topic in (TF, TF_STATIC):
             create_checked_subscription(
@@ -140,7 +101,7 @@ class GroundTruthTransforms:
         """Broadcast what base_link in the world at a stamp means for our edges."""
         if not self._enabled:
             return
-        if self._settings.mode is TfMode.WORLD_TO_BASE:
+        if self._child == BASE_FRAME:
             transform = _stamped(stamp_ns, WORLD_FRAME, BASE_FRAME, base_pose)
             self._authority.claim([transform], fixed=False)
             self._dynamic.sendTransform(transform)
@@ -150,7 +111,7 @@ class GroundTruthTransforms:
     def _place_map(self, first_pose: Pose) -> None:
         at_start = self._settings.map_origin is MapOrigin.FIRST_POSE
         pose = first_pose if at_start else Pose.identity()
-        self._fixed.append(_stamped(0, WORLD_FRAME, self._settings.map_frame, pose))
+        self._fixed.append(_stamped(0, WORLD_FRAME, self._child, pose))
         self._map_is_placed = True
         self._send_fixed()
 
@@ -171,10 +132,13 @@ class GroundTruthTransforms:
         publishers = self._node.get_publishers_info_by_topic(topic)
         others = sorted({item.node_name for item in publishers} - {us})
         names = ' or '.join(f'"{name}"' for name in others) or 'a node that has left'
+        edges = self._authority.way_of_others(own[1])
         return (
             f'topic "{topic}": the edge {" → ".join(own)} of "{us}" is contested by '
-            f'{" → ".join(foreign)} of {names}; an edge has one authority. Set publish_tf to '
-            f'{TfMode.WORLD_TO_MAP.value} or {TfMode.NONE.value}, or stop the other publisher'
+            f'{" → ".join(foreign)} of {names}; an edge has one authority. Say which edges are '
+            f'those of the stack, under its mapper in the configuration or in its file: '
+            f'"transforms: [{", ".join(edges)}]" (launch files: '
+            f"transforms:='{','.join(edges)}'), or stop the other publisher"
         )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from osmabench_ros.errors import ConfigError, ContractError
-from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.geometry.transform_tree import TransformTree
 
@@ -67,10 +66,7 @@ def placement_of(
     """
     if reference_frame in ('', map_frame):
         return Placement(Similarity.identity(), f'the map is in frame "{map_frame}"')
-    pose = transforms.lookup(reference_frame, map_frame, stamp_ns)
-    # A map may be newer than the last transform, which then still holds.
-    if pose is None:
-        pose = _latest(transforms, reference_frame, map_frame)
+    pose = transforms.lookup_or_last(reference_frame, map_frame, stamp_ns)
     if pose is not None and alignment is not MapAlignment.NONE:
         return Placement(
             Similarity(pose),
@@ -88,13 +84,3 @@ def placement_of(
             'frames are the same'
         )
     return Placement(Similarity.identity(), f'before alignment {taken}')
-
-
-def _latest(transforms: TransformTree, parent: str, child: str) -> Pose | None:
-    if not transforms.connects(parent, child):
-        return None
-    try:
-        way = transforms.trajectory(parent, child)
-    except ContractError:
-        return None
-    return way.pose(len(way) - 1)

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from osmabench_ros.base.strict import PathText, PlainName
+from osmabench_ros.mappers.transform_edges import Edges, MapOrigin, TfMode
 from osmabench_ros.maps.topics.kinds import POINT_CLOUD, READERS
 from osmabench_ros.simulation.section import Section
 
@@ -38,6 +39,13 @@ class MapperConfig(Section):
         Name in config/methods/live, or a YAML file like those; cannot acknowledge frames.
     variables : dict of str to str
         What the stack asks for.
+    transforms : tuple of str, optional
+        Edges of TF that the method publishes itself, as ``'odom->base_link'``; None for those
+        that the file of the stack says.
+    publish_tf : TfMode
+        Edge from the world that the bridge publishes, if not the one that `transforms` leave free.
+    map_origin : MapOrigin, optional
+        Where a method that localises itself puts the origin of its map; None as `transforms`.
     """
 
     name: PlainName
@@ -50,6 +58,9 @@ class MapperConfig(Section):
     map_type: str = POINT_CLOUD
     stack: PathText = ''
     variables: dict[str, str] = Field(default_factory=dict)
+    transforms: Edges | None = None
+    publish_tf: TfMode = TfMode.AUTO
+    map_origin: MapOrigin | None = None
 
     @field_validator('map_type')
     @classmethod

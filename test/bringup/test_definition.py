@@ -68,6 +68,44 @@ def test_a_stack_has_an_adapter_and_the_bridge_waits_for_both(tmp_path: Path) ->
     assert bridge['pacing'] == 'realtime'
 
 
+OWN_EDGES = ['map->odom', 'odom->base_link']
+
+
+def test_the_bridge_leaves_the_edges_of_a_stack_to_it(tmp_path: Path) -> None:
+    file = tmp_path / 'slam.yaml'
+    stack = {
+        'name': 'slam', 'source': 'x', 'install': [], 'program': {'command': ['slam']},
+        'map': {'topic': '/cloud', 'type': 'sensor_msgs/msg/PointCloud2'},
+        'transforms': ['map->odom', 'odom->${base_frame}'], 'map_origin': 'world',
+    }  # fmt: skip
+    file.write_text(yaml.safe_dump(stack))
+    by_file = {'name': 'slam', 'stack': str(file)}
+    for mapper, edges, origin in (
+        (by_file, OWN_EDGES, 'world'),
+        (by_file | {'transforms': [], 'map_origin': 'first_pose'}, [''], 'first_pose'),
+        ({'name': 'mine', 'command': ['mine'], 'transforms': OWN_EDGES}, OWN_EDGES, 'first_pose'),
+        ({'name': 'oracle'}, [''], 'first_pose'),
+    ):
+        bridge = specs(tmp_path, mapper)['simulator_bridge'].parameters
+        assert (bridge['transforms'], bridge['map_origin']) == (edges, origin)
+        assert bridge['publish_tf'] == 'auto'
+
+
+@pytest.mark.parametrize(
+    ('edges', 'reason'),
+    [
+        (['odom'], r'mappers\.0\.transforms: .*"odom" is no edge of TF'),
+        (['map->base_link', 'odom->base_link'], 'frame "base_link" has two parents'),
+        (['a->b', 'b->a'], 'lies in itself, over'),
+    ],
+)
+def test_edges_that_are_no_tree_are_refused_by_their_key(
+    edges: list[str], reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        specs(tmp_path, {'name': 'mine', 'command': ['mine'], 'transforms': edges})
+
+
 @pytest.mark.parametrize('topic', ['', '/cloud'])
 @pytest.mark.parametrize('token', [True, False])
 def test_a_node_without_the_token_is_believed_only_where_that_is_declared(

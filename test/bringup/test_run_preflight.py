@@ -69,6 +69,12 @@ def test_everything_that_is_wrong_is_named_at_once(
         mappers=[
             {'name': 'lost', 'command': ['no_such_program_anywhere']},
             {'name': 'script', 'command': ['python3', 'no_such_mapper.py']},
+            {
+                'name': 'slam',
+                'command': ['python3'],
+                'publish_tf': 'world_to_base',
+                'transforms': ['odom->base_link'],
+            },
         ],
         simulator={'name': 'habitat'},
         suites=[{'name': 'map_geometry', 'options': {'model': 'gemini:some-model'}}],
@@ -80,6 +86,7 @@ def test_everything_that_is_wrong_is_named_at_once(
         'none.scene_dataset_config.json is not there',
         'mapper lost: "no_such_program_anywhere" is no program',
         'mapper script: no_such_mapper.py is not there',
+        'mapper slam: "publish_tf: world_to_base" contradicts "transforms: [odom->base_link]"',
         'no interpreter with Habitat-Sim',
         'GEMINI_API_KEY or GOOGLE_API_KEY is not set',
         'clip.npy of "clip"',
@@ -99,6 +106,16 @@ def test_a_missing_library_alone_is_a_missing_dependency(
         MissingDependencyError, match=r'open3d: .*pip install -r .*beside_ros\.txt'
     ):
         check_run(config(), tmp_path)
+
+
+def test_who_publishes_tf_needs_tf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mapper = {'name': 'slam', 'command': ['python3', '-m', 'slam']}
+    edges = {'transforms': ['map->odom', 'odom->base_link']}
+    monkeypatch.setattr(run_preflight, '_is_there', lambda name: name != 'tf2_ros')
+    assert found('mapper slam', tmp_path, mappers=[mapper]).level is Level.OK
+    refused = found('mapper slam', tmp_path, mappers=[mapper | edges])
+    assert refused.level is Level.FAILED
+    assert 'odom->base_link on TF, and tf2_ros is not installed' in refused.detail
 
 
 def test_a_mapper_finds_the_python_of_the_run(tmp_path: Path) -> None:
@@ -128,6 +145,7 @@ def test_a_stack_needs_ros2_and_its_package(
     index = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages'
     index.mkdir(parents=True)
     (index / 'rtabmap_launch').write_text('')
+    monkeypatch.setattr(run_preflight, '_is_there', lambda _name: True)
     assert found('mapper rtabmap', tmp_path, mappers=mappers).level is Level.OK
 
 

@@ -58,6 +58,11 @@ def test_far_from_the_samples_nothing_is_known() -> None:
     assert tree.lookup('odom', 'base', 3 * S + 1) is None
     assert tree.lookup('odom', 'base', 3 * S, max_gap_ns=0) is None
     assert tree.lookup('world', 'map', 99 * S) is not None
+    last = tree.lookup('odom', 'base', 2 * S)
+    assert last is not None
+    held = tree.lookup_or_last('odom', 'base', 99 * S)
+    np.testing.assert_allclose(held.matrix, last.matrix)
+    assert tree.lookup_or_last('world', 'moon', 0) is None
     assert tree.lookup('world', 'moon', 0) is None
 
 

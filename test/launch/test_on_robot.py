@@ -62,7 +62,8 @@ def robot_run(
         try:
             text = finished(measuring)
         finally:
-            mapping.kill()
+            mapping.terminate()
+            mapping.wait(60)
             interrupted(simulating)
     return measuring, folder / 'out', text
 
@@ -186,7 +187,11 @@ def test_a_stack_that_is_not_installed_is_told_with_the_remedy(
     tmp_path: Path, ros_domain: int
 ) -> None:
     process = ros2_launch(
-        'stack.launch.py', 'stack:=khronos', f'work:={tmp_path}', domain=ros_domain, logs=tmp_path
+        'stack.launch.py',
+        'stack:=khronos',
+        f'work:={tmp_path / "work"}',
+        domain=ros_domain,
+        logs=tmp_path,
     )
     text = finished(process)
     assert process.returncode != 0

@@ -10,6 +10,7 @@ import pytest
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from nodes.node_stage import Stage, on_stage  # noqa: E402
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMapChunk  # noqa: E402
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
@@ -29,7 +30,12 @@ from osmabench_ros.ros.interfaces import interface_class  # noqa: E402
 from osmabench_ros.ros.label_messages import label_set_to_message  # noqa: E402
 from osmabench_ros.ros.map_messages import MAX_PAYLOAD_BYTES, MapAssembler  # noqa: E402
 from osmabench_ros.ros.point_clouds import point_cloud_message  # noqa: E402
-from osmabench_ros.ros.qos import latched_profile, lossless_profile, tf_profile  # noqa: E402
+from osmabench_ros.ros.qos import (  # noqa: E402
+    diagnostics_profile,
+    latched_profile,
+    lossless_profile,
+    tf_profile,
+)
 from osmabench_ros.ros.transform_history import TF_STATIC, TF_TYPE  # noqa: E402
 
 TOPIC = '/stack/cloud_map'
@@ -173,6 +179,30 @@ def test_an_unknown_frame_is_an_error_unless_it_is_said_to_be_the_world(
     assert 'map_frame_is_world' in reason
 
 
+def test_a_frame_that_tf_does_not_know_is_told_while_the_stack_still_maps(
+    adapt: Opening, capfd: pytest.CaptureFixture[str]
+) -> None:
+    adapting = adapt()
+    heard = adapting.stage.listen(DiagnosticArray, topics.DIAGNOSTICS, diagnostics_profile())
+    adapting.publish_cloud('odom')
+    told = 'is in frame "odom", and TF does not say where that is in "world"'
+    adapting.stage.spin_until(lambda: any(told in item.status[0].message for item in heard))
+    assert adapting.announced == []
+    assert capfd.readouterr().err.count(told) == 1
+    message_type = interface_class(TF_TYPE)
+    if message_type is None:
+        pytest.skip('tf2_msgs is not installed; source a ROS 2 installation for the rest')
+    from geometry_msgs.msg import TransformStamped
+
+    edge = TransformStamped(child_frame_id='odom')
+    edge.header.frame_id = 'world'
+    speaker = adapting.stage.speak(message_type, TF_STATIC, tf_profile(static=True))
+    speaker.publish(message_type(transforms=[edge]))
+    adapting.stage.spin_until(lambda: told not in heard[-1].status[0].message)
+    adapting.finish()
+    assert adapting.result().header.frame_id == 'world'
+
+
 def test_a_frame_may_be_said_to_be_the_world(adapt: Opening) -> None:
     adapting = adapt(map_frame_is_world=True)
     adapting.publish_cloud('odom')
@@ -289,7 +319,7 @@ def test_static_transforms_that_are_said_again_and_again_take_no_memory(adapt: O
     from geometry_msgs.msg import TransformStamped
 
     adapting = adapt()
-    history = adapting.stage.node._transforms
+    history = adapting.stage.node._frame._transforms
     publisher = adapting.stage.speak(message_type, TF_STATIC, tf_profile(static=True))
     for place in range(5):
         moved = TransformStamped(child_frame_id='map')

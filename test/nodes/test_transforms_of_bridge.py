@@ -94,16 +94,18 @@ def test_a_second_authority_of_an_edge_ends_the_run(
     assert process.returncode == 1
     assert 'world → base_link of "simulator_bridge"' in errors
     assert 'odom → base_link of "audience"' in errors
+    assert '"transforms: [map->odom, odom->base_link]"' in errors
     robot.spin_until(lambda: robot.state.state == RunState.STATE_FAILED)
 
 
 @pytest.mark.parametrize('origin', ['first_pose', 'world'])
+@pytest.mark.parametrize(
+    'who', [{'publish_tf': 'world_to_map'}, {'transforms': ['map->odom', 'odom->base_link']}]
+)
 def test_beside_a_stack_only_the_map_is_placed(
-    ros_domain: int, robot: Robot, parameters: dict[str, Any], origin: str
+    ros_domain: int, robot: Robot, parameters: dict[str, Any], origin: str, who: dict[str, Any]
 ) -> None:
-    with bridge_process(
-        ros_domain, **parameters, publish_tf='world_to_map', map_origin=origin
-    ) as process:
+    with bridge_process(ros_domain, **parameters, **who, map_origin=origin) as process:
         robot.change(*UP)
         robot.publish('map', 'odom')
         robot.publish('odom', 'base_link')

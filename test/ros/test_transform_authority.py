@@ -46,6 +46,13 @@ def test_another_parent_and_another_pose_contest_the_edge(
     assert authority.contested([edge('map', 'odom'), foreign]) == expected
 
 
+def test_the_way_of_others_is_what_was_heard_of_it(authority: TransformAuthority) -> None:
+    assert authority.contested([edge('/map', 'odom'), edge('odom', 'base_link')]) is not None
+    assert authority.way_of_others('base_link') == ['map->odom', 'odom->base_link']
+    assert authority.contested([edge('base_link', 'map')]) is None
+    assert authority.way_of_others('base_link') == ['odom->base_link']
+
+
 def test_what_is_fixed_is_remembered_for_good(authority: TransformAuthority) -> None:
     for stamp_s in range(REMEMBERED + 10):
         authority.claim([edge('world', 'base_link', stamp_s)], fixed=False)

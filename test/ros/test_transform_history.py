@@ -13,8 +13,8 @@ from osmabench_ros.ros import transform_history  # noqa: E402
 from osmabench_ros.ros.transform_history import TransformHistory  # noqa: E402
 
 
-def message(count: int, child: str = 'a') -> Any:
-    edge = SimpleNamespace(header=SimpleNamespace(frame_id='world'), child_frame_id=child)
+def message(count: int, child: str = 'a', parent: str = 'world') -> Any:
+    edge = SimpleNamespace(header=SimpleNamespace(frame_id=parent), child_frame_id=child)
     return SimpleNamespace(transforms=[edge] * count)
 
 
@@ -41,3 +41,16 @@ def test_fixed_frames_without_end_are_told(history: TransformHistory) -> None:
         history._on_static(message(1, str(number % 10)))
     with pytest.raises(ContractError, match='topic "/tf_static": more than 10 transforms'):
         history._on_static(message(1, 'one more'))
+
+
+def test_frames_are_connected_by_whatever_was_said_of_them(history: TransformHistory) -> None:
+    history._on_moving(message(1, 'base', 'odom'))
+    history._on_static(message(1, '/odom', '/map'))
+    assert history.connects('map', 'base')
+    assert not history.connects('world', 'base')
+    history._on_static(message(1, 'map'))
+    assert history.connects('world', 'base')
+    assert history.connects('base', 'odom')
+    assert history.frames == ('base', 'map', 'odom', 'world')
+    history._on_static(message(1, 'world', 'base'))
+    assert not history.connects('world', 'base')

@@ -45,6 +45,12 @@ _VIEWS = ('_points', '_markers', '_detections')
 """Ends of the names of topics that show a SemanticMap to viewers, beside the map itself."""
 
 
+def frame_id_of(message: Any) -> str:
+    """Return the frame of a message that `READERS` has a reader for, '' if it names none."""
+    owner = message if hasattr(message, 'header') else next(reversed(message.markers), None)
+    return '' if owner is None else str(owner.header.frame_id).lstrip('/')
+
+
 def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
     """Return the topic with the map.
 
@@ -66,6 +72,8 @@ def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
     found = {topic for topic in maps if not _is_view(topic, maps)}
     # Markers are mostly there to look at; they count if there is nothing better.
     found = {topic for topic in found if maps[topic] != MARKERS} or found
+    # The bag of a run holds what a stack publishes, and the map that was made of it and scored.
+    found = {topic for topic in found if maps[topic] == SEMANTIC_MAP} or found
     if len(found) == 1:
         return found.pop()
     if not found:

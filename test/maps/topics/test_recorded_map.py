@@ -184,6 +184,7 @@ def test_the_map_topic_is_found_or_the_candidates_are_named() -> None:
     }
     assert choose_map_topic(own) == '/semantic_map'
     assert choose_map_topic(own, 'semantic_map_points') == '/semantic_map_points'
+    assert choose_map_topic({**own, '/stack/cloud': POINT_CLOUD}) == '/semantic_map'
     assert choose_map_topic({'/a': DETECTIONS, '/b': MARKERS}) == '/a'
     assert choose_map_topic({'/b': MARKERS}) == '/b'
     with pytest.raises(ConfigError, match=r'/cloud_map .*/dsg .*--map-topic'):

@@ -1,0 +1,70 @@
+"""What a measurement beside a running stack ends with, from what its nodes left."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from runs.plain_room import labelled_map
+from small_config import small_config
+
+from osmabench_ros.base.files import write_json
+from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.bringup.on_robot import OnRobot
+from osmabench_ros.bringup.robot_report import conclude
+from osmabench_ros.errors import RunError
+from osmabench_ros.maps.storage import write_map
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.runs.config import parse_config
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.report_model import Record, RunReport, Status
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> OnRobot:
+    claim_folder(tmp_path)
+    write_map(labelled_map(), tmp_path / 'map')
+    return OnRobot(tmp_path, parse_config(small_config(), 'test'), tmp_path / 'truth')
+
+
+def write_report(folder: Path, *unmet: str) -> None:
+    identity = RunIdentity(SceneKey('d', 'kitchen', 0), 'day', 'slam', 'unknown')
+    record = MetricRecord('map_geometry', '', 'coverage', value=0.4321, n=7)
+    report = RunReport(
+        run_id=identity.run_id,
+        status=Status.COMPLETE,
+        metrics=(Record.of(identity, record),),
+        failed_requirements=unmet,
+    )
+    write_json(folder / 'report.json', report.model_dump(mode='json'))
+
+
+def test_it_ends_with_figures_page_verdict_and_path(
+    settings: OnRobot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_report(settings.out)
+    page = settings.out / 'report.html'
+    assert conclude(settings, 0) == f'passed; {page}'
+    assert '0.4321' in capsys.readouterr().out
+    text = page.read_text()
+    for words in ('0.4321', str(settings.ground_truth), 'points in'):
+        assert words in text
+
+
+def test_a_requirement_that_does_not_hold_is_the_verdict(
+    settings: OnRobot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_report(settings.out, 'map_geometry coverage >= 0.5: 0.4321')
+    with pytest.raises(RunError, match=r'failed: map_geometry coverage >= 0\.5.*report\.html'):
+        conclude(settings, 4)
+    assert '0.4321' in capsys.readouterr().out
+    assert 'requirements do not hold' in (settings.out / 'report.html').read_text()
+
+
+def test_without_ground_truth_it_says_what_was_recorded(settings: OnRobot) -> None:
+    text = conclude(replace(settings, ground_truth=None), 0)
+    assert text.startswith('recorded, not scored: ')
+    assert text.endswith(f'; {settings.out / "map"}')
+    with pytest.raises(RunError, match='exit code 3'):
+        conclude(replace(settings, ground_truth=None), 3)
