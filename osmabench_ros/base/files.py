@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -212,13 +212,27 @@ def _made(draft: Path) -> list[Entry]:
     return [Entry(name, kind) for name, kind in kinds if kind is not None]
 
 
-def sha256_of(path: Path) -> str:
-    """Return the hex digest of a file, or of a folder's files with their names."""
+def sha256_of(path: Path, *, without: Collection[Path] = ()) -> str:
+    """Return the hex digest of a file, or of a folder's files with their names.
+
+    Parameters
+    ----------
+    path : Path
+        File or folder.
+    without : collection of Path
+        What of the folder does not count; a folder with all that is in it.
+    """
     digest = hashlib.sha256()
     files = (
         [path]
         if path.is_file()
-        else sorted(item for item in path.rglob('*') if item.is_file() and item.name != LEDGER)
+        else sorted(
+            item
+            for item in path.rglob('*')
+            if item.is_file()
+            and item.name != LEDGER
+            and not any(item.is_relative_to(other) for other in without)
+        )
     )
     for item in files:
         digest.update(

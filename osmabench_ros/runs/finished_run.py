@@ -8,6 +8,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from osmabench_ros.base.files import read_json, sha256_of, write_json
+from osmabench_ros.base.ledger import absolute
+from osmabench_ros.base.owned_folder import foreign_in
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.growth import GROWTH
 from osmabench_ros.runs.plan import RunPlan
@@ -68,5 +70,6 @@ def _changed_sources(plan: RunPlan, report: RunReport) -> Iterator[str]:
 
 
 def _digest(path: Path) -> str:
-    """Return the digest of a file or folder, empty if it is gone."""
-    return sha256_of(path) if path.exists() else ''
+    """Return the digest of what is ours of a file or folder, empty if it is gone."""
+    path = absolute(path)
+    return sha256_of(path, without=foreign_in(path)) if path.exists() else ''
