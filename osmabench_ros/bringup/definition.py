@@ -136,6 +136,7 @@ def _evaluator(plan: RunPlan) -> NodeSpec:
             'text_features': yaml.safe_dump(
                 {name: str(file.absolute()) for name, file in config.text_features.items()}
             ),
+            'allow_partial': plan.mapper.allow_partial,
             'exit_when_done': True,
         },
         ends_run=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,6 +21,7 @@ from osmabench_ros.bringup.observer import RunObserver
 from osmabench_ros.bringup.processes import ManagedProcess
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.ros.token_variable import VARIABLE, new_token
+from osmabench_ros.runs.participation import Participation
 from osmabench_ros.runs.timings import Measurements
 
 START_TIMEOUT_S = 120.0
@@ -170,7 +172,7 @@ class _LiveRun:
         self._timeout_s = timeout_after_frames_s
         self._watch = AttentiveClock()
         self._changed_s = 0.0
-        self._seen: tuple[int, int] = (-1, -1)
+        self._seen: tuple[int, int, str] = (-1, -1, '')
         self._progress = progress
         self._managed = [spec.name for spec in specs if spec.managed]
         self._foreign = {spec.name for spec in specs if not spec.managed}
@@ -220,7 +222,8 @@ class _LiveRun:
 
     def _check_stall(self) -> None:
         state, now_s = self._observer.state, self._watch.now_s()
-        if (seen := (state.state, state.frames_published)) != self._seen:
+        seen = (state.state, state.frames_published, self._observer.final_map_from)
+        if seen != self._seen:
             self._seen, self._changed_s = seen, now_s
         silent_s = now_s - self._changed_s
         if self._finished_s is not None and silent_s > self._timeout_s:
@@ -252,7 +255,7 @@ class _LiveRun:
             watch.state.frames_published,
             maps,
             mapping_s,
-            watch.participation(),
+            self._participation(),
             memory,
             watch.staleness.result(),
             watch.speed_factor(),
@@ -260,3 +263,13 @@ class _LiveRun:
             watch.ignored(),
         )
         return LiveRunResult(code, process.reason() if code else '', measured)
+
+    def _participation(self) -> tuple[Participation, ...]:
+        """Return what is known of every node; what an adapter counted is of the method."""
+        known = {item.name: item for item in self._observer.participation()}
+        if METHOD in self._processes:
+            adapted = known.pop(
+                MAPPER, Participation(METHOD, self._observer.state.frames_published)
+            )
+            known.setdefault(METHOD, dataclasses.replace(adapted, name=METHOD))
+        return tuple(known.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -45,11 +46,11 @@ def mapping_nodes(plan: RunPlan, work: Path) -> list[NodeSpec]:
     mapper = plan.mapper
     if mapper.stack:
         method = load_live_method(mapper.stack).filled(values_of_stack(plan, work))
-        return [_stack(plan, method, work), adapter_of_stack(method)]
+        return [_stack(plan, method, work), _beside(adapter_of_stack(method), plan)]
     if mapper.map_topic:
         node = _foreign(METHOD, plan)
         topic = {'map_topic': mapper.map_topic, 'map_type': mapper.map_type}
-        return [node, adapter(mapper.name, topic)]
+        return [node, _beside(adapter(mapper.name, topic), plan)]
     if mapper.command:
         return [_foreign(MAPPER, plan)]
     return [_bundled(plan)]
@@ -87,6 +88,19 @@ def adapter(method: str, values: Mapping[str, Any], topics: tuple[str, ...] = ()
     """Return the node that publishes a foreign map as `semantic_map`; other topics of its own."""
     own = tuple(filter(None, (values.get('map_topic'), *topics)))
     return NodeSpec(MAPPER, 'map_adapter_node', {'method': method, **values}, topics=own)
+
+
+def _beside(spec: NodeSpec, plan: RunPlan) -> NodeSpec:
+    """Return an adapter that waits for a method which was started beside it."""
+    mapper, longest_s = plan.mapper, plan.config.pacing.evaluation_timeout_s
+    values = {
+        'settle_s': mapper.settle_s,
+        # Else the run would end for want of a map.
+        'settle_timeout_s': min(mapper.settle_timeout_s, 0.9 * longest_s),
+        'watch_processes': True,
+        'count_frames': not mapper.acks,
+    }
+    return dataclasses.replace(spec, parameters={**spec.parameters, **values})
 
 
 def _bundled(plan: RunPlan) -> NodeSpec:

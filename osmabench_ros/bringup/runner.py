@@ -177,4 +177,5 @@ def _inputs(plan: RunPlan) -> EvaluationInputs:
         questions_file=plan.shared_directory / QUESTIONS_FILE,
         output_directory=plan.directory,
         text_features=plan.config.text_features,
+        allow_partial=plan.mapper.allow_partial,
     )

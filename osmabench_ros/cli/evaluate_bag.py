@@ -77,8 +77,6 @@ def evaluate_recorded(
                 overwrite=replace,
             )
     print_figures(done.report)
-    for remark in done.report.remarks:
-        typer.echo(f'note: {remark}')
     typer.echo(out / 'report.json')
     typer.echo(page)
     return done.report

@@ -69,11 +69,12 @@ class ProvenanceDocument(_Part):
 
 
 class HeaderDocument(_Part):
-    """Frame of all coordinates (z up, metres), time of the newest frame, completeness."""
+    """Frame of all coordinates (z up, metres), time of the newest frame, completeness and why."""
 
     frame_id: str = Field(min_length=1)
     stamp_ns: int = Field(ge=0, le=_MAX_STAMP_NS)
     complete: bool
+    remark: str = ''
     provenance: ProvenanceDocument
 
 

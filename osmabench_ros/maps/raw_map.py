@@ -102,7 +102,7 @@ def semantic_map_of(raw: RawMap, source: str) -> SemanticMap:
     """Build the map from sound content; `source` is named in errors."""
     document = raw.document
     header = document['header']
-    provenance = Provenance(**header['provenance'])
+    made = MapHeader(**{**header, 'provenance': Provenance(**header['provenance'])})
     graph = graph_from_json({**document, 'frame_id': header['frame_id']}, source)
     spaces = {}
     for space in document.get('feature_spaces', ()):
@@ -114,7 +114,7 @@ def semantic_map_of(raw: RawMap, source: str) -> SemanticMap:
         )
     label_set = document.get('label_set')
     return SemanticMap(
-        MapHeader(provenance, header['frame_id'], header['stamp_ns'], header['complete']),
+        made,
         graph,
         _dense_of(document['dense'], raw) if document.get('dense') else None,
         LabelSet.from_json(label_set) if label_set else None,
@@ -129,6 +129,7 @@ def _header_to_json(header: MapHeader) -> dict[str, Any]:
         'frame_id': header.frame_id,
         'stamp_ns': int(header.stamp_ns),
         'complete': bool(header.complete),
+        **({'remark': header.remark} if header.remark else {}),
         'provenance': {
             'method': provenance.method,
             'method_version': provenance.method_version,

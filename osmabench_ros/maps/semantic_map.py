@@ -64,12 +64,20 @@ class MapHeader:
         Time of the newest frame in the map.
     complete : bool
         False if the method was cut off.
+    remark : str
+        What a reader of scores should know of how the map came about, such as why it was cut off.
     """
 
     provenance: Provenance
     frame_id: str = 'world'
     stamp_ns: int = 0
     complete: bool = True
+    remark: str = ''
+
+    @property
+    def state(self) -> str:
+        """Whether it is whole, for people."""
+        return 'complete' if self.complete else 'partial'
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ def summary_of(semantic_map: SemanticMap) -> list[tuple[str, str]]:
         ('method', f'{origin.method} {origin.method_version}'.strip()),
         ('scene', f'{origin.scene or "unknown"}, condition {origin.condition or "unknown"}'),
         ('frame', f'{header.frame_id}, z up, metres'),
-        ('state', 'complete' if header.complete else 'partial'),
+        ('state', ': '.join(filter(None, (header.state, header.remark)))),
         ('frames used', str(origin.frames_used or 'unknown')),
         ('nodes', _counted(kinds)),
         ('edges', _counted(relations)),

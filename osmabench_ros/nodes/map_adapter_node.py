@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import time
+import dataclasses
 from pathlib import Path
 from typing import Any
 
+from sensor_msgs.msg import CameraInfo
+
+from osmabench_ros.base.attentive_clock import AttentiveClock
 from osmabench_ros.base.limits.documents import parse_mapping
 from osmabench_ros.errors import (
     ConfigError,
@@ -28,11 +31,15 @@ from osmabench_ros.ros.label_messages import label_set_from_message
 from osmabench_ros.ros.lifecycle import BenchmarkNode
 from osmabench_ros.ros.map_frame import MapFrame
 from osmabench_ros.ros.map_messages import MAX_PAYLOAD_BYTES, MapPublisher
+from osmabench_ros.ros.map_settling import MapSettling, Outcome
 from osmabench_ros.ros.matched_subscription import MatchedSubscription
+from osmabench_ros.ros.message_digest import content_digest
 from osmabench_ros.ros.node_process import run_node
 from osmabench_ros.ros.parameters import ParameterSpec
-from osmabench_ros.ros.qos import latched_profile
+from osmabench_ros.ros.qos import latched_profile, observer_profile
 from osmabench_ros.ros.run_messages import check_run_info
+from osmabench_ros.ros.stack_work import StackWork
+from osmabench_ros.ros.stamps import stamp_from_message
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.srv import ControlRun
 
@@ -45,8 +52,21 @@ PARAMETERS = (
     ParameterSpec('finish_service', '', 'Called after the last frame; empty for none.'),
     ParameterSpec('finish_type', 'std_srvs/srv/Empty', 'Type of that service.'),
     ParameterSpec('finish_request', '{}', 'Its request, a YAML mapping.'),
-    ParameterSpec('settle_s', 3.0, 'Seconds without a newer map that end a run.', 0.0, 3600.0),
-    ParameterSpec('map_timeout_s', 120.0, 'Longest wait for a map, seconds.', 0.1, 86400.0),
+    ParameterSpec(
+        'settle_s', 3.0, 'Seconds without a change of the map, or work on it.', 0.0, 3600.0
+    ),
+    ParameterSpec(
+        'settle_timeout_s',
+        600.0,
+        'Longest wait after the last frame; a map that still changes then is partial.',
+        0.1,
+        86400.0,
+    ),
+    ParameterSpec('map_timeout_s', 120.0, 'Longest silence without a map, seconds.', 0.1, 86400.0),
+    ParameterSpec(
+        'watch_processes', False, 'What was started beside this node is the stack, and may work.'
+    ),
+    ParameterSpec('count_frames', True, 'Tell frames in the map by its stamps.'),
     ParameterSpec(
         'map_frame_is_world', False, 'Take the map frame for the world where TF says nothing.'
     ),
@@ -62,7 +82,8 @@ class MapAdapterNode(BenchmarkNode):
     """Keeps the newest map of the stack; once the run is over, publishes it in the world frame.
 
     The run is over when the bridge has published its last frame, or, where there is no bridge,
-    when the service `finish_map` is called.
+    when the service `finish_map` is called. Then the stack may still work through what it got: the
+    map is taken once it has settled, see `MapSettling`.
     """
 
     def __init__(self) -> None:
@@ -74,6 +95,7 @@ class MapAdapterNode(BenchmarkNode):
         self._scene = self._condition = ''
         self._labels: LabelSet | None = None
         self._finish: FinishCall | None = None
+        self._steady, self._work = AttentiveClock(), StackWork()
         self._start_over()
         self._finish_request = _request_from_yaml(self.parameter['finish_request'])
         self._frame = MapFrame(
@@ -89,6 +111,10 @@ class MapAdapterNode(BenchmarkNode):
             (RunState, topics.RUN_STATE, self._on_run_state),
         ):
             create_checked_subscription(self, message_type, topic, callback, latched_profile())
+        # Best effort: a lockstep bridge must not wait for who only looks at stamps.
+        create_checked_subscription(
+            self, CameraInfo, topics.COLOR_INFO, self._on_camera_info, observer_profile()
+        )
         self.create_service(ControlRun, services.FINISH_MAP, self._on_finish_map)
         self.create_timer(PERIOD_S, self.guarded(self._tick))
 
@@ -98,9 +124,9 @@ class MapAdapterNode(BenchmarkNode):
 
     def _start_over(self) -> None:
         """Wait for the map of a run that begins."""
+        value = self.parameter
         self._newest: Any = None
-        self._newest_s = 0.0
-        self._over_s: float | None = None
+        self._settling = MapSettling(value['settle_s'], value['settle_timeout_s'])
         self._published = self._bridge_is_done = False
         if self._finish is not None:
             self._finish.close()
@@ -129,14 +155,18 @@ class MapAdapterNode(BenchmarkNode):
     def _on_labels(self, message: LabelInfo) -> None:
         self._labels = label_set_from_message(message, topics.LABEL_INFO)
 
+    def _on_camera_info(self, message: CameraInfo) -> None:
+        self._settling.frame(stamp_from_message(message.header.stamp), self._steady.now_s())
+
     def _on_map(self, message: Any) -> None:
         # Converting every update would slow the stack's own machine for nothing.
-        self._newest, self._newest_s = message, time.monotonic()
+        self._newest = message
+        self._settling.message(_stamp_ns(message), content_digest(message), self._steady.now_s())
 
     def _on_run_state(self, message: RunState) -> None:
         if message.state == RunState.STATE_FINISHED:
             self._bridge_is_done = True
-            if self._over_s is None:
+            if not self._settling.over:
                 self._end()
         elif self._bridge_is_done and message.state != RunState.STATE_FAILED:
             # The run was reset: what the stack publishes from now on is another map.
@@ -145,7 +175,7 @@ class MapAdapterNode(BenchmarkNode):
     def _on_finish_map(
         self, _request: ControlRun.Request, response: ControlRun.Response
     ) -> ControlRun.Response:
-        if not self.active or self._over_s is not None:
+        if not self.active or self._settling.over:
             response.error_code = ControlRun.Response.ERROR_WRONG_STATE
             response.error_msg = 'the node is not active' if not self.active else 'already called'
             return response
@@ -159,7 +189,7 @@ class MapAdapterNode(BenchmarkNode):
 
     def _end(self) -> None:
         value = self.parameter
-        self._over_s = time.monotonic()
+        self._settling.end(self._steady.now_s())
         if value['finish_service']:
             self._finish = FinishCall(
                 self,
@@ -170,21 +200,34 @@ class MapAdapterNode(BenchmarkNode):
             )
 
     def _tick(self) -> None:
+        now_s = self._steady.now_s()
         if self._subscription is not None:
             self._subscription.look()
         if self._newest is not None:
             self._trouble = self._frame.look(frame_id_of(self._newest) or topics.WORLD_FRAME)
-        if self._over_s is None or self._published:
+        if self.parameter['watch_processes'] and self._work.busy(now_s):
+            self._settling.work(now_s)
+        outcome = self._settling.outcome(now_s)
+        if self._published or outcome is Outcome.CHANGES or not self._completed(now_s):
             return
-        if self._finish is not None and not self._finish.done():
-            return
-        since_s = time.monotonic() - max(self._over_s, self._newest_s)
         if self._subscription is None:
-            self._publish(self._from_file())
-        elif self._newest is not None and since_s > self.parameter['settle_s']:
-            self._publish(self._from_message())
-        elif self._newest is None and since_s > self.parameter['map_timeout_s']:
+            self._publish(self._from_file(), outcome)
+        elif self._newest is not None:
+            self._publish(self._from_message(), outcome)
+        elif (
+            outcome is Outcome.CUT_OFF
+            or self._settling.silent_s(now_s) > self.parameter['map_timeout_s']
+        ):
             raise ParticipantError(self._silence())
+
+    def _completed(self, now_s: float) -> bool:
+        """Have the stack complete its map, now that it is done with the frames."""
+        if self._finish is None or self._finish.answered:
+            return True
+        if self._finish.done():
+            # What it publishes now has to settle, too.
+            self._settling.end(now_s)
+        return self._finish.answered and self._subscription is None
 
     def _silence(self) -> str:
         topic = self.parameter['map_topic']
@@ -204,10 +247,31 @@ class MapAdapterNode(BenchmarkNode):
         made = READERS[value['map_type']](self._newest, value['map_topic'], options)
         return self._frame.placed(made)
 
-    def _publish(self, semantic_map: SemanticMap) -> None:
-        self._maps.publish(semantic_map, is_final=True)
+    def _publish(self, semantic_map: SemanticMap, outcome: Outcome) -> None:
+        settling, header = self._settling, semantic_map.header
+        whole = outcome is Outcome.SETTLED
+        why, counted = '' if whole else settling.why_cut_off(self._steady.now_s()), ''
+        provenance = header.provenance
+        if self.parameter['count_frames']:
+            counted = settling.counted()
+            provenance = dataclasses.replace(provenance, frames_used=settling.frames_used)
+        header = dataclasses.replace(
+            header,
+            provenance=provenance,
+            complete=header.complete and whole,
+            remark='; '.join(filter(None, (why, counted))),
+        )
+        made = dataclasses.replace(semantic_map, header=header)
+        self._maps.publish(made, is_final=True)
         self._published = True
         self.get_logger().info(f'published the map of {self.parameter["method"]}')
+
+
+def _stamp_ns(message: Any) -> int:
+    """Return the stamp of a map; of the last marker, where only markers have one."""
+    markers = getattr(message, 'markers', None)
+    header = markers[-1].header if markers else getattr(message, 'header', None)
+    return -1 if header is None else stamp_from_message(header.stamp)
 
 
 def _request_from_yaml(text: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.reports.cells import plain
@@ -38,6 +39,8 @@ def print_figures(report: RunReport, console: Console | None = None) -> None:
                 str(record.n) if record.applicable else '',
             )
     console.print(table)
+    for remark in report.remarks:
+        console.print(f'[yellow]note:[/] {escape(remark)}', highlight=False, soft_wrap=True)
     for role, encoder in report.encoders.items():
         console.print(f'text encoder, {role}: {encoder}', highlight=False, markup=False)
 

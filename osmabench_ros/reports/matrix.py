@@ -12,7 +12,7 @@ from osmabench_ros.runs.condition_warnings import noted_warnings
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluation import versions
 from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, unmet
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, partial_fault, unmet
 from osmabench_ros.runs.run_records import judged_records
 
 
@@ -35,7 +35,12 @@ def write_matrix_report(
     MatrixReport
         As written; it passed if every run completed and every requirement holds.
     """
-    failed = unmet(config.requirements, judged_records(plans, runs))
+    may_be_partial = {plan.identity.run_id for plan in plans if plan.mapper.allow_partial}
+    partial = [run.run_id for run in runs if not run.map_complete]
+    failed = (
+        *(partial_fault(run_id) for run_id in partial if run_id not in may_be_partial),
+        *unmet(config.requirements, judged_records(plans, runs)),
+    )
     complete = all(run.status is Status.COMPLETE for run in runs)
     report = MatrixReport(
         name=config.name,
@@ -44,7 +49,10 @@ def write_matrix_report(
         failed_requirements=failed,
         versions=versions(),
         hashes={'config': config_digest(config)},
-        warnings=noted_warnings(plans),
+        warnings=(
+            *noted_warnings(plans),
+            *(f'{run.run_id}: {text}' for run in runs for text in run.remarks),
+        ),
     )
     write_json(root / 'report.json', report.model_dump(mode='json'))
     write_csv(report, root / 'report.csv')

@@ -118,8 +118,8 @@ def _node_cells(node: Participation) -> tuple[Cell, ...]:
         node.processing_mean_s,
     )
     return (
-        *(_cell(value, 1.0, 0) for value in frames),
-        _cell(node.loss, 100.0, 1),
+        *(_cell(value, 1.0, 0, UNKNOWN) for value in frames),
+        _cell(node.loss, 100.0, 1, UNKNOWN),
         *(_cell(value, 1000.0, 1) for value in latencies),
     )
 
@@ -134,5 +134,8 @@ def _staleness_cells(measured: Measurements) -> tuple[Cell, ...]:
     )
 
 
-def _cell(value: float | None, factor: float, digits: int) -> Cell:
-    return ABSENT if value is None else Cell(f'{factor * value:.{digits}f}', repr(value))
+UNKNOWN = Cell('unknown', note='the node does not say')
+
+
+def _cell(value: float | None, factor: float, digits: int, none: Cell = ABSENT) -> Cell:
+    return none if value is None else Cell(f'{factor * value:.{digits}f}', repr(value))

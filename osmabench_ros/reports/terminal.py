@@ -58,4 +58,5 @@ def _names(run: RunReport) -> tuple[str, str, str]:
     if not run.metrics:
         return run.run_id, '', ''
     first = run.metrics[0]
-    return escape(first.scene), escape(first.condition), escape(first.mapper)
+    mapper = first.mapper if run.map_complete else f'{first.mapper} (partial)'
+    return escape(first.scene), escape(first.condition), escape(mapper)

@@ -14,6 +14,8 @@ from osmabench_ros.runs.participation import Participation
 from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.runs.timings import TIMINGS, Measurements, read_measurements
 
+UNKNOWN = 'unknown'
+
 
 def print_pacing(runs: Sequence[RunReport], directory: Path, console: Console) -> None:
     """Print what realtime runs lost, and that lockstep runs lost nothing.
@@ -65,7 +67,7 @@ def _cells(node: Participation) -> list[str]:
     frames = (node.published, node.received, node.mapped, node.dropped)
     latencies = (node.latency_p50_s, node.latency_p95_s, node.latency_p99_s, node.latency_max_s)
     return [
-        *(NOT_APPLICABLE if value is None else str(value) for value in frames),
-        NOT_APPLICABLE if node.loss is None else f'{100 * node.loss:.1f} %',
+        *(UNKNOWN if value is None else str(value) for value in frames),
+        UNKNOWN if node.loss is None else f'{100 * node.loss:.1f} %',
         *(NOT_APPLICABLE if value is None else f'{1000 * value:.0f} ms' for value in latencies),
     ]

@@ -25,6 +25,7 @@ EVALUATION_PARAMETERS = (
     ParameterSpec('suites', '[]', 'Suites to run, a YAML list of {name, options}.'),
     ParameterSpec('requirements', '[]', 'Thresholds, a YAML list as in a configuration.'),
     ParameterSpec('text_features', '{}', 'YAML mapping: encoder of a map to .npy of its text.'),
+    ParameterSpec('allow_partial', False, 'Whether a map that was cut off may pass.'),
     ParameterSpec('device', 'auto', 'Where to compute.', choices=('auto', 'cpu', 'cuda')),
     ParameterSpec(
         'use_run_info',
@@ -142,6 +143,7 @@ class EvaluationSettings:
                 self._questions,
                 self._values['device'],
                 self._text_features,
+                self._values['allow_partial'],
             )
             return evaluate_run(inputs, chosen, required, progress)
 
@@ -159,4 +161,5 @@ class EvaluationSettings:
             self._values['condition'],
             self._values['mapper'],
             self._values['simulator'],
+            self._values['allow_partial'],
         )

@@ -24,7 +24,7 @@ class FinishCall:
     request : mapping
         Fields of the request.
     timeout_s : float
-        For the service to appear and to answer.
+        For the service to appear and to answer, from the first look on.
 
     Raises
     ------
@@ -55,7 +55,9 @@ class FinishCall:
         self._node, self._service, self._timeout_s = node, service, timeout_s
         self._client = node.create_client(kind, service)
         self._answer: Any = None
-        self._started_s = time.monotonic()
+        self._started_s: float | None = None
+        self.answered = False
+        """Whether the stack has answered, and did not say that it failed."""
 
     def done(self) -> bool:
         """Go on with the call, and tell whether it was answered.
@@ -65,6 +67,8 @@ class FinishCall:
         ParticipantError
             If nobody serves it or answers in time, or the answer is that it failed.
         """
+        if self._started_s is None:
+            self._started_s = time.monotonic()
         if self._answer is None and self._client.service_is_ready():
             self._answer = self._client.call_async(self._request)
         if self._answer is not None and self._answer.done():
@@ -73,6 +77,7 @@ class FinishCall:
                 reason = getattr(response, 'message', '') or 'no reason given'
                 raise ParticipantError(f'service "{self._service}" failed: {reason}')
             self.close()
+            self.answered = True
             return True
         if time.monotonic() - self._started_s > self._timeout_s:
             what = 'is not there' if self._answer is None else 'gave no answer'

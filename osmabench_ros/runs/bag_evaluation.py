@@ -38,7 +38,7 @@ from osmabench_ros.runs.evaluation import REPORT, made_suites, versions
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.progress import Progress
 from osmabench_ros.runs.references import Reference
-from osmabench_ros.runs.report_model import Record, Status, for_run, unmet
+from osmabench_ros.runs.report_model import Record, Status, for_run, map_remarks, unmet
 from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.sequences.bag import Bag, open_bag
 from osmabench_ros.sequences.ground_truth import read_ground_truth
@@ -224,7 +224,8 @@ class _Work:
             frame_id=header.frame_id,
             stamp_ns=header.stamp_ns,
             reference='' if reference is None else reference.description,
-            remarks=tuple(self._remarks),
+            map_complete=header.complete,
+            remarks=(*map_remarks(header), *self._remarks),
             transform=_numbers(figures.transform),
         )
 

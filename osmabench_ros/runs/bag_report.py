@@ -33,7 +33,6 @@ class BagReport(RunReport):
     frame_id: str
     stamp_ns: int
     reference: str = ''
-    remarks: tuple[str, ...] = ()
     transform: tuple[float, ...] = ()
 
 

@@ -21,7 +21,15 @@ from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.progress import Progress, StagedProgress
 from osmabench_ros.runs.question_folders import QuestionFolders
-from osmabench_ros.runs.report_model import Record, RunReport, Status, for_run, unmet
+from osmabench_ros.runs.report_model import (
+    Record,
+    RunReport,
+    Status,
+    for_run,
+    map_remarks,
+    partial_fault,
+    unmet,
+)
 from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.runs.text_matching import TextMatching
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
@@ -55,6 +63,8 @@ class EvaluationInputs:
         'auto', 'cpu' or 'cuda'.
     text_features : mapping of str to Path
         Precomputed text features for open-vocabulary maps, as `TextMatching` takes them.
+    allow_partial : bool
+        Whether a map that was cut off may pass.
     """
 
     identity: RunIdentity
@@ -64,6 +74,7 @@ class EvaluationInputs:
     questions_file: Path | None = None
     device: str = 'auto'
     text_features: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType({}))
+    allow_partial: bool = False
 
 
 def evaluate_run(
@@ -133,12 +144,19 @@ def evaluate_loaded(
         records = _scored(made, context, inputs.identity, stages, folders, known, failures)
         stages.enter('writing the report')
         stages('', 1.0)
+    header = semantic_map.header
+    whole = header.complete or inputs.allow_partial
     report = RunReport(
         run_id=inputs.identity.run_id,
         status=Status.INCOMPLETE if failures else Status.COMPLETE,
         error='; '.join(f'{suite}: {reason}' for suite, reason in failures.items()),
         metrics=records,
-        failed_requirements=unmet(_of_map(requirements, inputs.identity), records),
+        failed_requirements=(
+            *(() if whole else (partial_fault(inputs.identity.run_id),)),
+            *unmet(_of_map(requirements, inputs.identity), records),
+        ),
+        map_complete=header.complete,
+        remarks=map_remarks(header),
         versions=versions(),
         hashes=hashes,
         encoders={**(earlier.encoders if earlier else {}), **text.encoders},

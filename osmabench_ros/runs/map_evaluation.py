@@ -42,6 +42,8 @@ class MapOnDisk:
         Seed of resampling and of questions.
     condition, mapper, simulator : str
         Names in the report where the map names none, or others than it should.
+    allow_partial : bool
+        Whether a map that was cut off may pass.
     """
 
     map_directory: Path
@@ -53,6 +55,7 @@ class MapOnDisk:
     condition: str = ''
     mapper: str = ''
     simulator: str = ''
+    allow_partial: bool = True
 
 
 def evaluate_map(
@@ -113,6 +116,7 @@ def evaluate_map(
         source.questions_file,
         source.device,
         source.text_features,
+        source.allow_partial,
     )
     return evaluate_loaded(inputs, semantic_map, truth, suites, requirements, progress)
 

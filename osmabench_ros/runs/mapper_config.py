@@ -29,12 +29,21 @@ class MapperConfig(Section):
     command : tuple of str
         Starts a node that publishes `semantic_map`, or, with `map_topic`, a map of another type.
     acks : bool
-        Whether that node acknowledges frames.
+        Whether that node acknowledges frames. By default one with a `map_topic` does not, and
+        one that publishes `semantic_map` does. Runs of one that does not are realtime.
     token : bool
         Whether that node signs what it publishes with the token of the run, as `Acknowledger` and
         `MapPublisher` do.
     map_topic, map_type : str
         Where and as what the node of `command` publishes its map, if not as `semantic_map`.
+    settle_s : float
+        A map of `map_topic` or `stack` is finished when for so long after the last frame it has
+        not changed and no process of the method has worked; longer where the method is known to
+        take longer for a change.
+    settle_timeout_s : float
+        Longest wait for that. A map that still changes then is partial.
+    allow_partial : bool
+        Whether a run with a partial map may pass.
     stack : str
         Name in config/methods/live, or a YAML file like those; cannot acknowledge frames.
     variables : dict of str to str
@@ -56,6 +65,9 @@ class MapperConfig(Section):
     token: bool = True
     map_topic: str = ''
     map_type: str = POINT_CLOUD
+    settle_s: float = Field(3.0, ge=0, le=3600)
+    settle_timeout_s: float = Field(600.0, ge=0.1, le=86_400)
+    allow_partial: bool = False
     stack: PathText = ''
     variables: dict[str, str] = Field(default_factory=dict)
     transforms: Edges | None = None
@@ -71,9 +83,11 @@ class MapperConfig(Section):
 
     @model_validator(mode='before')
     @classmethod
-    def _stacks_cannot_acknowledge(cls, data: Any) -> Any:
+    def _strangers_do_not_acknowledge(cls, data: Any) -> Any:
         if isinstance(data, Mapping) and data.get('stack'):
             return {**data, 'acks': False}
+        if isinstance(data, Mapping) and data.get('map_topic'):
+            return {'acks': False, **data}
         return data
 
     @model_validator(mode='after')
@@ -88,6 +102,9 @@ class MapperConfig(Section):
             raise ValueError(f'it is started in one way; leave out one of {" and ".join(given)}')
         if self.map_topic and not self.command:
             raise ValueError('map_topic says where the node of a command publishes; give both')
+        waits = {'settle_s', 'settle_timeout_s'} & self.model_fields_set
+        if waits and not (self.map_topic or self.stack):
+            raise ValueError(f'{min(waits)} is about the map of a map_topic or stack')
         if self.variables and not self.stack:
             raise ValueError('variables are those of a stack; give its name too')
         return self

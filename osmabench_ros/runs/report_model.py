@@ -6,6 +6,7 @@ from enum import Enum
 
 from pydantic import BaseModel, ConfigDict
 
+from osmabench_ros.maps.semantic_map import MapHeader
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.identity import RunIdentity
@@ -78,6 +79,9 @@ class RunReport(BaseModel):
     versions: dict[str, str] = {}
     hashes: dict[str, str] = {}
     encoders: dict[str, str] = {}
+    map_complete: bool = True
+    remarks: tuple[str, ...] = ()
+    """What a reader has to know, such as why the map is partial."""
 
 
 class MatrixReport(BaseModel):
@@ -98,6 +102,21 @@ class MatrixReport(BaseModel):
     def metrics(self) -> tuple[Record, ...]:
         """All records of all runs."""
         return tuple(record for run in self.runs for record in run.metrics)
+
+
+def map_remarks(header: MapHeader) -> tuple[str, ...]:
+    """Return what the header of a map says beside its origin, for people."""
+    partial = '' if header.complete else 'the map is partial'
+    text = ': '.join(filter(None, (partial, header.remark)))
+    return (text,) if text else ()
+
+
+def partial_fault(run_id: str) -> str:
+    """Return why a run with a map that was cut off does not pass."""
+    return (
+        f'the map of {run_id} is partial; give its mapper more time (settle_timeout_s, settle_s), '
+        'or let a partial map pass (allow_partial: true)'
+    )
 
 
 def unmet(requirements: tuple[Requirement, ...], records: tuple[Record, ...]) -> tuple[str, ...]:

@@ -114,8 +114,8 @@ def test_a_node_without_the_token_is_believed_only_where_that_is_declared(
     mapper = {'name': 'mine', 'command': ['mine'], 'token': token, 'map_topic': topic}
     nodes = specs(tmp_path, mapper)
     bridge = nodes['simulator_bridge'].parameters
-    name = 'method' if topic else 'mapper'
-    assert f'{name}:acks{"" if token else ":unsigned"}' in bridge['participants']
+    name = 'method' if topic else 'mapper:acks'
+    assert f'{name}{"" if token else ":unsigned"}' in bridge['participants']
     assert bridge['map_publisher'] == 'mapper'
     # The adapter of a map topic is ours and signs.
     assert nodes['map_recorder'].parameters['signed'] is (token or bool(topic))

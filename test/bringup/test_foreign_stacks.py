@@ -1,6 +1,8 @@
 """Stacks that publish their own kind of map take part in a run: as a command, by a file."""
 
 import importlib.util
+import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,10 +12,13 @@ import pytest
 import yaml
 from small_config import small_config
 
+from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
+
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
 STACK = Path(__file__).parents[1] / 'cloud_stack.py'
 TOPIC = '/stack/cloud_map'
+FRAMES = small_config()['trajectory']['max_frames']
 CHANGES = {
     'camera': {'width': 160, 'height': 120},
     'pacing': {'mode': 'realtime', 'speed_factor': 2.0, 'match_timeout_s': 60.0},
@@ -27,6 +32,11 @@ def run(out: Path, mapper: dict[str, Any]) -> Any:
 
     config = small_config(mappers=[mapper], **CHANGES)
     return run_matrix(parse_config(config, 'test'), out, progress=lambda _text, _fraction: None)
+
+
+def cloud_stack(how: str = '', **settings: Any) -> dict[str, Any]:
+    command = [sys.executable, str(STACK), *filter(None, [how])]
+    return {'name': 'cloud', 'command': command, 'map_topic': TOPIC, **settings}
 
 
 def figure(report: Any, metric: str, mode: str | None = None) -> float:
@@ -46,9 +56,7 @@ def check(report: Any) -> None:
 
 
 def test_a_command_with_a_map_topic_is_scored(tmp_path: Path) -> None:
-    command = [sys.executable, str(STACK)]
-    mapper = {'name': 'cloud', 'command': command, 'acks': False, 'map_topic': TOPIC}
-    check(run(tmp_path, mapper))
+    check(run(tmp_path, cloud_stack()))
     assert list((tmp_path / 'small').glob('*/logs/method.log'))
 
 
@@ -80,3 +88,48 @@ def test_a_missing_variable_is_told_before_anything_starts(tmp_path: Path) -> No
     with pytest.raises(ConfigError, match='dualmap needs the variable "python"'):
         run(tmp_path, {'name': 'dualmap', 'stack': 'dualmap'})
     assert list(tmp_path.iterdir()) == []
+
+
+def result(out: Path, name: str) -> dict[str, Any]:
+    return json.loads(next((out / 'small').glob(f'*/{name}')).read_text())
+
+
+def mapped(out: Path) -> int | None:
+    """What the timings say of the method; None if it missed the first frame, as it may."""
+    participants = result(out, 'timings.json')['participants']
+    return next(item['mapped'] for item in participants if item['name'] == 'method')
+
+
+@pytest.mark.parametrize(('how', 'settle_s'), [('sleep:1', 0.3), ('work:4', 1.5)])
+def test_a_slow_stack_is_waited_for_until_the_last_frame_is_in_its_map(
+    tmp_path: Path, how: str, settle_s: float
+) -> None:
+    report = run(tmp_path, cloud_stack(how, settle_s=settle_s))
+    check(report)
+    last_s = (FRAMES - 1) / small_config()['trajectory']['frame_rate_hz']
+    header = result(tmp_path, 'map/map.json')['header']
+    assert header['stamp_ns'] == FIRST_STAMP_NS + last_s * 1e9
+    assert report.runs[0].map_complete
+    assert mapped(tmp_path) in (FRAMES, None)
+
+
+def test_a_map_that_is_cut_off_is_partial_and_fails_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from osmabench_ros.reports.terminal import print_report
+
+    report = run(tmp_path, cloud_stack('sleep:2', settle_timeout_s=3))
+    assert not report.passed
+    [fault] = report.failed_requirements
+    assert 'is partial; give its mapper more time (settle_timeout_s' in fault
+    assert report.runs[0].failed_requirements == (fault,)
+    [remark] = report.runs[0].remarks
+    assert remark.startswith('the map is partial: cut off 3 s after the last frame')
+    count = int(re.search(f'([0-9]) of {FRAMES} frames', remark)[1])
+    assert 0 < count < FRAMES
+    assert mapped(tmp_path) in (count, None)
+    assert 'Partial map.' in (tmp_path / 'small' / 'report.html').read_text()
+    print_report(report, tmp_path / 'small')
+    shown = capsys.readouterr().out
+    assert 'cloud (partial)' in shown
+    assert remark in shown

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from runs.plain_room import labelled_map, write_inputs
 
 from osmabench_ros.base.ledger import LEDGER
 from osmabench_ros.errors import IncompleteError, RunError
+from osmabench_ros.maps.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.evaluation_job import EvaluationCancelledError, EvaluationJob
@@ -46,6 +48,21 @@ def test_progress_names_suites_counts_questions_and_never_goes_back(tmp_path: Pa
     assert answered[-1] == f'exact_questions: answered {asked} of {asked} questions'
     assert fractions[texts.index(answered[0])] == pytest.approx(0.495)
     assert fractions[texts.index('writing the report')] == pytest.approx(0.99)
+
+
+@pytest.mark.parametrize('allowed', [False, True])
+def test_a_partial_map_is_marked_and_passes_only_where_that_is_allowed(
+    tmp_path: Path, allowed: bool
+) -> None:
+    whole = labelled_map()
+    header = replace(whole.header, complete=False, remark='cut off')
+    partial = replace(inputs(tmp_path), allow_partial=allowed)
+    write_map(replace(whole, header=header), tmp_path / 'partial')
+    report = evaluate_run(replace(partial, map_directory=tmp_path / 'partial'), SUITES[:1])
+    assert (report.map_complete, report.remarks) == (False, ('the map is partial: cut off',))
+    faults = report.failed_requirements
+    assert len(faults) == (0 if allowed else 1)
+    assert all('is partial' in fault for fault in faults)
 
 
 @pytest.mark.parametrize('stage', ['reading the map', 'map_geometry: ', 'answered 20', 'writing'])

@@ -28,8 +28,13 @@ def test_a_stack_cannot_acknowledge_frames_whatever_is_said() -> None:
 def test_a_command_may_publish_another_kind_of_map() -> None:
     mapper = made(command=['node'], map_topic='/cloud')
     assert (mapper.map_type, mapper.acks, mapper.bundled) == (
-        'sensor_msgs/msg/PointCloud2', True, ''
+        'sensor_msgs/msg/PointCloud2', False, ''
     )  # fmt: skip
+
+
+def test_of_nodes_with_a_map_topic_acknowledges_only_one_that_is_said_to() -> None:
+    assert made(command=['node']).acks
+    assert made(command=['node'], map_topic='/cloud', acks=True).acks
 
 
 @pytest.mark.parametrize(
@@ -40,6 +45,7 @@ def test_a_command_may_publish_another_kind_of_map() -> None:
         ({'map_topic': '/cloud'}, 'map_topic says where the node of a command publishes'),
         ({'variables': {'root': '/x'}}, 'variables are those of a stack'),
         ({'command': ['a'], 'map_type': 'std_msgs/msg/String'}, 'maps are read from'),
+        ({'command': ['a'], 'settle_s': 9}, 'settle_s is about the map of a map_topic or stack'),
         ({'map_topik': '/cloud'}, 'map_topic'),
     ],
 )
