@@ -40,6 +40,7 @@ ARGUMENTS = (
     Argument('variables', '{}', 'What the file of a stack asks for, as a YAML mapping', dict),
     TRANSFORMS,
     PUBLISH_TF,
+    Argument('settling', '{}', 'Of a stack: settle_s, settle_timeout_s, allow_partial', dict),
     Argument('simulator', 'opengl', 'Simulator backend', choices=simulator_names()),
     Argument('pacing', 'lockstep', 'Wait for the mapper or not', str, ('lockstep', 'realtime')),
     Argument('speed_factor', '1.0', 'Realtime: stamp seconds per wall second', float),

@@ -14,6 +14,8 @@ from osmabench_ros.bringup.robot_report import conclude
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.maps.topics.kinds import POINT_CLOUD, READERS
 from osmabench_ros.runs.config import load_config
+from osmabench_ros.runs.mapper_config import Settling
+from osmabench_ros.simulation.section import validated
 
 ARGUMENTS = (
     Argument('out', 'on_robot', 'New folder for map, bag and report'),
@@ -25,6 +27,7 @@ ARGUMENTS = (
     Argument('map_topic', '', 'Instead of stack: where the map is published'),
     Argument('map_type', POINT_CLOUD, 'Type of that topic', choices=tuple(READERS)),
     Argument('map_frame_is_world', 'false', 'Take its frame for that of the ground truth', bool),
+    Argument('settling', '{}', 'settle_s, settle_timeout_s, allow_partial: YAML mapping', dict),
     Argument('record', 'true', 'Record a bag too', bool),
     Argument('condition', '', 'For the report'),
     Argument('mapper', '', 'For the report'),
@@ -48,6 +51,7 @@ def start_nodes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         given['map_type'],
         given['variables'],
         given['map_frame_is_world'],
+        validated(Settling, given['settling'], 'launch argument settling'),
         given['record'],
         {name: given[name] for name in NAMES},
     )

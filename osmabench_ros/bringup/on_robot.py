@@ -21,6 +21,7 @@ from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.ros.node_names import BAG_RECORDER as BAG_RECORDER
 from osmabench_ros.ros.token_variable import token_of_shell
 from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.mapper_config import Settling
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 MAP_FOLDER, FRAMES_FOLDER, BAG_FOLDER = 'map', 'frames', 'bag'
@@ -48,6 +49,8 @@ class OnRobot:
         What the file of the stack asks for.
     map_frame_is_world : bool
         Whether the map is in the frame of the ground truth though TF does not say so.
+    settling : Settling
+        How long its map is waited for once mapping is over.
     record : bool
         Whether a bag is recorded too.
     names : mapping of str to str
@@ -63,6 +66,7 @@ class OnRobot:
     map_type: str = ''
     variables: Mapping[str, str] = field(default_factory=dict)
     map_frame_is_world: bool = False
+    settling: Settling = field(default_factory=Settling)
     record: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
 
@@ -91,7 +95,8 @@ def nodes_on_robot(settings: OnRobot) -> list[NodeSpec]:
 def _adapter(settings: OnRobot) -> list[NodeSpec]:
     if settings.stack and settings.map_topic:
         raise ConfigError('give stack:= or map_topic:=, not both; a stack knows its topic')
-    frame = {'map_frame_is_world': settings.map_frame_is_world}
+    settling = settings.settling.model_dump(include={'settle_s', 'settle_timeout_s'})
+    frame = {'map_frame_is_world': settings.map_frame_is_world, **settling}
     if settings.map_topic:
         topic = {'map_topic': settings.map_topic, 'map_type': settings.map_type}
         return [adapter(settings.names.get('mapper') or 'unknown', {**topic, **frame})]
@@ -145,6 +150,7 @@ def _evaluator(settings: OnRobot) -> list[NodeSpec]:
                 'requirements': yaml.safe_dump(
                     [item.model_dump() for item in config.requirements]
                 ),
+                'allow_partial': settings.settling.allow_partial,
                 'exit_when_done': True,
                 'use_run_info': False,
                 **{name: text for name, text in settings.names.items() if text},

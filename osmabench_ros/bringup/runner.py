@@ -15,7 +15,6 @@ from osmabench_ros.bringup.run_recording import check_bag, make_room_for_bag
 from osmabench_ros.bringup.stack_values import STACK_FOLDER, stack_folder
 from osmabench_ros.errors import IncompleteError, OsmabenchError, RunError
 from osmabench_ros.reports.matrix import write_matrix_report
-from osmabench_ros.runs.condition_warnings import condition_warnings
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluation import (
     INCOMPLETE,
@@ -40,6 +39,7 @@ from osmabench_ros.runs.preparation import (
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
 from osmabench_ros.runs.results_folder import claim, held, refuse_foreign_results
 from osmabench_ros.runs.run_manifest import write_run_manifest
+from osmabench_ros.runs.run_warnings import run_warnings
 from osmabench_ros.runs.timings import TIMINGS, timings_of
 
 Progress = Callable[[str, float], None]
@@ -140,7 +140,7 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
     if plan.report_file.exists():
         return read_finished(plan)
     prepare_scene(plan, progress)
-    write_run_manifest(plan, scene_digest_of(plan), condition_warnings(plan))
+    write_run_manifest(plan, scene_digest_of(plan), run_warnings(plan))
     if plan.map_directory.exists():
         # A map is complete or not there: the run was cut off while it was evaluated.
         progress('evaluating', 0.9)

@@ -15,7 +15,6 @@ from osmabench_ros.bringup.run_preflight import check_run
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.mappers.registry import mapper_names
-from osmabench_ros.runs.condition_warnings import condition_warnings
 from osmabench_ros.runs.config import load_config, parse_config
 from osmabench_ros.runs.inputs import input_digests
 from osmabench_ros.runs.plan import RunPlan, plan_runs
@@ -30,6 +29,7 @@ from osmabench_ros.runs.preparation import (
 )
 from osmabench_ros.runs.results_folder import write_manifest
 from osmabench_ros.runs.run_manifest import write_run_manifest
+from osmabench_ros.runs.run_warnings import run_warnings
 from osmabench_ros.simulation.conditions import load_condition
 
 BASE = 'single_run'
@@ -43,9 +43,8 @@ def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) ->
     ----------
     values : mapping
         scene, scene_name, seed, condition, velocity, mapper, variables, transforms, publish_tf,
-        pacing, speed_factor,
-        frame_rate_hz, max_frames, image_width, image_height, simulator; the rest comes from
-        config/single_run.yaml.
+        settling, pacing, speed_factor, frame_rate_hz, max_frames, image_width, image_height,
+        simulator; the rest comes from config/single_run.yaml.
     out : Path
         Folder of results; the run gets a new folder in it.
     progress : callable
@@ -61,7 +60,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) ->
         {'reference': values['scene'], 'scene': values['scene_name'], 'seed': values['seed']}
     ]
     data['conditions'] = [condition_at(values['condition'], values['velocity'], out)]
-    mapper = _mapper(values['mapper'], values['variables'])
+    mapper = _mapper(values['mapper'], values['variables']) | values['settling']
     mapper |= {'transforms': values['transforms'] or None, 'publish_tf': values['publish_tf']}
     data['mappers'] = [mapper]
     data['simulator']['name'] = values['simulator']
@@ -81,7 +80,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) ->
     claim_folder(plan.root)
     write_manifest(plan.root, config, input_digests(config, scene_digests(config)))
     prepare_scene(plan, progress)
-    write_run_manifest(plan, scene_digest_of(plan), condition_warnings(plan))
+    write_run_manifest(plan, scene_digest_of(plan), run_warnings(plan))
     return plan
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from osmabench_ros.base.files import write_json
 from osmabench_ros.reports.csv_file import write_csv
 from osmabench_ros.reports.page import write_page
-from osmabench_ros.runs.condition_warnings import noted_warnings
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluation import versions
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, partial_fault, unmet
 from osmabench_ros.runs.run_records import judged_records
+from osmabench_ros.runs.run_warnings import noted_warnings
 
 
 def write_matrix_report(

@@ -146,7 +146,11 @@ def _missing_endpoints(node: Node, name: str) -> list[str]:
             (node.get_name(), lossless_profile()),
         )
     if not own:
-        missing.append(f'"{_shown(name)}" does not publish {topics.FRAME_ACK}')
+        missing.append(
+            f'"{_shown(name)}" does not publish {topics.FRAME_ACK}; if it acknowledges no frames, '
+            f'declare that: acks: false in a configuration, else {name.split("/")[-1]} without '
+            f'"{ACKS_SUFFIX}"'
+        )
     return missing
 
 

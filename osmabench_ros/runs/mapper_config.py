@@ -13,8 +13,30 @@ from osmabench_ros.maps.topics.kinds import POINT_CLOUD, READERS
 from osmabench_ros.simulation.section import Section
 
 
-class MapperConfig(Section):
+class Settling(Section):
+    """How long a map of a foreign node is waited for after the last frame.
+
+    Parameters
+    ----------
+    settle_s : float
+        A map of `map_topic` or `stack` is finished when for so long after the last frame it has
+        not changed and no process of the method has worked; longer where the method is known to
+        take longer for a change.
+    settle_timeout_s : float
+        Longest wait for that. A map that still changes then is partial.
+    allow_partial : bool
+        Whether a run with a partial map may pass.
+    """
+
+    settle_s: float = Field(3.0, ge=0, le=3600)
+    settle_timeout_s: float = Field(600.0, ge=0.1, le=86_400)
+    allow_partial: bool = False
+
+
+class MapperConfig(Settling):
     """A mapping method: a bundled one, a command that starts a node, or a stack of somebody else.
+
+    It has the keys of `Settling` too.
 
     Parameters
     ----------
@@ -36,14 +58,6 @@ class MapperConfig(Section):
         `MapPublisher` do.
     map_topic, map_type : str
         Where and as what the node of `command` publishes its map, if not as `semantic_map`.
-    settle_s : float
-        A map of `map_topic` or `stack` is finished when for so long after the last frame it has
-        not changed and no process of the method has worked; longer where the method is known to
-        take longer for a change.
-    settle_timeout_s : float
-        Longest wait for that. A map that still changes then is partial.
-    allow_partial : bool
-        Whether a run with a partial map may pass.
     stack : str
         Name in config/methods/live, or a YAML file like those; cannot acknowledge frames.
     variables : dict of str to str
@@ -65,9 +79,6 @@ class MapperConfig(Section):
     token: bool = True
     map_topic: str = ''
     map_type: str = POINT_CLOUD
-    settle_s: float = Field(3.0, ge=0, le=3600)
-    settle_timeout_s: float = Field(600.0, ge=0.1, le=86_400)
-    allow_partial: bool = False
     stack: PathText = ''
     variables: dict[str, str] = Field(default_factory=dict)
     transforms: Edges | None = None

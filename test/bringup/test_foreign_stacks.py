@@ -21,16 +21,16 @@ TOPIC = '/stack/cloud_map'
 FRAMES = small_config()['trajectory']['max_frames']
 CHANGES = {
     'camera': {'width': 160, 'height': 120},
-    'pacing': {'mode': 'realtime', 'speed_factor': 2.0, 'match_timeout_s': 60.0},
+    'pacing': {'speed_factor': 2.0, 'match_timeout_s': 60.0},
     'suites': [{'name': 'osma_segmentation'}, {'name': 'map_geometry'}],
 }
 
 
-def run(out: Path, mapper: dict[str, Any]) -> Any:
+def run(out: Path, mapper: dict[str, Any], **changes: Any) -> Any:
     from osmabench_ros.bringup.runner import run_matrix
     from osmabench_ros.runs.config import parse_config
 
-    config = small_config(mappers=[mapper], **CHANGES)
+    config = small_config(mappers=[mapper], **{**CHANGES, **changes})
     return run_matrix(parse_config(config, 'test'), out, progress=lambda _text, _fraction: None)
 
 
@@ -56,8 +56,19 @@ def check(report: Any) -> None:
 
 
 def test_a_command_with_a_map_topic_is_scored(tmp_path: Path) -> None:
-    check(run(tmp_path, cloud_stack()))
+    report = run(tmp_path, cloud_stack())
+    check(report)
+    # The configuration says lockstep, as it does by default.
+    [warning] = report.warnings
+    assert warning.startswith('runs of mapper "cloud" are realtime, since it acknowledges no')
     assert list((tmp_path / 'small').glob('*/logs/method.log'))
+
+
+def test_a_node_that_never_acknowledges_is_told_of_the_key(tmp_path: Path) -> None:
+    silent = {key: value for key, value in cloud_stack().items() if key != 'map_topic'}
+    report = run(tmp_path, silent, pacing={'match_timeout_s': 10.0})
+    assert '"mapper" does not publish frame_ack' in report.runs[0].error
+    assert 'acks: false' in report.runs[0].error
 
 
 def test_a_stack_from_a_file_is_launched_and_scored(tmp_path: Path) -> None:

@@ -59,8 +59,10 @@ def test_the_mapper_of_another_stack_is_not_the_one_of_this_stack(make: Any) -> 
     assert missing_participants(bridge, [MAPPER]) == []
     missing = missing_participants(bridge, [ACKING])
     assert missing == [
-        '"/a/mapper" subscribes to no frame topic', '"/a/mapper" does not publish frame_ack'
-    ]  # fmt: skip
+        '"/a/mapper" subscribes to no frame topic',
+        '"/a/mapper" does not publish frame_ack; if it acknowledges no frames, declare that: '
+        'acks: false in a configuration, else mapper without ":acks"',
+    ]
 
 
 def test_one_elsewhere_will_do_and_two_elsewhere_are_told_by_name(make: Any) -> None:

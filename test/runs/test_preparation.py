@@ -13,9 +13,9 @@ from small_scenes import box_object, room_scene
 from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs import preparation
-from osmabench_ros.runs.condition_warnings import condition_warnings
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.plan import plan_runs
+from osmabench_ros.runs.run_warnings import run_warnings
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.strategies import Strategy
 
@@ -86,7 +86,7 @@ def test_a_condition_that_does_not_act_on_the_path_is_told(
     preparation.prepare_scene(plan, lambda _text, _fraction: None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
-        told = condition_warnings(plan)
+        told = run_warnings(plan)
     assert [str(item.message) for item in caught] == list(told)
     assert bool(told) != acts
     assert acts or 'condition "dynamic" on scene test/room does not act' in told[0]

@@ -8,12 +8,12 @@ import pytest
 
 from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.runs import run_manifest as module
-from osmabench_ros.runs.condition_warnings import noted_warnings
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.host import host_facts
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.run_manifest import run_manifest, write_run_manifest
+from osmabench_ros.runs.run_warnings import noted_warnings
 
 
 @pytest.fixture(autouse=True)

@@ -1,9 +1,9 @@
-"""What a report has to say about the condition of a run."""
+"""What a report has to say about a run before it is started."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import OsmabenchWarning
@@ -19,23 +19,38 @@ KEY = 'warnings'
 """Of the manifest of a run."""
 
 
-def condition_warnings(plan: RunPlan) -> tuple[str, ...]:
-    """Return what of the condition of a run does not act on its path, and warn of it.
+def run_warnings(plan: RunPlan) -> tuple[str, ...]:
+    """Return what a reader of the report has to know before a run, and warn of it.
+
+    That is what of the condition does not act on the path, and whether frames may be lost.
 
     Parameters
     ----------
     plan : RunPlan
-        The run; its shared folder must be prepared. One of a recorded scene has no such path.
+        The run; its shared folder must be prepared.
     """
+    found = (*_of_pacing(plan), *_of_condition(plan))
+    for text in found:
+        warnings.warn(text, OsmabenchWarning, stacklevel=2)
+    return found
+
+
+def _of_pacing(plan: RunPlan) -> Iterator[str]:
+    if plan.pacing is not plan.config.pacing.mode:
+        yield (
+            f'runs of mapper "{plan.mapper.name}" are realtime, since it acknowledges no frames '
+            '(acks: false): it may lose some'
+        )
+
+
+def _of_condition(plan: RunPlan) -> tuple[str, ...]:
     if plan.scene.sequence is not None:
+        # There is no such path.
         return ()
     condition, rate_hz = load_condition(plan.condition), plan.config.trajectory.frame_rate_hz
     path = RobotPath.read(plan.shared_directory / PATH_FILE)
     trajectory = sample_trajectory(path, condition.motion_at(rate_hz), rate_hz)
-    found = inert_parts(condition, scene_of(plan), trajectory)
-    for text in found:
-        warnings.warn(text, OsmabenchWarning, stacklevel=2)
-    return found
+    return inert_parts(condition, scene_of(plan), trajectory)
 
 
 def noted_warnings(plans: Sequence[RunPlan]) -> tuple[str, ...]:
