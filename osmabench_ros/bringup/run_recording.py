@@ -65,9 +65,12 @@ def check_bag(plan: RunPlan) -> None:
     try:
         report = read_report(directory)
     except SequenceError as error:
-        raise RunError(f'run {plan.identity.run_id} was not recorded: {error}') from error
+        raise RunError(
+            f'run {plan.identity.run_id} was not recorded: {error}; start over with --fresh'
+        ) from error
     if not report.complete:
         raise RunError(
             f'the bag of run {plan.identity.run_id} is not complete: '
-            f'{report.error or "its recorder was killed before it had written everything"}'
+            f'{report.error or "its recorder was killed before it had written everything"}; '
+            'start over with --fresh'
         )

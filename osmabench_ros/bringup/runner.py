@@ -121,6 +121,7 @@ def run_one(plan: RunPlan, progress: Progress) -> RunReport:
     failure = plan.directory / FAILURE
     try:
         report = _run(plan, progress)
+        check_bag(plan)
         if report.status is Status.COMPLETE and plan.config.evaluation.map_every_frames:
             score_growth(
                 _inputs(plan), list(plan.config.suites), plan.snapshots_directory, progress
@@ -165,7 +166,6 @@ def _run(plan: RunPlan, progress: Progress) -> RunReport:
     incomplete = incomplete_report(plan.directory)
     if incomplete is None and not plan.report_file.exists():
         raise RunError(f'node "evaluator" wrote no report: {result.reason or "no reason given"}')
-    check_bag(plan)
     return incomplete or read_finished(plan)
 
 

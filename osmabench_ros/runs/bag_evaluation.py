@@ -14,7 +14,7 @@ from osmabench_ros.base.files import (
     sha256_of,
     write_json,
 )
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import ConfigError, RunError, SequenceError
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.maps.storage import write_map
@@ -138,7 +138,7 @@ class _Work:
         self, suites: Sequence[SuiteConfig], requirements: Sequence[Requirement]
     ) -> BagEvaluation:
         source, content = self._source, self._content
-        topic = choose_map_topic(content.types, source.map_topic)
+        topic = self._map_topic()
         trajectory = self._noted(poses_of_bag(source, self._bag, content))
         reference = reference_of(source, self._bag, content, self._folder, self._progress)
         truth = None if reference is None else read_ground_truth(reference.directory)
@@ -166,6 +166,17 @@ class _Work:
         write_poses(trajectory, self._folder)
         made = None if reference is None else reference.directory
         return BagEvaluation(report, trajectory, made)
+
+    def _map_topic(self) -> str:
+        try:
+            return choose_map_topic(self._content.types, self._source.map_topic)
+        except ConfigError as error:
+            if not self._bag.cut_off:
+                raise
+            raise SequenceError(
+                f'{self._bag.path} is not complete ({self._bag.cut_off}), and what can be read of '
+                f'it holds no map to choose: {error}'
+            ) from error
 
     def _noted(self, found: tuple[Found, list[str]]) -> Found:
         """Keep the remarks on something that was found, return it."""

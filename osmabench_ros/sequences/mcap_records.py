@@ -71,6 +71,8 @@ class McapRecords:
         self.path = path
         self._parsers = _parsers()
         self.size_bytes = path.stat().st_size
+        self.place = 0
+        """Where the record begins that `read` has yielded last."""
         self._stream = path.open('rb')
         if self._stream.read(len(MAGIC)) != MAGIC:
             self.close()
@@ -86,6 +88,7 @@ class McapRecords:
         """
         while True:
             kind, body, following = self._body(start)
+            self.place = start
             if kind in _READ:
                 yield kind, body if kind == MESSAGE else self._parsed(kind, body)
             if kind == FOOTER:

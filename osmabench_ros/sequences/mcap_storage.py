@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ from osmabench_ros.sequences.mcap_records import (
 )
 
 _DEFINITIONS = ('ros2msg', 'ros2idl', 'omgidl')
+MOST_NAMED = 3
+"""Damaged places that are told one by one."""
 _Span = tuple[int | None, int | None]
 
 
@@ -72,6 +74,26 @@ class _Topics:
         return BagTopic(found.topic, schema.name, count, qos, text)
 
 
+class _Damage:
+    """The places of a file that could not be read, each once."""
+
+    def __init__(self, path: Path) -> None:
+        self._name = path.name
+        self._places: dict[int, str] = {}
+
+    def note(self, place: int, reason: Exception, when: str = '') -> None:
+        """Remember the chunk at a byte."""
+        self._places[place] = f'the chunk at byte {place}{when} ({reason})'
+
+    @property
+    def text(self) -> str:
+        """What is damaged, for people; empty if nothing."""
+        found = [text for _, text in sorted(self._places.items())]
+        more = f' and {len(found) - MOST_NAMED} more' if len(found) > MOST_NAMED else ''
+        named = ', '.join(found[:MOST_NAMED])
+        return f'{self._name} is damaged: {named}{more}' if found else ''
+
+
 class IndexedMcap:
     """A complete file, in the order of log times.
 
@@ -90,7 +112,7 @@ class IndexedMcap:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.cut_off = ''
+        self._damage = _Damage(path)
         self._topics = _Topics()
         self._records = McapRecords(path)
         try:
@@ -103,6 +125,11 @@ class IndexedMcap:
         self.span_ns: tuple[int, int] | None = None
         if statistics.message_count:
             self.span_ns = (statistics.message_start_time, statistics.message_end_time)
+
+    @property
+    def cut_off(self) -> str:
+        """What could not be read as yet, empty if nothing."""
+        return self._damage.text
 
     def _summary(self) -> tuple[list[Any], Any]:
         chunks, statistics = [], None
@@ -129,7 +156,7 @@ class IndexedMcap:
     def messages(
         self, topics: Collection[str] | None, start_ns: int | None, stop_ns: int | None
     ) -> Iterator[StoredMessage]:
-        """Yield messages; a damaged place ends them, and `cut_off` says so."""
+        """Yield messages; a chunk that is damaged is left out, and `cut_off` says so."""
         channels = {
             number
             for number, channel in self._topics.channels.items()
@@ -144,13 +171,19 @@ class IndexedMcap:
             and (stop_ns is None or chunk.message_start_time < stop_ns)
             and (start_ns is None or chunk.message_end_time >= start_ns)
         ]
-        reading = _ChunkReading(self._records, channels, (start_ns, stop_ns))
-        try:
-            for log_ns, _, place, end, channel, content in heapq.merge(*map(reading.of, chunks)):
-                if content is not None:
-                    yield self._topics.message(channel, log_ns, bytes(content[place:end]))
-        except (ValueError, OSError) as error:
-            self.cut_off = f'{self._path.name}: {error}'
+        reading = _ChunkReading(self._records, channels, (start_ns, stop_ns), self._note)
+        for log_ns, _, place, end, channel, content in heapq.merge(*map(reading.of, chunks)):
+            if content is not None:
+                yield self._topics.message(channel, log_ns, bytes(content[place:end]))
+
+    def _note(self, chunk: Any, reason: Exception) -> None:
+        first_ns = (self.span_ns or (0, 0))[0]
+        start_s, end_s = (
+            (time_ns - first_ns) / 1e9
+            for time_ns in (chunk.message_start_time, chunk.message_end_time)
+        )
+        when = f', {start_s:.2f} to {end_s:.2f} s after its first message'
+        self._damage.note(chunk.chunk_start_offset, reason, when)
 
     def close(self) -> None:
         """Close the file."""
@@ -160,8 +193,14 @@ class IndexedMcap:
 class _ChunkReading:
     """One pass through the chunks of a file, whose memory and time are bounded."""
 
-    def __init__(self, records: McapRecords, channels: set[int], span: _Span) -> None:
-        self._records, self._channels = records, channels
+    def __init__(
+        self,
+        records: McapRecords,
+        channels: set[int],
+        span: _Span,
+        on_damage: Callable[[Any, Exception], None],
+    ) -> None:
+        self._records, self._channels, self._on_damage = records, channels, on_damage
         self._start_ns, self._stop_ns = span
         self._watch = Stopwatch(records.path, records.size_bytes)
         self._left = allowance().memory_bytes(records.size_bytes)
@@ -172,9 +211,13 @@ class _ChunkReading:
         """Yield the messages of a chunk by time, behind a mark with which it is not read yet."""
         start = index.chunk_start_offset
         yield index.message_start_time, start, -1, 0, 0, None
-        with self._watch.running():
-            content = self._records.unpacked(self._records.chunk_at(start))
-            messages = self._messages(content)
+        try:
+            with self._watch.running():
+                content = self._records.unpacked(self._records.chunk_at(start))
+                messages = self._messages(content)
+        except (ValueError, OSError) as error:
+            self._on_damage(index, error)
+            return
         taken = memory_of(content, messages)
         self._left -= taken
         for log_ns, place, channel, end in messages:
@@ -220,7 +263,8 @@ class StreamedMcap:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.cut_off = ''
+        self._damage = _Damage(path)
+        self._cut = ''
         self._topics = _Topics()
         self._recognised = False
         counts: Counter[int] = Counter()
@@ -233,10 +277,15 @@ class StreamedMcap:
             raise SequenceError(f'{path} is empty or no MCAP file ({self.cut_off})')
         self.topics = self._topics.counted(path, path.stat().st_size, counts)
 
+    @property
+    def cut_off(self) -> str:
+        """What could not be read, empty if nothing."""
+        return '; '.join(filter(None, (self._damage.text, self._cut)))
+
     def messages(
         self, topics: Collection[str] | None, start_ns: int | None, stop_ns: int | None
     ) -> Iterator[StoredMessage]:
-        """Yield messages up to the cut."""
+        """Yield messages up to the cut; a chunk that is damaged is left out."""
         for channel, log_ns, data in self._messages():
             if topics is not None and self._topics.channels[channel].topic not in topics:
                 continue
@@ -249,11 +298,11 @@ class StreamedMcap:
         """Do nothing; the file is open only while it is read."""
 
     def _messages(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield channel, log time and data; over a cut or a broken chunk it ends."""
+        """Yield channel, log time and data; over a cut it ends."""
         try:
             records = McapRecords(self._path)
         except (ValueError, OSError) as error:
-            self.cut_off = f'{self._path.name}: {error}'
+            self._cut = f'{self._path.name}: {error}'
             return
         watch = Stopwatch(self._path, records.size_bytes)
         try:
@@ -265,11 +314,14 @@ class StreamedMcap:
                     if channel in self._topics.channels:
                         yield channel, log_ns, data
                 elif kind == CHUNK:
-                    with watch.running():
-                        content = records.unpacked(record)
-                    yield from self._in_chunk(records, content)
+                    try:
+                        with watch.running():
+                            content = records.unpacked(record)
+                        yield from self._in_chunk(records, content)
+                    except ValueError as error:
+                        self._damage.note(records.place, error)
         except (ValueError, OSError) as error:
-            self.cut_off = f'{self._path.name}: {error}'
+            self._cut = f'{self._path.name}: {error}'
         finally:
             records.close()
 

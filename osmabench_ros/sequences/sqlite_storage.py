@@ -28,6 +28,11 @@ _STEPS, _STEPS_PER_S = 100_000, 20_000_000
 """Instructions of SQLite between two looks at how many are left, and those that count as a second;
 asking the clock at each row would take as long as reading it."""
 _MAX_TOPICS = 100_000
+_NEAR_ROWS = 1000
+"""Behind a damaged row so many are tried one by one, then in steps that double."""
+_MAX_ROW = 2**62
+_MOST_NAMED = 5
+"""Faults that are told."""
 _ODD_ROW = 'a row of "messages" does not hold numbers and bytes'
 _SAFE = ('trusted_schema=OFF', 'query_only=ON', 'cell_size_check=ON', 'mmap_size=0')
 
@@ -94,7 +99,7 @@ class SqliteStorage:
     def messages(
         self, topics: Collection[str] | None, start_ns: int | None, stop_ns: int | None
     ) -> Iterator[StoredMessage]:
-        """Yield messages up to the first damaged page, by time if the file is complete."""
+        """Yield messages, by time if the file is complete and sound."""
         numbers = [
             number
             for number, topic in self._names.items()
@@ -105,7 +110,8 @@ class SqliteStorage:
             where += f' AND timestamp >= {start_ns:d}'
         if stop_ns is not None:
             where += f' AND timestamp < {stop_ns:d}'
-        query = f'SELECT topic_id, timestamp, data FROM messages{{}} WHERE {where} ORDER BY '  # noqa: S608 - numbers only
+        columns = 'rowid, topic_id, timestamp, data'
+        query = f'SELECT {columns} FROM messages{{}} WHERE {where}{{}} ORDER BY '  # noqa: S608 - numbers only
         left = self._size_bytes
         for number, log_ns, data in self._rows(query):
             topic = self._names.get(number) if isinstance(number, int) else None
@@ -124,26 +130,45 @@ class SqliteStorage:
             self._copy.cleanup()
 
     def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """Yield what a query over all messages gives; damage ends it."""
+        """Yield what a query over all messages gives; damaged rows are left out and noted."""
         steps = _Steps(self._path, self._size_bytes)
+        left, after, failures = self._size_bytes // _MIN_ROW_BYTES, -1, 0
+        by_time = not self._recovered
         try:
             with closing(self._connect(steps)) as database:
-                rows = database.execute(self._ordered(database, query))
-                for _, row in zip(range(self._size_bytes // _MIN_ROW_BYTES), rows, strict=False):
-                    yield row
-                if rows.fetchone() is not None:
-                    self._note('it is damaged: it has more rows than bytes')
+                while after < _MAX_ROW:
+                    try:
+                        text = self._ordered(database, query, after, by_time=by_time)
+                        for number, *row in database.execute(text):
+                            if left <= 0:
+                                self._note('it is damaged: it has more rows than bytes')
+                                return
+                            left, failures = left - 1, 0
+                            after = max(after, number) if isinstance(number, int) else after
+                            yield tuple(row)
+                        return
+                    except _ERRORS as error:
+                        steps.check()
+                        if not failures:
+                            self._note(f'it is damaged behind row {max(after, 0)}: {error}')
+                        if not by_time:
+                            after += 2 ** max(0, failures - _NEAR_ROWS)
+                        # The index on time may be what is damaged; the rows lie in their order.
+                        by_time, failures = False, failures + 1
         except _ERRORS as error:
             steps.check()
             self._note(str(error))
 
-    def _ordered(self, database: sqlite3.Connection, query: str) -> str:
+    def _ordered(
+        self, database: sqlite3.Connection, query: str, after: int, *, by_time: bool
+    ) -> str:
         """Return the query in an order for which SQLite need not sort, which takes disk space."""
-        by_time = query.format('') + 'timestamp'
-        plan = list(database.execute(f'EXPLAIN QUERY PLAN {by_time}'))
-        if self._recovered or any('TEMP B-TREE' in str(row[3]) for row in plan):
-            return query.format(' NOT INDEXED') + 'rowid'
-        return by_time
+        rest = f' AND rowid > {after:d}' if after >= 0 else ''
+        timed = query.format('', rest) + 'timestamp'
+        if by_time:
+            plan = list(database.execute(f'EXPLAIN QUERY PLAN {timed}'))
+            by_time = not any('TEMP B-TREE' in str(row[3]) for row in plan)
+        return timed if by_time else query.format(' NOT INDEXED', rest) + 'rowid'
 
     def _connect(self, steps: _Steps) -> sqlite3.Connection:
         database = sqlite3.connect(self._uri, uri=True)
@@ -181,7 +206,8 @@ class SqliteStorage:
 
     def _counted(self) -> tuple[BagTopic, ...]:
         counts: Counter[int] = Counter()
-        for number, log_ns in self._rows('SELECT topic_id, timestamp FROM messages{} ORDER BY '):
+        query = 'SELECT rowid, topic_id, timestamp FROM messages{} WHERE 1{} ORDER BY '
+        for number, log_ns in self._rows(query):
             if isinstance(number, int) and _is_time(log_ns):
                 counts[number] += 1
                 first_ns, last_ns = self.span_ns or (log_ns, log_ns)
@@ -195,7 +221,7 @@ class SqliteStorage:
 
     def _note(self, fault: str) -> None:
         """Add to what is wrong, once."""
-        if fault not in self.cut_off:
+        if fault not in self.cut_off and self.cut_off.count('; ') < _MOST_NAMED:
             text = f'{self._path.name}: {fault}'
             self.cut_off = f'{self.cut_off}; {text}' if self.cut_off else text
 

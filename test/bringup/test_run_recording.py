@@ -36,14 +36,21 @@ def test_the_bag_of_a_lockstep_run_lacks_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.ros
-def test_a_bag_that_was_not_finished_fails_the_run(tmp_path: Path) -> None:
+def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from osmabench_ros.base.files import write_text
     from osmabench_ros.base.owned_folder import claim_folder
+    from osmabench_ros.bringup import runner
     from osmabench_ros.bringup.run_recording import bag_directory, check_bag, make_room_for_bag
     from osmabench_ros.errors import RunError
     from osmabench_ros.runs.config import parse_config
     from osmabench_ros.runs.identity import SceneKey
-    from osmabench_ros.runs.plan import plan_runs
+    from osmabench_ros.runs.plan import RunPlan, plan_runs
+    from osmabench_ros.runs.report_model import RunReport, Status
+
+    def done(plan: RunPlan) -> RunReport:
+        return RunReport(run_id=plan.identity.run_id, status=Status.COMPLETE)
 
     config = parse_config(small_config(recording={'enabled': True}), 'test')
     (plan,) = plan_runs(config, {config.scenes[0]: SceneKey('d', 's', 3)}, tmp_path)
@@ -59,6 +66,11 @@ def test_a_bag_that_was_not_finished_fails_the_run(tmp_path: Path) -> None:
     )
     with pytest.raises(RunError, match='is not complete: no space left'):
         check_bag(plan)
+    # Whatever of the run is done already: no second look lets it pass.
+    monkeypatch.setattr(runner, '_run', lambda plan, _progress: done(plan))
+    for _ in range(2):
+        report = runner.run_one(plan, lambda _text, _fraction: None)
+        assert (report.status, 'is not complete' in report.error) == (Status.FAILED, True)
     make_room_for_bag(plan)
     assert not directory.exists()
     assert (directory.with_name('bag_interrupted_1') / 'recording.json').exists()

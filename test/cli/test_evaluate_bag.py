@@ -98,6 +98,41 @@ def test_a_faultless_map_in_the_world_gets_full_marks(kind: str, truth: Path, tm
     assert result.output.splitlines()[-1] == str(out / 'report.html')
 
 
+def noisy_room(folder: Path) -> Path:
+    """Write a bag of many chunks, whose map is in the last one."""
+    texts = [make('std_msgs/String', data=f'{index:02}' + 'x' * 100_000) for index in range(30)]
+    noise = [('/noise', START_NS + index, text) for index, text in enumerate(texts)]
+    write_room(folder, *noise, cloud(labelled_map()), labels())
+    return folder / f'{folder.name}.mcap'
+
+
+def overwrite(file: Path, start: int, size: int) -> None:
+    with file.open('r+b') as stream:
+        stream.seek(start)
+        stream.write(b'\xff' * size)
+
+
+def test_a_bag_that_is_damaged_before_its_map_is_scored_with_a_message(truth, tmp_path) -> None:
+    file, out = noisy_room(tmp_path / 'bag'), tmp_path / 'out'
+    overwrite(file, file.stat().st_size // 2, 150_000)
+    result = evaluate(file.parent, out, '--ground-truth', truth)
+    assert values(out, 'osma_segmentation')['macc'] == 1.0
+    [remark] = [text for text in report_of(out).remarks if 'damaged' in text]
+    assert remark.startswith('the bag is not complete: bag.mcap is damaged: the chunk at byte ')
+    assert remark in ' '.join(result.output.split())
+    assert html.escape(remark) in (out / 'report.html').read_text()
+
+
+def test_a_bag_whose_map_is_damaged_says_so_and_where(truth: Path, tmp_path: Path) -> None:
+    file = noisy_room(tmp_path / 'bag')
+    points = bytes(cloud(labelled_map())[2].data[:100])
+    # The head of its message is in front of them.
+    overwrite(file, file.read_bytes().index(points) - 400, 500)
+    with pytest.raises(SequenceError, match='bag.mcap is damaged: the chunk at byte .* no topic'):
+        evaluate(file.parent, tmp_path / 'out', '--ground-truth', truth)
+    assert not (tmp_path / 'out').exists()
+
+
 def test_tf_puts_the_map_into_the_world(truth: Path, tmp_path: Path) -> None:
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), frames())
     out = tmp_path / 'out'

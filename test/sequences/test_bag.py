@@ -119,6 +119,41 @@ def test_a_truncated_mcap_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     assert [text[:2] for text in read[10:]] == [str(index) for index in range(10, len(read))]
 
 
+@pytest.mark.parametrize(
+    ('storage', 'name', 'indexed'),
+    [
+        (StoragePlugin.MCAP, 'bag.mcap', True),
+        (StoragePlugin.MCAP, 'bag.mcap', False),
+        (StoragePlugin.SQLITE3, 'bag.db3', True),
+    ],
+)
+def test_damage_in_the_middle_is_named_and_what_lies_behind_it_is_read(
+    tmp_path: Path, storage: StoragePlugin, name: str, indexed: bool
+) -> None:
+    folder = write_bag(tmp_path / 'bag', storage, count=40, payload=100_000)
+    file = folder / name
+    sound = file.read_bytes()
+    start = len(sound) // 2
+    # Longer than a message, so that the head of one is in it.
+    garbage = b'\xff' * 150_000
+    file.write_bytes(
+        sound[:start] + garbage + sound[start + len(garbage) : None if indexed else -1]
+    )
+    with open_bag(folder) as bag:
+        read = [(item.log_ns - START_NS) // STEP_NS for item in bag.messages([NUMBERS])]
+        told = bag.cut_off
+        # A second look says the same again.
+        assert len(list(bag.messages([NUMBERS]))) == len(read)
+        assert bag.cut_off == told
+    assert f'{name} is damaged' in told or f'{name}: it is damaged behind row' in told
+    assert 20 < len(read) < 40
+    assert read == sorted(set(read))
+    assert {0, 39} <= set(read)
+    if storage is StoragePlugin.MCAP:
+        assert 'the chunk at byte' in told
+        assert ('s after its first message' in told) is indexed
+
+
 def test_a_truncated_database_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     folder = write_bag(tmp_path / 'bag', StoragePlugin.SQLITE3, count=40, payload=100_000)
     file = folder / 'bag.db3'
