@@ -22,6 +22,7 @@ from osmabench_ros.language.client import Estimate, ModelClient
 from osmabench_ros.runs.results_folder import undisturbed
 from osmabench_ros.vqa import stages
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
+from osmabench_ros.vqa.applicability import UNSERVED
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT
 from osmabench_ros.vqa.judging.agreement import check_judge, judged_answers
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
@@ -120,9 +121,17 @@ def answer(
         return
     with undisturbed(place.folder), shown_progress() as progress:
         answers = stages.answer(place, client, shown, progress)
-    silent = sum(item.value is None for item in answers)
-    typer.echo(f'{len(answers)} answers in {place.folder}, {silent} questions unanswered')
+    asked = [item for item in answers if item.note != UNSERVED]
+    silent = sum(item.value is None for item in asked)
+    typer.echo(
+        f'{len(asked)} answers in {place.folder}, {silent} questions unanswered'
+        f'{_not_asked(len(answers) - len(asked))}'
+    )
     print_spending(client)
+
+
+def _not_asked(count: int) -> str:
+    return f'; {count} questions are {UNSERVED}' if count else ''
 
 
 def _print_dry_answers(
@@ -150,8 +159,12 @@ def judge(
         return
     with undisturbed(place.folder), shown_progress() as progress:
         verdicts = stages.judge(place, client, progress)
-    right = sum(item.correct for item in verdicts)
-    typer.echo(f'{right} of {len(verdicts)} answers are right; verdicts in {place.folder}')
+    asked = [item for item in verdicts if item.reason != UNSERVED]
+    right = sum(item.correct for item in asked)
+    typer.echo(
+        f'{right} of {len(asked)} answers are right; verdicts in {place.folder}'
+        f'{_not_asked(len(verdicts) - len(asked))}'
+    )
     print_spending(client)
 
 

@@ -13,6 +13,7 @@ from osmabench_ros.reports.sample_frames import SampleFrame
 from osmabench_ros.reports.topview import TopGrid
 from osmabench_ros.runs.evaluation import ANSWERS_FOLDER
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.vqa.applicability import UNSERVED
 from osmabench_ros.vqa.question_files import (
     ANSWERS,
     QUESTIONS,
@@ -42,10 +43,11 @@ class Dialogue:
 
     @property
     def correct(self) -> dict[tuple[str, str], bool]:
-        """Whether each answer is right, by scene and question id."""
+        """Whether each answer is right, by scene and question id, of questions that were asked."""
         return {
             (question.scene, question.id): verdict.correct
             for question, verdict in zip(self.questions, self.verdicts, strict=True)
+            if verdict.reason != UNSERVED
         }
 
 
@@ -131,6 +133,8 @@ def shown(value: AnswerValue | None, tolerance: float = 0.0) -> str:
 
 
 def _verdict_word(verdict: Verdict) -> str:
+    if verdict.reason == UNSERVED:
+        return 'not applicable'
     if verdict.correct:
         return 'right'
     return 'wrong' if verdict.answered else 'unanswered'

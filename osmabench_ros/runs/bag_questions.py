@@ -92,7 +92,7 @@ def written_question_records(
         'accuracy',
         questions,
         {verdict.question_id: verdict for verdict in verdicts},
-        not_applicable=unserved_categories(semantic_map),
+        not_applicable=unserved_categories(semantic_map, questions),
     )
 
 

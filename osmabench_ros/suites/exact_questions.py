@@ -19,7 +19,6 @@ from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.answering.language_model import LanguageModelAnswerer
 from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
-from osmabench_ros.vqa.applicability import unserved_categories
 from osmabench_ros.vqa.evaluation import Answerer, evaluate_questions
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, questions_about
 from osmabench_ros.vqa.graph_index import THINGS
@@ -92,7 +91,6 @@ class ExactQuestionsSuite:
             reference_judge=equality,
             suite=self.name,
             ceiling_map=ground_truth_map(truth.graph, truth.seen_instances, truth.label_set),
-            not_applicable=unserved_categories(context.semantic_map),
             directory=context.output_directory,
             progress=context.progress or silent,
         )
@@ -142,5 +140,5 @@ def _unread(suite: str, semantic_map: SemanticMap, answerer: Answerer) -> list[M
     if not isinstance(answerer, LanguageModelAnswerer):
         return []
     nodes = sum(node.kind in THINGS for node in semantic_map.graph.nodes)
-    share = answerer.dropped_nodes / nodes if nodes else 0.0
+    share = answerer.dropped_nodes / nodes if nodes else None
     return [MetricRecord(suite, '', 'unread_nodes', '', share, n=nodes, higher_is_better=False)]

@@ -10,6 +10,7 @@ from typing import Protocol
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent, question_only
+from osmabench_ros.vqa.applicability import UNSERVED, unserved_categories
 from osmabench_ros.vqa.judging.deterministic import Judge
 from osmabench_ros.vqa.progress import Progress, counted, share, silent
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
@@ -60,7 +61,6 @@ def evaluate_questions(
     ceiling_map: SemanticMap | None = None,
     reference_answerer: Answerer | None = None,
     reference_judge: Judge | None = None,
-    not_applicable: Collection[str] = (),
     directory: Path | None = None,
     progress: Progress = silent,
 ) -> QuestionResult:
@@ -81,8 +81,6 @@ def evaluate_questions(
     reference_answerer, reference_judge : optional
         Who answers from the ceiling map, and judges that and the baselines; the same as above if
         None. The rules cost nothing.
-    not_applicable : collection of str
-        Categories that the method cannot serve.
     directory : Path, optional
         Gets questions, answers and verdicts.
     progress : callable
@@ -110,13 +108,14 @@ def evaluate_questions(
         directory and directory / VERDICTS,
         lambda: judge_all(questions, answers, judge, share(progress, 0.55, 0.65)),
     )
+    unserved = unserved_categories(semantic_map, questions)
     found = records(
         suite,
         mode,
         'accuracy',
         questions,
         {verdict.question_id: verdict for verdict in verdicts},
-        not_applicable=not_applicable,
+        not_applicable=unserved,
     )
     others = dict(baseline_answers(questions))
     if ceiling_map is not None:
@@ -134,7 +133,7 @@ def evaluate_questions(
             metric,
             questions,
             judged,
-            not_applicable=not_applicable,
+            not_applicable=unserved,
             answered_too=False,
         )
     progress('scored answers', 1.0)
@@ -151,6 +150,12 @@ def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answ
     ]
 
 
+def inquiries(semantic_map: SemanticMap, questions: Sequence[Question]) -> list[Inquiry]:
+    """Return the questions that a map can serve, without their answers."""
+    unserved = unserved_categories(semantic_map, questions)
+    return [inquiry(item) for item in questions if item.category not in unserved]
+
+
 def answer_all(
     semantic_map: SemanticMap,
     questions: Sequence[Question],
@@ -159,19 +164,25 @@ def answer_all(
 ) -> list[Answer]:
     """Return one answer for each question, joined by id.
 
-    An answer with an id that was not asked is dropped; a question without answer gets one with
-    value None.
+    Questions that the map cannot serve are not asked. An answer with an id that was not asked is
+    dropped; a question without answer gets one with value None.
     """
-    told = counted(progress, 'answered', len(questions), 'questions')
+    unserved = unserved_categories(semantic_map, questions)
+    asked = inquiries(semantic_map, questions)
+    told = counted(progress, 'answered', len(asked), 'questions')
     told('', 0.0)
     given: dict[str, Answer] = {}
-    for answer in answerer.answer(semantic_map, [inquiry(item) for item in questions], told):
+    for answer in answerer.answer(semantic_map, asked, told) if asked else ():
         given.setdefault(answer.question_id, answer)
     told('', 1.0)
     return [
-        given.get(item.id) or Answer(item.id, None, answerer.name, note='no answer came back')
+        given.get(item.id) or Answer(item.id, None, answerer.name, note=_note(item, unserved))
         for item in questions
     ]
+
+
+def _note(question: Question, unserved: Collection[str]) -> str:
+    return UNSERVED if question.category in unserved else 'no answer came back'
 
 
 def judge_all(
@@ -180,22 +191,24 @@ def judge_all(
     judge: Judge,
     progress: Progress = silent,
 ) -> list[Verdict]:
-    """Return one verdict for each question, answers joined by id; none missing."""
+    """Return one verdict for each question, answers joined by id; none missing.
+
+    Questions that the map could not serve are not judged.
+    """
     by_id = {answer.question_id: answer for answer in answers}
-    pairs = [(question, by_id.get(question.id)) for question in questions]
+    unserved = {answer.question_id for answer in answers if answer.note == UNSERVED}
+    pairs = [(item, by_id.get(item.id)) for item in questions if item.id not in unserved]
     told = counted(progress, 'judged', len(pairs), 'answers')
     told('', 0.0)
-    verdicts = {verdict.question_id: verdict for verdict in judge.judge(pairs, told)}
+    found = judge.judge(pairs, told) if pairs else ()
+    verdicts = {verdict.question_id: verdict for verdict in found}
     told('', 1.0)
     return [
-        verdicts.get(item.id)
-        or Verdict(
-            item.id,
-            False,
-            judge.name,
-            answered=False,
-            reason='the judge gave no verdict',
-            judged=False,
-        )
+        verdicts.get(item.id) or _no_verdict(item, judge, unserved=item.id in unserved)
         for item in questions
     ]
+
+
+def _no_verdict(question: Question, judge: Judge, *, unserved: bool) -> Verdict:
+    reason = UNSERVED if unserved else 'the judge gave no verdict'
+    return Verdict(question.id, False, judge.name, answered=False, reason=reason, judged=unserved)

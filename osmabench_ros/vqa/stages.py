@@ -20,7 +20,13 @@ from osmabench_ros.vqa.answering.language_model import (
 )
 from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
 from osmabench_ros.vqa.applicability import unserved_categories
-from osmabench_ros.vqa.evaluation import Answerer, answer_all, baseline_answers, judge_all
+from osmabench_ros.vqa.evaluation import (
+    Answerer,
+    answer_all,
+    baseline_answers,
+    inquiries,
+    judge_all,
+)
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
@@ -32,7 +38,7 @@ from osmabench_ros.vqa.question_files import (
     saved,
     write_records,
 )
-from osmabench_ros.vqa.questions import Answer, Category, Question, Verdict, inquiry
+from osmabench_ros.vqa.questions import Answer, Category, Question, Verdict
 from osmabench_ros.vqa.run_folder import RunFolder
 from osmabench_ros.vqa.scores import records
 from osmabench_ros.vqa.written.frames import frames_at_interval, novel_frames
@@ -153,10 +159,11 @@ def _model_answerer(client: ModelClient, options: AnswerOptions) -> LanguageMode
 
 def estimate_answers(run: RunFolder, client: ModelClient, options: AnswerOptions) -> Estimate:
     """Return what `answer` would ask, asking nobody."""
-    inquiries = [inquiry(question) for question in run.questions()]
+    semantic_map = run.semantic_map()
+    asked = inquiries(semantic_map, run.questions())
     if options.without_map:
-        return client.estimate(QuestionOnlyAnswerer(client).requests(inquiries))
-    requests = _model_answerer(client, options).requests(run.semantic_map(), inquiries)
+        return client.estimate(QuestionOnlyAnswerer(client).requests(asked))
+    requests = _model_answerer(client, options).requests(semantic_map, asked)
     return client.estimate(requests)
 
 
@@ -217,7 +224,8 @@ def report(run: RunFolder, *, compat: bool = False) -> list[MetricRecord]:
     if compat:
         lost = {verdict.question_id for verdict in verdicts.values() if not verdict.judged}
         questions = [question for question in questions if question.id not in lost]
-    excluded = unserved_categories(semantic_map) | (COMPAT_EXCLUDED if compat else frozenset())
+    excluded = unserved_categories(semantic_map, questions)
+    excluded |= COMPAT_EXCLUDED if compat else frozenset()
     suite, mode = questions[0].suite if questions else '', 'compat' if compat else ''
     found = records(suite, mode, 'accuracy', questions, verdicts, not_applicable=excluded)
     for metric, given in _comparisons(run, questions).items():

@@ -56,8 +56,13 @@ def check(report: Any) -> None:
 
 
 def test_a_command_with_a_map_topic_is_scored(tmp_path: Path) -> None:
-    report = run(tmp_path, cloud_stack())
+    suites = [*CHANGES['suites'], {'name': 'exact_questions'}]
+    report = run(tmp_path, cloud_stack(), suites=suites)
     check(report)
+    # A cloud has no nodes, from which questions are answered.
+    asked = [item for item in report.runs[0].metrics if item.suite == 'exact_questions']
+    assert {item.applicable for item in asked} == {False}
+    assert '"verdict": "not applicable"' in (tmp_path / 'small' / 'report.html').read_text()
     # The configuration says lockstep, as it does by default.
     [warning] = report.warnings
     assert warning.startswith('runs of mapper "cloud" are realtime, since it acknowledges no')

@@ -15,6 +15,7 @@ from osmabench_ros.reports.question_data import (
 from osmabench_ros.reports.sample_frames import SampleFrame
 from osmabench_ros.reports.topview import TopGrid
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.vqa.applicability import UNSERVED
 from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question, Verdict
 
@@ -43,6 +44,17 @@ def test_answers_join_by_id_and_missing_ones_are_unanswered(folder):
         'q-2': ('no', 'wrong'),
     }
     assert rows['q-0']['nodes'] == [4]
+
+
+def test_questions_that_were_not_applicable_are_neither_wrong_nor_compared(folder):
+    verdicts = [
+        Verdict('q-0', True, 'j'),
+        Verdict('q-2', False, 'j', answered=False, reason=UNSERVED),
+    ]
+    write_records(folder / 'vqa' / 'verdicts.jsonl', verdicts)
+    dialogue = read_dialogue(folder)
+    assert answer_rows(dialogue, ())['q-2']['verdict'] == 'not applicable'
+    assert dialogue.correct == {('scene', 'q-0'): True, ('scene', 'q-1'): False}
 
 
 def test_a_folder_without_answers_is_an_empty_dialogue(tmp_path):

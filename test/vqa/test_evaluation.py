@@ -1,10 +1,12 @@
 """From questions and a map to records: joined by id, beside baselines."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from furnished_graph import as_map, large_graph, living_room, seen, vocabulary
 
+from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.vqa.answering.baselines import (
     constant,
     ground_truth_map,
@@ -12,10 +14,12 @@ from osmabench_ros.vqa.answering.baselines import (
     question_only,
 )
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
+from osmabench_ros.vqa.applicability import UNSERVED
 from osmabench_ros.vqa.evaluation import answer_all, evaluate_questions, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
-from osmabench_ros.vqa.questions import Answer, AnswerType, Question
+from osmabench_ros.vqa.question_files import ANSWERS, VERDICTS, read_complete
+from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
 
 GRAPH = living_room()
 QUESTIONS = generate_questions(
@@ -26,12 +30,11 @@ QUESTIONS = generate_questions(
 @pytest.fixture(scope='module')
 def result():
     return evaluate_questions(
-        as_map(GRAPH),
+        replace(as_map(GRAPH), extras={'unserved_question_categories': ['Comparison']}),
         QUESTIONS,
         RuleAnswerer(),
         DeterministicJudge(),
         ceiling_map=ground_truth_map(GRAPH, seen(GRAPH)),
-        not_applicable=['Comparison'],
     )
 
 
@@ -56,6 +59,34 @@ def test_a_category_that_the_method_cannot_serve_leaves_the_overall_figure(resul
     assert one.value is None
     rest = [q for q in QUESTIONS if q.category != 'Comparison']
     assert record(result, 'accuracy').n == len(rest)
+
+
+def test_what_the_map_cannot_serve_is_not_asked_and_has_no_answer(result):
+    unserved = {item.id for item in QUESTIONS if item.category == 'Comparison'}
+    assert {item.question_id for item in result.answers if item.note == UNSERVED} == unserved
+    assert {item.question_id for item in result.verdicts if item.reason == UNSERVED} == unserved
+
+
+class Nobody:
+    """Answers and judges nothing, as nothing may be asked."""
+
+    name = 'nobody'
+    answer = judge = None
+
+
+def test_nothing_is_asked_of_a_map_without_nodes_and_every_figure_is_not_applicable(tmp_path):
+    bare = evaluate_questions(
+        as_map(SceneGraph()), QUESTIONS, Nobody(), Nobody(),
+        ceiling_map=ground_truth_map(GRAPH, seen(GRAPH)),
+        reference_answerer=RuleAnswerer(), reference_judge=DeterministicJudge(),
+        directory=tmp_path,
+    )  # fmt: skip
+    assert {item.value for item in bare.records} == {None}
+    assert {item.applicable for item in bare.records} == {False}
+    for file, kind in ((ANSWERS, Answer), (VERDICTS, Verdict)):
+        found = read_complete(tmp_path / file, kind)
+        assert len(found) == len(QUESTIONS)
+        assert {getattr(item, 'note', '') or item.reason for item in found} == {UNSERVED}
 
 
 def test_every_category_has_its_records(result):

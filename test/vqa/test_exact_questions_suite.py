@@ -12,7 +12,6 @@ from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.semantics.cloud import LabelledCloud
-from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.registry import make_suite
 from osmabench_ros.suites.suite import SuiteContext
@@ -51,7 +50,7 @@ def test_given_questions_are_asked_instead_of_new_ones():
     suite = make_suite('exact_questions', {'count': 40, 'embedding': 'off'})
     first = context(as_map(living_room()))
     (question, *_) = suite._questions(first)
-    again = context(as_map(SceneGraph()), questions=[question])
+    again = context(as_map(living_room()), questions=[question])
     (overall,) = [r for r in suite.evaluate(again) if r.metric == 'accuracy' and not r.class_name]
     assert overall.n == 1
 

@@ -28,7 +28,7 @@ from osmabench_ros.vqa.evaluation import answer_all, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.graph_text import graph_text
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-from osmabench_ros.vqa.questions import Answer, AnswerType, Category, Question
+from osmabench_ros.vqa.questions import Answer, AnswerType, Category, Question, inquiry
 from osmabench_ros.vqa.written.categories import category_requests
 from osmabench_ros.vqa.written.frames import frames_at_interval, novel_frames
 from osmabench_ros.vqa.written.histogram import write_histogram
@@ -281,7 +281,8 @@ def test_an_empty_graph_is_an_empty_text(server, tmp_path):
     text = graph_text(SceneGraph(), 100)
     assert (text.nodes, text.relations, text.nodes_dropped) == ('', '', 0)
     answerer = LanguageModelAnswerer(make_client(server, tmp_path))
-    assert len(answer_all(as_map(SceneGraph()), QUESTIONS, answerer)) == len(QUESTIONS)
+    asked = [inquiry(item) for item in QUESTIONS]
+    assert len(answerer.answer(as_map(SceneGraph()), asked)) == len(QUESTIONS)
 
 
 def test_question_only_shows_no_map(server, tmp_path):

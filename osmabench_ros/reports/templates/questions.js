@@ -139,8 +139,9 @@
 
   const apply = () => {
     found = scene().questions.filter(matches);
-    const right = found.filter((item) => run().answers[item.id].verdict === 'right').length;
-    count.textContent = `${found.length} of ${scene().questions.length} questions, ${right} right`;
+    const having = (verdict) => found.filter((item) => run().answers[item.id].verdict === verdict).length;
+    const unserved = having('not applicable');
+    count.textContent = `${found.length} of ${scene().questions.length} questions, ${having('right')} right${unserved ? `, ${unserved} not applicable` : ''}`;
     otherHead.hidden = !other();
     body.replaceChildren();
     shown = 0;
