@@ -126,7 +126,9 @@ class EvaluationSettings:
         chosen = self.suites if suites is None else suites
         names = {suite.name for suite in chosen}
         required = [item for item in self.requirements if suites is None or item.suite in names]
-        source = self._map_on_disk(map_directory)
+        # A goal may be about a map that the method had on the way.
+        allow_partial = self._values['allow_partial'] or output_directory != self.output_directory
+        source = self._map_on_disk(map_directory, allow_partial=allow_partial)
 
         def evaluate(progress: Progress) -> RunReport:
             # The folder of a goal lies below, and what is made there is listed here.
@@ -143,13 +145,13 @@ class EvaluationSettings:
                 self._questions,
                 self._values['device'],
                 self._text_features,
-                self._values['allow_partial'],
+                allow_partial,
             )
             return evaluate_run(inputs, chosen, required, progress)
 
         return evaluate
 
-    def _map_on_disk(self, map_directory: Path) -> MapOnDisk:
+    def _map_on_disk(self, map_directory: Path, *, allow_partial: bool) -> MapOnDisk:
         questions = self._questions
         return MapOnDisk(
             map_directory,
@@ -161,5 +163,5 @@ class EvaluationSettings:
             self._values['condition'],
             self._values['mapper'],
             self._values['simulator'],
-            self._values['allow_partial'],
+            allow_partial,
         )

@@ -113,9 +113,10 @@ class MapperConfig(Settling):
             raise ValueError(f'it is started in one way; leave out one of {" and ".join(given)}')
         if self.map_topic and not self.command:
             raise ValueError('map_topic says where the node of a command publishes; give both')
-        waits = {'settle_s', 'settle_timeout_s'} & self.model_fields_set
+        defaults = Settling().model_dump(exclude={'allow_partial'})
+        waits = [name for name, value in defaults.items() if getattr(self, name) != value]
         if waits and not (self.map_topic or self.stack):
-            raise ValueError(f'{min(waits)} is about the map of a map_topic or stack')
+            raise ValueError(f'{waits[0]} is about the map of a map_topic or stack')
         if self.variables and not self.stack:
             raise ValueError('variables are those of a stack; give its name too')
         return self
