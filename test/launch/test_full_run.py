@@ -37,28 +37,42 @@ def test_a_full_run_ends_with_a_report_and_zero(tmp_path: Path, ros_domain: int)
     assert report.with_suffix('.html').exists()
 
 
-def test_a_stack_of_somebody_else_is_started_and_scored(tmp_path: Path, ros_domain: int) -> None:
-    stack = tmp_path / 'cloud.yaml'
+def run_stack(out: Path, how: str, *arguments: str, domain: int) -> tuple[int, str, dict]:
+    """Return exit code, output and report of a run of a stack in a file."""
+    stack = out.with_name('cloud.yaml')
     stack.write_text(
         yaml.safe_dump(
             {
                 'name': 'cloud',
                 'source': 'https://example.org',
                 'install': [],
-                'program': {'command': [sys.executable, str(CLOUD_STACK)]},
+                'program': {'command': [sys.executable, str(CLOUD_STACK), how]},
                 'map': {'topic': '/stack/cloud_map', 'type': 'sensor_msgs/msg/PointCloud2'},
                 'participants': ['cloud_stack'],
             }
         )
     )
-    process = full_run(
-        tmp_path / 'out', *SMALL, f'mapper:={stack}', 'pacing:=realtime', domain=ros_domain
-    )
+    process = full_run(out, *SMALL, f'mapper:={stack}', *arguments, domain=domain)
     text = finished(process)
-    assert process.returncode == 0, text
-    [report] = (tmp_path / 'out').glob('*/report.json')
-    records = json.loads(report.read_text())['runs'][0]['metrics']
-    assert {record['mapper'] for record in records} == {'cloud'}
+    [report] = out.glob('*/report.json')
+    return process.returncode, text, json.loads(report.read_text())
+
+
+def test_a_stack_of_somebody_else_is_started_and_scored(tmp_path: Path, ros_domain: int) -> None:
+    code, text, report = run_stack(tmp_path / 'out', 'sleep:0', domain=ros_domain)
+    assert code == 0, text
+    assert {record['mapper'] for record in report['runs'][0]['metrics']} == {'cloud'}
+    assert 'runs of mapper "cloud" are realtime' in ' '.join(report['warnings'])
+
+
+def test_a_stack_that_is_cut_off_fails_the_launch(tmp_path: Path, ros_domain: int) -> None:
+    code, text, report = run_stack(
+        tmp_path / 'out', 'sleep:3', 'settling:={settle_timeout_s: 4}', domain=ros_domain
+    )
+    assert code != 0, text
+    assert 'is partial; give its mapper more time' in text
+    assert report['passed'] is False
+    assert report['runs'][0]['map_complete'] is False
 
 
 def test_a_node_that_dies_ends_the_launch_with_its_name(tmp_path: Path, ros_domain: int) -> None:
