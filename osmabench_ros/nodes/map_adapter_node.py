@@ -19,7 +19,7 @@ from osmabench_ros.errors import (
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.registry import import_map
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.kinds import READERS, frame_id_of
+from osmabench_ros.maps.topics.kinds import READERS, frame_id_of, header_of
 from osmabench_ros.maps.topics.options import TopicOptions
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState
 from osmabench_ros.ros import services, topics
@@ -160,8 +160,9 @@ class MapAdapterNode(BenchmarkNode):
 
     def _on_map(self, message: Any) -> None:
         # Converting every update would slow the stack's own machine for nothing.
-        self._newest = message
-        self._settling.message(_stamp_ns(message), content_digest(message), self._steady.now_s())
+        self._newest, header = message, header_of(message)
+        stamp_ns = -1 if header is None else stamp_from_message(header.stamp)
+        self._settling.message(stamp_ns, content_digest(message), self._steady.now_s())
 
     def _on_run_state(self, message: RunState) -> None:
         if message.state == RunState.STATE_FINISHED:
@@ -265,13 +266,6 @@ class MapAdapterNode(BenchmarkNode):
         self._maps.publish(made, is_final=True)
         self._published = True
         self.get_logger().info(f'published the map of {self.parameter["method"]}')
-
-
-def _stamp_ns(message: Any) -> int:
-    """Return the stamp of a map; of the last marker, where only markers have one."""
-    markers = getattr(message, 'markers', None)
-    header = markers[-1].header if markers else getattr(message, 'header', None)
-    return -1 if header is None else stamp_from_message(header.stamp)
 
 
 def _request_from_yaml(text: str) -> dict[str, Any]:

@@ -47,8 +47,14 @@ _VIEWS = ('_points', '_markers', '_detections')
 
 def frame_id_of(message: Any) -> str:
     """Return the frame of a message that `READERS` has a reader for, '' if it names none."""
+    header = header_of(message)
+    return '' if header is None else str(header.frame_id).lstrip('/')
+
+
+def header_of(message: Any) -> Any | None:
+    """Return the header of a message that `READERS` has a reader for; of its last marker."""
     owner = message if hasattr(message, 'header') else next(reversed(message.markers), None)
-    return '' if owner is None else str(owner.header.frame_id).lstrip('/')
+    return None if owner is None else owner.header
 
 
 def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
