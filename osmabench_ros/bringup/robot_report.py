@@ -13,7 +13,7 @@ from osmabench_ros.reports.figures import print_figures
 from osmabench_ros.ros.topics import SEMANTIC_MAP
 from osmabench_ros.runs.bag_report import BagReport
 from osmabench_ros.runs.evaluation import REPORT
-from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.runs.report_model import RunReport, map_remarks, partial_fault
 
 
 def conclude(settings: OnRobot, exit_code: int) -> str:
@@ -35,20 +35,24 @@ def conclude(settings: OnRobot, exit_code: int) -> str:
     if settings.ground_truth is None or not file.is_file():
         if exit_code:
             raise RunError(f'the run ended with exit code {exit_code}; see the messages above')
-        contents = contents_of(read_map(settings.out / MAP_FOLDER))
-        return f'recorded, not scored: {contents}; {settings.out / MAP_FOLDER}'
+        made = read_map(settings.out / MAP_FOLDER)
+        told = '; '.join((contents_of(made), *map_remarks(made.header)))
+        told = f'recorded, not scored: {told}; {settings.out / MAP_FOLDER}'
+        if not (made.header.complete or settings.settling.allow_partial):
+            raise RunError(f'{told}. {partial_fault(MAP_FOLDER)}')
+        return told
     report = RunReport.model_validate(read_json(file))
     made = read_map(settings.out / MAP_FOLDER)
     page = write_bag_page(
         BagReport(
-            **{name: value for name, value in report if name != 'schema_name'},
+            **{name: value for name, value in report if name not in ('schema_name', 'remarks')},
             bag=str(settings.out / BAG_FOLDER) if settings.record else 'not recorded',
             map_topic=f'/{SEMANTIC_MAP}',
             map_type=MAP_TYPE,
             frame_id=made.header.frame_id,
             stamp_ns=made.header.stamp_ns,
             reference=str(settings.ground_truth),
-            remarks=(contents_of(made),),
+            remarks=(*report.remarks, contents_of(made)),
         ),
         None,
         settings.out,
