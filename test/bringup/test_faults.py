@@ -59,11 +59,14 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
+# The first of these waits for a run of every rogue.
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize('mischief', ROGUES)
 def test_a_mapper_that_misbehaves_is_told_by_name(mischief: str, errors: dict[str, str]) -> None:
     assert ROGUES[mischief] in ' '.join(errors[mischief].split())
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ('mischief', 'stopped'),
     [

@@ -46,7 +46,6 @@ CHANGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     'growth': (f'{RUN}/growth.json', append, 'growth.json'),
     'map': (f'{RUN}/map/cloud.ply', append, f'{RUN}/map'),
     'part of a map': (f'{RUN}/map/cloud.ply', remove, f'{RUN}/map'),
-    'more in a map': (f'{RUN}/map/more', append, f'{RUN}/map'),
     'no map': (f'{RUN}/map', remove, f'{RUN}/map'),
     'truth': ('shared/d.s.3/ground_truth/surface_points.npy', append, 'd.s.3/ground_truth'),
     'questions': ('shared/d.s.3/questions.jsonl', append, 'd.s.3/questions.jsonl'),
@@ -93,6 +92,12 @@ def test_what_has_changed_is_named_and_counts_no_more(change: str, done: RunPlan
     words = f'run {RUN} is done, but has changed since: .*{re.escape(named)}; restore .* --fresh'
     with pytest.raises(RunError, match=words):
         read_finished(done)
+
+
+def test_what_a_user_puts_into_the_map_changes_nothing(done: RunPlan) -> None:
+    (done.map_directory / 'notes').mkdir()
+    (done.map_directory / 'notes' / 'mine.txt').write_text('mine')
+    assert read_finished(done).run_id == RUN
 
 
 def test_a_report_of_something_else_is_told(done: RunPlan) -> None:
