@@ -1,11 +1,14 @@
 """Camera stacks of somebody else, each with one fault: `faulty_stacks.py FAULT=DOMAIN ...`.
 
 They know nothing of this package. With `--after` their publishers come so many seconds after they
-saw a node called osmabench_doctor in their domain. They go on until they are killed.
+saw a node called osmabench_doctor in their domain. Printed is when all nodes are there, and the
+name of each that begins to publish. They go on until SIGTERM.
 """
 
 import argparse
 import os
+import signal
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -139,9 +142,9 @@ class Stack:
 
     def __init__(self, fault: str, domain: int) -> None:
         self.fault = fault
-        context = rclpy.Context()
-        rclpy.init(context=context, domain_id=domain, args=[])
-        self.node = Node('driver', context=context)
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context, domain_id=domain, args=[])
+        self.node = Node('driver', context=self.context)
         self.publishers: dict[str, Any] = {}
         self.watched_since = 0.0
 
@@ -152,6 +155,11 @@ class Stack:
             print(self.fault, flush=True)
         if self.publishers:
             self._publish()
+
+    def end(self) -> None:
+        """Leave the domain."""
+        self.node.destroy_node()
+        self.context.try_shutdown()
 
     def _may_come(self, after_s: float) -> bool:
         if not self.watched_since and 'osmabench_doctor' in self.node.get_node_names():
@@ -197,12 +205,19 @@ def main() -> None:
     arguments = parser.parse_args()
     pairs = [text.rsplit('=', 1) for text in arguments.stacks]
     stacks = [Stack(fault, int(domain)) for fault, domain in pairs]
+    print('ready', flush=True)
     parent = os.getppid()
-    while os.getppid() == parent:
-        start = time.monotonic()
+    # A participant that is killed leaves its shared memory behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    try:
+        while os.getppid() == parent:
+            start = time.monotonic()
+            for stack in stacks:
+                stack.advance(arguments.after)
+            time.sleep(max(0.0, start + PERIOD_S - time.monotonic()))
+    finally:
         for stack in stacks:
-            stack.advance(arguments.after)
-        time.sleep(max(0.0, start + PERIOD_S - time.monotonic()))
+            stack.end()
 
 
 if __name__ == '__main__':

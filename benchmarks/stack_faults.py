@@ -50,6 +50,9 @@ FAULTS = {
 }
 """By name in faulty_stacks.py: the topic that fails, and what must be said of it."""
 
+LINES = {'early': 2, 'late': 1}
+"""What is waited for: that the node is there, and that it publishes."""
+
 AFTER_S = {'early': '0', 'late': '3'}
 VERDICTS = ('found', 'wrong reason', 'false ok')
 STACKS = Path(__file__).with_name('faulty_stacks.py')
@@ -74,15 +77,15 @@ def look(case: tuple[int, str, str]) -> Look:
         command = [sys.executable, str(STACKS), '--after', AFTER_S[time], f'{fault}={domain}']
         stack = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         try:
-            if time == 'early':
-                assert stack.stdout is not None
+            assert stack.stdout is not None
+            for _ in range(LINES[time]):
                 stack.stdout.readline()
             doctor = [sys.executable, '-m', 'osmabench_ros.cli', 'doctor', '--stack', '--json']
             done = subprocess.run(
                 doctor, env=environment, capture_output=True, text=True, check=False
             )
         finally:
-            stack.kill()
+            stack.terminate()
             stack.communicate()
     return Look(fault, time, verdict(fault, done), done.stdout + done.stderr)
 

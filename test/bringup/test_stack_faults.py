@@ -16,14 +16,14 @@ from osmabench_ros.bringup.finding import Finding, Level  # noqa: E402
 from osmabench_ros.bringup.isolation import private_domain  # noqa: E402
 from osmabench_ros.bringup.running_stack.examination import examine_stack  # noqa: E402
 from osmabench_ros.bringup.running_stack.names import StackNames  # noqa: E402
-from osmabench_ros.ros.stack_observation import DISCOVERY_S  # noqa: E402
+from osmabench_ros.ros import stack_observation  # noqa: E402
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / 'benchmarks'
 sys.path.insert(0, str(BENCHMARKS))
 
 from stack_faults import FAULTS  # noqa: E402
 
-TIMES = {'early': '0', 'late': str(DISCOVERY_S + 0.2)}
+TIMES = {'early': '0', 'late': str(stack_observation.DISCOVERY_S + 0.2)}
 
 
 def look(domain: int) -> list[Finding]:
@@ -39,10 +39,18 @@ def findings(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Finding]
         program = str(BENCHMARKS / 'faulty_stacks.py')
         running = process(0, program, '--after', TIMES[request.param], *pairs)
         stacks = stack.enter_context(running)
+        assert stacks.stdout.readline().strip() == 'ready'
         if request.param == 'early':
             assert {stacks.stdout.readline().strip() for _ in domains} == set(domains)
+        # A busy machine may need longer until they come.
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(
+            stack_observation, 'PATIENCE_S', 60.0
+        )
         with ThreadPoolExecutor(len(domains)) as pool:
-            yield dict(zip(domains, pool.map(look, domains.values()), strict=True))
+            found = dict(zip(domains, pool.map(look, domains.values()), strict=True))
+        stacks.terminate()
+        stacks.wait(60)
+        yield found
 
 
 @pytest.mark.parametrize('fault', ['none', *FAULTS])
