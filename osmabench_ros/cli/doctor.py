@@ -26,7 +26,10 @@ def doctor(
         bool, typer.Option('--stack', help='Look at the ROS 2 stack that is running instead.')
     ] = False,
     seconds: Annotated[
-        float, typer.Option(min=0.5, max=3600, help='How long to listen to the stack.')
+        float,
+        typer.Option(
+            min=0.5, max=3600, help='How long to listen to the stack from its last publisher on.'
+        ),
     ] = 5.0,
     config: Annotated[
         str, typer.Option(help='Configuration that is planned: YAML file, or a name in config/.')

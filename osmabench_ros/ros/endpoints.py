@@ -91,8 +91,7 @@ def full_name(info: TopicEndpointInfo) -> str:
 
 
 def _endpoint(info: TopicEndpointInfo) -> Endpoint:
-    # Humble's graph knows no hashes.
-    type_hash = str(getattr(info, 'topic_type_hash', '') or '')
+    type_hash = str(info.topic_type_hash or '')
     return Endpoint(full_name(info), info.topic_type, type_hash, info.qos_profile)
 
 

@@ -11,6 +11,7 @@ from sensor_msgs.msg import CameraInfo, Image
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.ros import topics
 from osmabench_ros.ros.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.images import (
@@ -138,18 +139,13 @@ def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Fra
     ContractError
         If a message breaks the contract; names its topic.
     """
-    pose_message = parts[topics.CAMERA_POSE]
-    if pose_message.header.frame_id not in ('', topics.WORLD_FRAME):
-        raise ContractError(
-            f'topic "{topics.CAMERA_POSE}": frame_id is "{pose_message.header.frame_id[:80]}", '
-            f'must be "{topics.WORLD_FRAME}"'
-        )
+    camera_pose = camera_pose_from_message(parts[topics.CAMERA_POSE])
     semantic, instance = parts.get(topics.SEMANTIC), parts.get(topics.INSTANCE)
     try:
         return Frame(
             index=index,
             stamp_ns=stamp_ns,
-            camera_pose=pose_from_message(pose_message.pose, topics.CAMERA_POSE),
+            camera_pose=camera_pose,
             intrinsics=intrinsics_from_message(parts[topics.COLOR_INFO], topics.COLOR_INFO),
             color=image_from_message(parts[topics.COLOR], topics.COLOR),
             depth_m=depth_from_message(parts[topics.DEPTH], topics.DEPTH),
@@ -158,3 +154,19 @@ def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Fra
         )
     except ValueError as error:
         raise ContractError(f'camera topics: {error}') from error
+
+
+def camera_pose_from_message(message: PoseStamped) -> Pose:
+    """Return the pose of the optical frame in the world.
+
+    Raises
+    ------
+    ContractError
+        If it is in another frame, or no pose.
+    """
+    if message.header.frame_id not in ('', topics.WORLD_FRAME):
+        raise ContractError(
+            f'topic "{topics.CAMERA_POSE}": frame_id is "{message.header.frame_id[:80]}", '
+            f'must be "{topics.WORLD_FRAME}"'
+        )
+    return pose_from_message(message.pose, topics.CAMERA_POSE)

@@ -16,11 +16,19 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.contract import CONTRACT, ContractTopic, Delivery
 from osmabench_ros.ros.endpoints import TopicGraph, own_type_hash, topic_graph
 from osmabench_ros.ros.interfaces import interface_class, is_interface_name
+from osmabench_ros.ros.message_definitions import type_name
 from osmabench_ros.ros.topic_record import TopicListener, TopicRecord
 
 DISCOVERY_S = 2.0
-"""How long participants of the network may take to find each other."""
+"""How long participants of the network usually take to find each other."""
 
+PATIENCE_S = 10.0
+"""How long what every stack has is waited for: a lost announcement is repeated after 3 s."""
+
+LONGEST = 4
+"""How many times as long as asked is listened to a stack whose publishers go on coming."""
+
+LOOK_S = 0.2
 KEPT_IMAGES, KEPT_MESSAGES = 3, 2000
 
 TF, TF_STATIC = '/tf', '/tf_static'
@@ -82,12 +90,12 @@ def observe(
     progress: Callable[[str, float], None],
     domain: int | None = None,
 ) -> StackObservation:
-    """Look at the graph, then listen to every topic of the contract.
+    """Listen to every topic of the contract, also to what comes while we listen.
 
     Parameters
     ----------
     seconds : float
-        How long to listen.
+        How long to listen, counted anew from every publisher that comes.
     namespace : str
         Of the stack's topics.
     remappings : mapping of str to str
@@ -116,10 +124,9 @@ def observe(
         executor = SingleThreadedExecutor(context=context)
         executor.add_node(node)
         try:
-            told = 'looking for nodes'
-            progress(told, 0.0)
-            _spin(executor, DISCOVERY_S, lambda fraction: progress(told, fraction / 4))
-            return _listen(node, executor, seconds, extra_topics, progress)
+            listeners = _Listeners(node, extra_topics)
+            _listen(listeners, executor, seconds, progress)
+            return listeners.observation()
         finally:
             # Otherwise others see it until Python collects its garbage.
             executor.shutdown()
@@ -136,44 +143,72 @@ def _arguments(namespace: str, remappings: Mapping[str, str]) -> list[str]:
     return ['--ros-args', *rules]
 
 
-def _spin(executor: SingleThreadedExecutor, seconds: float, told: Callable[[float], None]) -> None:
-    start = time.monotonic()
-    while (passed := time.monotonic() - start) < seconds:
-        executor.spin_once(timeout_sec=min(0.1, seconds - passed))
-        told(passed / seconds)
-
-
 def _listen(
-    node: Node,
+    listeners: _Listeners,
     executor: SingleThreadedExecutor,
     seconds: float,
-    extra_topics: Mapping[str, str],
     progress: Callable[[str, float], None],
-) -> StackObservation:
-    seen = StackObservation()
-    kinds: dict[str, type[Any] | None] = {item.name: item.message_type for item in CONTRACT}
-    kinds |= {name: message_class(type_name) for name, type_name in extra_topics.items()}
-    kinds |= dict.fromkeys((TF, TF_STATIC), message_class(TF_TYPE))
-    listeners = {}
-    missing = {
-        name for name, type_name in extra_topics.items() if message_class(type_name) is None
-    }
-    for name, kind in kinds.items():
-        seen.graphs[name] = graph = topic_graph(node, name)
-        if kind is not None and graph.publishers:
-            kept = KEPT_IMAGES if _is_heavy(name, kind) else KEPT_MESSAGES
-            listeners[name] = TopicListener(node, name, kind, graph.publishers, kept)
-    _spin(executor, seconds, lambda fraction: progress('listening', 0.25 + fraction * 0.75))
-    for name, listener in listeners.items():
-        seen.own_hashes[name] = own_type_hash(node, name)
-        seen.records[name] = listener.finish()
-        # Who came while we listened counts too.
-    seen.graphs = {name: topic_graph(node, name) for name in kinds}
-    seen.nodes = tuple(sorted(_full_names(node)))
-    seen.missing_types = tuple(sorted(extra_topics[name] for name in missing))
-    if kinds[TF] is None:
-        seen.missing_types += (TF_TYPE,)
-    return seen
+) -> None:
+    start = next_look = time.monotonic()
+    end, latest = start + DISCOVERY_S + seconds, start + DISCOVERY_S + LONGEST * seconds
+    while True:
+        now = time.monotonic()
+        if now >= min(next_look, end):
+            next_look = now + LOOK_S
+            if listeners.look():
+                end = max(end, min(now + seconds, latest))
+            if not listeners.complete():
+                end = max(end, min(now + LOOK_S, start + PATIENCE_S))
+        if now >= end:
+            return
+        told = 'listening' if now > start + DISCOVERY_S else 'looking for nodes'
+        progress(told, (now - start) / (end - start))
+        executor.spin_once(timeout_sec=min(0.1, end - now))
+
+
+class _Listeners:
+    """Listeners to all topics that somebody publishes by now."""
+
+    def __init__(self, node: Node, extra_topics: Mapping[str, str]) -> None:
+        self._node = node
+        self._kinds: dict[str, type[Any] | None] = {
+            item.name: item.message_type for item in CONTRACT
+        }
+        self._kinds |= {name: message_class(text) for name, text in extra_topics.items()}
+        self._kinds |= dict.fromkeys((TF, TF_STATIC), message_class(TF_TYPE))
+        self._type_names = {TF: TF_TYPE, **extra_topics}
+        self._listeners: dict[str, TopicListener] = {}
+        self._graphs: dict[str, TopicGraph] = {}
+
+    def look(self) -> bool:
+        """Listen to the publishers that came since the last look; return whether any did."""
+        came = False
+        for name, kind in self._kinds.items():
+            self._graphs[name] = graph = topic_graph(self._node, name)
+            if kind is None:
+                continue
+            publishers = [item for item in graph.publishers if item.type_name == type_name(kind)]
+            if publishers and name not in self._listeners:
+                kept = KEPT_IMAGES if _is_heavy(name, kind) else KEPT_MESSAGES
+                self._listeners[name] = TopicListener(self._node, name, kind, kept)
+            if name in self._listeners:
+                came |= self._listeners[name].listen(tuple(publishers))
+        return came
+
+    def complete(self) -> bool:
+        """Return whether every topic that a stack must have has a publisher."""
+        return all(self._graphs[item.name].publishers for item in CONTRACT if item.required)
+
+    def observation(self) -> StackObservation:
+        """Return what was seen and heard; listening is over."""
+        missing = {self._type_names[name] for name in self._type_names if not self._kinds[name]}
+        return StackObservation(
+            self._graphs,
+            {name: listener.finish() for name, listener in self._listeners.items()},
+            {name: own_type_hash(self._node, name) for name in self._listeners},
+            tuple(sorted(_full_names(self._node))),
+            tuple(sorted(missing)),
+        )
 
 
 def _is_heavy(name: str, kind: type[Any]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rclpy.node import Node
+from rclpy.subscription import Subscription
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.ros.checked_subscription import deserialize_checked
@@ -91,36 +92,43 @@ class TopicListener:
         As the contract names it.
     message_type : type
         Expected type.
-    publishers : tuple of Endpoint
-        Whom it must be able to hear.
     kept : int
         Most whole messages that are kept.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        topic: str,
-        message_type: type[Any],
-        publishers: tuple[Endpoint, ...],
-        kept: int,
-    ) -> None:
+    def __init__(self, node: Node, topic: str, message_type: type[Any], kept: int) -> None:
         fields = list(message_type.get_fields_and_field_types().values())
         self.record = TopicRecord(topic, message_type, fields[:1] == ['std_msgs/Header'])
         self._newest: deque[bytes] = deque(maxlen=kept)
         self._last_number: int | None = None
-        # With one publisher alone the numbers of its messages tell what is missing.
-        self._counts = len(publishers) == 1
-        self.subscription = node.create_subscription(
-            message_type, topic, self._take, listening_profile(publishers, DEPTH), raw=True
+        self._node = node
+        self._publishers: tuple[Endpoint, ...] = ()
+        self._subscription: Subscription | None = None
+
+    def listen(self, publishers: tuple[Endpoint, ...]) -> bool:
+        """Hear these publishers from now on; return whether one of them is new."""
+        new = any(item not in self._publishers for item in publishers)
+        self._publishers = publishers
+        if not new:
+            return False
+        self._last_number = None
+        profile = listening_profile(publishers, DEPTH)
+        if self._subscription is not None:
+            if profile == self._subscription.qos_profile:
+                return True
+            self._node.destroy_subscription(self._subscription)
+        self._subscription = self._node.create_subscription(
+            self.record.message_type, self.record.name, self._take, profile, raw=True
         )
+        return True
 
     def _take(self, data: bytes, info: dict[str, Any]) -> None:
         record = self.record
         record.received_ns.append(time.monotonic_ns())
         record.wall_ns.append(time.time_ns())
         number = info.get('publication_sequence_number')
-        if self._counts and number is not None:
+        # With one publisher alone the numbers of its messages tell what is missing.
+        if len(self._publishers) == 1 and number is not None:
             if self._last_number is not None:
                 record.lost += max(number - self._last_number - 1, 0)
             self._last_number = number

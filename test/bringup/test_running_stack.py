@@ -21,7 +21,7 @@ pytest.importorskip('rclpy')
 import rclpy  # noqa: E402
 from builtin_interfaces.msg import Time  # noqa: E402
 from geometry_msgs.msg import PoseStamped  # noqa: E402
-from osmabench_ros.msg import LabelInfo  # noqa: E402
+from osmabench_ros.msg import LabelInfo, SemanticMap  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
@@ -34,7 +34,7 @@ from osmabench_ros.bringup.running_stack.names import StackNames, names_of_robot
 from osmabench_ros.cli.main import app  # noqa: E402
 from osmabench_ros.errors import ConfigError  # noqa: E402
 from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
-from osmabench_ros.ros import topics  # noqa: E402
+from osmabench_ros.ros import stack_observation, topics  # noqa: E402
 from osmabench_ros.ros.images import camera_info_message, image_to_message  # noqa: E402
 from osmabench_ros.ros.qos import frame_profile, latched_profile  # noqa: E402
 from osmabench_ros.ros.stack_observation import message_class  # noqa: E402
@@ -68,9 +68,13 @@ class Robot(Node):
         late = Time(sec=stamp.sec, nanosec=(stamp.nanosec + 3_000_000) % 10**9)
         scale = 1000.0 if self.faulty else 1.0
         depth = np.full((48, 64), 2.0 * scale, np.float32)
-        self.color.publish(image_to_message(np.zeros((48, 64, 3), np.uint8), 'rgb8', stamp, 'o'))
-        self.depth.publish(image_to_message(depth, '32FC1', late if self.faulty else stamp, 'o'))
-        info = camera_info_message(PINHOLE, stamp, 'o')
+        self.color.publish(
+            image_to_message(np.zeros((48, 64, 3), np.uint8), 'rgb8', stamp, 'camera_optical')
+        )
+        self.depth.publish(
+            image_to_message(depth, '32FC1', late if self.faulty else stamp, 'camera_optical')
+        )
+        info = camera_info_message(PINHOLE, stamp, 'camera_optical')
         if self.faulty:
             info.k = [0.0] * 9
         self.info.publish(info)
@@ -135,11 +139,11 @@ def test_a_message_that_lies_about_its_size_is_told(ros_domain: int) -> None:
     with running(ros_domain, faulty=False):
         context = rclpy.Context()
         rclpy.init(context=context, domain_id=ros_domain, args=[])
-        liar = Node('liar', context=context)
+        liar = Node('liar', context=context, namespace='/robot')
         publisher = liar.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
         lie = serialize_message(LabelInfo())[:-4] + struct.pack('<I', 2**31)
         publisher.publish(lie)
-        findings = examine_stack(StackNames(), seconds=0.5, domain=ros_domain)
+        findings = examine_stack(ROBOT_NAMES, seconds=0.5, domain=ros_domain)
         liar.destroy_node()
         context.try_shutdown()
     [told] = [i for i in findings if i.part == topics.LABEL_INFO and i.level is Level.FAILED]
@@ -150,11 +154,39 @@ def test_the_command_fails_in_json_where_nothing_runs(
     ros_domain: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv('ROS_DOMAIN_ID', str(ros_domain))
+    monkeypatch.setattr(stack_observation, 'PATIENCE_S', 0.0)
     result = CliRunner().invoke(app, ['doctor', '--stack', '--seconds', '0.5', '--json'])
     assert result.exit_code != 0
     [only] = json.loads(result.stdout)
     assert (only['part'], only['level']) == ('stack', 'failed')
     assert 'ROS_DOMAIN_ID' in only['remedy']
+
+
+def test_silence_is_not_ok_and_who_comes_later_is_heard_whatever_its_qos(ros_domain: int) -> None:
+    late: list[Any] = []
+
+    def come(text: str, _fraction: float) -> None:
+        if text == 'listening' and not late:
+            late.append(mapper.create_publisher(SemanticMap, topics.SEMANTIC_MAP, 1))
+        for publisher in late:
+            publisher.publish(SemanticMap())
+
+    with running(ros_domain, faulty=False):
+        context = rclpy.Context()
+        rclpy.init(context=context, domain_id=ros_domain, args=[])
+        mapper = Node('mapper', context=context, namespace='/robot')
+        for kind, topic in ((SemanticMap, topics.SEMANTIC_MAP), (LabelInfo, topics.LABEL_INFO)):
+            mapper.create_publisher(kind, topic, latched_profile())
+        findings = examine_stack(ROBOT_NAMES, seconds=1.0, domain=ros_domain, progress=come)
+        context.try_shutdown()
+    said = {(item.part, item.level): item.detail for item in findings}
+    assert '/robot/mapper publishes volatile' in said[topics.SEMANTIC_MAP, Level.WARN]
+    assert 'frame_id is ""' in said[topics.SEMANTIC_MAP, Level.FAILED]
+    [(level, silence)] = [
+        (kind, text) for (part, kind), text in said.items() if part == topics.LABEL_INFO
+    ]
+    assert level is Level.WARN
+    assert '/robot/mapper publishes, but no message came' in silence
 
 
 @pytest.mark.gl

@@ -20,6 +20,7 @@ from osmabench_ros.bringup.finding import Finding, Level  # noqa: E402
 from osmabench_ros.bringup.running_stack.camera import (  # noqa: E402
     check_expected,
     check_intrinsics,
+    check_optical,
     check_size,
 )
 from osmabench_ros.bringup.running_stack.endpoints import check_endpoints  # noqa: E402
@@ -166,6 +167,7 @@ def test_rates_are_measured_and_compared() -> None:
     told(check_rate(heard, 25.0), Level.WARN, 'declared 25 Hz')
     heard.lost = 3
     told(check_rate(heard, 10.0), Level.WARN, '3 lost')
+    told(check_rate(record([1.0, 2.0]), None), Level.WARN, 'only 2 messages')
 
 
 WALL_S = WALL_NS / SECOND_NS
@@ -175,6 +177,8 @@ WALL_S = WALL_NS / SECOND_NS
     ('stamps_s', 'simulated', 'level', 'words'),
     [
         ([0.0, 0.0, 0.0], False, Level.FAILED, 'stamp is 0'),
+        ([5.0, 5.0, 5.0], True, Level.WARN, 'one and the same stamp'),
+        ([0.0, 6.0, 7.0], False, Level.WARN, 'neither near the time'),
         ([5.0, 4.0, 5.0], True, Level.WARN, 'backwards 1 times'),
         ([WALL_S, WALL_S + 0.1, WALL_S + 0.2], True, Level.FAILED, 'wall time'),
         ([5.0, 6.0, 7.0], False, Level.WARN, 'neither near the time'),
@@ -213,7 +217,14 @@ def test_stamps_of_one_frame_must_be_equal() -> None:
     late = record([i + 0.004 for i in range(12)], topics.DEPTH)
     told(check_synchrony(color, late), Level.FAILED, 'the nearest is 4.0 ms away')
     half = record([float(i) for i in range(0, 12, 2)], topics.DEPTH)
-    told(check_synchrony(color, half), Level.WARN, '50% of the stamps')
+    told(check_synchrony(color, half), Level.WARN, '44% of the stamps')
+
+
+def test_stamps_are_compared_from_when_both_came() -> None:
+    color = record([float(i) for i in range(30)])
+    assert fine(check_synchrony(color, record([26.0, 27.0, 28.0, 29.0, 30.0], topics.DEPTH)))
+    other_time = record([50.0, 51.0, 52.0], topics.DEPTH)
+    told(check_synchrony(color, other_time), Level.FAILED, 'of another time')
 
 
 def test_the_stamp_is_read_from_the_bytes_alone() -> None:
@@ -265,6 +276,19 @@ def test_sizes_and_frames_must_agree() -> None:
 
 
 # Pixels.
+
+
+@pytest.mark.parametrize(
+    ('frame', 'level'),
+    [
+        ('camera_link', Level.FAILED),
+        ('/robot/Map', Level.FAILED),
+        ('camera_rgb_frame', Level.WARN),
+    ],
+)
+def test_images_must_be_in_an_optical_frame(frame: str, level: Level) -> None:
+    told(check_optical(topics.COLOR, frame), level, f'frame_id is "{frame}"')
+    assert check_optical(topics.COLOR, 'openni_rgb_optical_frame') == []
 
 
 def depth(values: list[float]) -> Image:

@@ -8,12 +8,16 @@ from sensor_msgs.msg import CameraInfo, Image
 from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.ros import topics
 from osmabench_ros.ros.images import intrinsics_from_message
 
 FOCAL_SHARE = (0.2, 5.0)
 """Focal length by image width of cameras that mapping uses: 136 to 11 degrees."""
 
 PIXEL_ASPECT = (0.8, 1.25)
+
+BODY_FRAMES = (topics.WORLD_FRAME, 'map', 'odom')
+"""Frames beside those of links whose x points forward or east, and whose z points up."""
 
 
 def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
@@ -95,6 +99,23 @@ def check_size(info_topic: str, info: CameraInfo, image_topic: str, image: Image
         remedy = 'depth and colour must be registered: one optical frame for all'
         findings.append(Finding(image_topic, Level.WARN, detail, remedy))
     return findings
+
+
+def check_optical(topic: str, frame: str) -> list[Finding]:
+    """Check that images are stamped in a frame whose z looks along the optical axis.
+
+    That cannot be seen in the images; REP 103 gives such frames names with ``optical``.
+    """
+    name = frame.rsplit('/', 1)[-1].lower()
+    if not frame or 'optical' in name:
+        return []
+    detail = f'frame_id is "{frame}", which is not called an optical frame (REP 103)'
+    remedy = (
+        'stamp images and camera_info in the optical frame: z forward, x right, y down, '
+        f'such as {topics.CAMERA_FRAME}'
+    )
+    body = name.endswith('_link') or name in BODY_FRAMES
+    return [Finding(topic, Level.FAILED if body else Level.WARN, detail, remedy)]
 
 
 def check_expected(topic: str, info: CameraInfo, expected: Intrinsics) -> list[Finding]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from geometry_msgs.msg import PoseStamped
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2
 
 from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.bringup.running_stack.camera import (
     check_expected,
     check_intrinsics,
+    check_optical,
     check_size,
 )
 from osmabench_ros.bringup.running_stack.images import (
@@ -25,6 +27,7 @@ from osmabench_ros.bringup.running_stack.run_topics import (
 from osmabench_ros.errors import ContractError
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
 from osmabench_ros.ros import topics
+from osmabench_ros.ros.frame_receiver import camera_pose_from_message
 from osmabench_ros.ros.label_messages import label_set_from_message
 from osmabench_ros.ros.stack_observation import StackObservation
 from osmabench_ros.runs.config import MatrixConfig
@@ -48,7 +51,7 @@ def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list
             continue
         frame = image.header.frame_id if name == topics.COLOR else frame
         told = check_encoding(name, image)
-        findings += told
+        findings += told + check_optical(name, image.header.frame_id)
         # Depth is registered to colour, so one set of intrinsics holds for all images.
         if color_info is not None:
             findings += check_size(topics.COLOR_INFO, color_info, name, image)
@@ -84,6 +87,12 @@ def _run(seen: StackObservation, color_info: CameraInfo | None, frame: str) -> l
         if labels is not None:
             detail = f'{len(labels.classes)} classes of "{labels.name}"'
             findings.append(Finding(topics.LABEL_INFO, Level.OK, detail))
+    if (pose := seen.newest(topics.CAMERA_POSE, PoseStamped)) is not None:
+        try:
+            camera_pose_from_message(pose)
+        except ContractError as error:
+            remedy = f'publish the pose of the optical frame in "{topics.WORLD_FRAME}"'
+            findings.append(Finding(topics.CAMERA_POSE, Level.FAILED, str(error), remedy))
     if (info := seen.newest(topics.RUN_INFO, RunInfo)) is not None:
         findings += check_run_info(info, color_info, frame, seen.nodes)
     if (state := seen.newest(topics.RUN_STATE, RunState)) is not None:

@@ -108,6 +108,5 @@ def _hints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
     if topic.delivery in (Delivery.FRAME, Delivery.CLOCK) and len(several) > 1:
         names = ' and '.join(sorted(several))
         detail = f'{names} publish at the same time'
-        level = Level.FAILED if topic.delivery is Delivery.CLOCK else Level.WARN
-        hints.append(Finding(topic.name, level, detail, 'stop one of them, or remap it'))
+        hints.append(Finding(topic.name, Level.FAILED, detail, 'stop one of them, or remap it'))
     return hints

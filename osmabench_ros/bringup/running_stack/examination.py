@@ -73,8 +73,10 @@ def judge(
     findings = [Finding('stack', Level.OK, f'{len(seen.nodes)} nodes')]
     for topic in CONTRACT:
         hashes = seen.own_hashes.get(topic.name, '')
-        findings += check_endpoints(topic, seen.graphs[topic.name], hashes)
-        findings += _silence(topic, seen)
+        found = check_endpoints(topic, seen.graphs[topic.name], hashes)
+        if silence := _silence(topic, seen):
+            found = [item for item in found if item.level is not Level.OK] + silence
+        findings += found
     findings += _timing(seen) + examine_content(seen, config) + examine_transforms(seen)
     return _by_part(findings + examine_maps(seen, extra_topics))
 
@@ -93,15 +95,20 @@ def _silence(topic: ContractTopic, seen: StackObservation) -> list[Finding]:
     if record.errors:
         remedy = 'what is published is not of that type, or broken'
         return [Finding(topic.name, Level.FAILED, record.errors[0], remedy)]
-    if record.received_ns or topic.delivery is Delivery.LOSSLESS or not topic.required:
+    if record.received_ns or not seen.graphs[topic.name].publishers:
         return []
+    detail = f'{seen.graphs[topic.name].publishers[0].node} publishes, but no message came'
     state = seen.newest(topics.RUN_STATE, RunState)
     if state is not None and state.state != RunState.STATE_RUNNING:
-        detail = f'no message yet; the run is not going on ({state.message or "not running"})'
+        detail += f'; the run is not going on ({state.message or "not running"})'
         return [Finding(topic.name, Level.WARN, detail, 'look again while it runs')]
-    detail = 'has a publisher, but no message came'
+    if topic.delivery in (Delivery.LATCHED, Delivery.LOSSLESS):
+        remedy = 'look again once there is something to say, as a map at the end'
+        return [Finding(topic.name, Level.WARN, detail, remedy)]
+    # Images that only ground truth needs may be missing; without the rest there are no frames.
+    optional = topic.name in (topics.SEMANTIC, topics.INSTANCE)
     remedy = 'is the camera running? else listen longer: --seconds'
-    return [Finding(topic.name, Level.FAILED, detail, remedy)]
+    return [Finding(topic.name, Level.WARN if optional else Level.FAILED, detail, remedy)]
 
 
 def _timing(seen: StackObservation) -> list[Finding]:

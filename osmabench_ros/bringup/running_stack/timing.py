@@ -32,8 +32,12 @@ def check_rate(record: TopicRecord, declared_hz: float | None) -> list[Finding]:
         None where nothing is declared, as in lockstep.
     """
     count = len(record.received_ns)
-    if count < 3:
+    if not count:
         return []
+    if count < 3:
+        remedy = 'is the camera running? else listen longer: --seconds'
+        detail = f'only {count} messages came: too few for rate and stamps'
+        return [Finding(record.name, Level.WARN, detail, remedy)]
     intervals_s = np.diff(record.received_ns) / SECOND_NS
     detail = (
         f'{record.rate_hz:.1f} Hz, jitter {np.std(intervals_s) * 1e3:.0f} ms, {count} messages'
@@ -67,18 +71,21 @@ def check_stamps(record: TopicRecord, *, simulated: bool) -> list[Finding]:
     if not len(stamps):
         return []
     name = record.name
-    if not stamps.all():
-        # The first frame of a simulation may have stamp 0, all may not.
-        if not stamps.any() and len(stamps) > 1:
-            remedy = 'set header.stamp to the time of exposure'
-            return [Finding(name, Level.FAILED, 'header.stamp is 0', remedy)]
-        return []
+    # The first frame of a simulation may have stamp 0, all may not.
+    if not stamps.any():
+        remedy = 'set header.stamp to the time of exposure'
+        level = Level.FAILED if len(stamps) > 1 else Level.WARN
+        return [Finding(name, level, 'header.stamp is 0', remedy)]
+    if len(stamps) > 2 and len(set(stamps.tolist())) == 1:
+        remedy = 'does the camera hang, or does the run wait for an acknowledgement?'
+        detail = f'{len(stamps)} messages have one and the same stamp'
+        return [Finding(name, Level.WARN, detail, remedy)]
     findings = []
     if (np.diff(stamps) < 0).any():
         detail = f'stamps go backwards {int((np.diff(stamps) < 0).sum())} times'
         remedy = 'is a bag looping, or do two nodes publish?'
         findings.append(Finding(name, Level.WARN, detail, remedy))
-    ahead_ns = stamps - np.array(record.wall_ns[: len(stamps)], np.int64)
+    ahead_ns = (stamps - np.array(record.wall_ns[: len(stamps)], np.int64))[stamps != 0]
     of_wall = bool((np.abs(ahead_ns) < WALL_WINDOW_NS).all())
     if of_wall and simulated:
         remedy = 'set use_sim_time on the node that publishes it'
@@ -127,11 +134,17 @@ def check_synchrony(color: TopicRecord, other: TopicRecord) -> list[Finding]:
 
     Everything of one frame carries one identical stamp; the receiver pairs by nothing else.
     """
-    ours, theirs = sorted(set(color.stamps_ns)), set(other.stamps_ns)
-    # The first and the last frame may have been cut by the time that we listened.
-    inner = ours[1:-1]
-    if len(inner) < 2 or len(theirs) < 2:
+    ours, theirs = set(color.stamps_ns), set(other.stamps_ns)
+    if len(ours) < 3 or len(theirs) < 3:
         return []
+    # One may have come later, and the first and the last frame may have been cut.
+    first, last = max(min(ours), min(theirs)), min(max(ours), max(theirs))
+    shared = sorted(stamp for stamp in ours if first <= stamp <= last)
+    inner = shared[1:-1] or shared
+    if not inner:
+        detail = f'the stamps are of another time than those of {color.name}'
+        remedy = 'images and poses must come at the same time, stamped by one clock'
+        return [Finding(other.name, Level.FAILED, detail, remedy)]
     share = sum(stamp in theirs for stamp in inner) / len(inner)
     if share >= RATE_SHARE:
         detail = f'{share:.0%} of the stamps of {color.name} are here too'

@@ -136,6 +136,8 @@ def examine_transforms(seen: StackObservation) -> list[Finding]:
         detail = 'nobody publishes transforms; poses come on topics alone'
         return [Finding(TF, Level.ABSENT, detail, 'apt install ros-$ROS_DISTRO-tf2-ros')]
     moving, fixed = (seen.records.get(name) for name in (TF, TF_STATIC))
+    if errors := [text for record in (moving, fixed) if record for text in record.errors]:
+        return [Finding(TF, Level.FAILED, errors[0], 'one node publishes what is no transform')]
     samples = edge_samples(fixed.messages if fixed else (), is_static=True)
     samples += edge_samples(moving.messages if moving else (), is_static=False)
     image = seen.newest(topics.COLOR, Image)

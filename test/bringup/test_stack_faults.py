@@ -1,0 +1,68 @@
+"""`doctor --stack` finds every single fault of a stack that is there or that comes later."""
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from ros_processes import process
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytest.importorskip('rclpy')
+
+from osmabench_ros.bringup.finding import Finding, Level  # noqa: E402
+from osmabench_ros.bringup.isolation import private_domain  # noqa: E402
+from osmabench_ros.bringup.running_stack.examination import examine_stack  # noqa: E402
+from osmabench_ros.bringup.running_stack.names import StackNames  # noqa: E402
+from osmabench_ros.ros import stack_observation  # noqa: E402
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / 'benchmarks'
+sys.path.insert(0, str(BENCHMARKS))
+
+from stack_faults import FAULTS  # noqa: E402
+
+TIMES = {'early': '0', 'late': str(stack_observation.DISCOVERY_S + 0.2)}
+
+
+def look(domain: int) -> list[Finding]:
+    return examine_stack(StackNames(), seconds=2.0, domain=domain)
+
+
+@pytest.fixture(scope='module', params=TIMES)
+def findings(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Finding]]]:
+    """What is found of all stacks, all at once: each is in a domain of its own."""
+    with ExitStack() as stack:
+        domains = {name: stack.enter_context(private_domain()) for name in ('none', *FAULTS)}
+        pairs = [f'{name}={domain}' for name, domain in domains.items()]
+        program = str(BENCHMARKS / 'faulty_stacks.py')
+        running = process(0, program, '--after', TIMES[request.param], *pairs)
+        stacks = stack.enter_context(running)
+        assert stacks.stdout.readline().strip() == 'ready'
+        if request.param == 'early':
+            assert {stacks.stdout.readline().strip() for _ in domains} == set(domains)
+        # A busy machine may need longer until they come.
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(
+            stack_observation, 'PATIENCE_S', 60.0
+        )
+        with ThreadPoolExecutor(len(domains)) as pool:
+            found = dict(zip(domains, pool.map(look, domains.values()), strict=True))
+        stacks.terminate()
+        stacks.wait(60)
+        yield found
+
+
+@pytest.mark.parametrize('fault', ['none', *FAULTS])
+def test_every_fault_is_found_however_late_it_comes(
+    fault: str, findings: dict[str, list[Finding]]
+) -> None:
+    bad = [item for item in findings[fault] if item.level in (Level.FAILED, Level.WARN)]
+    if fault == 'none':
+        # A busy machine may lose messages; nothing else may be said.
+        assert [item for item in bad if 'Hz' not in item.detail] == []
+        return
+    part, words = FAULTS[fault]
+    assert any(
+        item.level is Level.FAILED and item.part == part and words in item.detail for item in bad
+    ), bad

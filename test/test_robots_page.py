@@ -1,0 +1,217 @@
+"""The commands of docs/robots.md, taken from the page itself, do what it says."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+from cli.test_evaluate_bag import write_scan
+from recorded_messages import odometry
+from ros_processes import TEST_FOLDER, listening, process
+from runs.plain_room import cloud as true_cloud
+from runs.plain_room import labelled_map
+from runs.recorded_room import cloud, labels, true_poses, write_room
+from small_config import small_config
+
+from osmabench_ros.bringup.isolation import isolated_environment
+
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(600)]
+
+PAGE = TEST_FOLDER.parent / 'docs' / 'robots.md'
+MARK = 'last ran'
+SMALL = 'image_width:=96 image_height:=64 frame_rate_hz:=2.0 goals:=2 speed_factor:=0.5'
+needs_ros2 = pytest.mark.skipif(
+    shutil.which('ros2') is None or find_spec('rosidl_runtime_py') is None,
+    reason='ros2 launch or ros2 service is not installed; source a ROS 2 installation',
+)
+
+
+def commands() -> list[str]:
+    """Return the commands of the page, in blocks and in the text; a mark stays with its own."""
+    text = re.sub(r'\\\n\s*', '', PAGE.read_text('utf-8'))
+    found = re.findall(r'^ {4}(\S.*)$', text, re.MULTILINE)
+    # In the text a name such as `osmabench run` is not there to be typed.
+    found += [item for item in re.findall(r'`([^`\n]+)`', text) if item.count(' ') > 1]
+    starts = ('osmabench ', 'ros2 ', 'export ')
+    told = [item for item in found if item.startswith(starts)]
+    return [item if MARK in item else item.split(' #')[0].strip() for item in told]
+
+
+TAKEN = []
+
+
+class Command:
+    """The one command of the page that begins like this, for tests to run."""
+
+    def __init__(self, start: str) -> None:
+        self.start = start
+        TAKEN.append(start)
+
+    def text(self, domain: int) -> str:
+        """Return it for this machine alone, in a domain of the test's own."""
+        [found] = {item for item in commands() if item.startswith(self.start)}
+        assert MARK not in found
+        return found.replace('SUBNET', 'LOCALHOST').replace('DOMAIN_ID=7', f'DOMAIN_ID={domain}')
+
+    @contextmanager
+    def started(
+        self, folder: Path, domain: int, more: str = ''
+    ) -> Iterator[subprocess.Popen[str]]:
+        """Yield the command while it runs; what still does at the end gets Ctrl-C."""
+        environment = {**isolated_environment(domain), 'ROS_LOG_DIR': str(folder / 'log')}
+        prefix = f'{environment.get("AMENT_PREFIX_PATH", "")}:{sys.prefix}'
+        running = subprocess.Popen(
+            ['bash', '-c', f'{self.text(domain)} {more}'],
+            cwd=folder,
+            env={**environment, 'AMENT_PREFIX_PATH': prefix},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            yield running
+        finally:
+            if running.poll() is None:
+                os.killpg(running.pid, signal.SIGINT)
+            running.communicate(timeout=60)
+
+    def run(self, folder: Path, domain: int = 0, more: str = '') -> str:
+        """Return what it prints; it ends by itself, and well."""
+        with self.started(folder, domain, more) as running:
+            output, _ = running.communicate(timeout=300)
+        assert running.returncode == 0, f'{self.start}\n{output}'
+        return output
+
+
+EXPORT, TOKEN = Command('export ROS_DOMAIN_ID'), Command('export OSMABENCH_RUN_TOKEN')
+DOCTOR, RECORD = Command('osmabench doctor'), Command('osmabench record')
+IMPORT, TRUTH = Command('osmabench import-scene'), Command('osmabench ground-truth')
+SCAN = Command('osmabench evaluate --bag kitchen_1 --reference scan.ply')
+POSES = Command('osmabench evaluate --bag kitchen_1 --pose-topic')
+SWEEP, SWEEP_HELP = Command('osmabench sweep my.yaml'), Command('osmabench sweep --help')
+RECORD_LAUNCH = Command('ros2 launch osmabench_ros record')
+ON_ROBOT = Command('ros2 launch osmabench_ros on_robot')
+BRIDGE = Command('ros2 launch osmabench_ros bridge')
+FINISH = Command('ros2 service call /finish_map')
+SERVICES = [
+    Command(f'ros2 service call /{name}')
+    for name in ('pause_run', 'step_run', 'start_run', 'reset_run')
+]
+GOAL, ECHO = Command('ros2 action send_goal'), Command('ros2 topic echo')
+
+
+def test_every_command_of_the_page_is_run_here_or_says_when_it_last_ran() -> None:
+    unmarked = [item for item in commands() if MARK not in item]
+    assert len(unmarked) >= len(TAKEN)
+    for command in unmarked:
+        assert len([start for start in TAKEN if command.startswith(start)]) == 1, command
+
+
+def wait_for(running: subprocess.Popen[str], words: str) -> None:
+    """Read on until a line has some text in it."""
+    assert running.stdout is not None
+    lines = []
+    for line in running.stdout:
+        lines.append(line)
+        if words in line:
+            return
+    raise AssertionError(f'"{words}" was never printed:\n{"".join(lines)}')
+
+
+def test_a_running_camera_is_examined_and_recorded(tmp_path: Path, ros_domain: int) -> None:
+    from osmabench_ros.sequences.bag import open_bag
+
+    camera = TEST_FOLDER.parent / 'benchmarks' / 'faulty_stacks.py'
+    with process(ros_domain, str(camera), f'none={ros_domain}') as running:
+        wait_for(running, 'none')
+        told = EXPORT.run(tmp_path, ros_domain, f'&& {DOCTOR.text(ros_domain)} --json')
+        RECORD.run(tmp_path, ros_domain, '--duration 8')
+        running.terminate()
+        running.wait(60)
+    levels = {(item['part'], item['level']) for item in json.loads(told)}
+    assert ('camera/depth/image_rect', 'ok') in levels
+    assert ('/rtabmap/cloud_map', 'absent') in levels
+    with open_bag(tmp_path / 'kitchen_2') as bag:
+        assert any(item.topic == '/camera/color/image_raw' for item in bag.connections)
+    TOKEN.run(tmp_path, more='&& test ${#OSMABENCH_RUN_TOKEN} = 64')
+
+
+def test_a_bag_is_scored_by_a_scan_and_by_motion_capture(tmp_path: Path) -> None:
+    own = [('/odom', stamp, odometry(pose, stamp, 'odom', 'base')) for stamp, pose in true_poses()]
+    write_room(tmp_path / 'kitchen_1', cloud(labelled_map()), labels(), *own)
+    write_scan(tmp_path / 'scan.ply', true_cloud().points)
+    lines = [
+        ' '.join(map(str, [stamp / 1e9, *pose.translation, *pose.quaternion]))
+        for stamp, pose in true_poses()
+    ]
+    (tmp_path / 'poses.tum').write_text('\n'.join(lines))
+    assert 'map_geometry' in SCAN.run(tmp_path, more='--suite map_geometry --out scan')
+    assert 'ape_translation_rmse_m' in POSES.run(tmp_path, more='--suite map_geometry --out poses')
+
+
+def test_a_sweep_finds_a_speed(tmp_path: Path) -> None:
+    config = small_config(sweep={'speeds': [1.0]})
+    (tmp_path / 'my.yaml').write_text(yaml.safe_dump(config))
+    assert 'fastest speed' in SWEEP.run(tmp_path)
+    assert '--speeds' in SWEEP_HELP.run(tmp_path)
+
+
+@pytest.fixture(scope='module')
+def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder where the ground truth was made as the page says."""
+    tmp_path = tmp_path_factory.mktemp('kitchen')
+    IMPORT.run(tmp_path)
+    config = small_config(
+        name='kitchen',
+        scenes=[{'reference': 'kitchen'}],
+        camera={'width': 96, 'height': 64},
+        trajectory={'goals': 2, 'frame_rate_hz': 2.0, 'max_frames': 20},
+    )
+    (tmp_path / 'kitchen.yaml').write_text(yaml.safe_dump(config))
+    printed = TRUTH.run(tmp_path).split()[-1]
+    assert f'ground_truth:={printed}' in ON_ROBOT.text(0)
+    assert f'`{printed}`' in PAGE.read_text('utf-8')
+    return tmp_path
+
+
+def test_the_ground_truth_is_made_where_the_page_looks_for_it(kitchen: Path) -> None:
+    assert (kitchen / ON_ROBOT.text(0).split('ground_truth:=')[1].split()[0]).is_dir()
+
+
+@needs_ros2
+def test_a_stack_is_recorded_controlled_and_scored(kitchen: Path, ros_domain: int) -> None:
+    stack = [str(TEST_FOLDER / 'cloud_stack.py'), '--ros-args', '-r', '__node:=rtabmap']
+    remapped = ['-r', '/stack/cloud_map:=/rtabmap/cloud_map']
+    config = 'config:=single_run record:=false'
+    with (
+        process(ros_domain, *stack, *remapped),
+        RECORD_LAUNCH.started(kitchen, ros_domain),
+        ON_ROBOT.started(kitchen, ros_domain, config) as measuring,
+        listening(ros_domain, '/clock') as frames,
+        BRIDGE.started(kitchen, ros_domain, SMALL),
+    ):
+        frames.wait('/clock', 1)
+        for service in SERVICES:
+            told = service.run(kitchen, ros_domain)
+            assert 'error_code=0' in told, told
+        # After the reset it has begun anew.
+        frames.wait('/clock', 12)
+        with GOAL.started(kitchen, ros_domain) as goal:
+            wait_for(goal, 'no map was recorded yet')
+        with ECHO.started(kitchen, ros_domain, '--no-daemon') as echo:
+            wait_for(echo, 'level')
+        assert 'error_code=0' in FINISH.run(kitchen, ros_domain)
+        output, _ = measuring.communicate(timeout=200)
+        assert measuring.returncode == 0, output
+    assert json.loads((kitchen / 'kitchen_3' / 'report.json').read_text())['metrics']
+    assert list((kitchen / 'kitchen_1').glob('*.mcap'))
