@@ -22,6 +22,7 @@ from osmabench_ros.errors import (
     OsmabenchError,
     OsmabenchWarning,
 )
+from osmabench_ros.language.address import OPENAI_SERVER, server_address
 from osmabench_ros.language.gemini import KEY_VARIABLES as GEMINI_KEYS
 from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
 from osmabench_ros.mappers.live_method import LiveMethod, load_live_method
@@ -211,8 +212,13 @@ def _files(config: MatrixConfig) -> list[Finding]:
 
 def _model_keys(config: MatrixConfig) -> list[Finding]:
     """Look for the keys of language models that suites are told to ask; never at their value."""
-    options = [value for suite in config.suites for value in suite.options.values()]
-    kinds = {value.partition(':')[0] for value in options if isinstance(value, str)}
+    kinds = {
+        value.partition(':')[0]
+        for suite in config.suites
+        for value in suite.options.values()
+        if isinstance(value, str)
+        and not _may_need_no_key(value, str(suite.options.get('base_url') or ''))
+    }
     findings = []
     for kind in sorted(kinds & MODEL_KEYS.keys()):
         variables = MODEL_KEYS[kind]
@@ -221,6 +227,11 @@ def _model_keys(config: MatrixConfig) -> list[Finding]:
             remedy = 'export it in the shell, or take a model without'
             findings.append(Finding('language model', Level.FAILED, detail, remedy))
     return findings
+
+
+def _may_need_no_key(model: str, base_url: str) -> bool:
+    """Tell whether a server of the user's own that speaks OpenAI's chat API is asked."""
+    return model.startswith('openai:') and server_address('openai', base_url) != OPENAI_SERVER
 
 
 def _disk(config: MatrixConfig, out: Path) -> list[Finding]:

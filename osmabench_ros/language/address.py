@@ -8,8 +8,9 @@ from urllib.parse import urlsplit, urlunsplit
 from osmabench_ros.errors import ConfigError
 
 _VARIABLES = {'openai': 'OPENAI_BASE_URL', 'gemini': 'GOOGLE_GEMINI_BASE_URL'}
+OPENAI_SERVER = 'https://api.openai.com/v1'
 _USUAL = {
-    'openai': 'https://api.openai.com/v1',
+    'openai': OPENAI_SERVER,
     'gemini': 'https://generativelanguage.googleapis.com',
 }
 

@@ -16,7 +16,7 @@ from osmabench_ros.ros.node_names import BAG_PLAYER, BAG_RECORDER, BRIDGE, MAPPE
 from osmabench_ros.ros.participants import Participant, whereabouts
 
 PERIOD_S = 0.25
-"""How often whoever watches looks; the graph is in memory, a look takes a millisecond."""
+"""Between two looks at the graph; it is in memory, a look takes a millisecond."""
 
 PARTICIPANT_BYTES = 12
 """What the identities of all publishers of one DDS participant, so of one process, begin with."""
@@ -37,10 +37,10 @@ def publishers_of_run(
     Parameters
     ----------
     participants : sequence of Participant
-        Declared ones; each may acknowledge frames. Where none does, nobody's word counts, and
-        anybody may.
+        Declared ones; each may acknowledge frames. Where none does, acknowledgements do
+        not count, and any node may publish them.
     map_publisher : str
-        Who publishes the map; empty where that is not known, and anybody may.
+        Who publishes the map; empty where that is not known, and any node may.
     """
     declared = _declared(map_publisher)
     declared[topics.FRAME_ACK] |= {item.name for item in participants} | {BAG_RECORDER}
@@ -99,7 +99,7 @@ class PublisherWatch:
     node : Node
         Looks at the graph.
     declared : mapping of str to collection of str
-        Names of nodes by topic; other topics are nobody's.
+        Names of nodes by topic; other topics may have any publisher.
     now_s : callable
         Steady time.
     """

@@ -95,6 +95,24 @@ def test_everything_that_is_wrong_is_named_at_once(
         assert words in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ('options', 'needed'),
+    [
+        ({}, True),
+        ({'base_url': 'https://api.openai.com/v1'}, True),
+        ({'base_url': 'http://127.0.0.1:8000/v1'}, False),
+    ],
+)
+def test_a_server_of_the_users_own_may_need_no_key(
+    options: dict[str, str], needed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ('OPENAI_API_KEY', 'OPENAI_BASE_URL'):
+        monkeypatch.delenv(name, raising=False)
+    suite = {'name': 'exact_questions', 'options': {'answerer': 'openai:some-model', **options}}
+    findings = examine_run(config(suites=[suite]), tmp_path)
+    assert ('language model' in {item.part for item in findings}) == needed
+
+
 def test_a_missing_library_alone_is_a_missing_dependency(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
