@@ -7,7 +7,11 @@ from launch.launch_description_entity import LaunchDescriptionEntity
 from launch.logging import get_logger
 
 from launch import LaunchContext, LaunchDescription
-from osmabench_ros.bringup import launch_interrupts
+from osmabench_ros.bringup.launch_interrupts import interrupts
+
+# Before what takes long to load: Ctrl-C meanwhile is an error too.
+interrupts.install()
+
 from osmabench_ros.bringup.bridge_alone import BRIDGE
 from osmabench_ros.bringup.definition import EVALUATOR, RECORDER
 from osmabench_ros.bringup.launch_arguments import (
@@ -72,7 +76,7 @@ def start_run(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     def tell(text: str, _fraction: float) -> None:
         logger.info(text)
 
-    plan = launch_interrupts.interrupts.cut_off(lambda: plan_single_run(given, out, tell))
+    plan = interrupts.cut_off(lambda: plan_single_run(given, out, tell))
     return [*viewer, *RunLaunch(plan, namespace).actions()]
 
 

@@ -6,7 +6,11 @@ from launch.actions import LogInfo, OpaqueFunction
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
-from osmabench_ros.bringup import launch_interrupts
+from osmabench_ros.bringup.launch_interrupts import interrupts
+
+# Before what takes long to load: Ctrl-C meanwhile is an error too.
+interrupts.install()
+
 from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
 from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
 from osmabench_ros.bringup.on_robot import OnRobot, nodes_on_robot
@@ -60,7 +64,7 @@ def start_nodes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         return [LogInfo(msg=conclude(settings, exit_code)), *ended(0)]
 
     nodes = ManagedNodes(
-        launch_interrupts.interrupts.cut_off(lambda: nodes_on_robot(settings)),
+        interrupts.cut_off(lambda: nodes_on_robot(settings)),
         finish,
         namespace=given['namespace'],
         remappings=given['remappings'],

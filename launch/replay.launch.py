@@ -9,7 +9,11 @@ from launch.events.process import ProcessExited
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
-from osmabench_ros.bringup import launch_interrupts
+from osmabench_ros.bringup.launch_interrupts import error_if_interrupted, interrupts
+
+# Before what takes long to load: Ctrl-C meanwhile is an error too.
+interrupts.install()
+
 from osmabench_ros.bringup.bridge_alone import sequence_player
 from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
 from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
@@ -68,13 +72,13 @@ def evaluation(bag: str, given: dict[str, str]) -> list[LaunchDescriptionEntity]
 
     def on_exit(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
         nonlocal over
-        if context.is_shutdown or launch_interrupts.interrupts.heard:
+        if context.is_shutdown or interrupts.heard:
             return []
         over = True
         return ended(event.returncode)
 
     handler = RegisterEventHandler(OnProcessExit(target_action=process, on_exit=on_exit))
-    return [*launch_interrupts.error_if_interrupted(lambda: over), handler, process]
+    return [*error_if_interrupted(lambda: over), handler, process]
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -15,6 +15,7 @@ from osmabench_ros.base.limits.documents import parse_mapping
 from osmabench_ros.bringup.argument_names import check_argument_names
 from osmabench_ros.bringup.isolation import LOCALHOST, RANGE_VARIABLE, launch_environment
 from osmabench_ros.bringup.launch_domain import domain_actions
+from osmabench_ros.bringup.launch_interrupts import interrupts
 from osmabench_ros.bringup.launch_orphans import Orphanage
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
@@ -117,7 +118,9 @@ def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]
         check_argument_names(context.argv, [item.name for item in declared], file)
 
     checked = OpaqueFunction(function=check)
-    return [checked, *declared, setting, transports, enter_domain, *Orphanage().actions()]
+    installed = OpaqueFunction(function=lambda _context: interrupts.install())
+    first = [installed, checked, *declared]
+    return [*first, setting, transports, enter_domain, *Orphanage().actions()]
 
 
 def _set_transports(context: LaunchContext) -> None:

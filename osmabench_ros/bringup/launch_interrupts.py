@@ -3,8 +3,8 @@
 launch hears Ctrl-C by a file descriptor, in turn with its other events, and leaves Python's own
 handler in place. That raises KeyboardInterrupt too, in the middle of whatever launch is about to
 do, and launch drops it together with the event that was being handled: with the end of its
-nodes, and with the error that makes `ros2 launch` fail. Importing this module puts that right,
-so launch files that owe a result import it before anything that takes long to load.
+nodes, and with the error that makes `ros2 launch` fail. `Interrupts.install` puts that right; all
+launch files do so by an action, and those that owe a result before they load what takes long.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ class Interrupts:
         self._cuts_off = False
 
     def install(self) -> None:
-        """Take over from Python's handler; does nothing in a thread, which may not."""
-        if threading.current_thread() is threading.main_thread():
+        """Take over from Python's handler; does nothing again, nor in a thread, which may not."""
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) != self._hear:
             self._previous = signal.signal(signal.SIGINT, self._hear)
             # Python gives up its handlers before it ends, and another Ctrl-C would then end it
             # with the exit code of the signal instead of the one that was decided.
@@ -117,4 +118,3 @@ def error_if_interrupted(over: Callable[[], bool]) -> list[LaunchDescriptionEnti
 
 interrupts = Interrupts()
 """Those of this process."""
-interrupts.install()
