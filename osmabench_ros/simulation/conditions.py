@@ -8,12 +8,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.base.strict import FolderName
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.simulation.effects.motion_blur import MotionBlur
 from osmabench_ros.simulation.effects.section import AnyEffect
 from osmabench_ros.simulation.light_sections import LightingSection
 from osmabench_ros.simulation.moving_objects import MovingObjects
@@ -76,6 +77,13 @@ class Condition(Section):
     motion: MotionSection = MotionSection()
     effects: tuple[AnyEffect, ...] = ()
     moving_objects: tuple[MovingObjects, ...] = ()
+
+    @field_validator('effects')
+    @classmethod
+    def _check_shutter(cls, effects: tuple[AnyEffect, ...]) -> tuple[AnyEffect, ...]:
+        if sum(isinstance(effect, MotionBlur) for effect in effects) > 1:
+            raise ValueError('two effects are motion_blur, but a camera has one shutter; keep one')
+        return effects
 
     def motion_at(self, frame_rate_hz: float) -> Motion:
         """Return how the robot moves if frames are taken at this rate.

@@ -56,6 +56,7 @@ def test_a_missing_and_a_broken_file_are_named(tmp_path: Path) -> None:
 
 
 LIGHT = {'name': 'a'}
+BLUR = {'kind': 'motion_blur'}
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,7 @@ LIGHT = {'name': 'a'}
         ),
         ({'lighting': {'lights': [LIGHT, LIGHT]}}, 'lighting: two lights have the same name'),
         ({'lighting': {'unlit': True, 'lights': [LIGHT]}}, 'an unlit condition has no lights'),
+        ({'effects': [BLUR, BLUR]}, 'condition x.yaml: effects: two effects are motion_blur'),
         (
             {'lighting': {'lights': [{'name': 'a', 'color': [2, 0, 0]}]}},
             'lighting.lights.0: a colour is linear RGB in [0, 1]',

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from osmabench_ros.errors import ContractError, OsmabenchError
 from osmabench_ros.maps.archive import unpack_map
-from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.topics.assembler import MAP_TOPIC
+from osmabench_ros.maps.topics.options import TopicOptions
 from osmabench_ros.maps.topics.scene_graph import graph_from_message
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
-
-SECOND_NS = 1_000_000_000
 
 
 def announced_map(
@@ -51,41 +51,60 @@ def announced_map(
         if payload:
             semantic_map = unpack_map(payload, max_bytes=max_bytes)
         else:
-            semantic_map = _graph_alone(message, label_set)
+            graph = graph_from_message(message.graph, MAP_TOPIC)
+            semantic_map = map_of_graph(message, graph, TopicOptions('', label_set))
         _check_frame(semantic_map.header.frame_id, world_frame)
-        if label_set is not None:
-            _check_labels(semantic_map, label_set)
+        dense = semantic_map.dense
+        if label_set is not None and dense is not None and dense.labels is not None:
+            label_set.check(dense.labels, 'points')
     except OsmabenchError as error:
         raise ContractError(f'{where}: {error}') from error
     return semantic_map
 
 
-def _graph_alone(message: Any, label_set: LabelSet | None) -> SemanticMap:
+def map_of_graph(message: Any, graph: SceneGraph, options: TopicOptions) -> SemanticMap:
+    """Return a map that is a scene graph and nothing else, of a node or of a bag.
+
+    Parameters
+    ----------
+    message : osmabench_ros/SemanticMap
+        The announcement.
+    graph : SceneGraph
+        What it holds.
+    options : TopicOptions
+        What it does not say.
+
+    Raises
+    ------
+    ContractError
+        If the frames are missing or differ, or if objects have class ids that nothing explains.
+    """
     frame_id = message.header.frame_id
-    graph = graph_from_message(message.graph, MAP_TOPIC)
+    _check_frame(frame_id)
     if graph.frame_id not in ('', frame_id):
         raise ContractError(
             f'the graph is in frame "{graph.frame_id}", the map in "{frame_id}"; '
             'fill both headers alike'
         )
-    labels = (label for node in graph.nodes for label in node.labels)
-    if label_set is None and any(label.class_id != UNLABELLED for label in labels):
+    ids = [label.class_id for node in graph.nodes for label in node.labels] or [UNLABELLED]
+    if options.label_set is not None:
+        options.label_set.check(np.array(ids), 'objects')
+    elif set(ids) != {UNLABELLED}:
         raise ContractError(
             'objects have class ids, but nobody published label_info; publish it, or leave '
-            f'class_id at {UNLABELLED}'
+            f'class_id at {UNLABELLED}; of a bag, evaluate takes --labels'
         )
-    stamp = message.header.stamp
-    header = MapHeader(
-        Provenance(
-            message.method or message.participant or 'unknown', frames_used=message.frames_used
-        ),
-        frame_id,
-        int(stamp.sec) * SECOND_NS + int(stamp.nanosec),
+    header = options.header(message.header)
+    method = message.method or options.method or message.participant or 'unknown'
+    provenance = replace(header.provenance, method=method, frames_used=int(message.frames_used))
+    return SemanticMap(
+        replace(header, provenance=provenance, complete=bool(message.is_final)),
+        replace(graph, frame_id=header.frame_id),
+        label_set=options.label_set,
     )
-    return SemanticMap(header, SceneGraph(graph.nodes, graph.edges, frame_id), label_set=label_set)
 
 
-def _check_frame(frame_id: str, world_frame: str) -> None:
+def _check_frame(frame_id: str, world_frame: str = '') -> None:
     if not frame_id:
         raise ContractError('the header names no frame_id')
     if world_frame and frame_id != world_frame:
@@ -93,12 +112,3 @@ def _check_frame(frame_id: str, world_frame: str) -> None:
             f'the map is in frame "{frame_id}", the run in "{world_frame}"; transform it, or '
             'remap the frame'
         )
-
-
-def _check_labels(semantic_map: SemanticMap, label_set: LabelSet) -> None:
-    dense = semantic_map.dense
-    if dense is not None and dense.labels is not None:
-        label_set.check(dense.labels, 'points')
-    if semantic_map.label_set is label_set:
-        ids = [label.class_id for node in semantic_map.graph.nodes for label in node.labels]
-        label_set.check(np.array(ids or [UNLABELLED]), 'objects')

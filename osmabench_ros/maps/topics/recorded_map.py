@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from osmabench_ros.errors import ContractError, SequenceError
+from osmabench_ros.errors import ContractError, OsmabenchError, SequenceError
 from osmabench_ros.maps.archive import unpack_map
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.topics.announced_map import map_of_graph
 from osmabench_ros.maps.topics.assembler import MAX_PAYLOAD_BYTES, MapAssembler
 from osmabench_ros.maps.topics.kinds import (
     CHUNK,
@@ -114,7 +115,7 @@ def _assembled(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None)
         raise SequenceError(f'topic "{topic}": there is no map up to that time')
     if whole is None:
         lack = f'the bag lacks chunks on "{chunks}", so the map is its scene graph without points'
-        return _graph_alone(announced, options, (lack,))
+        return _graph_alone(announced, options, lack=lack)
     message, payload = whole
     if not payload:
         return _graph_alone(message, options)
@@ -126,28 +127,17 @@ def _assembled(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None)
     )
 
 
-def _graph_alone(
-    announced: BagMessage, options: TopicOptions, remarks: tuple[str, ...] = ()
-) -> RecordedMap:
+def _graph_alone(announced: BagMessage, options: TopicOptions, *, lack: str = '') -> RecordedMap:
     message = announced.deserialise()
-    header = options.header(message.header)
-    provenance = dataclasses.replace(
-        header.provenance,
-        method=message.method or options.method,
-        frames_used=int(message.frames_used),
-    )
     graph = graph_from_message(message.graph, announced.topic)
-    if graph.frame_id != header.frame_id:
-        raise ContractError(
-            f'topic "{announced.topic}": the graph is in frame "{graph.frame_id}", '
-            f'the map in "{header.frame_id}"'
-        )
-    semantic_map = SemanticMap(
-        dataclasses.replace(header, provenance=provenance, complete=bool(message.is_final)),
-        _with_class_ids(graph, options.label_set),
-        label_set=options.label_set,
-    )
-    return RecordedMap(semantic_map, announced.topic, SEMANTIC_MAP, announced.log_ns, remarks)
+    if lack:
+        graph = _with_class_ids(graph, options.label_set)
+    try:
+        made = map_of_graph(message, graph, options)
+    except OsmabenchError as error:
+        raise ContractError(f'topic "{announced.topic}": {error}') from error
+    remarks = (lack,) if lack else ()
+    return RecordedMap(made, announced.topic, SEMANTIC_MAP, announced.log_ns, remarks)
 
 
 def _with_class_ids(graph: SceneGraph, label_set: LabelSet | None) -> SceneGraph:

@@ -1,7 +1,9 @@
 """Maps of every kind out of bags with embedded definitions; no ROS."""
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from rosbags.rosbag2 import StoragePlugin
 from osmabench_ros.errors import ConfigError, ContractError, SequenceError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.maps.topics.announced_map import announced_map
 from osmabench_ros.maps.topics.kinds import (
     DETECTIONS,
     DSG_UPDATE,
@@ -30,6 +33,7 @@ from osmabench_ros.maps.topics.kinds import (
 )
 from osmabench_ros.maps.topics.options import TopicOptions
 from osmabench_ros.maps.topics.recorded_map import RecordedMap, read_recorded_map
+from osmabench_ros.semantics.graph_json import graph_to_json
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.sequences.bag import open_bag
@@ -103,6 +107,61 @@ def test_a_map_that_is_meant_to_be_a_scene_graph_is_one(tmp_path: Path) -> None:
     assert found.semantic_map.dense is None
     assert found.semantic_map.header.stamp_ns == 20 * S
     assert found.remarks == ()
+
+
+def graph_announced() -> Any:
+    announcement, _ = map_messages(semantic_map(20))
+    announcement.payload_size, announcement.chunk_count, announcement.digest = 0, 0, ''
+    return announcement
+
+
+@pytest.mark.parametrize('is_final', [True, False])
+def test_a_scene_graph_is_the_same_map_live_and_from_a_bag(tmp_path: Path, is_final: bool) -> None:
+    message = graph_announced()
+    message.is_final = is_final
+    live = announced_map(message, b'', max_bytes=1, label_set=LABELS, world_frame='world')
+    folder = write_messages(tmp_path / 'bag', [('/robot/semantic_map', S, message)])
+    recorded = read(folder, '/robot/semantic_map').semantic_map
+    assert recorded.header == live.header
+    assert graph_to_json(recorded.graph) == graph_to_json(live.graph)
+    assert live.header.complete is is_final
+
+
+def no_frame(message: Any) -> None:
+    message.header.frame_id = message.graph.header.frame_id = ''
+
+
+def two_frames(message: Any) -> None:
+    message.graph.header = dataclasses.replace(message.header, frame_id='odom')
+
+
+def unknown_label(message: Any) -> None:
+    message.graph.objects[0].labels[0].class_id = 999
+
+
+@pytest.mark.parametrize(
+    ('spoil', 'labels', 'reason'),
+    [
+        (no_frame, LABELS, 'the header names no frame_id'),
+        (two_frames, LABELS, 'the graph is in frame "odom", the map in "world"'),
+        (unknown_label, LABELS, r'objects: label ids \[999\] are not in label set "room"'),
+        (lambda _: None, None, 'objects have class ids, but nobody published label_info'),
+    ],
+)
+def test_a_bad_scene_graph_is_refused_alike_live_and_from_a_bag(
+    spoil: Callable[[Any], None], labels: LabelSet | None, reason: str, tmp_path: Path
+) -> None:
+    message = graph_announced()
+    spoil(message)
+    with pytest.raises(ContractError, match=f'topic "semantic_map" from .*: {reason}'):
+        announced_map(message, b'', max_bytes=1, label_set=labels)
+    folder = write_messages(tmp_path / 'bag', [('/robot/semantic_map', S, message)])
+    options = TopicOptions('tried', labels)
+    with (
+        open_bag(folder) as bag,
+        pytest.raises(ContractError, match=f'topic "/robot/semantic_map": {reason}'),
+    ):
+        read_recorded_map(bag, '/robot/semantic_map', options)
 
 
 def test_a_damaged_chunk_is_an_error_not_a_map(tmp_path: Path) -> None:
