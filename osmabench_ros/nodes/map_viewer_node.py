@@ -12,6 +12,7 @@ from sensor_msgs.msg import Image, PointCloud2
 from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
+from osmabench_ros.base.image_codec import classes_of
 from osmabench_ros.errors import ContractError, MapError
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.storage import read_map
@@ -172,7 +173,7 @@ class MapViewerNode(BenchmarkNode):
     def _on_semantic(self, message: Image) -> None:
         if self._palette is None or not self._semantic.get_subscription_count():
             return
-        labels = image_from_message(message, topics.SEMANTIC)
+        labels = image_from_message(message, topics.SEMANTIC, classes_of)
         picture = colors_of_labels(labels.ravel(), self._palette).reshape(*labels.shape, 3)
         header = message.header
         self._semantic.publish(image_to_message(picture, 'rgb8', header.stamp, header.frame_id))

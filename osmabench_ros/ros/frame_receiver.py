@@ -9,6 +9,7 @@ from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 
+from osmabench_ros.base.image_codec import classes_of, color_of, instances_of
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
@@ -147,10 +148,10 @@ def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Fra
             stamp_ns=stamp_ns,
             camera_pose=camera_pose,
             intrinsics=intrinsics_from_message(parts[topics.COLOR_INFO], topics.COLOR_INFO),
-            color=image_from_message(parts[topics.COLOR], topics.COLOR),
+            color=image_from_message(parts[topics.COLOR], topics.COLOR, color_of),
             depth_m=depth_from_message(parts[topics.DEPTH], topics.DEPTH),
-            semantic=None if semantic is None else image_from_message(semantic, topics.SEMANTIC),
-            instance=None if instance is None else image_from_message(instance, topics.INSTANCE),
+            semantic=semantic and image_from_message(semantic, topics.SEMANTIC, classes_of),
+            instance=instance and image_from_message(instance, topics.INSTANCE, instances_of),
         )
     except ValueError as error:
         raise ContractError(f'camera topics: {error}') from error

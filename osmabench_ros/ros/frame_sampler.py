@@ -9,6 +9,7 @@ from PIL import Image as Picture
 from sensor_msgs.msg import Image
 
 from osmabench_ros.base.files import written_file
+from osmabench_ros.base.image_codec import color_of
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.msg import RunInfo
 from osmabench_ros.ros import topics
@@ -67,7 +68,8 @@ class FrameSampler:
             return
         claim_folder(self._directory)
         with written_file(path) as draft:
-            Picture.fromarray(image_from_message(message, topics.COLOR)).save(draft, 'PNG')
+            pixels = image_from_message(message, topics.COLOR, color_of)
+            Picture.fromarray(pixels).save(draft, 'PNG')
 
     def _wait(self, message: Image) -> None:
         held_bytes = sum(len(image.data) for image in self._waiting)

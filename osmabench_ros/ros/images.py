@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,21 +11,12 @@ from builtin_interfaces.msg import Time
 from numpy.typing import NDArray
 from sensor_msgs.msg import CameraInfo, Image
 
+from osmabench_ros.base.image_codec import PIXEL_TYPES, depth_of, pixels_of
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 
 MIN_FOCAL_PX, MAX_PX = 1e-3, 1e6
 """Of a camera matrix; beyond, directions of pixels are no longer exact."""
-
-PIXEL_TYPES: dict[str, tuple[np.dtype[Any], int]] = {
-    'rgb8': (np.dtype(np.uint8), 3),
-    'bgr8': (np.dtype(np.uint8), 3),
-    '32FC1': (np.dtype(np.float32), 1),
-    '16UC1': (np.dtype(np.uint16), 1),
-    'mono16': (np.dtype(np.uint16), 1),
-    '32SC1': (np.dtype(np.int32), 1),
-}
-"""Element type and channels of the encodings that the contract knows."""
 
 
 def image_to_message(image: NDArray[Any], encoding: str, stamp: Time, frame_id: str) -> Image:
@@ -59,49 +51,25 @@ def image_to_message(image: NDArray[Any], encoding: str, stamp: Time, frame_id: 
     return message
 
 
-def image_from_message(message: Image, topic: str) -> NDArray[Any]:
-    """Return pixels of shape (height, width) or (height, width, 3).
+def image_from_message(
+    message: Image, topic: str, convert: Callable[[Image], NDArray[Any]] = pixels_of
+) -> NDArray[Any]:
+    """Return what a function of `image_codec` makes of an image.
 
     Raises
     ------
     ContractError
-        If the encoding is unknown or the size of the data contradicts the header.
+        If the encoding is none of its own or the size of the data contradicts the header.
     """
-    if message.encoding not in PIXEL_TYPES:
-        raise ContractError(
-            f'topic "{topic}": encoding "{message.encoding[:40]}" is not supported; '
-            f'publish one of {", ".join(PIXEL_TYPES)}'
-        )
-    dtype, channels = PIXEL_TYPES[message.encoding]
-    row = message.width * channels * dtype.itemsize
-    filled = message.height > 0 and 0 < row <= message.step
-    if not filled or len(message.data) != message.step * message.height:
-        raise ContractError(
-            f'topic "{topic}": {len(message.data)} bytes with a step of {message.step} do not '
-            f'make {message.width} x {message.height} pixels of {message.encoding}'
-        )
-    rows = np.frombuffer(message.data, np.uint8).reshape(message.height, message.step)
-    pixels = np.ascontiguousarray(rows[:, :row]).view(
-        dtype.newbyteorder('>' if message.is_bigendian else '<')
-    )
-    pixels = pixels.astype(dtype, copy=False)
-    if channels == 1:
-        return pixels
-    pixels = pixels.reshape(message.height, message.width, channels)
-    return pixels[..., ::-1] if message.encoding == 'bgr8' else pixels
+    try:
+        return convert(message)
+    except ValueError as error:
+        raise ContractError(f'topic "{topic}": {error}') from error
 
 
 def depth_from_message(message: Image, topic: str) -> NDArray[np.float32]:
-    """Return depth in metres with REP-118's meaning of NaN and infinity.
-
-    16-bit images are millimetres, in which 0 is invalid.
-    """
-    depth = image_from_message(message, topic)
-    if depth.dtype == np.uint16:
-        return np.where(depth == 0, np.float32(np.nan), depth.astype(np.float32) / 1000)
-    if depth.dtype != np.float32:
-        raise ContractError(f'topic "{topic}": depth must be 32FC1 or 16UC1')
-    return depth
+    """Return depth in metres; raises as `image_from_message`."""
+    return image_from_message(message, topic, depth_of)
 
 
 def camera_info_message(intrinsics: Intrinsics, stamp: Time, frame_id: str) -> CameraInfo:

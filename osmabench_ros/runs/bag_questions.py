@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from osmabench_ros.base.files import write_json
+from osmabench_ros.base.image_codec import color_of
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.model import ImagePart
@@ -18,7 +19,6 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.bag_content import BagContent
 from osmabench_ros.runs.progress import Progress
 from osmabench_ros.sequences.bag import Bag
-from osmabench_ros.sequences.bag_messages import color_of_message
 from osmabench_ros.vqa.answering.language_model import LanguageModelAnswerer
 from osmabench_ros.vqa.applicability import unserved_categories
 from osmabench_ros.vqa.evaluation import answer_all, judge_all
@@ -136,7 +136,7 @@ def _encoded(message: Any, topic: str) -> ImagePart:
         kind = 'image/png' if 'png' in message.format.lower() else 'image/jpeg'
         return ImagePart(np.asarray(message.data, np.uint8).tobytes(), kind)
     try:
-        pixels = color_of_message(message)
+        pixels = color_of(message)
     except ValueError as error:
         raise SequenceError(f'topic "{topic}": {error}') from error
     buffer = io.BytesIO()

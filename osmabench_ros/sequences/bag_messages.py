@@ -10,6 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.image_codec import (
+    PIXEL_TYPES,
+    classes_of,
+    color_of,
+    depth_of,
+    instances_of,
+)
 from osmabench_ros.errors import MissingDependencyError, SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -36,18 +43,6 @@ TYPES = {
     CAMERA_POSE: 'geometry_msgs/msg/PoseStamped',
 }
 """Message types of the topics of a frame, those that the bridge publishes."""
-
-_PIXELS: dict[str, tuple[str, int]] = {
-    'rgb8': ('u1', 3),
-    'bgr8': ('u1', 3),
-    'rgba8': ('u1', 4),
-    'bgra8': ('u1', 4),
-    'mono8': ('u1', 1),
-    '32FC1': ('f4', 1),
-    '16UC1': ('u2', 1),
-    'mono16': ('u2', 1),
-    '32SC1': ('i4', 1),
-}
 
 
 @dataclass(frozen=True)
@@ -103,10 +98,10 @@ class Codec:
             stamp_ns,
             pose or self._decoded(CAMERA_POSE, data, _pose_from),
             self._decoded(DEPTH_INFO, data, _intrinsics_from),
-            self._decoded(COLOR, data, color_of_message, types),
-            self._decoded(DEPTH, data, _depth_from, types),
-            self._decoded(SEMANTIC, data, _semantic_from, types) if SEMANTIC in data else None,
-            self._decoded(INSTANCE, data, _instance_from, types) if INSTANCE in data else None,
+            self._decoded(COLOR, data, color_of, types),
+            self._decoded(DEPTH, data, depth_of, types),
+            self._decoded(SEMANTIC, data, classes_of, types) if SEMANTIC in data else None,
+            self._decoded(INSTANCE, data, instances_of, types) if INSTANCE in data else None,
         )
 
     def intrinsics(self, data: bytes) -> Intrinsics:
@@ -148,8 +143,8 @@ class Codec:
         return self._make('std_msgs/msg/Header', stamp, frame_id)
 
     def _image(self, pixels: NDArray[Any], encoding: str, header: Any) -> Any:
-        kind, channels = _PIXELS[encoding]
-        plain = np.ascontiguousarray(pixels, np.dtype(kind).newbyteorder('<'))
+        dtype, channels = PIXEL_TYPES[encoding]
+        plain = np.ascontiguousarray(pixels, dtype.newbyteorder('<'))
         return self._make(
             TYPES[COLOR],
             header=header,
@@ -204,45 +199,6 @@ def make_codec() -> Codec:
             f'bags need rosbags ({error}); pip install osmabench_ros[bags]'
         ) from error
     return Codec(get_typestore(Stores.ROS2_HUMBLE))
-
-
-def _pixels(message: Any, encodings: tuple[str, ...]) -> NDArray[Any]:
-    if message.encoding not in encodings:
-        raise ValueError(f'encoding "{message.encoding[:40]}", expected {" or ".join(encodings)}')
-    kind, channels = _PIXELS[message.encoding]
-    dtype = np.dtype(kind)
-    row = message.width * channels * dtype.itemsize
-    size = message.step * message.height
-    if not 0 < row <= message.step or not 0 < len(message.data) == size:
-        raise ValueError(f'{len(message.data)} bytes are no {message.width} x {message.height}')
-    rows = np.asarray(message.data, np.uint8).reshape(message.height, message.step)[:, :row]
-    stored = dtype.newbyteorder('>' if message.is_bigendian else '<')
-    pixels = np.ascontiguousarray(rows).view(stored).astype(dtype)
-    return pixels.reshape(message.height, message.width, channels)
-
-
-def color_of_message(message: Any) -> NDArray[np.uint8]:
-    """Return the pixels of a colour or grey image of 8 bits, RGB; else a ValueError says so."""
-    pixels = _pixels(message, ('rgb8', 'bgr8', 'rgba8', 'bgra8', 'mono8'))
-    if message.encoding == 'mono8':
-        return np.repeat(pixels, 3, axis=2)
-    return pixels[..., 2::-1] if message.encoding.startswith('bgr') else pixels[..., :3]
-
-
-def _depth_from(message: Any) -> NDArray[np.float32]:
-    pixels = _pixels(message, ('32FC1', '16UC1', 'mono16'))[..., 0]
-    if message.encoding == '32FC1':
-        return pixels
-    # REP-118: millimetres, 0 invalid.
-    return np.where(pixels == 0, np.float32(np.nan), pixels.astype(np.float32) / 1000)
-
-
-def _semantic_from(message: Any) -> NDArray[np.uint16]:
-    return _pixels(message, ('16UC1', 'mono16'))[..., 0]
-
-
-def _instance_from(message: Any) -> NDArray[np.int32]:
-    return _pixels(message, ('32SC1', '16UC1', 'mono16'))[..., 0].astype(np.int32)
 
 
 def _pose_from(message: Any) -> Pose:

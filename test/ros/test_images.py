@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -6,17 +8,19 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('sensor_msgs')
 
 from builtin_interfaces.msg import Time  # noqa: E402
+from sensor_msgs.msg import Image  # noqa: E402
 
+from osmabench_ros.base.image_codec import PIXEL_TYPES, color_of, instances_of  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
 from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
 from osmabench_ros.ros.images import (  # noqa: E402
-    PIXEL_TYPES,
     camera_info_message,
     depth_from_message,
     image_from_message,
     image_to_message,
     intrinsics_from_message,
 )
+from osmabench_ros.sequences.bag_messages import make_codec  # noqa: E402
 
 
 @pytest.mark.parametrize('encoding', ['rgb8', '32FC1', '16UC1', '32SC1'])
@@ -35,7 +39,56 @@ def test_rows_may_be_padded_and_bgr_is_turned() -> None:
     message = image_to_message(np.zeros((2, 2, 3), np.uint8), 'rgb8', Time(), '')
     message.encoding, message.step = 'bgr8', 8
     message.data = bytes([1, 2, 3, 4, 5, 6, 0, 0] * 2)
-    np.testing.assert_array_equal(image_from_message(message, 't')[0], [[3, 2, 1], [6, 5, 4]])
+    np.testing.assert_array_equal(color_of(message)[0], [[3, 2, 1], [6, 5, 4]])
+
+
+BLUE_GREEN_RED = {
+    'rgb8': [3, 2, 1],
+    'bgr8': [1, 2, 3],
+    'rgba8': [3, 2, 1, 9],
+    'bgra8': [1, 2, 3, 9],
+}
+
+
+@pytest.mark.parametrize('encoding', [*BLUE_GREEN_RED, 'mono8'])
+@pytest.mark.parametrize('kind', ['rclpy', 'rosbags'])
+def test_every_camera_of_a_bag_is_one_live_and_its_pixels_are_rgb(
+    encoding: str, kind: str
+) -> None:
+    pixel = BLUE_GREEN_RED.get(encoding, [5])
+    values = {'height': 2, 'width': 3, 'step': 3 * len(pixel), 'encoding': encoding}
+    data = np.array(pixel * 6, np.uint8)
+    if kind == 'rclpy':
+        message = Image(**values, data=data.tobytes())
+    else:
+        types = make_codec().typestore.types
+        stamp = types['builtin_interfaces/msg/Time'](0, 0)
+        header = types['std_msgs/msg/Header'](stamp, '')
+        message = types['sensor_msgs/msg/Image'](
+            **values, header=header, is_bigendian=0, data=data
+        )
+    color = image_from_message(message, 't', color_of)
+    expected = [5, 5, 5] if encoding == 'mono8' else [3, 2, 1]
+    np.testing.assert_array_equal(color, np.broadcast_to(np.uint8(expected), (2, 3, 3)))
+
+
+def test_a_read_only_image_at_an_odd_address_becomes_one_that_can_be_used() -> None:
+    stored = np.arange(6, dtype='>i4').reshape(2, 3)
+    data = np.frombuffer(b'x' + stored.tobytes(), np.uint8)[1:]
+    message = SimpleNamespace(
+        height=2, width=3, step=12, encoding='32SC1', is_bigendian=1, data=data
+    )
+    ids = instances_of(message)
+    np.testing.assert_array_equal(ids, stored)
+    assert ids.flags.writeable
+    assert ids.flags.aligned
+    assert ids.dtype == np.dtype(np.int32)
+
+
+def test_depth_is_no_colour() -> None:
+    message = image_to_message(np.zeros((4, 4), np.float32), '32FC1', Time(), '')
+    with pytest.raises(ContractError, match='"camera/x": encoding "32FC1".* one of rgb8, bgr8'):
+        image_from_message(message, 'camera/x', color_of)
 
 
 def test_millimetres_become_metres_and_zero_becomes_invalid() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from osmabench_ros.sequences.bag_messages import color_of_message
+from osmabench_ros.base.image_codec import color_of
 from osmabench_ros.sequences.compressed_image import MAX_PIXELS, unpacked_image
 
 COLOR = np.zeros((16, 24, 3), np.uint8)
@@ -42,12 +42,12 @@ def test_colour_is_what_was_seen(form: str, kind: str, written: np.ndarray) -> N
     options = {'quality': 95, 'subsampling': 0} if kind == 'JPEG' else {}
     image = unpacked_image(message(form, encoded(written, kind, **options)))
     assert (image.header, image.encoding, image.step) == ('the header', 'rgb8', 72)
-    np.testing.assert_allclose(color_of_message(image), COLOR, atol=0 if kind == 'PNG' else 12)
+    np.testing.assert_allclose(color_of(image), COLOR, atol=0 if kind == 'PNG' else 12)
 
 
 def test_grey_pictures_are_grey() -> None:
     image = unpacked_image(message('mono8; png compressed ', encoded(COLOR[..., 0], 'PNG')))
-    np.testing.assert_array_equal(color_of_message(image)[..., 2], COLOR[..., 0])
+    np.testing.assert_array_equal(color_of(image)[..., 2], COLOR[..., 0])
 
 
 @pytest.mark.parametrize('plugin', ['compressed', 'compressedDepth'])

@@ -1,0 +1,96 @@
+"""Pixels of sensor_msgs/Image, from rclpy and from a bag alike; needs no ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PIXEL_TYPES: dict[str, tuple[np.dtype[Any], int]] = {
+    'rgb8': (np.dtype(np.uint8), 3),
+    'bgr8': (np.dtype(np.uint8), 3),
+    'rgba8': (np.dtype(np.uint8), 4),
+    'bgra8': (np.dtype(np.uint8), 4),
+    'mono8': (np.dtype(np.uint8), 1),
+    '32FC1': (np.dtype(np.float32), 1),
+    '16UC1': (np.dtype(np.uint16), 1),
+    'mono16': (np.dtype(np.uint16), 1),
+    '32SC1': (np.dtype(np.int32), 1),
+}
+"""Element type and channels of the encodings that are read."""
+
+COLOR_ENCODINGS = ('rgb8', 'bgr8', 'rgba8', 'bgra8', 'mono8')
+DEPTH_ENCODINGS = ('32FC1', '16UC1', 'mono16')
+SEMANTIC_ENCODINGS = ('16UC1', 'mono16')
+INSTANCE_ENCODINGS = ('32SC1', *SEMANTIC_ENCODINGS)
+
+
+def pixels_of(message: Any, encodings: Sequence[str] = tuple(PIXEL_TYPES)) -> NDArray[Any]:
+    """Return the pixels of an image.
+
+    Parameters
+    ----------
+    message : sensor_msgs/Image
+        Any object with its fields.
+    encodings : sequence of str
+        Which it may have.
+
+    Returns
+    -------
+    ndarray, shape (height, width) or (height, width, channels)
+        As they are encoded.
+
+    Raises
+    ------
+    ValueError
+        If the encoding is another, or the size of the data contradicts the header.
+    """
+    if message.encoding not in encodings:
+        raise ValueError(
+            f'encoding "{message.encoding[:40]}" is not supported; '
+            f'publish one of {", ".join(encodings)}'
+        )
+    dtype, channels = PIXEL_TYPES[message.encoding]
+    row = message.width * channels * dtype.itemsize
+    filled = message.height > 0 and 0 < row <= message.step
+    if not filled or len(message.data) != message.step * message.height:
+        raise ValueError(
+            f'{len(message.data)} bytes with a step of {message.step} do not '
+            f'make {message.width} x {message.height} pixels of {message.encoding}'
+        )
+    rows = np.frombuffer(message.data, np.uint8).reshape(message.height, message.step)
+    stored = dtype.newbyteorder('>' if message.is_bigendian else '<')
+    # Those of a bag can be read-only and out of line; then, and only then, they are copied.
+    pixels = np.require(np.ascontiguousarray(rows[:, :row]).view(stored), dtype, 'CAW')
+    return pixels if channels == 1 else pixels.reshape(message.height, message.width, channels)
+
+
+def color_of(message: Any) -> NDArray[np.uint8]:
+    """Return a colour or grey image as RGB, shape (height, width, 3); raises as `pixels_of`."""
+    pixels = pixels_of(message, COLOR_ENCODINGS)
+    if message.encoding == 'mono8':
+        return np.repeat(pixels[..., None], 3, axis=2)
+    return pixels[..., 2::-1] if message.encoding.startswith('bgr') else pixels[..., :3]
+
+
+def depth_of(message: Any) -> NDArray[np.float32]:
+    """Return depth in metres with REP-118's meaning of NaN and infinity; raises as `pixels_of`.
+
+    16-bit images are millimetres, in which 0 is invalid.
+    """
+    depth = pixels_of(message, DEPTH_ENCODINGS)
+    if depth.dtype == np.uint16:
+        return np.where(depth == 0, np.float32(np.nan), depth.astype(np.float32) / 1000)
+    return depth
+
+
+def classes_of(message: Any) -> NDArray[np.uint16]:
+    """Return the class ids of a semantic image; raises as `pixels_of`."""
+    return pixels_of(message, SEMANTIC_ENCODINGS)
+
+
+def instances_of(message: Any) -> NDArray[np.int32]:
+    """Return the ids of an instance image; raises as `pixels_of`."""
+    return pixels_of(message, INSTANCE_ENCODINGS).astype(np.int32, copy=False)
