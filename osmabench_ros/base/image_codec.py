@@ -63,7 +63,7 @@ def pixels_of(message: Any, encodings: Sequence[str] = tuple(PIXEL_TYPES)) -> ND
     rows = np.frombuffer(message.data, np.uint8).reshape(message.height, message.step)
     stored = dtype.newbyteorder('>' if message.is_bigendian else '<')
     # Those of a bag can be read-only and out of line; then, and only then, they are copied.
-    pixels = np.require(np.ascontiguousarray(rows[:, :row]).view(stored), dtype, 'CAW')
+    pixels = np.require(np.ascontiguousarray(rows[:, :row]).view(stored), dtype, ['C', 'A', 'W'])
     return pixels if channels == 1 else pixels.reshape(message.height, message.width, channels)
 
 
