@@ -19,6 +19,7 @@ from osmabench_ros.cli.vqa_tables import (
 )
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.client import Estimate, ModelClient
+from osmabench_ros.runs.questioned_map import questioned_map
 from osmabench_ros.runs.results_folder import undisturbed
 from osmabench_ros.vqa import stages
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
@@ -119,8 +120,9 @@ def answer(
     if options.dry_run:
         _print_dry_answers(place, client, shown)
         return
+    given = questioned_map(place)
     with undisturbed(place.folder), shown_progress() as progress:
-        answers = stages.answer(place, client, shown, progress)
+        answers = stages.answer(place, given, client, shown, progress)
     asked = [item for item in answers if item.note != UNSERVED]
     silent = sum(item.value is None for item in asked)
     typer.echo(
@@ -140,7 +142,7 @@ def _print_dry_answers(
     if client is None:
         typer.echo(f'{len(place.questions())} questions by rule: no request')
         return
-    print_estimate(stages.estimate_answers(place, client, shown))
+    print_estimate(stages.estimate_answers(place, questioned_map(place), client, shown))
 
 
 @app.command()
@@ -157,8 +159,9 @@ def judge(
     if options.dry_run:
         _print_dry_judge(client, lambda asked: stages.estimate_verdicts(place, asked))
         return
+    given = questioned_map(place)
     with undisturbed(place.folder), shown_progress() as progress:
-        verdicts = stages.judge(place, client, progress)
+        verdicts = stages.judge(place, given, client, progress)
     asked = [item for item in verdicts if item.reason != UNSERVED]
     right = sum(item.correct for item in asked)
     typer.echo(
@@ -186,7 +189,7 @@ def report(
     """Print the accuracies of a run's verdicts, by category, beside the baselines."""
     place = RunFolder(run, folder)
     with undisturbed(place.folder):
-        scores = stages.report(place, compat=compat)
+        scores = stages.report(place, questioned_map(place), compat=compat)
     print_records(scores)
     for line in stages.remarks(place):
         typer.echo(line)

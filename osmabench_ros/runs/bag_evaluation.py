@@ -37,11 +37,12 @@ from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluation import REPORT, made_suites, versions
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.progress import Progress
+from osmabench_ros.runs.questioned_map import stated_map
 from osmabench_ros.runs.references import Reference
 from osmabench_ros.runs.report_model import Record, Status, for_run, map_remarks, unmet
 from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.sequences.bag import Bag, open_bag
-from osmabench_ros.sequences.ground_truth import read_ground_truth
+from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 
 Found = TypeVar('Found')
 
@@ -156,7 +157,7 @@ class _Work:
         metrics = [
             *figures.metrics,
             *(trajectory.records if trajectory else ()),
-            *self._asked(recorded, identity),
+            *self._asked(recorded, identity, truth),
             *timing_records(content, topic),
             *map_statistics(recorded.semantic_map),
         ]
@@ -190,7 +191,9 @@ class _Work:
         unasked = MetricRecord.not_applicable('exact_questions', '', 'accuracy')
         return BagFigures((), (unasked,), {'map': sha256_of(self._folder / MAP_FOLDER)})
 
-    def _asked(self, recorded: RecordedMap, identity: RunIdentity) -> list[MetricRecord]:
+    def _asked(
+        self, recorded: RecordedMap, identity: RunIdentity, truth: GroundTruth | None
+    ) -> list[MetricRecord]:
         """Return the accuracy of answers to questions of a language model, if there is one."""
         source = self._source
         client = None if source.model is None else source.model.client()
@@ -203,7 +206,7 @@ class _Work:
         return written_question_records(
             self._bag,
             self._content,
-            recorded.semantic_map,
+            stated_map(recorded.semantic_map, truth, source.text_features),
             client,
             self._folder / WRITTEN_FOLDER,
             most_frames=source.question_frames,

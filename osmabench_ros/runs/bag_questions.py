@@ -21,9 +21,8 @@ from osmabench_ros.runs.progress import Progress
 from osmabench_ros.sequences.bag import Bag
 from osmabench_ros.vqa.answering.language_model import LanguageModelAnswerer
 from osmabench_ros.vqa.applicability import unserved_categories
-from osmabench_ros.vqa.evaluation import answer_all, judge_all
+from osmabench_ros.vqa.evaluation import answered_and_judged
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, write_records
 from osmabench_ros.vqa.scores import records
 from osmabench_ros.vqa.written.pipeline import FrameImage, QuestionWriter
 
@@ -77,13 +76,15 @@ def written_question_records(
     frames = color_frames(bag, content, most_frames)
     written = QuestionWriter(client).write(frames, scene=scene, progress=progress)
     questions = list(written.questions)
-    answers = answer_all(semantic_map, questions, LanguageModelAnswerer(client), progress)
-    progress('judging answers', 0.9)
-    verdicts = judge_all(questions, answers, LanguageModelJudge(client))
     write_json(directory / 'generation.json', {**written.to_json(), 'model': client.name})
-    write_records(directory / QUESTIONS, questions)
-    write_records(directory / ANSWERS, answers)
-    write_records(directory / VERDICTS, verdicts)
+    _, verdicts = answered_and_judged(
+        semantic_map,
+        questions,
+        LanguageModelAnswerer(client),
+        LanguageModelJudge(client),
+        directory,
+        progress,
+    )
     if not questions:
         return [MetricRecord.not_applicable(SUITE, '', 'accuracy')]
     return records(

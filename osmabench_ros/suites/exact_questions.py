@@ -11,18 +11,15 @@ from pydantic import Field
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.language.embedding import SentenceEmbedder
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.suites.options import checked_options
 from osmabench_ros.suites.question_models import QuestionModelOptions
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.answering.language_model import LanguageModelAnswerer
-from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
-from osmabench_ros.vqa.evaluation import Answerer, evaluate_questions
+from osmabench_ros.vqa.answering.rule import label_embedder
+from osmabench_ros.vqa.evaluation import Answerer, QuestionedMap, evaluate_questions, unread_nodes
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, questions_about
-from osmabench_ros.vqa.graph_index import THINGS
-from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
+from osmabench_ros.vqa.judging.deterministic import Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.progress import silent
 from osmabench_ros.vqa.questions import Question
@@ -78,25 +75,28 @@ class ExactQuestionsSuite:
             If a server failed; what was answered and judged is in the files.
         """
         questions = self._questions(context)
-        embedder = self._embedder(context)
-        rules, equality = RuleAnswerer(embedder), DeterministicJudge(embedder)
-        answerer, judge = self._answerer() or rules, self._judge() or equality
-        truth = context.ground_truth
+        asked = self.questioned(context)
+        answerer, judge = self._answerer() or asked.rules, self._judge() or asked.equality
         result = evaluate_questions(
-            context.stated_map,
+            asked,
             questions,
             answerer,
             judge,
-            reference_answerer=rules,
-            reference_judge=equality,
             suite=self.name,
-            ceiling_map=ground_truth_map(truth.graph, truth.seen_instances, truth.label_set),
             directory=context.output_directory,
             progress=context.progress or silent,
         )
         if context.output_directory is not None:
             _write_summaries(context.output_directory, answerer, judge)
-        return [*result.records, *_unread(self.name, context.stated_map, answerer)]
+        if not isinstance(answerer, LanguageModelAnswerer):
+            return list(result.records)
+        unread = unread_nodes(self.name, asked.semantic_map, answerer.dropped_nodes)
+        return [*result.records, unread]
+
+    def questioned(self, context: SuiteContext) -> QuestionedMap:
+        """Return the map of a context as its questions are put to it."""
+        embedder = self._embedder(context)
+        return QuestionedMap.in_scene(context.stated_map, context.ground_truth, embedder)
 
     def _answerer(self) -> LanguageModelAnswerer | None:
         client = self._options.answering_client()
@@ -133,12 +133,3 @@ def _write_summaries(folder: Path, answerer: Answerer, judge: Judge) -> None:
         judging['prompt'] = judge.prompt.identity
     write_json(folder / 'answering.json', answering)
     write_json(folder / 'judging.json', judging)
-
-
-def _unread(suite: str, semantic_map: SemanticMap, answerer: Answerer) -> list[MetricRecord]:
-    """Return the share of nodes that did not fit into the prompts of a language model."""
-    if not isinstance(answerer, LanguageModelAnswerer):
-        return []
-    nodes = sum(node.kind in THINGS for node in semantic_map.graph.nodes)
-    share = answerer.dropped_nodes / nodes if nodes else None
-    return [MetricRecord(suite, '', 'unread_nodes', '', share, n=nodes, higher_is_better=False)]

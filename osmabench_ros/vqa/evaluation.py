@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.vqa.answering.baselines import constant, most_frequent, question_only
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.vqa.answering.baselines import (
+    constant,
+    ground_truth_map,
+    most_frequent,
+    question_only,
+)
+from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.applicability import UNSERVED, unserved_categories
-from osmabench_ros.vqa.judging.deterministic import Judge
+from osmabench_ros.vqa.graph_index import THINGS
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
+from osmabench_ros.vqa.label_matching import Embedder
 from osmabench_ros.vqa.progress import Progress, counted, share, silent
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
 from osmabench_ros.vqa.questions import Answer, Inquiry, Question, Verdict, inquiry
@@ -33,6 +42,36 @@ class Answerer(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class QuestionedMap:
+    """A map as questions are put to it, and what its accuracy is compared with.
+
+    Parameters
+    ----------
+    semantic_map : SemanticMap
+        What the method stands by, with names; an answerer sees nothing else.
+    ceiling_map : SemanticMap, optional
+        Map of the seen ground truth (`baselines.ground_truth_map`).
+    rules : Answerer
+        Who answers from the ceiling map.
+    equality : Judge
+        Who judges that and the baselines.
+    """
+
+    semantic_map: SemanticMap
+    ceiling_map: SemanticMap | None = None
+    rules: Answerer = field(default_factory=RuleAnswerer)
+    equality: Judge = field(default_factory=DeterministicJudge)
+
+    @classmethod
+    def in_scene(
+        cls, semantic_map: SemanticMap, truth: GroundTruth, embedder: Embedder | None
+    ) -> QuestionedMap:
+        """Return a map in a scene; the embedder matches labels for all who answer and judge."""
+        ceiling = ground_truth_map(truth.graph, truth.seen_instances, truth.label_set)
+        return cls(semantic_map, ceiling, RuleAnswerer(embedder), DeterministicJudge(embedder))
+
+
 @dataclass(frozen=True)
 class QuestionResult:
     """What came of a question set.
@@ -51,16 +90,12 @@ class QuestionResult:
 
 
 def evaluate_questions(
-    semantic_map: SemanticMap,
+    asked: QuestionedMap,
     questions: Sequence[Question],
     answerer: Answerer,
     judge: Judge,
     *,
     suite: str = 'exact_questions',
-    mode: str = '',
-    ceiling_map: SemanticMap | None = None,
-    reference_answerer: Answerer | None = None,
-    reference_judge: Judge | None = None,
     directory: Path | None = None,
     progress: Progress = silent,
 ) -> QuestionResult:
@@ -68,19 +103,14 @@ def evaluate_questions(
 
     Parameters
     ----------
-    semantic_map : SemanticMap
-        What the method recorded; the answerer sees nothing else.
+    asked : QuestionedMap
+        What the method recorded.
     questions : sequence of Question
         Ids unique.
     answerer, judge : Answerer, Judge
         Who answers and who judges.
-    suite, mode : str
+    suite : str
         Of the records.
-    ceiling_map : SemanticMap, optional
-        Map of the seen ground truth (`baselines.ground_truth_map`).
-    reference_answerer, reference_judge : optional
-        Who answers from the ceiling map, and judges that and the baselines; the same as above if
-        None. The rules cost nothing.
     directory : Path, optional
         Gets questions, answers and verdicts.
     progress : callable
@@ -89,15 +119,30 @@ def evaluate_questions(
     Returns
     -------
     QuestionResult
-        Records: `accuracy`, `accuracy_answered`, `unanswered` overall (class name '') and by
-        category; `baseline_always_yes`, `baseline_always_no`, `baseline_most_frequent`,
-        `baseline_question_only`, `ceiling_ground_truth` likewise without the last two.
+        With the records of `scored`.
 
     Raises
     ------
     IncompleteError
         If a server failed; what was answered and judged is in the files.
     """
+    answers, verdicts = answered_and_judged(
+        asked.semantic_map, questions, answerer, judge, directory, progress
+    )
+    found = scored(asked, questions, verdicts, suite=suite, progress=share(progress, 0.65, 0.95))
+    progress('scored answers', 1.0)
+    return QuestionResult(tuple(answers), tuple(verdicts), tuple(found))
+
+
+def answered_and_judged(
+    semantic_map: SemanticMap,
+    questions: Sequence[Question],
+    answerer: Answerer,
+    judge: Judge,
+    directory: Path | None,
+    progress: Progress = silent,
+) -> tuple[list[Answer], list[Verdict]]:
+    """Return answers and verdicts, and keep them with the questions; raises IncompleteError."""
     if directory is not None:
         write_records(directory / QUESTIONS, questions)
     answers = saved(
@@ -108,36 +153,71 @@ def evaluate_questions(
         directory and directory / VERDICTS,
         lambda: judge_all(questions, answers, judge, share(progress, 0.55, 0.65)),
     )
-    unserved = unserved_categories(semantic_map, questions)
-    found = records(
-        suite,
-        mode,
-        'accuracy',
-        questions,
-        {verdict.question_id: verdict for verdict in verdicts},
-        not_applicable=unserved,
-    )
-    others = dict(baseline_answers(questions))
-    if ceiling_map is not None:
-        others['ceiling_ground_truth'] = answer_all(
-            ceiling_map,
-            questions,
-            reference_answerer or answerer,
-            share(progress, 0.65, 0.95, 'ground truth as the map: '),
-        )
-    for metric, given in others.items():
-        judged = {v.question_id: v for v in judge_all(questions, given, reference_judge or judge)}
-        found += records(
+    return answers, verdicts
+
+
+def scored(
+    asked: QuestionedMap,
+    questions: Sequence[Question],
+    verdicts: Sequence[Verdict],
+    *,
+    suite: str,
+    mode: str = '',
+    excluded: Collection[str] = (),
+    progress: Progress = silent,
+) -> list[MetricRecord]:
+    """Return the accuracies of verdicts beside those of the baselines and of the ceiling.
+
+    Parameters
+    ----------
+    asked : QuestionedMap
+        What was asked.
+    questions, verdicts : sequence
+        Joined by id.
+    suite, mode : str
+        Of the records.
+    excluded : collection of str
+        Categories that are not applicable, beside those that the map cannot serve.
+    progress : callable
+        Gets what is going on and the fraction done.
+
+    Returns
+    -------
+    list of MetricRecord
+        `accuracy`, `accuracy_answered`, `unanswered` overall (class name '') and by category;
+        `baseline_always_yes`, `baseline_always_no`, `baseline_most_frequent`,
+        `baseline_question_only`, `ceiling_ground_truth` likewise without the last two.
+    """
+    left_out = unserved_categories(asked.semantic_map, questions).union(excluded)
+
+    def rows(metric: str, found: Iterable[Verdict], *, answered_too: bool) -> list[MetricRecord]:
+        by_id = {verdict.question_id: verdict for verdict in found}
+        return records(
             suite,
             mode,
             metric,
             questions,
-            judged,
-            not_applicable=unserved,
-            answered_too=False,
+            by_id,
+            not_applicable=left_out,
+            answered_too=answered_too,
         )
-    progress('scored answers', 1.0)
-    return QuestionResult(tuple(answers), tuple(verdicts), tuple(found))
+
+    others = baseline_answers(questions)
+    if asked.ceiling_map is not None:
+        told = share(progress, 0.0, 1.0, 'ground truth as the map: ')
+        answers = answer_all(asked.ceiling_map, questions, asked.rules, told)
+        others.append(('ceiling_ground_truth', answers))
+    found = rows('accuracy', verdicts, answered_too=True)
+    for metric, given in others:
+        found += rows(metric, judge_all(questions, given, asked.equality), answered_too=False)
+    return found
+
+
+def unread_nodes(suite: str, semantic_map: SemanticMap, dropped: int) -> MetricRecord:
+    """Return the share of nodes that did not fit into the prompts of a language model."""
+    nodes = sum(node.kind in THINGS for node in semantic_map.graph.nodes)
+    share = dropped / nodes if nodes else 0.0
+    return MetricRecord(suite, '', 'unread_nodes', '', share, n=nodes, higher_is_better=False)
 
 
 def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:

@@ -12,20 +12,20 @@ from osmabench_ros.base.owned_folder import claim_folder, remove_ours
 from osmabench_ros.language.client import Estimate, ModelClient
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.answering.language_model import (
     DEFAULT_GRAPH_TOKENS,
     LanguageModelAnswerer,
     QuestionOnlyAnswerer,
 )
-from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
-from osmabench_ros.vqa.applicability import unserved_categories
+from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import (
     Answerer,
+    QuestionedMap,
     answer_all,
-    baseline_answers,
     inquiries,
     judge_all,
+    scored,
+    unread_nodes,
 )
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
@@ -40,7 +40,6 @@ from osmabench_ros.vqa.question_files import (
 )
 from osmabench_ros.vqa.questions import Answer, Category, Question, Verdict
 from osmabench_ros.vqa.run_folder import RunFolder
-from osmabench_ros.vqa.scores import records
 from osmabench_ros.vqa.written.frames import frames_at_interval, novel_frames
 from osmabench_ros.vqa.written.histogram import write_histogram
 from osmabench_ros.vqa.written.pipeline import FrameImage, QuestionWriter
@@ -117,6 +116,7 @@ def generate_written(
 
 def answer(
     run: RunFolder,
+    asked: QuestionedMap,
     client: ModelClient | None,
     options: AnswerOptions | None = None,
     progress: Progress = silent,
@@ -131,11 +131,11 @@ def answer(
         If a server failed; what was answered is in answers.jsonl.
     """
     options = options or AnswerOptions()
-    questions, semantic_map = run.questions(), run.semantic_map()
+    questions = run.questions()
     claim_folder(run.folder)
     answerer: Answerer
     if client is None:
-        answerer = RuleAnswerer(label_embedder(semantic_map, run.ground_truth().label_set))
+        answerer = asked.rules
     elif options.without_map:
         answerer = QuestionOnlyAnswerer(client)
     else:
@@ -143,7 +143,8 @@ def answer(
     write_records(run.folder / QUESTIONS, questions)
     with _accounts(run, 'answer', client):
         answers = saved(
-            run.folder / ANSWERS, lambda: answer_all(semantic_map, questions, answerer, progress)
+            run.folder / ANSWERS,
+            lambda: answer_all(asked.semantic_map, questions, answerer, progress),
         )
     about: dict[str, Any] = asdict(options)
     if isinstance(answerer, LanguageModelAnswerer):
@@ -157,18 +158,22 @@ def _model_answerer(client: ModelClient, options: AnswerOptions) -> LanguageMode
     return LanguageModelAnswerer(client, graph_tokens=options.graph_tokens, compat=options.compat)
 
 
-def estimate_answers(run: RunFolder, client: ModelClient, options: AnswerOptions) -> Estimate:
+def estimate_answers(
+    run: RunFolder, asked: QuestionedMap, client: ModelClient, options: AnswerOptions
+) -> Estimate:
     """Return what `answer` would ask, asking nobody."""
-    semantic_map = run.semantic_map()
-    asked = inquiries(semantic_map, run.questions())
+    wanted = inquiries(asked.semantic_map, run.questions())
     if options.without_map:
-        return client.estimate(QuestionOnlyAnswerer(client).requests(asked))
-    requests = _model_answerer(client, options).requests(semantic_map, asked)
+        return client.estimate(QuestionOnlyAnswerer(client).requests(wanted))
+    requests = _model_answerer(client, options).requests(asked.semantic_map, wanted)
     return client.estimate(requests)
 
 
 def judge(
-    run: RunFolder, client: ModelClient | None, progress: Progress = silent
+    run: RunFolder,
+    asked: QuestionedMap,
+    client: ModelClient | None,
+    progress: Progress = silent,
 ) -> list[Verdict]:
     """Judge a run's answers: by rule, or by a language model if there is one.
 
@@ -179,8 +184,7 @@ def judge(
     IncompleteError
         If a server failed; what was judged is in verdicts.jsonl.
     """
-    embedder = label_embedder(run.semantic_map(), run.ground_truth().label_set)
-    judging = LanguageModelJudge(client) if client is not None else DeterministicJudge(embedder)
+    judging = asked.equality if client is None else LanguageModelJudge(client)
     questions, answers = run.questions(), run.answers()
     claim_folder(run.folder)
     with _accounts(run, 'judge', client):
@@ -208,7 +212,7 @@ def estimate_verdicts(run: RunFolder, client: ModelClient) -> Estimate:
     return client.estimate(LanguageModelJudge(client).requests(pairs))
 
 
-def report(run: RunFolder, *, compat: bool = False) -> list[MetricRecord]:
+def report(run: RunFolder, asked: QuestionedMap, *, compat: bool = False) -> list[MetricRecord]:
     """Return the accuracies of a run's verdicts beside baselines and ceiling; write scores.json.
 
     Answers or verdicts that a server failed to give are an IncompleteError, and there is no score.
@@ -218,27 +222,24 @@ def report(run: RunFolder, *, compat: bool = False) -> list[MetricRecord]:
     """
     # Those of an earlier report must not pass for what is found now, or not found.
     remove_ours(run.folder / SCORES)
-    questions, semantic_map = run.questions(), run.semantic_map()
+    questions = run.questions()
     verdicts = {verdict.question_id: verdict for verdict in run.verdicts()}
     claim_folder(run.folder)
     if compat:
         lost = {verdict.question_id for verdict in verdicts.values() if not verdict.judged}
         questions = [question for question in questions if question.id not in lost]
-    excluded = unserved_categories(semantic_map, questions)
-    excluded |= COMPAT_EXCLUDED if compat else frozenset()
     suite, mode = questions[0].suite if questions else '', 'compat' if compat else ''
-    found = records(suite, mode, 'accuracy', questions, verdicts, not_applicable=excluded)
-    for metric, given in _comparisons(run, questions).items():
-        judged = judge_all(questions, given, DeterministicJudge())
-        found += records(
-            suite,
-            mode,
-            metric,
-            questions,
-            {verdict.question_id: verdict for verdict in judged},
-            not_applicable=excluded,
-            answered_too=False,
-        )
+    found = scored(
+        asked,
+        questions,
+        list(verdicts.values()),
+        suite=suite,
+        mode=mode,
+        excluded=COMPAT_EXCLUDED if compat else (),
+    )
+    answering = run.summary('answering') or {}
+    if 'dropped_nodes' in answering and not answering.get('compat'):
+        found.append(unread_nodes(suite, asked.semantic_map, answering['dropped_nodes']))
     scores = {'metrics': [r.to_json() for r in found], **stage_summaries(run)}
     write_json(run.folder / SCORES, scores)
     return found
@@ -269,14 +270,6 @@ def remarks(run: RunFolder) -> list[str]:
             f'{answering["dropped_nodes"]} nodes, {answering["dropped_relations"]} relations'
         )
     return lines
-
-
-def _comparisons(run: RunFolder, questions: Sequence[Question]) -> dict[str, list[Answer]]:
-    found = dict(baseline_answers(questions))
-    truth = run.ground_truth()
-    ceiling = ground_truth_map(truth.graph, truth.seen_instances, truth.label_set)
-    found['ceiling_ground_truth'] = answer_all(ceiling, questions, RuleAnswerer())
-    return found
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from osmabench_ros.vqa.answering.baselines import (
 )
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.applicability import UNSERVED
-from osmabench_ros.vqa.evaluation import answer_all, evaluate_questions, judge_all
+from osmabench_ros.vqa.evaluation import QuestionedMap, answer_all, evaluate_questions, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.question_files import ANSWERS, VERDICTS, read_complete
@@ -30,11 +30,13 @@ QUESTIONS = generate_questions(
 @pytest.fixture(scope='module')
 def result():
     return evaluate_questions(
-        replace(as_map(GRAPH), extras={'unserved_question_categories': ['Comparison']}),
+        QuestionedMap(
+            replace(as_map(GRAPH), extras={'unserved_question_categories': ['Comparison']}),
+            ground_truth_map(GRAPH, seen(GRAPH)),
+        ),
         QUESTIONS,
         RuleAnswerer(),
         DeterministicJudge(),
-        ceiling_map=ground_truth_map(GRAPH, seen(GRAPH)),
     )
 
 
@@ -76,9 +78,8 @@ class Nobody:
 
 def test_nothing_is_asked_of_a_map_without_nodes_and_every_figure_is_not_applicable(tmp_path):
     bare = evaluate_questions(
-        as_map(SceneGraph()), QUESTIONS, Nobody(), Nobody(),
-        ceiling_map=ground_truth_map(GRAPH, seen(GRAPH)),
-        reference_answerer=RuleAnswerer(), reference_judge=DeterministicJudge(),
+        QuestionedMap(as_map(SceneGraph()), ground_truth_map(GRAPH, seen(GRAPH))),
+        QUESTIONS, Nobody(), Nobody(),
         directory=tmp_path,
     )  # fmt: skip
     assert {item.value for item in bare.records} == {None}
@@ -130,7 +131,7 @@ def test_answers_are_joined_by_id_whatever_comes_back():
 def test_the_rule_answerer_tells_how_far_it_is():
     told = []
     evaluate_questions(
-        as_map(GRAPH), QUESTIONS, RuleAnswerer(), DeterministicJudge(),
+        QuestionedMap(as_map(GRAPH)), QUESTIONS, RuleAnswerer(), DeterministicJudge(),
         progress=lambda text, fraction: told.append((text, fraction)),
     )  # fmt: skip
     total = len(QUESTIONS)
@@ -159,7 +160,7 @@ def test_a_lost_verdict_stays_in_the_denominator():
 
 def test_unanswered_questions_count_as_wrong_and_are_counted():
     result = evaluate_questions(
-        as_map(GRAPH), QUESTIONS, Careless(), DeterministicJudge(), suite='s'
+        QuestionedMap(as_map(GRAPH)), QUESTIONS, Careless(), DeterministicJudge(), suite='s'
     )
     assert record(result, 'unanswered').value == pytest.approx(1 / len(QUESTIONS))
     assert not record(result, 'unanswered').higher_is_better

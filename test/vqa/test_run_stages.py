@@ -13,6 +13,7 @@ from loopback_models import LoopbackModels, Misstep
 from PIL import Image
 from typer.testing import CliRunner
 
+from osmabench_ros.base.owned_folder import remove_ours
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import IncompleteError, OsmabenchError
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -20,9 +21,15 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.client import Patience
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.language.prompts import load_prompt
+from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, MapHeader, Provenance, SemanticMap
 from osmabench_ros.maps.storage import write_map
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.runs.config import SuiteConfig
+from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.semantics.cloud import LabelledCloud
-from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
+from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth, write_ground_truth
 from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import Question, Verdict
 from osmabench_ros.vqa.written.categories import category_requests
@@ -73,6 +80,53 @@ def test_every_stage_runs_alone_and_offline(run_directory):
     functional = [r for r in scores if r['class_name'] == 'Relations-Functional']
     assert functional
     assert not any(r['applicable'] for r in functional)
+
+
+def captioned(node):
+    """A node of a method without labels, which names things in sentences."""
+    return replace(node, labels=(), captions=(f'a picture of a {node.label}',))
+
+
+@pytest.mark.skipif(not SentenceEmbedder.is_available(), reason='needs the sentence embedder')
+def test_the_commands_find_what_the_suite_of_the_run_found(run_directory, tmp_path):
+    nodes = [captioned(node) for node in GRAPH.nodes]
+    dropped = [i for i, node in enumerate(nodes) if node.kind is NodeKind.OBJECT][:4]
+    for i in dropped:
+        nodes[i] = replace(nodes[i], attributes={IN_SCENE_GRAPH: False})
+    recorded = SemanticMap(
+        MapHeader(Provenance('captions')), SceneGraph(tuple(nodes), GRAPH.edges)
+    )
+    remove_ours(run_directory / 'map')
+    write_map(recorded, run_directory / 'map')
+    shared = run_directory.parent / 'shared' / 'test.room.5'
+    truth = read_ground_truth(shared / 'ground_truth')
+    ids = np.array([item.id for item in truth.label_set.classes], np.int32)
+    points = np.zeros((len(ids), 3), np.float32)
+    surface = LabelledCloud(points, ids, np.arange(len(ids), dtype=np.int32))
+    remove_ours(shared / 'ground_truth')
+    write_ground_truth(replace(truth, surface=surface), shared / 'ground_truth')
+    inputs = EvaluationInputs(
+        RunIdentity(SceneKey('test', 'room', 5), 'baseline', 'oracle', 'opengl'),
+        run_directory / 'map',
+        shared / 'ground_truth',
+        tmp_path / 'evaluated',
+        run_directory / 'vqa' / 'questions.jsonl',
+    )
+    osmabench('vqa', 'generate', run_directory, '--count', 60)
+    report = evaluate_run(inputs, [SuiteConfig(name='exact_questions')])
+    of_suite = [
+        MetricRecord.from_json({**item.model_dump(), 'mode': item.mode or ''}).to_json()
+        for item in report.metrics
+    ]
+    for verb in ('answer', 'judge', 'report'):
+        osmabench('vqa', verb, run_directory)
+    for name in ('answers.jsonl', 'verdicts.jsonl'):
+        ours, theirs = (root / 'vqa' / name for root in (run_directory, inputs.output_directory))
+        assert ours.read_bytes() == theirs.read_bytes()
+    scores = json.loads((run_directory / 'vqa' / 'scores.json').read_text())['metrics']
+    assert scores == of_suite
+    values = {item['metric']: item['value'] for item in scores if not item['class_name']}
+    assert 0.5 < values['accuracy'] < values['ceiling_ground_truth'] == 1.0
 
 
 def test_what_the_judge_failed_on_leaves_the_denominator_in_compat_only(run_directory):
