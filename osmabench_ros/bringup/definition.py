@@ -62,13 +62,15 @@ def simulation_parameters(plan: RunPlan) -> dict[str, Any]:
                 plan.scene.topics.model_dump(mode='json', exclude_defaults=True)
             ),
             'seed': plan.scene.seed,
-            'condition': plan.condition,
+            'condition': plan.identity.condition,
         }
+    # By value, and under the name that the run has; the file may have changed since.
+    condition = plan.condition.model_copy(update={'name': plan.identity.condition})
     return {
         'scene': plan.scene.reference,
         'scene_name': plan.scene.scene,
         'seed': plan.scene.seed,
-        'condition': plan.condition,
+        'condition': condition.model_dump_json(),
         'simulator': config.simulator.name,
         'simulator_options': yaml.safe_dump(config.simulator.options),
         'image_width': camera.width,

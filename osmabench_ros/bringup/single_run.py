@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) ->
     check_run(config, out)
     check_mappers(config)
     [plan] = plan_runs(config, scene_keys(config), out)
-    plan = RunPlan(plan.identity, plan.scene, plan.mapper, config, out / plan.identity.run_id)
+    plan = replace(plan, root=out / plan.identity.run_id)
     check_folder(plan.root)
     claim_folder(plan.root)
     write_manifest(plan.root, config, input_digests(config, scene_digests(config)))

@@ -15,7 +15,6 @@ from osmabench_ros.reports.pictures import photo_uri
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import PATH_FILE
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 
@@ -87,7 +86,7 @@ def camera_poses(plan: RunPlan) -> tuple[Pose, ...]:
     if not file.exists():
         return ()
     camera, rate_hz = plan.config.camera, plan.config.trajectory.frame_rate_hz
-    motion = load_condition(plan.condition).motion_at(rate_hz)
+    motion = plan.condition.motion_at(rate_hz)
     mount = CameraMount(camera.mounting_height_m, camera.pitch_rad)
     return sample_trajectory(RobotPath.read(file), motion, rate_hz, mount).camera_poses
 

@@ -12,7 +12,6 @@ from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.ros.simulation_parameters import SIMULATION_PARAMETERS, open_frames
 from osmabench_ros.sequences.reading import reading_from_text
 from osmabench_ros.sequences.recorded import RECORDED, RecordedFrames, names_of, open_sequence
-from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.simulation.frame_source import FrameSource
 
 FRAME_SOURCE_PARAMETERS = (
@@ -75,7 +74,7 @@ def open_source(values: Mapping[str, Any]) -> BridgeSource:
     if values['sequence_topics']:
         raise ConfigError('parameter "sequence_topics" is about a bag; name it in "sequence"')
     frames = open_frames(dict(values))
-    condition = name_of_condition(values['condition'])
+    condition = frames.condition.name
     return BridgeSource(frames, frames.dataset, frames.scene, condition, values['simulator'])
 
 

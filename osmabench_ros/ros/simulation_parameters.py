@@ -11,7 +11,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.ros.parameters import ParameterSpec
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.simulation.conditions import load_condition
+from osmabench_ros.simulation.conditions import condition_of_text
 from osmabench_ros.simulation.frame_source import SimulatedFrames
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.registry import make_simulator
@@ -23,7 +23,9 @@ SIMULATION_PARAMETERS = (
     ParameterSpec('scene', 'apartment', "'apartment', or a *.scene_dataset_config.json."),
     ParameterSpec('scene_name', '', 'Scene of a data set; the only one by default.'),
     ParameterSpec('seed', 0, 'Seed of the scene and the path.', 0, 2**31 - 1),
-    ParameterSpec('condition', 'baseline', 'Name in config/conditions/, or a YAML file.'),
+    ParameterSpec(
+        'condition', 'baseline', 'Name in config/conditions/, a YAML file, or a whole one as JSON.'
+    ),
     ParameterSpec('simulator', 'opengl', 'Entry point in the group osmabench.simulators.'),
     ParameterSpec('simulator_options', '{}', 'Options of the simulator, a YAML mapping.'),
     ParameterSpec('image_width', 640, 'Pixels.', 16, 4096),
@@ -61,7 +63,7 @@ def open_frames(values: dict[str, Any]) -> SimulatedFrames:
         If the scene, the condition, the simulator, the path or an option is at fault.
     """
     # Cheap look-ups come first, so that a misspelt name does not cost the time of a scene.
-    condition = load_condition(values['condition'])
+    condition = condition_of_text(values['condition'])
     options = _options(values['simulator_options'])
     scene = load_scene(values['scene'], scene=values['scene_name'], seed=values['seed'])
     mount = CameraMount(values['camera_height_m'], math.radians(values['camera_pitch_deg']))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from osmabench_ros.runs.requirement import Requirement as Requirement
 from osmabench_ros.runs.requirement import known_suites
 from osmabench_ros.runs.sweep_config import SweepConfig as SweepConfig
 from osmabench_ros.sequences.reading import SequenceReading
-from osmabench_ros.simulation.conditions import name_of_condition
+from osmabench_ros.simulation.conditions import Condition, load_condition, name_of_condition
 from osmabench_ros.simulation.section import Section, validated
 from osmabench_ros.simulation.strategies import Strategy
 from osmabench_ros.suites.registry import repeated_suite, told_twice
@@ -215,6 +216,17 @@ class MatrixConfig(Section):
                         f'{suggestion(name, known)}'
                     )
         return self
+
+    @cached_property
+    def loaded_conditions(self) -> dict[str, Condition]:
+        """What the conditions say, as given; read once, so that all runs render what was hashed.
+
+        Raises
+        ------
+        ConfigError
+            If one is unknown, or its file is at fault.
+        """
+        return {item: load_condition(item) for item in self.conditions}
 
     @field_validator('scenes', 'conditions', 'mappers', 'suites')
     @classmethod

@@ -23,7 +23,7 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.bags import BagWriter
 from osmabench_ros.sequences.layout import DOCUMENT, OSMA, SCANNET, SequenceInfo, read_info
 from osmabench_ros.sequences.writer import SequenceWriter, open_writer
-from osmabench_ros.simulation.conditions import Condition, load_condition
+from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrames
 from osmabench_ros.simulation.registry import make_simulator
 from osmabench_ros.simulation.robot_path import RobotPath
@@ -112,7 +112,7 @@ def _generate_scene(
 ) -> list[GeneratedSequence]:
     scene = load_scene(item.reference, scene=item.scene, seed=item.seed)
     key = SceneKey(scene.dataset, scene.name, item.seed)
-    conditions = [load_condition(name) for name in config.conditions]
+    conditions = list(config.loaded_conditions.values())
     digests = [_digest(config, item, condition) for condition in conditions]
     folders = [
         {form: out / form.value / condition.name / str(key) for form in formats}

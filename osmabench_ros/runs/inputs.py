@@ -15,7 +15,7 @@ import numpy as np
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.simulation.conditions import load_condition
+from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.version import version
 
 SOFTWARE = 'version of osmabench_ros'
@@ -39,7 +39,8 @@ def input_digests(config: MatrixConfig, scenes: Mapping[SceneKey, str]) -> dict[
         Digests of its scenes as they were loaded, so that every file that went in counts.
     """
     found = {SOFTWARE: version()}
-    found |= {condition_name(name): condition_digest(name) for name in config.conditions}
+    conditions = config.loaded_conditions
+    found |= {condition_name(name): condition_digest(item) for name, item in conditions.items()}
     found |= {scene_name(key): digest for key, digest in scenes.items()}
     for mapper in config.mappers:
         found |= mapper_files(mapper)
@@ -61,10 +62,9 @@ def condition_name(name: str) -> str:
     return f'condition {for_people(name)}'
 
 
-def condition_digest(name_or_path: str) -> str:
+def condition_digest(condition: Condition) -> str:
     """Return the digest of what a condition says, with all that it extends."""
-    text = load_condition(name_or_path).model_dump_json()
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(condition.model_dump_json().encode()).hexdigest()
 
 
 def mapper_files(mapper: MapperConfig) -> dict[str, str]:

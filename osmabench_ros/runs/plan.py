@@ -12,7 +12,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, PacingMode, SceneConfig
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.sequences.recorded import RECORDED
-from osmabench_ros.simulation.conditions import name_of_condition
+from osmabench_ros.simulation.conditions import Condition, name_of_condition
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class RunPlan:
         How its scene is loaded.
     mapper : MapperConfig
         How its mapping method is started.
+    condition : Condition
+        What differs from other runs over the same path.
     config : MatrixConfig
         The rest of the configuration.
     root : Path
@@ -36,6 +38,7 @@ class RunPlan:
     identity: RunIdentity
     scene: SceneConfig
     mapper: MapperConfig
+    condition: Condition
     config: MatrixConfig
     root: Path
 
@@ -55,7 +58,7 @@ class RunPlan:
         return _pacing(self.config, self.mapper)
 
     @property
-    def condition(self) -> str:
+    def condition_source(self) -> str:
         """The condition as the configuration gives it: a name, or a file."""
         name = self.identity.condition
         given = {name_of_condition(item): item for item in self.config.conditions}
@@ -123,6 +126,7 @@ def plan_runs(
             _identity(config, scene, scene_keys[scene], condition, mapper),
             scene,
             mapper,
+            config.loaded_conditions[condition],
             config,
             root,
         )

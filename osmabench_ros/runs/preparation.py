@@ -39,7 +39,6 @@ from osmabench_ros.sequences.ground_truth import (
     build_ground_truth,
     write_ground_truth,
 )
-from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.coverage import Lookouts
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.registry import make_simulator
@@ -72,8 +71,7 @@ def check_names(config: MatrixConfig) -> None:
         grows=config.evaluation.map_every_frames > 0,
         final_only=[suite.name for suite in suites if models_asked_by(suite)],
     )
-    for condition in config.conditions:
-        load_condition(condition)
+    _ = config.loaded_conditions
     check_recorded_conditions(config)
     load_extension(SIMULATORS, config.simulator.name)
     for mapper in config.mappers:

@@ -18,7 +18,6 @@ from osmabench_ros.runs.inputs import (
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.report_model import for_run
 from osmabench_ros.runs.results_folder import MANIFEST
-from osmabench_ros.simulation.conditions import load_condition
 
 SCHEMA = 'osmabench.run_manifest/1'
 _WHOLE_MATRIX = frozenset(
@@ -76,17 +75,16 @@ def _config(plan: RunPlan) -> dict[str, Any]:
     return {
         **config.model_dump(mode='json', exclude=set(_WHOLE_MATRIX)),
         'scene': plan.scene.model_dump(mode='json'),
-        'condition': load_condition(plan.condition).model_dump(mode='json'),
+        'condition': plan.condition.model_dump(mode='json'),
         'mapper': plan.mapper.model_dump(mode='json'),
         'requirements': [item.model_dump(mode='json') for item in requirements],
     }
 
 
 def _inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
-    condition = plan.condition
     found = {
         scene_name(plan.identity.scene_key): scene_digest,
-        condition_name(condition): condition_digest(condition),
+        condition_name(plan.condition_source): condition_digest(plan.condition),
         **mapper_files(plan.mapper),
     }
     for name, file in plan.config.text_features.items():

@@ -11,6 +11,12 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, slug
 from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.simulation.conditions import (
+    Condition,
+    load_condition,
+    name_of_condition,
+    parse_condition,
+)
 
 MANIFEST = 'manifest.json'
 _PARTS = 6
@@ -39,9 +45,12 @@ def open_run(directory: Path) -> RunPlan:
     except (KeyError, TypeError) as error:
         raise RunError(f'{manifest} has no configuration: {error!r}') from error
     dataset, scene, condition, mapper, simulator, seed, *speed = directory.name.split('.')
+    given = _named(
+        condition, ((name_of_condition(item), item) for item in config.conditions), manifest
+    )
     identity = RunIdentity(
         SceneKey(dataset, scene, int(seed)),
-        _named(condition, ((item, item) for item in config.conditions), manifest),
+        name_of_condition(given),
         mapper,
         simulator,
         float(speed[0].removeprefix('x').replace('-', '.')) if speed else None,
@@ -50,9 +59,22 @@ def open_run(directory: Path) -> RunPlan:
         identity,
         _named(seed, ((str(item.seed), item) for item in config.scenes), manifest),
         _named(mapper, ((item.name, item) for item in config.mappers), manifest),
+        _condition(directory, given),
         config,
         directory.parent,
     )
+
+
+def _condition(directory: Path, given: str) -> Condition:
+    """Return the condition that was run, by the manifest of the run if it has one already."""
+    manifest = directory / MANIFEST
+    if not manifest.exists():
+        return load_condition(given)
+    try:
+        data = read_json(manifest)['config']['condition']
+    except (KeyError, TypeError) as error:
+        raise RunError(f'{manifest} has no condition: {error!r}') from error
+    return parse_condition(name_of_condition(given), data, str(manifest))
 
 
 def _check_is_run(directory: Path) -> None:

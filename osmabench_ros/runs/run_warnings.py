@@ -10,7 +10,6 @@ from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import PATH_FILE, scene_of
 from osmabench_ros.runs.results_folder import MANIFEST
-from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.inert_parts import inert_parts
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.trajectory import sample_trajectory
@@ -47,7 +46,7 @@ def _of_condition(plan: RunPlan) -> tuple[str, ...]:
     if plan.scene.sequence is not None:
         # There is no such path.
         return ()
-    condition, rate_hz = load_condition(plan.condition), plan.config.trajectory.frame_rate_hz
+    condition, rate_hz = plan.condition, plan.config.trajectory.frame_rate_hz
     path = RobotPath.read(plan.shared_directory / PATH_FILE)
     trajectory = sample_trajectory(path, condition.motion_at(rate_hz), rate_hz)
     return inert_parts(condition, scene_of(plan), trajectory)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.limits.documents import parse_json, read_yaml
 from osmabench_ros.base.strict import FolderName
 from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError, suggestion
@@ -142,6 +142,14 @@ def load_condition(name_or_path: str) -> Condition:
             f'unknown condition "{name_or_path}". {suggestion(name_or_path, list_conditions())}'
         )
     return parse_condition(path.stem, read_yaml(path, ConfigError), str(path))
+
+
+def condition_of_text(text: str) -> Condition:
+    """Return a condition by value, as `model_dump_json` writes it, else as `load_condition`."""
+    if not text.startswith('{'):
+        return load_condition(text)
+    data = parse_json(text, 'parameter "condition"', ConfigError)
+    return parse_condition('given', data, 'of parameter "condition"')
 
 
 def parse_condition(name: str, data: Any, source: str) -> Condition:

@@ -123,6 +123,7 @@ class SimulatedFrames:
         self._scene = scene
         self._simulator = simulator
         self._trajectory = trajectory
+        self.condition = condition
         warn_of_inert_parts(condition, scene, trajectory)
         self._camera = ConditionedCamera(scene, simulator, condition, trajectory, seed)
         self._kept = self._camera.kept()

@@ -15,6 +15,7 @@ from osmabench_ros.runs.inputs import (
     mapper_files,
     scene_digest,
 )
+from osmabench_ros.simulation.conditions import load_condition
 
 KEY = SceneKey('set', 'home', 3)
 
@@ -52,12 +53,13 @@ def test_a_scene_is_its_content_and_not_its_place() -> None:
 def test_a_condition_is_what_it_says_with_all_that_it_extends(tmp_path: Path) -> None:
     file = tmp_path / 'mine.yaml'
     file.write_text('extends: camera\n')
-    before = condition_digest(str(file))
+    before = condition_digest(load_condition(str(file)))
     file.write_text('# a remark\nextends: camera\n')
-    assert condition_digest(str(file)) == before
+    assert condition_digest(load_condition(str(file))) == before
     file.write_text('extends: camera\nmotion: {linear_m_s: 0.5}\n')
-    assert condition_digest(str(file)) != before
-    assert condition_digest('camera') != condition_digest('baseline')
+    assert condition_digest(load_condition(str(file))) != before
+    camera, baseline = map(load_condition, ('camera', 'baseline'))
+    assert condition_digest(camera) != condition_digest(baseline)
 
 
 def test_files_that_a_mapper_names_count_by_their_content(tmp_path: Path) -> None:

@@ -2,10 +2,17 @@ from pathlib import Path
 
 import pytest
 
+from osmabench_ros.bringup.definition import simulation_parameters
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.inputs import condition_digest, input_digests
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
+from osmabench_ros.simulation.conditions import (
+    condition_of_text,
+    list_conditions,
+    load_condition,
+)
 
 
 def config(**parts: object) -> MatrixConfig:
@@ -99,14 +106,38 @@ def test_what_a_sweep_tries_is_no_part_of_the_digest() -> None:
 
 
 def test_a_condition_in_a_file_gives_the_run_its_name_and_stays_its_file(tmp_path: Path) -> None:
-    file = str(tmp_path / 'dusk.yaml')
+    path = tmp_path / 'dusk.yaml'
+    path.write_text('lighting: {exposure: 0.5}')
+    file = str(path)
     data = {'name': 'own', 'mappers': [{'name': 'oracle'}], 'suites': [{'name': 'map_geometry'}]}
     config = parse_config({**data, 'conditions': [file, 'baseline']}, 'test')
     plans = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 3)}, tmp_path)
     assert [plan.identity.run_id for plan in plans] == [
         'a.b.dusk.oracle.opengl.3', 'a.b.baseline.oracle.opengl.3'
     ]  # fmt: skip
-    assert [plan.condition for plan in plans] == [file, 'baseline']
+    assert [plan.condition_source for plan in plans] == [file, 'baseline']
+
+
+def test_a_condition_that_is_edited_meanwhile_renders_as_it_was_hashed(tmp_path: Path) -> None:
+    file = tmp_path / 'dusk.yaml'
+    file.write_text('lighting: {exposure: 0.5}')
+    made = config(conditions=[str(file)])
+    hashed = input_digests(made, {})
+    file.write_text('lighting: {exposure: 2.0}')
+    later = made.model_copy(update={'requirements': ()})
+    plan = planned(later)[0]
+    assert input_digests(later, {}) == hashed
+    assert condition_digest(plan.condition) in hashed.values()
+    given = simulation_parameters(plan)['condition']
+    assert condition_of_text(given).lighting.exposure == 0.5
+    file.unlink()
+    assert condition_of_text(given) == plan.condition
+
+
+@pytest.mark.parametrize('name', list_conditions())
+def test_every_condition_reaches_a_node_as_it_is(name: str) -> None:
+    condition = load_condition(name)
+    assert condition_of_text(condition.model_dump_json()) == condition
 
 
 def test_runs_whose_names_differ_in_case_only_are_refused() -> None:

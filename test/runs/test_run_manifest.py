@@ -2,6 +2,7 @@ import json
 import platform
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,7 @@ def test_it_changes_with_its_inputs_and_with_nothing_else(plan: RunPlan) -> None
 
 
 def test_warnings_are_kept_and_collected_once(plan: RunPlan, home: Path) -> None:
-    two = RunPlan(plan.identity, plan.scene, plan.mapper, plan.config, home / 'other')
+    two = replace(plan, root=home / 'other')
     assert noted_warnings([plan]) == ()
     write_run_manifest(plan, 'x', ['dark', 'short'])
     shutil.copytree(plan.root, two.root)

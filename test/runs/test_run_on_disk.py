@@ -40,6 +40,16 @@ def test_every_run_is_known_by_its_folder(tmp_path: Path) -> None:
         assert found.identity.speed_factor == plan.identity.speed_factor
 
 
+def test_a_run_keeps_the_condition_that_it_was_made_under(tmp_path: Path) -> None:
+    file = tmp_path / 'dusk.yaml'
+    file.write_text('lighting: {exposure: 0.5}')
+    plan = plans(tmp_path, conditions=[str(file)])[0]
+    told = {'config': {'condition': plan.condition.model_dump(mode='json')}}
+    write_json(plan.directory / 'manifest.json', told)
+    file.unlink()
+    assert open_run(plan.directory).condition == plan.condition
+
+
 def test_a_speed_is_read_from_the_name(tmp_path: Path) -> None:
     found = plans(tmp_path, pacing={'mode': 'realtime', 'speed_factor': 0.5})
     assert open_run(found[0].directory).identity.speed_factor == 0.5

@@ -1,0 +1,24 @@
+"""A condition that is edited while its matrix runs, over real processes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from fault_runs import read_until, start, success
+from small_config import foreign, small_config
+
+pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
+
+
+def test_a_run_renders_the_condition_that_it_was_planned_with(tmp_path: Path) -> None:
+    file = tmp_path / 'dusk.yaml'
+    file.write_text('lighting: {exposure: 0.5}\n')
+    config = small_config(conditions=[str(file)], mappers=[foreign('good')])
+    process = start(tmp_path, config)
+    read_until(process, 'the path sees')
+    # From here on, whoever opened the file again would stumble over it.
+    file.write_text('lighting: [unclosed')
+    success(process)
+    [manifest] = (tmp_path / 'runs' / 'small').glob('*.dusk.*/manifest.json')
+    told = json.loads(manifest.read_text())['config']['condition']
+    assert told['lighting']['exposure'] == 0.5
