@@ -1,15 +1,20 @@
-"""What a frame receiver keeps of frames that never become complete."""
+"""What a frame receiver makes of cameras, and keeps of frames that never become complete."""
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from ros_processes import process
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from sensor_msgs.msg import Image  # noqa: E402
 
+from osmabench_ros.geometry.frame import Frame  # noqa: E402
 from osmabench_ros.ros import frame_receiver, topics  # noqa: E402
 from osmabench_ros.ros.frame_receiver import MAX_PENDING, FrameReceiver  # noqa: E402
 
@@ -37,3 +42,35 @@ def test_incomplete_frames_are_bounded_in_bytes(
     monkeypatch.setattr(frame_receiver, 'MAX_PENDING_BYTES', 3000)
     receiver = flood(ros_context, 10, 1000)
     assert receiver.incomplete == 7
+
+
+CAMERA = str(Path(__file__).parents[1] / 'foreign_camera.py')
+
+
+@pytest.mark.parametrize(
+    ('encoding', 'pixel', 'color'),
+    [
+        ('bgra8', (1, 2, 3, 9), (3, 2, 1)),
+        ('rgba8', (3, 2, 1, 9), (3, 2, 1)),
+        ('mono8', (7,), (7, 7, 7)),
+    ],
+)
+def test_frames_of_a_foreign_camera_are_rgb_and_metres(
+    encoding: str,
+    pixel: tuple[int, ...],
+    color: tuple[int, ...],
+    ros_context: Any,
+    ros_domain: int,
+) -> None:
+    node, frames = Node('receiver', context=ros_context), list[Frame]()
+    FrameReceiver(node, frames.append, lockstep=False, ground_truth=False)
+    executor = SingleThreadedExecutor(context=ros_context)
+    executor.add_node(node)
+    with process(ros_domain, CAMERA, encoding, *map(str, pixel)):
+        # The timeout of the test is that of the wait.
+        while not frames:
+            executor.spin_once(1.0)
+    executor.shutdown()
+    node.destroy_node()
+    assert set(map(tuple, frames[0].color.reshape(-1, 3).tolist())) == {color}
+    np.testing.assert_array_equal(frames[0].depth_m, np.full((6, 8), 1.5, np.float32))
