@@ -118,7 +118,7 @@ def nothing(_messages: dict[str, Any]) -> None:
 CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
     'none': nothing,
     'silent depth': lambda messages: messages.pop('depth'),
-    'colour with alpha': pixels('color', np.zeros((HEIGHT, WIDTH, 4), np.uint8), 'rgba8'),
+    'colour in YUV': pixels('color', np.zeros((HEIGHT, WIDTH, 2), np.uint8), 'yuv422_yuy2'),
     'millimetres in 32FC1': pixels('depth', np.full((HEIGHT, WIDTH), 2000.0, np.float32), '32FC1'),
     'zeros in 32FC1': zeros,
     'picture of depth': pixels('depth', np.full((HEIGHT, WIDTH), 9, np.uint8), 'mono8'),

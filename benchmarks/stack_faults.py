@@ -33,7 +33,7 @@ from osmabench_ros.bringup.isolation import isolated_environment, private_domain
 
 FAULTS = {
     'silent depth': ('camera/depth/image_rect', 'no message came'),
-    'colour with alpha': ('camera/color/image_raw', 'encoding is rgba8'),
+    'colour in YUV': ('camera/color/image_raw', 'encoding is yuv422_yuy2'),
     'millimetres in 32FC1': ('camera/depth/image_rect', 'millimetres in 32FC1'),
     'zeros in 32FC1': ('camera/depth/image_rect', 'pixels are 0'),
     'picture of depth': ('camera/depth/image_rect', 'encoding is mono8'),

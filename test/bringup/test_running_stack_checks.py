@@ -324,7 +324,7 @@ def test_encodings_that_the_contract_does_not_know_are_told() -> None:
     found = told(check_encoding(topics.DEPTH, picture), Level.FAILED, 'encoding is rgb8')
     assert 'for people' in found.remedy
     picture.encoding = 'yuv422_yuy2'
-    told(check_encoding(topics.COLOR, picture), Level.FAILED, 'must be rgb8 or bgr8')
+    told(check_encoding(topics.COLOR, picture), Level.FAILED, 'must be rgb8 or bgr8 or rgba8')
     picture.encoding, picture.height = 'rgb8', 9
     told(check_encoding(topics.COLOR, picture), Level.FAILED, 'do not make 2 x 9')
 

@@ -6,6 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sensor_msgs.msg import Image
 
+from osmabench_ros.base.image_codec import (
+    COLOR_ENCODINGS,
+    DEPTH_ENCODINGS,
+    INSTANCE_ENCODINGS,
+    SEMANTIC_ENCODINGS,
+)
 from osmabench_ros.bringup.finding import Finding, Level
 from osmabench_ros.errors import ContractError
 from osmabench_ros.ros import topics
@@ -13,10 +19,10 @@ from osmabench_ros.ros.images import depth_from_message, image_from_message
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 ENCODINGS = {
-    topics.COLOR: ('rgb8', 'bgr8'),
-    topics.DEPTH: ('32FC1', '16UC1', 'mono16'),
-    topics.SEMANTIC: ('16UC1', 'mono16'),
-    topics.INSTANCE: ('32SC1',),
+    topics.COLOR: COLOR_ENCODINGS,
+    topics.DEPTH: DEPTH_ENCODINGS,
+    topics.SEMANTIC: SEMANTIC_ENCODINGS,
+    topics.INSTANCE: INSTANCE_ENCODINGS,
 }
 """What images may be, the contract's own encoding first."""
 
@@ -33,7 +39,7 @@ def check_encoding(topic: str, image: Image) -> list[Finding]:
     if image.encoding not in ENCODINGS[topic]:
         wanted = ' or '.join(ENCODINGS[topic])
         remedy = f'convert to {ENCODINGS[topic][0]} (cv_bridge, image_proc) before {topic}'
-        if topic == topics.DEPTH and image.encoding in ('rgb8', 'bgr8', 'mono8', '8UC1'):
+        if topic == topics.DEPTH and image.encoding in (*COLOR_ENCODINGS, '8UC1'):
             remedy = 'that is a picture of depth for people; publish the raw depth'
         detail = f'encoding is {image.encoding or "empty"}, must be {wanted}'
         return [Finding(topic, Level.FAILED, detail, remedy)]
