@@ -19,7 +19,7 @@ from osmabench_ros.bringup.running_stack.names import StackNames  # noqa: E402
 from osmabench_ros.ros import stack_observation  # noqa: E402
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / 'benchmarks'
-sys.path.insert(0, str(BENCHMARKS))
+sys.path.append(str(BENCHMARKS))
 
 from stack_faults import FAULTS  # noqa: E402
 
