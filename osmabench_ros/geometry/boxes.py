@@ -12,13 +12,7 @@ from osmabench_ros.geometry.pose import Pose
 
 @dataclass(frozen=True, eq=False)
 class AxisAlignedBox:
-    """Box along the axes of the world.
-
-    Parameters
-    ----------
-    minimum, maximum : array_like, shape (3,)
-        Opposite corners in metres, minimum <= maximum.
-    """
+    """Box along the axes of the world: opposite corners (3,) in metres, minimum <= maximum."""
 
     minimum: NDArray[np.float64]
     maximum: NDArray[np.float64]
@@ -71,22 +65,14 @@ class AxisAlignedBox:
         return shared / union if union > 0 else 0.0
 
     def contains(self, points: NDArray[np.floating], margin_m: float = 0.0) -> NDArray[np.bool_]:
-        """Tell which of the points (..., 3) lie inside the box grown by a margin."""
+        """Return a mask of the points (..., 3) that lie inside the box grown by a margin."""
         inside = (points >= self.minimum - margin_m) & (points <= self.maximum + margin_m)
         return np.asarray(inside.all(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
 class OrientedBox:
-    """Box with a pose of its own.
-
-    Parameters
-    ----------
-    pose : Pose
-        Centre and axes of the box in the world.
-    size : array_like, shape (3,)
-        Full edge lengths along those axes, metres.
-    """
+    """Box with a pose of its own: centre and axes in the world, full edge lengths (3,) in m."""
 
     pose: Pose
     size: NDArray[np.float64]

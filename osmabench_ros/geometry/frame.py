@@ -67,13 +67,7 @@ class Frame:
         return np.isfinite(self.depth_m) & (self.depth_m > 0)
 
     def world_points(self, mask: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
-        """Return world points (N, 3) of the valid pixels, in row-major order.
-
-        Parameters
-        ----------
-        mask : ndarray of bool, shape (height, width), optional
-            Restrict to these pixels; they must be valid.
-        """
+        """Return world points (N, 3), row-major, of the valid pixels or a mask of some of them."""
         mask = self.valid if mask is None else mask
         points = self.intrinsics.back_project(self.depth_m)[mask]
         return self.camera_pose.transform(points).astype(np.float32)

@@ -20,18 +20,9 @@ class PcdError(OsmabenchError):
 def write_pcd(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
     """Write one point a row as binary PCD 0.7; equal columns give equal bytes.
 
-    Parameters
-    ----------
-    stream : binary file
-        Where to write.
-    columns : mapping of str to ndarray, shape (N,)
-        Field name to values, little-endian integers or floats. Red, green and blue of 8 bits
-        become the packed field `rgb` that PCL and Open3D read.
-
-    Raises
-    ------
-    PcdError
-        If the columns differ in length or PCD has no type for one.
+    Columns (N,) are little-endian integers or floats. Red, green and blue of 8 bits become the
+    packed field `rgb` that PCL and Open3D read. Raises PcdError if the columns differ in length
+    or PCD has no type for one.
     """
     columns = _with_packed_colors(columns)
     count = len(next(iter(columns.values())))

@@ -34,18 +34,9 @@ class PlyError(OsmabenchError):
 def write_ply(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
     """Write one vertex a row as binary little-endian PLY; equal columns give equal bytes.
 
-    Parameters
-    ----------
-    stream : binary file
-        Where to write.
-    columns : mapping of str to ndarray, shape (N,)
-        Property name to values; 8 to 32-bit integers and 32 or 64-bit floats. Open3D and
-        other viewers take x, y, z, red, green, blue and pass over the rest.
-
-    Raises
-    ------
-    PlyError
-        If the columns differ in length or PLY has no type for one.
+    Columns (N,) are 8 to 32-bit integers and 32 or 64-bit floats. Open3D and other viewers take
+    x, y, z, red, green, blue and pass over the rest. Raises PlyError if the columns differ in
+    length or PLY has no type for one.
     """
     count = len(next(iter(columns.values())))
     kinds: list[tuple[str, str]] = []
@@ -67,22 +58,10 @@ def write_ply(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_ply(path: Path) -> dict[str, NDArray[Any]]:
-    """Read the vertices of a PLY file; faces and other elements behind them are passed over.
+    """Read the vertices of an ASCII or binary PLY file as columns (N,) in native byte order.
 
-    Parameters
-    ----------
-    path : Path
-        ASCII or binary PLY file.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (N,)
-        Property name to values in native byte order.
-
-    Raises
-    ------
-    PlyError
-        If the file is no PLY file, is cut off, or its vertices hold lists.
+    Faces and other elements behind them are passed over. Raises PlyError if the file is no PLY
+    file, is cut off, or its vertices hold lists.
     """
     with opened(path, PlyError) as (stream, size):
         form, count, kinds = _read_header(stream, path)

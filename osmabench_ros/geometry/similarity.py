@@ -15,15 +15,7 @@ _STRAIGHT = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """A rigid transformation after a scaling: p -> R (s p) + t.
-
-    Parameters
-    ----------
-    pose : Pose
-        Rotation and translation in metres.
-    scale : float
-        Positive factor; 1 is rigid.
-    """
+    """A rigid transformation after a scaling by a positive factor: p -> R (s p) + t, metres."""
 
     pose: Pose
     scale: float = 1.0

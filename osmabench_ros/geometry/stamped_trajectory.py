@@ -64,13 +64,7 @@ class StampedTrajectory:
         frame_id: str = '',
         child_frame_id: str = '',
     ) -> StampedTrajectory:
-        """Build from quaternions (N, 4) in any order of time; they are normalised.
-
-        Raises
-        ------
-        ValueError
-            As the class; also if a quaternion is not of about unit length.
-        """
+        """Build from quaternions (N, 4), of about unit length or ValueError, in any time order."""
         stamps = np.asarray(stamps_ns, np.int64)
         turns = np.asarray(xyzw, np.float64).reshape(-1, 4)
         norms = np.linalg.norm(turns, axis=1)

@@ -14,24 +14,12 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 
 MAX_GAP_NS = 1_000_000_000
-"""As far beyond the first or last sample of an edge as that still counts."""
+"""How far beyond the first or last sample of an edge a time may lie."""
 
 
 @dataclass(frozen=True)
 class StampedTransform:
-    """One sample of an edge.
-
-    Parameters
-    ----------
-    parent, child : str
-        Frames.
-    stamp_ns : int
-        Time of the sample; of no meaning if it is static.
-    pose : Pose
-        Child in parent.
-    is_static : bool
-        Whether it holds at all times.
-    """
+    """One sample of an edge: the pose of the child in the parent, at all times if it is static."""
 
     parent: str
     child: str
@@ -63,19 +51,7 @@ class _Edge:
 
 
 class TransformTree:
-    """Frames and how they lie in each other.
-
-    Parameters
-    ----------
-    samples : iterable of StampedTransform
-        In any order.
-
-    Raises
-    ------
-    ContractError
-        If a frame has two parents, or frames lie in each other in a circle: one authority an
-        edge.
-    """
+    """Frames and how they lie in each other; ContractError for two parents or a circle."""
 
     def __init__(self, samples: Iterable[StampedTransform]) -> None:
         self._edges: dict[str, _Edge] = {}
@@ -111,7 +87,7 @@ class TransformTree:
         return self._root(frame)
 
     def connects(self, parent: str, child: str) -> bool:
-        """Tell whether two frames are in one tree."""
+        """Return whether two frames are in one tree."""
         return self._root(parent) == self._root(child) and {parent, child} <= set(self.frames)
 
     def lookup(
@@ -142,12 +118,10 @@ class TransformTree:
         return way.pose(len(way) - 1)
 
     def trajectory(self, parent: str, child: str) -> StampedTrajectory:
-        """Return the way of a frame in another, at the stamps of the busiest edge between them.
+        """Return the trajectory of a frame in another, at the stamps of the busiest edge between.
 
-        Raises
-        ------
-        ContractError
-            If the frames are not connected, or nothing between them moves.
+        Raises ContractError if the frames are not connected, nothing between them moves, or at no
+        time all transforms between them are known.
         """
         if not self.connects(parent, child):
             raise ContractError(

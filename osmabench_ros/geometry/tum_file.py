@@ -21,12 +21,8 @@ _MOST_SECONDS = 2**63 // 10**9
 def read_tum(path: Path) -> StampedTrajectory:
     """Read a trajectory: ``stamp tx ty tz qx qy qz qw``, seconds and metres; # comments.
 
-    Stamps are read as decimals, because a double loses nanoseconds of the time of day.
-
-    Raises
-    ------
-    SequenceError
-        If the file cannot be read or a line is malformed; names the line.
+    Stamps are read as decimals, because a double loses nanoseconds of the time of day. Raises
+    SequenceError, which names the line, if the file cannot be read or a line is malformed.
     """
     data = read_bytes(path, SequenceError, allowance().document_bytes(), 'document_mib')
     try:

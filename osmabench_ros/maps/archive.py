@@ -27,15 +27,10 @@ _WHAT = 'the packed map'
 
 
 def pack_map(semantic_map: SemanticMap) -> bytes:
-    """Pack a map into a zip archive; equal maps give equal bytes.
+    """Pack a map into a zip archive; equal maps give equal bytes; raises MapError for faults.
 
     Files are stored, not deflated: coordinates and features hardly shrink, and the result does
     not depend on the version of zlib.
-
-    Raises
-    ------
-    MapError
-        If the map has faults.
     """
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, 'w', zipfile.ZIP_STORED) as archive:
@@ -49,26 +44,11 @@ def pack_map(semantic_map: SemanticMap) -> bytes:
 
 
 def unpack_map(packed: bytes, *, max_bytes: int = MAX_BYTES) -> SemanticMap:
-    """Unpack and check an archive from anywhere.
+    """Unpack and check an untrusted archive; deflated files are taken too.
 
-    Parameters
-    ----------
-    packed : bytes
-        As `pack_map` gives it; deflated files are taken too.
-    max_bytes : int
-        Largest sum of unpacked sizes.
-
-    Returns
-    -------
-    SemanticMap
-
-    Raises
-    ------
-    MapError
-        If it is no zip archive, holds a file that no map has, a link or a path that leads
-        elsewhere, unpacks to more than `max_bytes`, or the map has faults.
-    LimitError
-        If it takes more memory or time than its size allows.
+    Raises MapError if it is no zip archive, holds anything but files of a map, unpacks to more
+    than `max_bytes`, or the map has faults; LimitError if it takes more memory or time than its
+    size allows.
     """
     meter = Meter(_WHAT, len(packed))
     with tempfile.TemporaryDirectory(prefix='osmabench_map_') as folder:

@@ -17,18 +17,10 @@ from osmabench_ros.semantics.scene_graph import SceneNode, ScoredLabel
 
 @dataclass(frozen=True, eq=False)
 class Detection:
-    """A box and what may be in it.
+    """A box and what may be in it: (class by name or by id, score); `id` is '' for none.
 
-    Parameters
-    ----------
-    pose : Pose
-        Centre and axes of the box in the frame of the message.
-    size : ndarray, shape (3,)
-        Full edge lengths along those axes, metres.
-    hypotheses : tuple of (str, float)
-        Class, by name or by id, and score.
-    id : str
-        The sender's name of the thing, the same in all messages about it; '' for none.
+    The pose is in the frame of the message, the size full edge lengths (3,) in metres. The id is
+    the sender's name of the thing, the same in all messages about it.
     """
 
     pose: Pose
@@ -43,20 +35,9 @@ def nodes_of_detections(
     """Return one node a detection, labels best first.
 
     A class that is given as a number is looked up in the label set; without one it is called
-    "class <number>".
-
-    Parameters
-    ----------
-    detections : sequence of Detection
-        Their ids are kept as node ids if all are different whole numbers from 1 up, else as
-        source ids alone.
-    label_set : LabelSet, optional
-        Gives names to numbers and numbers to names.
-
-    Raises
-    ------
-    ValueError
-        If a size is not three lengths >= 0; says which detection.
+    "class <number>". Ids are kept as node ids if all are different whole numbers from 1 up, else
+    as source ids alone. Raises ValueError, which names the detection, if a size is not three
+    lengths >= 0.
     """
     nodes = []
     for node_id, item in zip(_node_ids(detections), detections, strict=True):

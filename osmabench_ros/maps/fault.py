@@ -12,17 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with a map.
-
-    Parameters
-    ----------
-    file : str
-        File at fault, relative to the map's folder.
-    place : str
-        Key or row in it; empty for the whole file.
-    message : str
-        What is wrong, and with what value.
-    """
+    """One thing wrong with a map: its file, the key or row in it ('' for the whole file), what."""
 
     file: str
     place: str

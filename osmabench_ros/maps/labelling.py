@@ -19,25 +19,11 @@ _CHUNK_ROWS = 1 << 16
 
 
 def averaged_text_features(features: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Average the text features of several prompt templates.
+    """Average text features (T, C, D) of T prompt templates to float32 (C, D) of unit length.
 
     Each feature is brought to unit length, the templates of a class are averaged, and the mean is
-    brought to unit length, as CLIP's zero-shot classification and OSMa-Bench do.
-
-    Parameters
-    ----------
-    features : ndarray, shape (T, C, D)
-        Features of C classes in T templates.
-
-    Returns
-    -------
-    ndarray of float32, shape (C, D)
-        Unit length.
-
-    Raises
-    ------
-    MapError
-        If the shape is wrong, or a feature is zero or not finite.
+    brought to unit length, as CLIP's zero-shot classification and OSMa-Bench do. Raises MapError
+    if the shape is wrong, or a feature is zero or not finite.
     """
     if features.ndim != 3 or not features.shape[0]:
         raise MapError(f'text features are {features.shape}; (templates, classes, D) is needed')
@@ -45,25 +31,10 @@ def averaged_text_features(features: NDArray[np.floating]) -> NDArray[np.float32
 
 
 def read_text_features(path: Path, label_set: LabelSet) -> NDArray[np.float32]:
-    """Read text features from a .npy file.
+    """Read text features from a .npy file as float32 (C, D) of unit length.
 
-    Parameters
-    ----------
-    path : Path
-        Array of shape (C, D), or (T, C, D) with one set a template; classes in the order of the
-        label set.
-    label_set : LabelSet
-        The C classes.
-
-    Returns
-    -------
-    ndarray of float32, shape (C, D)
-        Unit length.
-
-    Raises
-    ------
-    MapError
-        If the file is malformed or has another number of classes.
+    The file holds (C, D), or (T, C, D) with one set a template, the C classes in the order of the
+    label set. Raises MapError if it is malformed or has another number of classes.
     """
     features = read_npy(path, MapError)
     if features.ndim not in (2, 3) or features.shape[-2] != len(label_set.classes):
@@ -93,7 +64,7 @@ def label_by_features(
     label_set : LabelSet
         The C classes.
     space : str
-        Feature space to use; default: that of the points, else the only comparable one.
+        Feature space to use; default: that of the points, else the first comparable one.
     top_k : int
         Labels a node keeps, best first.
 
@@ -127,13 +98,7 @@ def label_by_features(
 
 
 def space_to_label_by(semantic_map: SemanticMap, name: str = '') -> FeatureSpace:
-    """Return the feature space of that name; by default the points' one, else a comparable one.
-
-    Raises
-    ------
-    MapError
-        If there is no such space, or text cannot be compared with it.
-    """
+    """Return the named space, default the points', else a comparable one; MapError if none."""
     spaces = semantic_map.feature_spaces
     method = semantic_map.header.provenance.method
     if not name and semantic_map.dense is not None and semantic_map.dense.feature_space:

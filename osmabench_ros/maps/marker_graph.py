@@ -25,28 +25,13 @@ _AT_CENTER_M = 0.01
 def graph_of_markers(
     markers: Iterable[Any], topic: str, label_set: LabelSet | None = None
 ) -> SceneGraph:
-    """Return the scene graph that markers draw.
+    """Return the scene graph that markers draw; later ones replace or delete earlier ones.
 
     Solids (cubes, spheres, cylinders) are nodes. The label of a node is the text of its marker,
-    else the text of the label with the same id. Lines of a line list that go from the centre of
-    one node to that of another are edges, their type is the text or the namespace of the list.
-    That is all that markers tell: scores, captions, attributes, kinds, parents and features of
-    nodes are lost, and so is whatever the sender did not draw.
-
-    Parameters
-    ----------
-    markers : iterable
-        Of visualization_msgs/Marker or the like; several messages may be chained. Later markers
-        replace and delete earlier ones as they do in RViz.
-    topic : str
-        Named in errors.
-    label_set : LabelSet, optional
-        Gives nodes their class ids.
-
-    Raises
-    ------
-    ContractError
-        If frames differ, or a pose or size is malformed; names the marker.
+    else the text of the label with the same id; its class id is that of the label set. Lines of a
+    line list that go from the centre of one node to that of another are edges, their type is the
+    text or the namespace of the list. Scores, captions, attributes, kinds, parents and features
+    are lost. Raises ContractError if frames differ, or a pose or size is malformed.
     """
     current: dict[tuple[str, int], Any] = {}
     for marker in markers:

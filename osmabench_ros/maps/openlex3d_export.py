@@ -16,29 +16,11 @@ from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 
 
 def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:
-    """Write `point_cloud.pcd`, `index.npy` and `embeddings.npy`.
+    """Write point_cloud.pcd, index.npy and embeddings.npy; return how many points were left out.
 
     Points without a feature are left out: OpenLex3D reads index -1 as the last object's feature,
-    while ground truth with no point nearby counts as missing, which is what it is.
-
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        With points that have features.
-    directory : Path
-        Must not exist, or be empty.
-
-    Returns
-    -------
-    int
-        How many points were left out.
-
-    Raises
-    ------
-    MapError
-        If no point has a feature that text can be compared with.
-    RunError
-        If there is something in the directory.
+    while ground truth with no point nearby counts as missing, which is what it is. Raises MapError
+    without features that text can be compared with, RunError if the directory is not empty.
     """
     dense = semantic_map.dense
     if dense is None or dense.feature_rows is None:

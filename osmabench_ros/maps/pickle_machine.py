@@ -113,13 +113,7 @@ def shown(value: Any) -> str:
 
 
 def check_key(key: Any) -> None:
-    """Refuse keys whose hash is costly, or may be that of many others.
-
-    Raises
-    ------
-    UnsafePickleError
-        If it is anything but a text, bytes, a number or a flat, short tuple of these.
-    """
+    """Refuse keys whose hash is costly, or may be that of many others: UnsafePickleError."""
     parts = key if type(key) is tuple and len(key) <= _MAX_KEY_PARTS else (key,)
     for part in parts:
         kind = type(part)
@@ -140,7 +134,7 @@ def _refuse_reference(_reference: Any) -> NoReturn:
 
 
 def is_large(value: Any) -> bool:
-    """Tell a block of bytes or text of which a pickle may make use only once."""
+    """Return whether this is a block of bytes or text of which a pickle may make use only once."""
     return isinstance(value, bytes | bytearray | str) and len(value) > _LARGE_BYTES
 
 
@@ -157,15 +151,7 @@ def _seen_again(value: Any) -> Any:
 
 
 def fill(target: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], meter: Meter) -> None:
-    """Put values into a dict, a part at a time so that the time is seen.
-
-    Raises
-    ------
-    UnsafePickleError
-        If a key is not flat.
-    LimitError
-        If it takes more memory or time than the file may.
-    """
+    """Put values under checked keys into a dict, a part at a time so that the time is seen."""
     meter.take(_ENTRY_BYTES * len(keys))
     for key in keys:
         check_key(key)
@@ -176,19 +162,7 @@ def fill(target: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], met
 
 
 class PickleMachine:
-    """Interprets one pickle.
-
-    Parameters
-    ----------
-    stream : binary file
-        Positioned at the first opcode; afterwards behind the last one.
-    lookup : callable
-        Constructors of the allowed names.
-    meter : Meter
-        What the file may take.
-    load_reference : callable
-        Resolves persistent ids; the default refuses them.
-    """
+    """Interprets one pickle, from where the stream stands to behind the last opcode."""
 
     def __init__(
         self,
@@ -209,15 +183,7 @@ class PickleMachine:
         self._operations = _operations()
 
     def load(self) -> Any:
-        """Return the value of the pickle.
-
-        Raises
-        ------
-        UnsafePickleError
-            If it asks for a name outside the table.
-        MapError
-            If it is cut off or malformed.
-        """
+        """Return the value; UnsafePickleError for what is refused, MapError if it is malformed."""
         try:
             value = self._run()
             check_sharing(value, self._meter)

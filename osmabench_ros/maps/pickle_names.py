@@ -47,17 +47,7 @@ _MODULE_NAMES = {'__builtin__': 'builtins', 'numpy.core.multiarray': 'numpy._cor
 
 @dataclass(eq=False, repr=False)
 class Inert(Pending):
-    """An object of a foreign class: its name, arguments and state, and nothing that acts.
-
-    Parameters
-    ----------
-    name : Name
-        The class.
-    arguments : tuple
-        What its constructor was to get.
-    state : object
-        What was to become its attributes; None if there was none.
-    """
+    """An object of a foreign class: its name, arguments and state, None if none; nothing acts."""
 
     name: Name
     arguments: tuple[Any, ...]
@@ -132,15 +122,7 @@ def _check_sizes(shape: Any) -> None:
 
 
 def take_array(shape: Any, item_bytes: int, meter: Meter) -> None:
-    """Check the shape of an array and count its memory, or that of its rows if it is empty.
-
-    Raises
-    ------
-    MapError
-        If it is no tuple of sizes.
-    LimitError
-        If the array takes more memory than is left.
-    """
+    """Count the memory of an array, or of its rows if empty; MapError if the shape is none."""
     _check_sizes(shape)
     if 0 in shape:
         meter.take(_EMPTY_ROW_BYTES * math.prod(max(size, 1) for size in shape))
@@ -226,15 +208,7 @@ def _empty_bytes(arguments: tuple[Any, ...]) -> bytes:
 
 
 def names_of_numpy(meter: Meter, drop: DropArray | None = None) -> Lookup:
-    """Return the table for NumPy arrays, containers, and stubs of known foreign classes.
-
-    Parameters
-    ----------
-    meter : Meter
-        What the file may take.
-    drop : callable, optional
-        Arrays to leave out while reading, e.g. the image masks of ConceptGraphs.
-    """
+    """Return the table for NumPy arrays, containers, and stubs of known foreign classes."""
     table: dict[Name, Constructor] = {
         Name('numpy._core.multiarray', '_reconstruct'): lambda _: _PendingArray(meter, drop),
         Name('numpy._core.multiarray', 'scalar'): _scalar,

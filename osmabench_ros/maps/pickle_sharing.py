@@ -32,15 +32,7 @@ class Compound:
 
 
 def check_sharing(value: Any, meter: Meter) -> None:
-    """Refuse a value that is too large when each part is counted at each use, or is endless.
-
-    Raises
-    ------
-    LimitError
-        If it takes more memory or is nested deeper than the file may.
-    MapError
-        If a part contains itself.
-    """
+    """Refuse a value that is too large with each part counted at each use, or is endless."""
     sizes: dict[int, int] = {}
     stack: list[tuple[Any, list[Any]]] = []
 

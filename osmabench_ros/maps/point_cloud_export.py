@@ -21,32 +21,12 @@ _WRITERS = {'.ply': write_ply, '.pcd': write_pcd}
 
 
 def export_point_cloud(semantic_map: SemanticMap, directory: Path, suffix: str) -> list[str]:
-    """Write `cloud.ply` or `cloud.pcd` and, if there are labels, `classes.json` beside it.
+    """Write `cloud` + suffix and, for labels, `classes.json`; return the parts left out.
 
-    The importer ``pointcloud`` reads both again. Points have x, y, z in metres, z up; red, green
-    and blue; `label` (class id, 65535 unlabelled), `instance` (node id, 0 none) and `score` (NaN
-    none), each only if the map gives it.
-
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        With points.
-    directory : Path
-        Must not exist, or be empty.
-    suffix : str
-        '.ply' or '.pcd'.
-
-    Returns
-    -------
-    list of str
-        Parts of the map that such a file has no place for.
-
-    Raises
-    ------
-    MapError
-        If the map has no points.
-    RunError
-        If there is something in the directory.
+    The suffix is .ply or .pcd; the importer ``pointcloud`` reads both again. Points have x, y, z
+    in metres, z up; red, green and blue; `label` (class id, 65535 unlabelled), `instance` (node
+    id, 0 none) and `score` (NaN none), each only if the map gives it. Raises MapError if the map
+    has no points, RunError if the directory is not empty.
     """
     dense = semantic_map.dense
     if dense is None or not len(dense.points):

@@ -31,16 +31,8 @@ class PointFieldLayout:
 def records_of(dense: DenseMap) -> NDArray[Any]:
     """Return one record a point: x, y, z, and rgb, label, instance where the map has them.
 
-    Parameters
-    ----------
-    dense : DenseMap
-        The points of a map.
-
-    Returns
-    -------
-    structured ndarray, shape (N,)
-        Little-endian and packed. `rgb` is a float whose bits are 0x00RRGGBB, as PCL has it;
-        `label` is a class id, 65535 for none; `instance` a node id, 0 for none.
+    Records (N,) are little-endian and packed. `rgb` is a float whose bits are 0x00RRGGBB, as PCL
+    has it; `label` is a class id, 65535 for none; `instance` a node id, 0 for none.
     """
     kinds = [('x', '<f4'), ('y', '<f4'), ('z', '<f4')]
     kinds += [('rgb', '<f4')] if dense.colors is not None else []
@@ -78,28 +70,10 @@ def records_of_buffer(
     row_step: int,
     big_endian: bool = False,
 ) -> NDArray[Any]:
-    """Return the records of a PointCloud2 from anyone.
+    """Return the records (height * width,) of an untrusted PointCloud2.
 
-    Parameters
-    ----------
-    data : buffer
-        The message's data.
-    fields : sequence of PointFieldLayout
-        The message's fields.
-    width, height, point_step, row_step : int
-        As in the message.
-    big_endian : bool
-        `is_bigendian` of the message.
-
-    Returns
-    -------
-    structured ndarray, shape (height * width,)
-        Of the fields that hold one number a point.
-
-    Raises
-    ------
-    ContractError
-        If sizes and offsets do not fit the data; names the field.
+    They hold the fields of one number a point. Raises ContractError if sizes and offsets do not
+    fit the data.
     """
     order = '>' if big_endian else '<'
     names, formats, offsets = [], [], []
@@ -132,15 +106,8 @@ def records_of_buffer(
 def dense_of_records(records: NDArray[Any]) -> tuple[DenseMap, int]:
     """Return the points of records, and how many were dropped because they are not finite.
 
-    Parameters
-    ----------
-    records : structured ndarray, shape (N,)
-        With x, y, z; rgb or rgba, label and instance are taken if they are there.
-
-    Raises
-    ------
-    ContractError
-        If x, y or z is missing, or an id does not fit 32 bits.
+    rgb or rgba, label and instance are taken if they are there. Raises ContractError if x, y or z
+    is missing, or an id does not fit 32 bits.
     """
     names = records.dtype.names or ()
     if not {'x', 'y', 'z'} <= set(names):

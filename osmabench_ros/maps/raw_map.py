@@ -37,19 +37,7 @@ PART_TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class RawMap:
-    """What the files of a map hold, before it is known to be sound.
-
-    Parameters
-    ----------
-    document : dict
-        map.json.
-    arrays : mapping of str to ndarray
-        File name relative to the map's folder -> array.
-    cloud : mapping of str to ndarray, optional
-        Columns of cloud.ply; None without a dense part.
-    extras : dict
-        extras/extras.json.
-    """
+    """What the files of a map hold, unchecked: map.json, .npy by name, cloud.ply, extras."""
 
     document: dict[str, Any]
     arrays: Mapping[str, NDArray[Any]]
@@ -68,13 +56,7 @@ def array_names(document: Mapping[str, Any]) -> list[str]:
 
 
 def raw_map_of(semantic_map: SemanticMap) -> RawMap:
-    """Return the files' content of a map; nothing is checked beyond types.
-
-    Raises
-    ------
-    MapError
-        If the graph is in another frame than the header says.
-    """
+    """Return the files' content of a map; MapError if shapes or frames do not fit."""
     header, graph = semantic_map.header, semantic_map.graph
     if graph.nodes and graph.frame_id != header.frame_id:
         raise MapError(

@@ -18,13 +18,7 @@ def importer_names() -> list[str]:
 
 
 def find_importer(method: str) -> MapImporter:
-    """Return the importer of a method.
-
-    Raises
-    ------
-    ConfigError
-        If there is none, or it cannot be imported.
-    """
+    """Return the importer of a method; ConfigError if there is none, or it cannot be imported."""
     return cast('MapImporter', load_extension(MAP_IMPORTERS, method))
 
 

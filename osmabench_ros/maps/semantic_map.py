@@ -17,7 +17,7 @@ from osmabench_ros.semantics.scene_graph import SceneGraph
 FORMAT = 'osmabench.semantic_map/1'
 
 IN_SCENE_GRAPH = 'in_scene_graph'
-"""Attribute of nodes that says False where a method mapped an object, but left it out of its own
+"""Attribute of nodes that is False where a method mapped an object, but left it out of its own
 scene graph. Such a node counts as a mask, and not as a node of the graph."""
 
 
@@ -76,7 +76,7 @@ class MapHeader:
 
     @property
     def state(self) -> str:
-        """Whether it is whole, for people."""
+        """State for people: 'complete' or 'partial'."""
         return 'complete' if self.complete else 'partial'
 
 

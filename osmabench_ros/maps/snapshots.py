@@ -9,21 +9,14 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import write_map
 
 NAME_DIGITS = 19
-"""Of a stamp in nanoseconds, so that the order of names is that of time."""
+"""Digits of a stamp in nanoseconds, so that the order of names is that of time."""
 
 
 class SnapshotFolder:
-    """Writes intermediate maps, at most so many; later ones thin out earlier ones.
+    """Writes at most `limit` (2 or more) intermediate maps, in folders named by stamp in ns.
 
     Once there are more than the limit, every second one is removed and from then on only every
     second that comes is kept, and so on: what is there is always spread evenly over the run.
-
-    Parameters
-    ----------
-    directory : Path
-        Gets a folder a map, named by its stamp in nanoseconds.
-    limit : int
-        Most maps that are kept, at least 2.
     """
 
     def __init__(self, directory: Path, limit: int) -> None:
@@ -37,13 +30,7 @@ class SnapshotFolder:
         return len(self._kept)
 
     def keep(self, semantic_map: SemanticMap) -> bool:
-        """Write a map if it is its turn; tell whether it was.
-
-        Raises
-        ------
-        MapError
-            If the map has faults.
-        """
+        """Write a map if it is its turn, return whether it was; MapError if the map has faults."""
         number = self._taken
         path = self.directory / f'{semantic_map.header.stamp_ns:0{NAME_DIGITS}d}'
         if path.exists():

@@ -35,7 +35,7 @@ def write_map(semantic_map: SemanticMap, directory: Path) -> None:
     Raises
     ------
     MapError
-        If the map has faults; the message lists them.
+        If the map has faults; the message lists the first ones.
     RunError
         If there is something in the directory.
     """
@@ -48,22 +48,7 @@ def write_map(semantic_map: SemanticMap, directory: Path) -> None:
 
 
 def read_map(directory: Path) -> SemanticMap:
-    """Read a map, fully checked.
-
-    Parameters
-    ----------
-    directory : Path
-        Folder with map.json.
-
-    Returns
-    -------
-    SemanticMap
-
-    Raises
-    ------
-    MapError
-        If the map has faults; the message lists the first ones with their places.
-    """
+    """Read a map from its folder, fully checked; MapError lists the first faults."""
     raw, faults = load_raw(directory)
     _refuse(faults, str(directory))
     assert raw is not None
@@ -72,13 +57,7 @@ def read_map(directory: Path) -> SemanticMap:
 
 
 def files_of(semantic_map: SemanticMap) -> Iterator[tuple[str, Writer]]:
-    """Yield name and writer of every file of a map, always in the same order.
-
-    Raises
-    ------
-    MapError
-        If the map has faults; before the first file.
-    """
+    """Return name and writer of every file, always in the same order; MapError for faults."""
     raw = raw_map_of(semantic_map)
     _refuse(faults_of_raw(raw), 'the map cannot be written')
     return _writers(raw)

@@ -9,18 +9,7 @@ from osmabench_ros.semantics.labels import UNLABELLED
 
 
 def summary_of(semantic_map: SemanticMap) -> list[tuple[str, str]]:
-    """Return (what, how much) of a map: origin, graph, points, labels, feature spaces.
-
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        Any map.
-
-    Returns
-    -------
-    list of (str, str)
-        For people; parts that the method does not give are named as absent.
-    """
+    """Return (what, how much) of a map, for people; parts that it lacks are named as absent."""
     header, graph = semantic_map.header, semantic_map.graph
     origin = header.provenance
     kinds = Counter(node.kind.value for node in graph.nodes)

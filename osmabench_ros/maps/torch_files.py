@@ -39,26 +39,11 @@ class _Storage:
 
 
 def load_torch(path: Path) -> Any:
-    """Read a file of torch.save, zip or legacy form, as NumPy arrays.
+    """Read a file of torch.save, zip or legacy form, as NumPy arrays; bfloat16 comes as float32.
 
-    Parameters
-    ----------
-    path : Path
-        A .pt, .pth or .ckpt file.
-
-    Returns
-    -------
-    object
-        What was saved, tensors as ndarray; bfloat16 comes as float32.
-
-    Raises
-    ------
-    UnsafePickleError
-        If it asks for anything outside the allow-list; names it.
-    MapError
-        If the file is missing, cut off or malformed.
-    LimitError
-        If it takes more memory or time than a file of its size may.
+    Raises UnsafePickleError, which names it, if it asks for anything outside the allow-list,
+    MapError if the file is missing, cut off or malformed, LimitError beyond the memory or time
+    that a file of its size may take.
     """
     if not path.is_file():
         raise MapError(f'{path} does not exist')

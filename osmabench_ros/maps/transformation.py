@@ -19,22 +19,10 @@ _TURN_DEG = 1e-6
 
 
 def transformed_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) -> SemanticMap:
-    """Return a map with all coordinates transformed.
+    """Return a map with all coordinates transformed into those of the new frame.
 
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        The map.
-    by : Similarity
-        Takes its coordinates to those of the new frame.
-    frame_id : str
-        Name of the new frame.
-
-    Returns
-    -------
-    SemanticMap
-        Axis-aligned boxes of turned maps are drawn anew: around the points of a node, else around
-        its oriented box, else around its turned axis-aligned box, which makes it larger.
+    Axis-aligned boxes of turned maps are drawn anew: around the points of a node, else around its
+    oriented box, else around its turned axis-aligned box, which makes it larger.
     """
     dense = semantic_map.dense
     if dense is not None:

@@ -1,4 +1,4 @@
-"""Reads pickles of strangers: only data comes out, nothing runs."""
+"""Reads untrusted pickles: only data comes out, nothing runs."""
 
 from __future__ import annotations
 
@@ -20,27 +20,10 @@ _BUFFER_BYTES = 1 << 20
 def load_pickle(path: Path, *, drop: DropArray | None = None) -> Any:
     """Read a pickle, plain or gzip, without running anything it asks for.
 
-    Parameters
-    ----------
-    path : Path
-        A .pkl or .pkl.gz file.
-    drop : callable, optional
-        Arrays that are not needed, by element type and shape; they become None.
-
-    Returns
-    -------
-    object
-        Numbers, texts, containers, arrays, and `Inert` for objects of known foreign classes.
-
-    Raises
-    ------
-    UnsafePickleError
-        If the pickle asks for anything outside the allow-list; names it.
-    MapError
-        If the file is missing, cut off or malformed.
-    LimitError
-        If it takes more memory or time than a file of its size may. What `drop` leaves out takes
-        time only.
+    Returns numbers, texts, containers, arrays, and `Inert` for objects of known foreign classes;
+    arrays that `drop` selects become None. Raises UnsafePickleError, which names it, if it asks
+    for anything outside the allow-list, MapError if the file is missing, cut off or malformed,
+    LimitError beyond the memory or time that a file of its size may take.
     """
     if not path.is_file():
         raise MapError(f'{path} does not exist')

@@ -24,18 +24,7 @@ DOCUMENT, CLOUD, EXTRAS = 'map.json', 'cloud.ply', 'extras/extras.json'
 
 
 def faults_of_directory(directory: Path) -> list[Fault]:
-    """Return every fault of a map directory; an empty list means that `read_map` takes it.
-
-    Parameters
-    ----------
-    directory : Path
-        Folder with map.json.
-
-    Returns
-    -------
-    list of Fault
-        In the order: form of map.json, unreadable files, content.
-    """
+    """Return every fault of a map directory; an empty list means that `read_map` takes it."""
     return load_raw(directory)[1]
 
 
@@ -49,14 +38,9 @@ def faults_of_raw(raw: RawMap) -> list[Fault]:
 
 
 def load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
-    """Read a map directory without trust.
+    """Read an untrusted map directory; return what could be read and everything that is wrong.
 
-    Returns
-    -------
-    raw : RawMap or None
-        What could be read; None if map.json has faults of form.
-    faults : list of Fault
-        Everything that is wrong.
+    The map is None if map.json is missing, unreadable or has faults of form.
     """
     try:
         with naming_errors(directory, MapError):

@@ -1,1 +1,1 @@
-"""Maps out of recorded messages: objects with the fields of the message, whoever made them."""
+"""Maps out of recorded messages: any objects with the fields of the message."""

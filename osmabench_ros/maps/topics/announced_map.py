@@ -27,24 +27,9 @@ def announced_map(
 ) -> SemanticMap:
     """Return the map that a participant published, checked against what the run agreed on.
 
-    Parameters
-    ----------
-    message : osmabench_ros/SemanticMap
-        The announcement, of rclpy or of a bag reader.
-    payload : bytes
-        What the chunks held; empty for a map that is a scene graph and nothing else.
-    max_bytes : int
-        Largest sum of unpacked sizes.
-    label_set : LabelSet, optional
-        Labels of the run; None if the run has none.
-    world_frame : str
-        Frame that maps of the run must be in; empty for any.
-
-    Raises
-    ------
-    ContractError
-        If the map has faults, is in another frame, or has labels that the run does not know;
-        names the topic and the participant.
+    An empty payload is a map that is a scene graph and nothing else; `world_frame` '' is any.
+    Raises ContractError, which names the topic and the participant, if the map has faults, is in
+    another frame, or has labels that the run does not know.
     """
     where = f'topic "{MAP_TOPIC}" from {message.participant}'
     try:
@@ -65,19 +50,8 @@ def announced_map(
 def map_of_graph(message: Any, graph: SceneGraph, options: TopicOptions) -> SemanticMap:
     """Return a map that is a scene graph and nothing else, of a node or of a bag.
 
-    Parameters
-    ----------
-    message : osmabench_ros/SemanticMap
-        The announcement.
-    graph : SceneGraph
-        What it holds.
-    options : TopicOptions
-        What it does not say.
-
-    Raises
-    ------
-    ContractError
-        If the frames are missing or differ, or if objects have class ids that nothing explains.
+    Raises ContractError if the frames are missing or differ, or objects have class ids without a
+    label set; ConfigError if the label set lacks an id.
     """
     frame_id = message.header.frame_id
     _check_frame(frame_id)

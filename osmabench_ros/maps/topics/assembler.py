@@ -27,7 +27,7 @@ MAX_UNANNOUNCED_BYTES = 256 * 2**20
 """Chunks that may overtake their announcement."""
 
 MAX_IGNORED = 1000
-"""Maps that are remembered as not mattering."""
+"""How many digests of ignored maps are remembered."""
 
 SHA256 = re.compile('[0-9a-f]{64}')
 MAP_TOPIC = 'semantic_map'
@@ -35,15 +35,10 @@ CHUNK_TOPIC = 'semantic_map_chunk'
 
 
 class MapAssembler:
-    """Puts chunks together again; the newest announcement counts.
+    """Puts chunks together to payloads of at most `max_bytes`; the newest announcement counts.
 
     Takes any objects with the fields of osmabench_ros/SemanticMap and SemanticMapChunk: those of
     rclpy and those that a bag reader makes.
-
-    Parameters
-    ----------
-    max_bytes : int
-        Largest payload that is accepted.
     """
 
     def __init__(self, max_bytes: int = MAX_PAYLOAD_BYTES) -> None:
@@ -58,12 +53,8 @@ class MapAssembler:
         """Take an announcement; return it with the payload if that is complete.
 
         A map that is a scene graph and nothing else is announced with payload_size and
-        chunk_count 0, and is complete at once with an empty payload.
-
-        Raises
-        ------
-        ContractError
-            If the announcement is malformed or its payload too large.
+        chunk_count 0, and is complete at once with an empty payload. Raises ContractError if the
+        announcement is malformed or its payload too large.
         """
         where = f'topic "{MAP_TOPIC}" from {message.participant}'
         if not message.payload_size and not message.chunk_count and not message.digest:
@@ -118,10 +109,8 @@ class MapAssembler:
     def add(self, chunk: Any) -> tuple[Any, bytes] | None:
         """Take a chunk; return the announcement with the payload if that is complete now.
 
-        Raises
-        ------
-        ContractError
-            If the chunk is malformed or the payload does not match its digest.
+        Raises ContractError if the chunk is malformed, too much waits for an announcement, or the
+        payload does not match its digest.
         """
         where = f'topic "{CHUNK_TOPIC}"'
         size = len(chunk.data)

@@ -15,22 +15,7 @@ from osmabench_ros.sequences.pose_topics import pose_of
 
 
 def map_of_detections(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
-    """Return the map of boxes: nodes without points.
-
-    Parameters
-    ----------
-    message : object
-        With the fields of vision_msgs/Detection3DArray (of any distribution from Foxy on).
-    topic : str
-        Named in errors.
-    options : TopicOptions
-        Its label set gives names to classes that are given by number.
-
-    Raises
-    ------
-    ContractError
-        If a detection is malformed or lies in another frame; says which one.
-    """
+    """Return the map of boxes: nodes without points; ContractError names a malformed one."""
     frame_id = message.header.frame_id
     detections = []
     for index, item in enumerate(message.detections):

@@ -15,23 +15,10 @@ from osmabench_ros.maps.topics.options import TopicOptions
 
 
 def map_of_dsg_update(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
-    """Return the map of a full update of a dynamic scene graph.
+    """Return the map of a full hydra_msgs/DsgUpdate; without a label set points stay unlabelled.
 
-    Parameters
-    ----------
-    message : object
-        With the fields of hydra_msgs/DsgUpdate.
-    topic : str
-        Named in errors.
-    options : TopicOptions
-        Its label set gives ids to the names of the graph; without one points stay unlabelled.
-
-    Raises
-    ------
-    ContractError
-        If it is a partial update (Hydra's own receiver refuses those too), or no scene graph.
-    MissingDependencyError
-        If spark-dsg is not installed.
+    Raises ContractError if it is a partial update (Hydra's own receiver refuses those too), or no
+    scene graph; MissingDependencyError if spark-dsg is not installed.
     """
     if not message.full_update:
         raise ContractError(

@@ -58,20 +58,7 @@ def header_of(message: Any) -> Any | None:
 
 
 def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
-    """Return the topic with the map.
-
-    Parameters
-    ----------
-    types : mapping of str to str
-        Message types by topic; topics without messages left out.
-    wanted : str
-        What the user named, with or without the first slash; '' to find it.
-
-    Raises
-    ------
-    ConfigError
-        If the topic is not there or holds no map; if several topics may be meant, names them.
-    """
+    """Return the topic with the map, the `wanted` one if any; ConfigError if it is unclear."""
     if wanted:
         return _named(types, wanted)
     maps = {topic: kind for topic, kind in types.items() if kind in MAP_TYPES}

@@ -8,22 +8,14 @@ from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.topics.assembler import CHUNK_TOPIC
 
 LONGEST_LOOK_S = 1.0
-"""Time counts from look to look: while nobody looked, the recorder was busy or held itself."""
+"""Most time that counts from one check to the next: beyond it the recorder was busy or paused."""
 
 
 class MapArrival:
     """The deadline of one announced map: it grows with the size, and needs steady progress.
 
-    Parameters
-    ----------
-    message : osmabench_ros/SemanticMap
-        The announcement.
-    stall_s : float
-        How long no new chunk may come.
-    bytes_per_s : float
-        Slowest rate of the whole map, after a first `stall_s`.
-    now_s : float
-        Steady time.
+    A new chunk must come within `stall_s`, the whole map at `bytes_per_s` after a first `stall_s`;
+    `now_s` is steady time.
     """
 
     def __init__(self, message: Any, stall_s: float, bytes_per_s: float, now_s: float) -> None:
@@ -36,13 +28,7 @@ class MapArrival:
         self._progress_s = 0.0
 
     def check(self, missing: int, now_s: float) -> None:
-        """Take how many chunks are still missing.
-
-        Raises
-        ------
-        ContractError
-            If the map is given up; says how much of it came.
-        """
+        """Take how many chunks are still missing; raises ContractError if the map is given up."""
         self.waited_s += min(max(now_s - self._looked_s, 0.0), LONGEST_LOOK_S)
         self._looked_s = now_s
         if missing < self._missing:

@@ -1,4 +1,4 @@
-"""What readers of map messages are told beside the message."""
+"""What readers of map messages need beside the message."""
 
 from __future__ import annotations
 
@@ -11,17 +11,7 @@ from osmabench_ros.sequences.pose_topics import stamp_ns_of
 
 @dataclass(frozen=True)
 class TopicOptions:
-    """What a message does not say itself.
-
-    Parameters
-    ----------
-    method : str
-        Name of the mapping method for the provenance.
-    label_set : LabelSet, optional
-        Meaning of class ids; None if it is unknown.
-    scene, condition : str
-        For the provenance; empty if unknown.
-    """
+    """What a message does not say itself; None and '' stand for unknown."""
 
     method: str
     label_set: LabelSet | None = None

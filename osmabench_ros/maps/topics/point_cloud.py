@@ -26,28 +26,13 @@ from osmabench_ros.semantics.scene_graph import SceneGraph
 
 
 def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
-    """Return the map of a cloud of points.
+    """Return the map of a sensor_msgs/PointCloud2: its points, and one node an instance.
 
-    Parameters
-    ----------
-    message : object
-        With the fields of sensor_msgs/PointCloud2. A field `label` (or `class`, `semantic`, ...)
-        holds class ids, `instance` (or `object_id`, ...) instance ids, 0 or less for none.
-        Without them, as in RTAB-Map's `cloud_map`, the map is geometry only.
-    topic : str
-        Named in errors.
-    options : TopicOptions
-        Without a label set, classes are called "class <id>".
-
-    Returns
-    -------
-    SemanticMap
-        One node an instance. -1 and 65535 are unlabelled, and so is 0 if it is no class.
-
-    Raises
-    ------
-    ContractError
-        If the layout of the message is broken, or a label is not in the label set.
+    A field `label` (or `class`, `semantic`, ...) holds class ids: -1 and 65535 are unlabelled, and
+    so is 0 if it is no class; without a label set classes are called "class <id>". `instance` (or
+    `object_id`, ...) holds instance ids, 0 or less for none. Without them, as in RTAB-Map's
+    `cloud_map`, the map is geometry only. Raises ContractError if the layout of the message is
+    broken, or a label is not in the label set.
     """
     try:
         records = records_of_buffer(

@@ -28,19 +28,7 @@ CHUNK_SUFFIX = '_chunk'
 
 @dataclass(frozen=True, eq=False)
 class RecordedMap:
-    """A map and the message it came in.
-
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        In the frame of the message.
-    topic, message_type : str
-        Where it was.
-    log_ns : int
-        When the recorder received it.
-    remarks : tuple of str
-        What is unusual about it.
-    """
+    """A map, the message it came in, when that was recorded, and what is unusual about it."""
 
     semantic_map: SemanticMap
     topic: str
@@ -52,28 +40,11 @@ class RecordedMap:
 def read_recorded_map(
     bag: Bag, topic: str, options: TopicOptions, *, until_ns: int | None = None
 ) -> RecordedMap:
-    """Return the last map of a topic.
+    """Return the last map of a topic, or the last one recorded up to the log time `until_ns`.
 
     Of osmabench_ros/SemanticMap it is the last one of which all chunks are there, or the scene
     graph of the announcement if there is no such; of hydra_msgs/DsgUpdate the last full update.
-
-    Parameters
-    ----------
-    bag : Bag
-        Open.
-    topic : str
-        With maps; `choose_map_topic` finds it.
-    options : TopicOptions
-        What messages do not say; of a SemanticMap its own words count.
-    until_ns : int, optional
-        Only messages that were recorded up to this log time.
-
-    Raises
-    ------
-    SequenceError
-        If there is no map up to that time, or its type is unknown.
-    ContractError
-        If the map is malformed.
+    Raises SequenceError if there is no map up to that time, ContractError if it is malformed.
     """
     stop_ns = None if until_ns is None else until_ns + 1
     message_type = bag.connections_by_topic[topic].message_type

@@ -55,13 +55,7 @@ def node_from_message(message: Any, topic: str) -> SceneNode:
 
 
 def graph_from_message(message: Any, topic: str) -> SceneGraph:
-    """Return the scene graph of a message.
-
-    Raises
-    ------
-    ContractError
-        If a node or relation is malformed; names the topic and the node.
-    """
+    """Return the scene graph of a message; ContractError names the node that is malformed."""
     nodes = []
     for item in message.objects:
         try:
