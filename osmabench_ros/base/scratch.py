@@ -29,12 +29,7 @@ def scratch_in(folder: Path) -> Iterator[Path]:
 
     The scratch folder holds a mark that names the package, the scratch folder and its inode, so
     that a copy of it, or a folder of the user's with such a name, is not taken for ours. The mark
-    is locked while the scratch folder is in use.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made.
+    is locked while the scratch folder is in use. Raises OSError if it cannot be made.
     """
     scratch = folder / f'{PREFIX}{secrets.token_hex(8)}'
     scratch.mkdir()
@@ -59,12 +54,9 @@ def in_scratch(path: Path) -> bool:
 
 
 def remove_leftovers(folders: Iterable[Path]) -> list[Path]:
-    """Remove the scratch folders of processes that were killed, directly below some folders.
+    """Remove the scratch folders of killed processes directly below some folders.
 
-    Returns
-    -------
-    list of Path
-        What has such a name and stays: it lacks the proof, or something foreign is in it.
+    Returns those that stay, as they lack the proof or hold something foreign.
     """
     staying = []
     for folder in folders:

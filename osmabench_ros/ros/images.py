@@ -56,10 +56,7 @@ def image_from_message(
 ) -> NDArray[Any]:
     """Return what a function of `image_codec` makes of an image.
 
-    Raises
-    ------
-    ContractError
-        If the encoding is none of its own or the size of the data contradicts the header.
+    Raises ContractError if it does not take the encoding, or the size contradicts the header.
     """
     try:
         return convert(message)
@@ -89,10 +86,7 @@ def camera_info_message(intrinsics: Intrinsics, stamp: Time, frame_id: str) -> C
 def intrinsics_from_message(message: CameraInfo, topic: str) -> Intrinsics:
     """Return intrinsics.
 
-    Raises
-    ------
-    ContractError
-        If the camera is distorted or its matrix is not that of a pinhole.
+    Raises ContractError if the camera is distorted or its matrix is not that of a pinhole.
     """
     if not all(abs(value) <= 1e-9 for value in message.d):
         raise ContractError(

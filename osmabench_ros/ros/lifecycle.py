@@ -67,17 +67,10 @@ class BenchmarkNode(LifecycleNode):
     is destroyed after `cleanup`, so `cleanup` only frees the rest, and `configure` sets all state
     of the job anew, whatever an earlier round left.
 
-    While the node is not active, its subscriptions and timers rest. Messages wait in the queues
-    of DDS, as long as their QoS lets them: none that is kept is lost, and nothing is acknowledged
+    While the node is not active, its subscriptions and timers rest. Messages wait in the queues of
+    DDS, as long as their QoS lets them: none that is kept is lost, and nothing is acknowledged
     that was not processed. Services and actions are served all the time, and must refuse what
     needs an active node. Timers run on the steady clock, so that `use_sim_time` stops no watchdog.
-
-    Parameters
-    ----------
-    name : str
-        Default name of the node.
-    specs : sequence of ParameterSpec
-        Its parameters.
     """
 
     _while_active: WhileActive | None = None

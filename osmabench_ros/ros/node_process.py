@@ -19,19 +19,9 @@ INTERRUPTED = 130
 
 
 def run_node(factory: Callable[[], BenchmarkNode], arguments: Sequence[str] | None = None) -> int:
-    """Run a node until it finishes, fails or is interrupted.
+    """Run a node until it finishes, fails or is interrupted, and return the exit code.
 
-    Parameters
-    ----------
-    factory : callable
-        Makes the node once rclpy is initialised.
-    arguments : sequence of str, optional
-        ROS arguments; those of the process by default.
-
-    Returns
-    -------
-    int
-        Exit code of the process.
+    `factory` makes it once rclpy is initialised; ROS arguments are by default the process's.
     """
     # rclpy's own handlers take the context away from another thread at any moment, even while
     # this one takes down what belongs to it.

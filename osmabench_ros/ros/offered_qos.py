@@ -26,27 +26,16 @@ def offered_from_profile(profile: QoSProfile) -> OfferedQos:
 
 
 def profile_for_recording(publishers: Sequence[QoSProfile]) -> QoSProfile:
-    """Return the strongest profile that hears all publishers of a topic.
-
-    Parameters
-    ----------
-    publishers : sequence of QoSProfile
-        At least one.
-    """
+    """Return the strongest profile that hears all publishers of a topic, at least one."""
     reliable = all(item.reliability == ReliabilityPolicy.RELIABLE for item in publishers)
     latched = all(item.durability == DurabilityPolicy.TRANSIENT_LOCAL for item in publishers)
     return _profile(reliable=reliable, latched=latched, depth=DEPTH)
 
 
 def profile_for_playing(topic: str, offered: Sequence[OfferedQos]) -> QoSProfile:
-    """Return the profile to publish a recorded topic with.
+    """Return the profile to publish a recorded topic with; without any, reliable and volatile.
 
-    Parameters
-    ----------
-    topic : str
-        /tf_static is latched whatever the bag says, as nobody can use it otherwise.
-    offered : sequence of OfferedQos
-        Recorded ones; without any, reliable and volatile.
+    /tf_static is latched whatever the bag says, as it is of no use otherwise.
     """
     reliable = all(item.reliability is not Reliability.BEST_EFFORT for item in offered)
     latched = topic.rsplit('/', 1)[-1] == 'tf_static' or (

@@ -13,15 +13,7 @@ REPEAT_FIRST_AFTER_S = 3.0
 
 @dataclass
 class Acknowledgements:
-    """Who still owes an acknowledgement of the newest frame.
-
-    Parameters
-    ----------
-    participants : iterable of str
-        Those that acknowledge.
-    timeout_s : float
-        How long they may take for a frame.
-    """
+    """Who still owes an acknowledgement of the newest frame; `timeout_s` holds for one frame."""
 
     participants: Iterable[str]
     timeout_s: float
@@ -77,13 +69,7 @@ class Acknowledgements:
 
 @dataclass
 class RealtimeClock:
-    """Due times of frames on the steady clock.
-
-    Parameters
-    ----------
-    speed_factor : float
-        Stamp seconds per wall second.
-    """
+    """Due times of frames on the steady clock; `speed_factor` is stamp per wall seconds."""
 
     speed_factor: float
     _start_s: float | None = field(default=None, init=False)

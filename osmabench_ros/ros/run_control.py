@@ -34,11 +34,6 @@ class RunControl:
 
     A run waits for its participants, then publishes frames until all are out. It can be held at
     any time, before the first frame too, and then goes on freely or by a number of frames.
-
-    Parameters
-    ----------
-    start_paused : bool
-        Whether a run is held until it is started.
     """
 
     start_paused: bool = False

@@ -42,10 +42,8 @@ _FEEDS: dict[type[Any], _Feed] = {}
 class RunToken:
     """Signs messages, and knows its own signatures.
 
-    Parameters
-    ----------
-    token : str, optional
-        By default that of the environment. Without one nothing is signed, and everything counts.
+    The token is by default that of the environment; without one nothing is signed, and everything
+    counts.
     """
 
     def __init__(self, token: str | None = None) -> None:
@@ -72,16 +70,10 @@ class RunToken:
 
 
 class TokenCheck:
-    """Counts messages without the run token, and tells of them now and then.
+    """Counts messages without the run token, and logs them now and then.
 
-    Parameters
-    ----------
-    node : Node
-        Logs.
-    token : RunToken, optional
-        By default that of the environment.
-    unsigned : collection of str
-        Participants that were started by somebody else and do not know the token.
+    The token is by default that of the environment; `unsigned` are participants that do not know
+    it.
     """
 
     def __init__(
@@ -94,16 +86,9 @@ class TokenCheck:
         """Messages by topic."""
 
     def accepts(self, topic: str, message: Any, participant: str = '') -> bool:
-        """Tell whether a message counts; one that does not is counted and told of.
+        """Return whether a message counts, and count and log one that does not.
 
-        Parameters
-        ----------
-        topic : str
-            Where it came; for the log.
-        message : message
-            With a field `signature`.
-        participant : str
-            Whose it says it is.
+        It has a field `signature`; `participant` is the name that it gives.
         """
         if participant in self._unsigned or self._token.signed(message):
             return True

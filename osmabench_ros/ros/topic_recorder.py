@@ -39,21 +39,10 @@ Sink = Callable[[str, int, int, bytes], None]
 
 @dataclass(frozen=True)
 class TopicChoice:
-    """Which topics to record.
+    """Which topics to record: absolute names, or all that are not hidden.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Absolute names.
-    every : bool
-        Whether all topics are chosen, save hidden ones.
-    exclude : str
-        Regular expression; a topic that it matches anywhere is left out.
-
-    Raises
-    ------
-    ConfigError
-        If the expression is malformed.
+    A topic that the regular expression `exclude` matches anywhere is left out; ConfigError if it
+    is malformed.
     """
 
     names: tuple[str, ...]
@@ -87,16 +76,8 @@ def steady_time_ns() -> Callable[[], int]:
 class TopicRecorder:
     """Subscribes to chosen topics, also to those that come later, and hands on what it hears.
 
-    Parameters
-    ----------
-    node : Node
-        Owner.
-    choice : TopicChoice
-        What to record.
-    announce : callable
-        Told about a topic before its first message, and when publishers with other QoS came.
-    sink : callable
-        Gets every message.
+    `announce` is called for a topic before its first message, and when publishers with other QoS
+    came; `sink` for every message.
     """
 
     def __init__(

@@ -43,10 +43,7 @@ class TransformAuthority:
     ) -> tuple[tuple[str, str], tuple[str, str]] | None:
         """Return our edge and the foreign one, (parent, child) each, of the first conflict.
 
-        Parameters
-        ----------
-        transforms : iterable of TransformStamped
-            As heard, our own among them.
+        The transforms are as heard, our own among them.
         """
         for transform in transforms:
             if self._is_ours(_key(transform)):
