@@ -143,7 +143,7 @@ def _appear(path: Path, draft: Path) -> None:
 
 
 def _move_into(path: Path, draft: Path, existing: Existing) -> None:
-    """Move files one by one, those at the top last; a folder of the user's keeps what is his."""
+    """Move files one by one, those at the top last; a folder of the user's keeps its own files."""
     made = _made(draft)
     for kind in (Kind.FOLDER, Kind.FILE):
         refuse_foreign(

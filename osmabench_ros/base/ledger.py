@@ -130,7 +130,7 @@ class Ledger:
         return listed
 
     def has(self, entry: Entry) -> bool:
-        """Tell whether something is listed."""
+        """Return whether something is listed."""
         text = self._read()
         return text.rfind(b'\n' + entry.line('+')) > text.rfind(b'\n' + entry.line('-'))
 
@@ -215,7 +215,7 @@ def _drafted(root: Path, entries: Iterable[Entry]) -> Iterator[Path]:
 
 
 def has_ledger(folder: Path) -> bool:
-    """Tell whether a folder is one of results, by its ledger."""
+    """Return whether a folder is one of results, by its ledger."""
     return _text_of(folder / LEDGER, len(HEADER)) is not None
 
 
@@ -234,7 +234,7 @@ def _text_of(file: Path, limit: int) -> bytes | None:
 
 
 def _is_below(path: str) -> bool:
-    """Tell whether a path leads to something below a folder, by its letters."""
+    """Return whether a path leads to something below a folder, by its letters."""
     try:
         plain = b'\0' not in os.fsencode(path) and '\\' not in path
     except UnicodeEncodeError:
@@ -245,7 +245,7 @@ def _is_below(path: str) -> bool:
 
 @contextmanager
 def _opened(root: Path, folder: str, mounted: frozenset[str]) -> Iterator[int | None]:
-    """Yield a descriptor of a folder below a root; None if it is somebody else's.
+    """Yield a descriptor of a folder below a root; None if it is not ours.
 
     That is one reached by a link or a mount, or in a folder of results of its own.
     """

@@ -86,7 +86,7 @@ def refuse_remains(paths: Iterable[Path]) -> None:
 
 
 def is_ours(path: Path) -> bool:
-    """Tell whether a file or folder is listed as made by this package, or is a scratch one."""
+    """Return whether a file or folder is listed as made by this package, or is a scratch one."""
     path = absolute(path)
     if in_scratch(path):
         return True
@@ -167,7 +167,7 @@ def foreign_in(path: Path) -> list[Path]:
 
 
 def _is_among(listed: set[Entry], ledger: Ledger | None, path: Path) -> bool:
-    """Tell whether something is listed, or ours by itself: a ledger, or a scratch folder."""
+    """Return whether something is listed, or ours by itself: a ledger, or a scratch folder."""
     if path.name == LEDGER or in_scratch(path / path.name):
         return True
     kind = kind_at(path)
@@ -247,7 +247,7 @@ def _refuse_links(ledger: Ledger) -> None:
 
 
 def is_blank(folder: Path) -> bool:
-    """Tell whether there is nothing in a folder but a ledger and scratch folders of ours."""
+    """Return whether there is nothing in a folder but a ledger and scratch folders of ours."""
     with naming(folder):
         names = set(os.listdir(folder)) - ({LEDGER} if has_ledger(folder) else set())
         return all(name.startswith(PREFIX) for name in names) and all(

@@ -49,7 +49,7 @@ def scratch_in(folder: Path) -> Iterator[Path]:
 
 
 def in_scratch(path: Path) -> bool:
-    """Tell whether a path lies in a scratch folder, where everything is temporary."""
+    """Return whether a path lies in a scratch folder, where everything is temporary."""
     return any(parent.name.startswith(PREFIX) and _proven(parent) for parent in path.parents)
 
 
@@ -67,7 +67,7 @@ def remove_leftovers(folders: Iterable[Path]) -> list[Path]:
 
 
 def is_unfinished(scratch: Path) -> bool:
-    """Tell whether a process was killed before it could write the mark: there is no byte in it.
+    """Return whether a process was killed before it could write the mark: there is no byte in it.
 
     Such a folder stays, for it has no proof, but is no reason to refuse the one that it is in.
     """

@@ -40,7 +40,7 @@ def _holds_bool(value: Any) -> bool:
 
 
 def _takes_bool(kind: Any) -> bool:
-    """Tell whether a type is or holds a bool; models look at their own fields."""
+    """Return whether a type is or holds a bool; models look at their own fields."""
     if parts := get_args(kind):
         return any(_takes_bool(part) for part in parts)
     if kind in (bool, Any, object, dict, list):

@@ -79,7 +79,7 @@ class DiagnosticsPublisher:
 
 
 def values_of(message: Any, node_name: str) -> dict[str, str]:
-    """Return the values that a node of this package tells in a DiagnosticArray; {} without."""
+    """Return the values of a node of this package in a DiagnosticArray; {} without."""
     for status in message.status:
         if status.name.rsplit('/', 1)[-1] == f'{node_name}: status':
             return {item.key: item.value for item in status.values}

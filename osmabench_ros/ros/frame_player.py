@@ -75,12 +75,12 @@ class FramePlayer:
 
     @property
     def settled(self) -> bool:
-        """Whether nobody has to be waited for."""
+        """Whether no participant has to be waited for."""
         return not self._pacing.lockstep or self.newest is None or self._acks.complete
 
     @property
     def runs_free(self) -> bool:
-        """Whether frames follow as fast as they are made: lockstep that waits for nobody."""
+        """Whether frames follow as fast as they are made: lockstep without participants."""
         return self._pacing.lockstep and not self._participants
 
     @property
@@ -103,7 +103,7 @@ class FramePlayer:
         return self._statistics.summaries()
 
     def resume(self) -> None:
-        """Go on after a pause, whose time is nobody's fault."""
+        """Go on after a pause, whose time does not count for any participant."""
         self._acks.resume(self._watch.now_s())
         self._clock.resume()
         self._recent.clear()

@@ -20,18 +20,9 @@ MIN_FOCAL_PX, MAX_PX = 1e-3, 1e6
 
 
 def image_to_message(image: NDArray[Any], encoding: str, stamp: Time, frame_id: str) -> Image:
-    """Return an Image message.
+    """Return an Image message; ValueError if the pixels are not of the encoding's type.
 
-    Parameters
-    ----------
-    image : ndarray, shape (height, width) or (height, width, 3)
-        Pixels of the encoding's type.
-    encoding : str
-        A key of `PIXEL_TYPES`.
-    stamp : Time
-        Stamp of the frame.
-    frame_id : str
-        Optical frame.
+    They have shape (height, width) or (height, width, channels); encodings are `PIXEL_TYPES`.
     """
     dtype, channels = PIXEL_TYPES[encoding]
     if image.dtype != dtype:

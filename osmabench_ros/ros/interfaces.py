@@ -9,7 +9,7 @@ PARTS = 3
 
 
 def is_interface_name(name: str) -> bool:
-    """Tell whether a name is of the form ``package/msg/Name``."""
+    """Return whether a name is of the form ``package/msg/Name``."""
     parts = name.split('/')
     return len(parts) == PARTS and all(part.isidentifier() for part in parts)
 

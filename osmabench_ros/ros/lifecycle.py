@@ -22,10 +22,10 @@ from osmabench_ros.ros.diagnostics import DiagnosticsPublisher, Health, Level
 from osmabench_ros.ros.parameters import ParameterSpec, declare
 
 ERROR_PREFIX = 'osmabench: error: '
-"""Starts the line on stderr that tells why a node ended."""
+"""Starts the line on stderr that says why a node ended."""
 
 MAX_REASON = 4000
-"""Characters of a failure that are told."""
+"""Characters of a failure that are reported."""
 
 AUTOSTART = ParameterSpec(
     'autostart', False, 'Configure and activate without waiting for a lifecycle manager.'
@@ -51,7 +51,7 @@ class WhileActive(MutuallyExclusiveCallbackGroup):
         self.active = False
 
     def can_execute(self, entity: Any) -> bool:
-        """Tell the executor whether to look for work of an entity."""
+        """Return whether the executor is to look for work of an entity."""
         return self.active and bool(super().can_execute(entity))
 
 
@@ -236,7 +236,7 @@ class BenchmarkNode(LifecycleNode):
         return result
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Free everything after an unexpected error, which has been told already."""
+        """Free everything after an unexpected error, which has been reported already."""
         del state
         try:
             self._release()

@@ -108,7 +108,7 @@ class MapSettling:
 
     @property
     def frames_used(self) -> int:
-        """Frames in the map by the stamps of all maps; 0 if these do not tell."""
+        """Frames in the map by the stamps of all maps; 0 if these do not say."""
         found = self._found
         return len(found) if found and len(found) == found[-1] + 1 else 0
 

@@ -32,7 +32,7 @@ class MatchedClient:
         self._matched = False
 
     def ready(self) -> bool:
-        """Go on with the matching, and tell whether a request will arrive and be answered."""
+        """Go on with the matching; return whether a request will arrive and be answered."""
         if self._matched:
             return True
         if not (self._client.service_is_ready() and self._probe.service_is_ready()):

@@ -35,7 +35,7 @@ class MatchedSubscription:
 
     @property
     def matched(self) -> bool:
-        """Whether somebody publishes."""
+        """Whether there was a publisher when `look` was called."""
         return self._subscription is not None
 
     def look(self) -> None:

@@ -73,7 +73,7 @@ def hash_of(name: str) -> str:
 
 
 def has_header(name: str) -> bool:
-    """Tell whether messages of a type begin with a header."""
+    """Return whether messages of a type begin with a header."""
     fields = message_class(name).get_fields_and_field_types()
     return next(iter(fields.values()), '') == 'std_msgs/Header'
 

@@ -15,7 +15,7 @@ from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
 from osmabench_ros.ros.lifecycle import ERROR_PREFIX, BenchmarkNode
 
 INTERRUPTED = 130
-"""Exit code of a process that was asked to end while somebody waited for its result."""
+"""Exit code of a process that was asked to end before it had given its result."""
 
 
 def run_node(factory: Callable[[], BenchmarkNode], arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +54,7 @@ def _handle_signals(handler: Any) -> None:
 
 
 def _interrupt(_number: int, _frame: Any) -> None:
-    """Let no impatient second Ctrl-C cut off what a node has to finish; SIGKILL still ends it."""
+    """Keep a second Ctrl-C from cutting off what a node has to finish; SIGKILL still ends it."""
     _handle_signals(signal.SIG_IGN)
     raise KeyboardInterrupt
 

@@ -49,7 +49,7 @@ def profile_for_playing(topic: str, offered: Sequence[OfferedQos]) -> QoSProfile
 def repeated_messages(offered: Sequence[OfferedQos]) -> int:
     """Return how many last messages of a topic a late joiner would get, 0 if it is not latched.
 
-    The graph does not tell the depth of a publisher; those of the topic contract keep one.
+    The graph does not give the depth of a publisher; those of the topic contract keep one.
     """
     latched = [item for item in offered if item.latched]
     return min(sum(max(1, item.depth) for item in latched), MAX_REPEATED)

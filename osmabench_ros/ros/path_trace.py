@@ -30,7 +30,7 @@ class PathTrace:
         return len(self._poses)
 
     def add(self, message: PoseStamped) -> bool:
-        """Take a pose; tell whether it was kept. Poses that are not finite are not."""
+        """Take a pose; return whether it was kept. Poses that are not finite are not."""
         place = _place(message)
         if not np.isfinite(place).all():
             return False

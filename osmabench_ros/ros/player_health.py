@@ -1,4 +1,4 @@
-"""How a run fares, as its bridge tells it on /diagnostics."""
+"""The health of a run, as its bridge publishes it on /diagnostics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ RUNS_FREE = (
     'no participant acknowledges frames, so lockstep waits for nobody and frames follow as fast '
     'as they are made; declare one that does (participants: NAME:acks), or set pacing: realtime'
 )
-"""What is wrong with a run whose player runs free."""
 
 
 def player_health(

@@ -109,9 +109,9 @@ class PublisherWatch:
     def check(self, *, starting: bool) -> list[str]:
         """Look once, and return what has to clear up.
 
-        While the run is `starting`, without a frame, a name in two processes is no error yet: a
-        node that was killed stays in the graph for some seconds. Raises ParticipantError, which
-        names the topic and all its publishers, if one is undeclared.
+        Raises ParticipantError, which names the topic and all its publishers, if one is undeclared
+        or its name is in two processes. While the run is `starting`, without a frame, the latter
+        may clear up: a node that was killed stays in the graph for some seconds.
         """
         pending = []
         for topic, names in self._declared.items():

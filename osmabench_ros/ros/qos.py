@@ -30,7 +30,7 @@ def lossless_profile() -> QoSProfile:
 
 
 def observer_profile() -> QoSProfile:
-    """Return the profile of whoever only looks on: it gets any publisher's, and slows none down.
+    """Return the profile of a mere observer: it matches any publisher, and slows none down.
 
     A reliable publisher that keeps everything, as in lockstep, would wait for a slow reliable
     subscriber.

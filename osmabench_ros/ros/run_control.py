@@ -120,7 +120,7 @@ class RunControl:
         self._steps_left = max(self._steps_left - 1, 0)
 
     def end_steps(self) -> bool:
-        """Pause once all steps are done; tell whether that happened now."""
+        """Pause once all steps are done; return whether that happened now."""
         ended = self._pace is _Pace.STEPPING and self._steps_left == 0
         if ended:
             self._pace = _Pace.HELD

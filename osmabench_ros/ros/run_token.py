@@ -1,7 +1,7 @@
-"""What tells the messages of a run's own nodes from those of strangers.
+"""What distinguishes the messages of a run's own nodes from those of strangers.
 
-Whoever starts a run makes a token and gives it to its processes in their environment. A signature
-is an HMAC of the message, so that nobody learns the token from what is published.
+The process that starts a run makes a token and gives it to the others in their environment. A
+signature is an HMAC of the message, so that the token cannot be learnt from what is published.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class RunToken:
             message.signature = self._digest(message)
 
     def signed(self, message: Any) -> bool:
-        """Tell whether a message was signed with this token and not changed since."""
+        """Return whether a message was signed with this token and not changed since."""
         return not self._key or hmac.compare_digest(
             bytes(message.signature), self._digest(message)
         )
@@ -70,7 +70,7 @@ class RunToken:
 
 
 class TokenCheck:
-    """Counts messages without the run token, and logs them now and then.
+    """Counts messages without the run token, and logs the count now and then.
 
     The token is by default that of the environment; `unsigned` are participants that do not know
     it.

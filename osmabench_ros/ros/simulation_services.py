@@ -67,7 +67,7 @@ class SimulationServices:
         )
 
     def notify(self) -> None:
-        """Tell that the state of the run may have changed."""
+        """Let waiting steps look again, as the state of the run may have changed."""
         if not self._held_at_start():
             self._paused_at_start = False
         waiting, self._waiting = self._waiting, []

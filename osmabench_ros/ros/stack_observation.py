@@ -138,7 +138,7 @@ def _listen(
 
 
 class _Listeners:
-    """Listeners to all topics that somebody publishes by now."""
+    """Listeners to all topics that have a publisher by now."""
 
     def __init__(self, node: Node, extra_topics: Mapping[str, str]) -> None:
         self._node = node

@@ -87,7 +87,7 @@ class TransformHistory:
         return tuple(sorted({*self._parents, *self._parents.values()}))
 
     def connects(self, parent: str, child: str) -> bool:
-        """Tell whether two frames are in one tree, whenever that was said."""
+        """Return whether two frames are in one tree, whenever that was said."""
         try:
             return way_up(parent, self._parents)[-1] == way_up(child, self._parents)[-1]
         except ValueError:

@@ -44,10 +44,7 @@ class _TimedStream(io.RawIOBase):
 
 
 def maybe_gzip(stream: IO[bytes], meter: Meter) -> io.RawIOBase:
-    """Return the content of a file that may be packed with gzip.
-
-    The memory of what is kept of it is counted by who reads it.
-    """
+    """Return the content of a file that may be packed with gzip; the caller counts memory."""
     packed = stream.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     stream.seek(0)
     unpacked: Any = gzip.GzipFile(fileobj=stream) if packed else stream

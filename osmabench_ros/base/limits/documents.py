@@ -213,7 +213,7 @@ def _check_json_depth(data: bytes, where: str) -> None:
 
 
 def _has_large_numbers(data: bytes) -> bool:
-    """Tell whether a number may have more than 64 bits or be infinite."""
+    """Return whether a number may have more than 64 bits or be infinite."""
     digits = data.translate(_DIGITS)
     if b'e000' in digits or b'e+000' in digits:
         return True
