@@ -1,1 +1,1 @@
-"""What every room needs and nobody may write twice."""
+"""What other packages share, such as files, limits and strict models."""

@@ -9,17 +9,10 @@ LONGEST_S = 0.5
 
 
 class AttentiveClock:
-    """Steady seconds; from one reading to the next at most so many count.
+    """Steady seconds; from one reading to the next at most `longest_s` of them count.
 
-    A process that was stopped (Ctrl-Z, SIGSTOP), or got no processor, has heard nobody meanwhile:
-    that silence is nobody's but its own. It must be read more often than `longest_s`.
-
-    Parameters
-    ----------
-    longest_s : float
-        Most that counts between two readings.
-    steady_s : callable
-        Steady time in seconds.
+    A process that was stopped (Ctrl-Z, SIGSTOP) or got no processor received nothing meanwhile,
+    and must not take that for the silence of others. Read it more often than `longest_s`.
     """
 
     def __init__(

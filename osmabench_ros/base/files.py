@@ -51,17 +51,8 @@ def write_text(path: Path, text: str) -> None:
 def written_file(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Yield a temporary path of the same name, which becomes `path` if the block succeeds.
 
-    Parameters
-    ----------
-    path : Path
-        A file of ours is replaced.
-    overwrite : bool
-        Whether one that is not ours is replaced too, because the user has said so.
-
-    Raises
-    ------
-    RunError
-        If there is a file that is not ours, or a link, or the folder cannot be written to.
+    Replaces a file of ours, and with `overwrite` any other; raises RunError if there is a file
+    that is not ours, or a link, or the folder cannot be written to.
     """
     check_file(path, overwrite=overwrite)
     with naming(path):
@@ -76,25 +67,17 @@ def written_file(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 def check_file(path: Path, *, overwrite: bool = False) -> None:
-    """Refuse a file that is there and not ours, or a link; before any time is spent.
-
-    Raises
-    ------
-    RunError
-        If it is.
-    """
+    """Raise RunError for a link, or for a file that is not ours unless `overwrite`."""
     if overwrite and os.path.lexists(path) and kind_at(path) is Kind.FILE:
         return
     refuse_foreign([path])
 
 
 def create_file(path: Path) -> BinaryIO:
-    """Open a new file that is written bit by bit, such as a log; an old one of ours goes first.
+    """Open a new file for writing bit by bit, such as a log; an old one of ours goes first.
 
-    Raises
-    ------
-    RunError
-        If there is a file that is not ours, or a link, or the folder cannot be written to.
+    Raises RunError if there is a file that is not ours, or a link, or the folder cannot be written
+    to.
     """
     with naming(path):
         make_folder(path.parent)
@@ -105,13 +88,7 @@ def create_file(path: Path) -> BinaryIO:
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON.
-
-    Raises
-    ------
-    RunError
-        If the file is missing or not JSON.
-    """
+    """Read JSON; raises RunError if the file is missing or not JSON."""
     return documents.read_json(path, RunError)
 
 
@@ -121,22 +98,10 @@ def filled_folder(
 ) -> Iterator[Path]:
     """Yield a temporary folder whose content becomes that of `path` if the block succeeds.
 
-    A new folder appears whole. One outside of any folder of results is one itself: its files are
-    listed in it.
-
-    Parameters
-    ----------
-    path : Path
-        Does not exist, is empty, or is ours.
-    existing : Existing
-        What is done if it is ours.
-    document : str
-        A file that every folder of this kind has, so that none of another kind is replaced.
-
-    Raises
-    ------
-    RunError
-        If it is not ours or may not be written again, or cannot be written to.
+    A new folder appears whole; outside of any folder of results it is one itself, and its files
+    are listed in it. `document` is a file that every folder of this kind has, so that none of
+    another kind is replaced. Raises RunError if the folder is not ours, or may not or cannot be
+    written.
     """
     check_folder(path, existing, document)
     with naming(path):
@@ -155,13 +120,7 @@ def filled_folder(
 
 
 def check_folder(path: Path, existing: Existing = Existing.REFUSE, document: str = '') -> None:
-    """Refuse a folder that is not ours, or that may not be written again; touches nothing.
-
-    Raises
-    ------
-    RunError
-        If it is such a one.
-    """
+    """Raise RunError if a folder is not ours or may not be written again; touches nothing."""
     refuse_foreign([path], folders=True)
     if not path.exists() or is_blank(path):
         return
@@ -184,7 +143,7 @@ def _appear(path: Path, draft: Path) -> None:
 
 
 def _move_into(path: Path, draft: Path, existing: Existing) -> None:
-    """Move files one by one, those at the top last; a folder of the user's keeps what is his."""
+    """Move files one by one, those at the top last; a folder of the user's keeps its own files."""
     made = _made(draft)
     for kind in (Kind.FOLDER, Kind.FILE):
         refuse_foreign(
@@ -215,12 +174,7 @@ def _made(draft: Path) -> list[Entry]:
 def sha256_of(path: Path, *, without: Collection[Path] = ()) -> str:
     """Return the hex digest of a file, or of a folder's files with their names.
 
-    Parameters
-    ----------
-    path : Path
-        File or folder.
-    without : collection of Path
-        What of the folder does not count; a folder with all that is in it.
+    The ledger, and what is in or below `without`, does not count.
     """
     digest = hashlib.sha256()
     files = (

@@ -41,15 +41,7 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True, order=True)
 class Entry:
-    """A file or folder that this package made.
-
-    Parameters
-    ----------
-    path : str
-        Below the root, with slashes.
-    kind : Kind
-        What it is.
-    """
+    """A file or folder that this package made; its path is below the root, with slashes."""
 
     path: str
     kind: Kind = Kind.FILE
@@ -70,12 +62,9 @@ def kind_at(path: Path) -> Kind | None:
 
 
 def absolute(path: Path) -> Path:
-    """Return a path from the root of the file system, with the links that are in it.
+    """Return an absolute path; raises RunError for a NUL, or if the current folder is gone.
 
-    Raises
-    ------
-    RunError
-        If there is no such path.
+    Links stay, except before a "..", where they are resolved.
     """
     if '\0' in str(path):
         raise RunError(f'{str(path)!r:.100} holds a NUL character, which no path may have')
@@ -93,13 +82,7 @@ def absolute(path: Path) -> Path:
 
 
 class Ledger:
-    """The ledger of a folder that has one.
-
-    Parameters
-    ----------
-    root : Path
-        Folder of results.
-    """
+    """The ledger of a folder of results that has one."""
 
     def __init__(self, root: Path) -> None:
         self.root = absolute(root)
@@ -123,26 +106,14 @@ class Ledger:
                 os.replace(draft, self.root / LEDGER)
 
     def entry(self, path: Path, kind: Kind) -> Entry:
-        """Return the entry of a path below the root.
-
-        Raises
-        ------
-        RunError
-            If it has a name that a ledger cannot hold.
-        """
+        """Return the entry of a path below the root; RunError if a ledger cannot hold its name."""
         text = absolute(path).relative_to(self.root).as_posix()
         if not _is_below(text):
             raise RunError(f'{path} has a name that no result may have; choose another --out')
         return Entry(text, kind)
 
     def entries(self) -> set[Entry]:
-        """Return what is listed.
-
-        Raises
-        ------
-        RunError
-            If the ledger lists what cannot be in its folder.
-        """
+        """Return what is listed; raises RunError if that cannot be in the folder."""
         listed: set[Entry] = set()
         for line in self._read()[len(HEADER) :].splitlines():
             # A line that was cut off in the middle lists nothing: it came before what it names.
@@ -159,7 +130,7 @@ class Ledger:
         return listed
 
     def has(self, entry: Entry) -> bool:
-        """Tell whether something is listed."""
+        """Return whether something is listed."""
         text = self._read()
         return text.rfind(b'\n' + entry.line('+')) > text.rfind(b'\n' + entry.line('-'))
 
@@ -244,7 +215,7 @@ def _drafted(root: Path, entries: Iterable[Entry]) -> Iterator[Path]:
 
 
 def has_ledger(folder: Path) -> bool:
-    """Tell whether a folder is one of results, by its ledger."""
+    """Return whether a folder is one of results, by its ledger."""
     return _text_of(folder / LEDGER, len(HEADER)) is not None
 
 
@@ -263,7 +234,7 @@ def _text_of(file: Path, limit: int) -> bytes | None:
 
 
 def _is_below(path: str) -> bool:
-    """Tell whether a path leads to something below a folder, by its letters."""
+    """Return whether a path leads to something below a folder, by its letters."""
     try:
         plain = b'\0' not in os.fsencode(path) and '\\' not in path
     except UnicodeEncodeError:
@@ -274,7 +245,7 @@ def _is_below(path: str) -> bool:
 
 @contextmanager
 def _opened(root: Path, folder: str, mounted: frozenset[str]) -> Iterator[int | None]:
-    """Yield a descriptor of a folder below a root; None if it is somebody else's.
+    """Yield a descriptor of a folder below a root; None if it is not ours.
 
     That is one reached by a link or a mount, or in a folder of results of its own.
     """

@@ -28,14 +28,9 @@ _REMEDIES: dict[int | None, str] = {
 def claim_folder(path: Path) -> None:
     """Make a folder of results, or make sure that one that is there is ours or empty.
 
-    Every command that writes a folder goes through here before it spends any time. Below a folder
-    that is ours, what is made is listed there.
-
-    Raises
-    ------
-    RunError
-        If it is somebody else's, a link, no folder, holds links where we wrote files, or cannot
-        be made; nothing is touched then.
+    Every command that writes a folder calls this before it spends any time. Below a folder that is
+    ours, what is made is listed there. Raises RunError, and touches nothing, if it is foreign, a
+    link, no folder, holds links where we wrote files, or cannot be made.
     """
     path = absolute(path)
     refuse_foreign([path], folders=True)
@@ -48,19 +43,9 @@ def claim_folder(path: Path) -> None:
 
 
 def refuse_foreign(paths: Iterable[Path], *, folders: bool = False) -> None:
-    """Refuse paths at which there is anything that is not listed as ours; touches nothing.
+    """Raise RunError if anything at the paths is not listed as ours; touches nothing.
 
-    Parameters
-    ----------
-    paths : iterable of Path
-        What is about to be made.
-    folders : bool
-        Whether they are folders, which may also be empty, or of results of their own.
-
-    Raises
-    ------
-    RunError
-        If something is there; names it and the remedy.
+    Where they are to be `folders`, they may also be empty, or of results of their own.
     """
     for path in map(absolute, paths):
         with naming(path):
@@ -87,13 +72,7 @@ def _refuse_foreign(path: Path, *, folders: bool) -> None:
 
 
 def refuse_remains(paths: Iterable[Path]) -> None:
-    """Refuse folders that appear whole, and of which nothing but somebody else's files is left.
-
-    Raises
-    ------
-    RunError
-        If there is one; names it and what is in it.
-    """
+    """Raise RunError for a folder that appears whole and of which only foreign files are left."""
     for path in map(absolute, paths):
         ledger = owner_of(path)
         if ledger is None or not path.is_dir():
@@ -107,7 +86,7 @@ def refuse_remains(paths: Iterable[Path]) -> None:
 
 
 def is_ours(path: Path) -> bool:
-    """Tell whether a file or folder is listed as made by this package, or is a scratch one."""
+    """Return whether a file or folder is listed as made by this package, or is a scratch one."""
     path = absolute(path)
     if in_scratch(path):
         return True
@@ -133,10 +112,7 @@ def owner_of(path: Path) -> Ledger | None:
 def make_folder(path: Path) -> None:
     """Make a folder and those above it that are missing; listed where a folder is ours.
 
-    Raises
-    ------
-    RunError
-        If a file, a link or a folder that is not ours stands in the way.
+    Raises RunError if a file, a link or a folder that is not ours stands in the way.
     """
     path = absolute(path)
     ledger = owner_of(path)
@@ -155,10 +131,7 @@ def make_folder(path: Path) -> None:
 def list_files(paths: Iterable[Path], kind: Kind = Kind.FILE) -> None:
     """List files of one folder that are about to be made, where their folder is ours.
 
-    Raises
-    ------
-    RunError
-        If one is there that is not ours.
+    Raises RunError if one is there that is not ours.
     """
     chosen = list(paths)
     ledger = owner_of(chosen[0].parent) if chosen else None
@@ -194,7 +167,7 @@ def foreign_in(path: Path) -> list[Path]:
 
 
 def _is_among(listed: set[Entry], ledger: Ledger | None, path: Path) -> bool:
-    """Tell whether something is listed, or ours by itself: a ledger, or a scratch folder."""
+    """Return whether something is listed, or ours by itself: a ledger, or a scratch folder."""
     if path.name == LEDGER or in_scratch(path / path.name):
         return True
     kind = kind_at(path)
@@ -219,13 +192,7 @@ def settle(path: Path) -> None:
 
 
 def move_ours(source: Path, target: Path) -> None:
-    """Rename a folder within a folder of results.
-
-    Raises
-    ------
-    RunError
-        If something in it is not ours.
-    """
+    """Rename a folder within one of results; RunError if it or the target holds foreign files."""
     source, target = absolute(source), absolute(target)
     ledger = owner_of(source)
     assert ledger is not None
@@ -280,7 +247,7 @@ def _refuse_links(ledger: Ledger) -> None:
 
 
 def is_blank(folder: Path) -> bool:
-    """Tell whether there is nothing in a folder but a ledger and scratch folders of ours."""
+    """Return whether there is nothing in a folder but a ledger and scratch folders of ours."""
     with naming(folder):
         names = set(os.listdir(folder)) - ({LEDGER} if has_ledger(folder) else set())
         return all(name.startswith(PREFIX) for name in names) and all(

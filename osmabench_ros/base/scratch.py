@@ -29,12 +29,7 @@ def scratch_in(folder: Path) -> Iterator[Path]:
 
     The scratch folder holds a mark that names the package, the scratch folder and its inode, so
     that a copy of it, or a folder of the user's with such a name, is not taken for ours. The mark
-    is locked while the scratch folder is in use.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made.
+    is locked while the scratch folder is in use. Raises OSError if it cannot be made.
     """
     scratch = folder / f'{PREFIX}{secrets.token_hex(8)}'
     scratch.mkdir()
@@ -54,17 +49,14 @@ def scratch_in(folder: Path) -> Iterator[Path]:
 
 
 def in_scratch(path: Path) -> bool:
-    """Tell whether a path lies in a scratch folder, where everything is temporary."""
+    """Return whether a path lies in a scratch folder, where everything is temporary."""
     return any(parent.name.startswith(PREFIX) and _proven(parent) for parent in path.parents)
 
 
 def remove_leftovers(folders: Iterable[Path]) -> list[Path]:
-    """Remove the scratch folders of processes that were killed, directly below some folders.
+    """Remove the scratch folders of killed processes directly below some folders.
 
-    Returns
-    -------
-    list of Path
-        What has such a name and stays: it lacks the proof, or something foreign is in it.
+    Returns those that stay, as they lack the proof or hold something foreign.
     """
     staying = []
     for folder in folders:
@@ -75,7 +67,7 @@ def remove_leftovers(folders: Iterable[Path]) -> list[Path]:
 
 
 def is_unfinished(scratch: Path) -> bool:
-    """Tell whether a process was killed before it could write the mark: there is no byte in it.
+    """Return whether a process was killed before it could write the mark: there is no byte in it.
 
     Such a folder stays, for it has no proof, but is no reason to refuse the one that it is in.
     """

@@ -40,7 +40,7 @@ def _holds_bool(value: Any) -> bool:
 
 
 def _takes_bool(kind: Any) -> bool:
-    """Tell whether a type is or holds a bool; models look at their own fields."""
+    """Return whether a type is or holds a bool; models look at their own fields."""
     if parts := get_args(kind):
         return any(_takes_bool(part) for part in parts)
     if kind in (bool, Any, object, dict, list):
@@ -49,13 +49,7 @@ def _takes_bool(kind: Any) -> bool:
 
 
 def plain_name(value: str) -> str:
-    """Return a name that may be part of a path.
-
-    Raises
-    ------
-    ValueError
-        If it is empty or has other characters.
-    """
+    """Return a name of letters, digits, "_" and "-", fit for a path; ValueError for another."""
     if not value or not all(char.isalnum() or char in '_-' for char in value):
         raise ValueError('a name consists of letters, digits, "_" and "-"')
     return _of_bearable_length(value)

@@ -21,17 +21,11 @@ AT_ONCE = 1000
 
 
 class AckListener:
-    """Subscribes to `frame_ack`.
+    """Subscribes to `frame_ack`, and takes those of participants that are declared to send it.
 
-    Parameters
-    ----------
-    node : BenchmarkNode
-        Owner; what is no acknowledgement is a failure of it.
-    participants : iterable of Participant
-        Declared ones; those that acknowledge are heard, if they sign or are declared unsigned.
-    on_ack : callable
-        Gets each acknowledgement, and how many seconds ago it arrived: it may have waited while
-        a frame was rendered.
+    They sign with the run token, or are declared unsigned. `on_ack` gets each acknowledgement and
+    how many seconds ago it arrived: it may have waited while a frame was rendered. What is no
+    acknowledgement is a failure of the node.
     """
 
     def __init__(
@@ -86,13 +80,8 @@ class AckListener:
 
 
 def age_s(received_ns: int, now_ns: int) -> float:
-    """Return how long ago something arrived, seconds of system time.
+    """Return how many seconds of system time ago something arrived, at least 0.
 
-    Parameters
-    ----------
-    received_ns : int
-        When it arrived; 0 where the middleware does not say, and then it has just arrived.
-    now_ns : int
-        System time. It may have been set back meanwhile.
+    `received_ns` is 0 where the middleware does not say, and then it has just arrived.
     """
     return max(now_ns - received_ns, 0) / SECOND_NS if received_ns > 0 else 0.0

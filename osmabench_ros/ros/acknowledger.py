@@ -1,4 +1,4 @@
-"""Tells the bridge that a participant is done with a frame."""
+"""Acknowledges to the bridge that a participant is done with a frame."""
 
 from __future__ import annotations
 

@@ -22,24 +22,10 @@ from osmabench_ros.sequences.playback import timing_topics
 
 
 class BagPublishers:
-    """A publisher for each topic of a bag whose type is installed here.
+    """A publisher for each chosen topic of a bag (all if empty) whose type is installed.
 
-    Parameters
-    ----------
-    node : Node
-        Owner.
-    bag : Bag
-        Open.
-    chosen : collection of str
-        Topics to play; empty for all.
-    clock : bool
-        Whether to publish /clock: the recorded one, or, if there is none, the newest header
-        stamp of a sensor.
-
-    Raises
-    ------
-    ConfigError
-        If a chosen topic is not in the bag.
+    With `clock` also of /clock: the recorded one, or, if there is none, the newest header stamp of
+    a sensor. Raises ConfigError if a chosen topic is not in the bag.
     """
 
     def __init__(self, node: Node, bag: Bag, chosen: Collection[str], *, clock: bool) -> None:

@@ -31,20 +31,8 @@ _KNOWN: dict[type[Any], Step] = {}
 def check_lengths(data: bytes, message_type: type[Any], topic: str) -> None:
     """Check every length in a serialised message; nothing is allocated for its content.
 
-    Parameters
-    ----------
-    data : bytes
-        As a raw subscription gives it: encapsulation, then plain CDR.
-    message_type : type
-        What it is to be deserialised as.
-    topic : str
-        For the error.
-
-    Raises
-    ------
-    ContractError
-        If a length reaches beyond the data, or there are too many elements; names topic and
-        field.
+    `data` comes from a raw subscription: encapsulation, then plain CDR. Raises ContractError,
+    which names topic and field, if a length reaches beyond it or there are too many elements.
     """
     _steps(message_type)(Cursor(data, topic))
 

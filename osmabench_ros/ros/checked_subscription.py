@@ -47,24 +47,10 @@ MAX_BYTES: dict[type[Any], int] = {
 def deserialize_checked(
     data: bytes, message_type: type[Any], topic: str, max_bytes: int | None = None
 ) -> Any:
-    """Deserialise a message of a stranger.
+    """Deserialise a message from outside.
 
-    Parameters
-    ----------
-    data : bytes
-        As it came.
-    message_type : type
-        Expected type.
-    topic : str
-        For the error.
-    max_bytes : int, optional
-        Largest size that is accepted; by default what suits the type.
-
-    Raises
-    ------
-    ContractError
-        If the message is too large or its lengths contradict its size, before anything is
-        allocated for it; or if it cannot be deserialised.
+    Raises ContractError if it is larger than `max_bytes` (by default what suits the type) or its
+    lengths contradict its size, before anything is allocated; or if it cannot be deserialised.
     """
     limit = MAX_BYTES.get(message_type, MAX_MESSAGE_BYTES) if max_bytes is None else max_bytes
     if len(data) > limit:
@@ -91,23 +77,9 @@ def create_checked_subscription(
     *,
     max_bytes: int | None = None,
 ) -> Subscription:
-    """Subscribe to messages of strangers.
+    """Subscribe to messages from outside, which `deserialize_checked` reads.
 
-    Parameters
-    ----------
-    node : Node
-        Subscriber.
-    message_type : type
-        Expected type.
-    topic : str
-        Relative name.
-    callback : callable
-        Gets the deserialised message.
-    profile : QoSProfile
-        Of the contract.
-    max_bytes : int, optional
-        Largest serialised size that is accepted, by default what suits the type. What
-        `deserialize_checked` refuses is raised in the executor's thread.
+    What that refuses is raised in the executor's thread.
     """
 
     def on_raw(data: bytes) -> None:

@@ -38,23 +38,10 @@ class Delivery(Enum):
 
 @dataclass(frozen=True)
 class ContractTopic:
-    """One topic.
+    """One topic; its name is relative, save for /clock.
 
-    Parameters
-    ----------
-    name : str
-        Relative, save for /clock.
-    message_type : type
-        Message class.
-    delivery : Delivery
-        Its profile.
-    purpose : str
-        What it is for.
-    publisher : str
-        Name of the node that publishes it in a run, and of no other; of `frame_ack` so does each
-        participant.
-    required : bool
-        Whether a mapping stack cannot be measured without it.
+    In a run no node but `publisher` publishes it, save for `frame_ack`, which each participant
+    does; a mapping stack cannot be measured without a `required` one.
     """
 
     name: str

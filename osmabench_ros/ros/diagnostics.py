@@ -33,17 +33,7 @@ class Level(Enum):
 
 @dataclass(frozen=True)
 class Health:
-    """How a node is.
-
-    Parameters
-    ----------
-    level : Level
-        OK, or what somebody should look at.
-    message : str
-        In a few words.
-    values : mapping of str to number or str
-        Figures by name with unit, such as 'rate_hz'.
-    """
+    """How a node is; `values` go by names with unit, such as 'rate_hz'."""
 
     level: Level = Level.OK
     message: str = 'idle'
@@ -53,12 +43,8 @@ class Health:
 class DiagnosticsPublisher:
     """Publishes the health of a node once a second, in every state of its lifecycle.
 
-    Parameters
-    ----------
-    node : Node
-        Owner; the status is named 'NODE: status', which an aggregator sorts by node.
-    health : callable
-        Asked each time. The resident memory of the process is added to what it says.
+    The status is named 'NODE: status', which an aggregator sorts by node; the resident memory of
+    the process is added to it in bytes.
     """
 
     def __init__(self, node: Node, health: Callable[[], Health]) -> None:
@@ -93,7 +79,7 @@ class DiagnosticsPublisher:
 
 
 def values_of(message: Any, node_name: str) -> dict[str, str]:
-    """Return the values that a node of this package tells in a DiagnosticArray; {} without."""
+    """Return the values of a node of this package in a DiagnosticArray; {} without."""
     for status in message.status:
         if status.name.rsplit('/', 1)[-1] == f'{node_name}: status':
             return {item.key: item.value for item in status.values}

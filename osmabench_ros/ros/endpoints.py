@@ -23,19 +23,7 @@ FOREVER_S = 2**31 - 1
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One publisher or subscriber.
-
-    Parameters
-    ----------
-    node : str
-        Full name of its node.
-    type_name : str
-        E.g. ``'sensor_msgs/msg/Image'``.
-    type_hash : str
-        Hash of the definition, empty where the middleware does not tell.
-    profile : QoSProfile
-        As offered or requested.
-    """
+    """One publisher or subscriber; `type_hash` is empty where the middleware does not give it."""
 
     node: str
     type_name: str
@@ -45,14 +33,9 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class TopicGraph:
-    """Who is at a topic.
+    """Publishers and subscribers of a topic, save those of the node that looks.
 
-    Parameters
-    ----------
-    name : str
-        Full name, after remapping.
-    publishers, subscribers : tuple of Endpoint
-        All but those of the node that looks.
+    `name` is full, after remapping.
     """
 
     name: str
@@ -96,13 +79,7 @@ def _endpoint(info: TopicEndpointInfo) -> Endpoint:
 
 
 def qos_conflict(publisher: Endpoint, subscriber: Endpoint) -> str:
-    """Return why a subscriber hears nothing of a publisher, and who has to change what.
-
-    Returns
-    -------
-    str
-        Empty if they match.
-    """
+    """Return why the QoS of a publisher and a subscriber do not match; empty if they do."""
     compatibility, reason = qos_check_compatible(
         _comparable(publisher.profile), _comparable(subscriber.profile)
     )

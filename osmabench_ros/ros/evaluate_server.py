@@ -24,15 +24,7 @@ JobMaker = Callable[[Any, Callable[[EvaluationJob], None]], EvaluationJob]
 
 
 class GoalError(OsmabenchError):
-    """A goal that cannot be worked on.
-
-    Parameters
-    ----------
-    error_code : int
-        One of Evaluate.Result.
-    reason : str
-        For people.
-    """
+    """A goal that cannot be worked on; `error_code` is one of Evaluate.Result."""
 
     def __init__(self, error_code: int, reason: str) -> None:
         super().__init__(reason)
@@ -43,20 +35,8 @@ class EvaluateServer:
     """Serves the action without ever blocking the executor.
 
     A goal that comes while another evaluation runs waits for its turn. One that asks for what is
-    not there is accepted and aborted at once, because a rejection cannot carry a reason.
-
-    Parameters
-    ----------
-    node : Node
-        Owner.
-    queue : EvaluationQueue
-        Somebody must poll it, and call `follow`, in the executor's thread.
-    is_open : callable
-        Whether goals are accepted at all.
-    make_job : callable
-        See `JobMaker`.
-    make_report : callable
-        Returns the message of a job that ended well.
+    not there is accepted and aborted at once, because a rejection cannot carry a reason. The owner
+    polls the queue, and calls `follow`, in the executor's thread.
     """
 
     def __init__(

@@ -15,17 +15,7 @@ from osmabench_ros.runs.report_model import Record, RunReport
 def report_message(
     report: RunReport, file: Path, header: Header | None = None
 ) -> EvaluationReport:
-    """Return the message of a report.
-
-    Parameters
-    ----------
-    report : RunReport
-        What was found.
-    file : Path
-        Where it was written.
-    header : Header, optional
-        Stamp and frame of the map, if they are known.
-    """
+    """Return the message of a report in a file, with stamp and frame of the map if known."""
     return EvaluationReport(
         header=header or Header(),
         run_id=report.run_id,
@@ -37,13 +27,7 @@ def report_message(
 
 
 def path_from_uri(uri: str, what: str) -> Path:
-    """Return the path of a file:// address.
-
-    Raises
-    ------
-    ContractError
-        If it is an address of another kind, or no path at all; `what` is named.
-    """
+    """Return the path of a file:// address; raises ContractError, naming `what`, if it is none."""
     try:
         parts = urlparse(uri)
         path = Path(unquote(parts.path))

@@ -46,17 +46,10 @@ _Data = TypeVar('_Data', list[Any], dict[str, Any])
 
 
 class EvaluationSettings:
-    """What to evaluate maps with.
+    """What to evaluate maps with, from the values of `EVALUATION_PARAMETERS`.
 
-    Parameters
-    ----------
-    values : mapping
-        Values of `EVALUATION_PARAMETERS` by name.
-
-    Raises
-    ------
-    ConfigError
-        If a folder is not named or a value is malformed; names the parameter.
+    Raises ConfigError, which names the parameter, if a folder is not named or a value is
+    malformed.
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -86,10 +79,7 @@ class EvaluationSettings:
     def chosen_suites(self, names: Sequence[str]) -> tuple[SuiteConfig, ...]:
         """Return suites by name, with the configured options where there are any; () for all.
 
-        Raises
-        ------
-        ConfigError
-            If there is no such suite, or one is named twice.
+        Raises ConfigError if there is no such suite, or one is named twice.
         """
         if not names:
             return self.suites
@@ -114,14 +104,8 @@ class EvaluationSettings:
     ) -> Callable[[Progress], RunReport]:
         """Return the evaluation of a map, to be called in another thread.
 
-        Parameters
-        ----------
-        map_directory, output_directory : Path
-            Where the map lies, and what gets the report.
-        identity : RunIdentity, optional
-            Run of the map; without, map, ground truth and parameters tell.
-        suites : sequence of SuiteConfig, optional
-            Instead of the configured ones. Requirements of other suites do not count.
+        Without `identity`, that of the run follows from map, ground truth and parameters. `suites`
+        replace the configured ones; then requirements of other suites do not count.
         """
         chosen = self.suites if suites is None else suites
         names = {suite.name for suite in chosen}

@@ -15,23 +15,9 @@ from osmabench_ros.ros.interfaces import interface_class
 class FinishCall:
     """One call of a service, without waiting in a callback.
 
-    Parameters
-    ----------
-    node : Node
-        Client.
-    service, type_name : str
-        Name and type of the service.
-    request : mapping
-        Fields of the request.
-    timeout_s : float
-        For the service to appear and to answer, from the first look on.
-
-    Raises
-    ------
-    MissingDependencyError
-        If the type is not installed.
-    ConfigError
-        If the request has no such field.
+    From the first look on, it has `timeout_s` to appear and to answer. Raises
+    MissingDependencyError if the type is not installed, ConfigError if the request has no such
+    field.
     """
 
     def __init__(
@@ -60,12 +46,10 @@ class FinishCall:
         """Whether the stack has answered, and did not say that it failed."""
 
     def done(self) -> bool:
-        """Go on with the call, and tell whether it was answered.
+        """Go on with the call, and return whether it was answered.
 
-        Raises
-        ------
-        ParticipantError
-            If nobody serves it or answers in time, or the answer is that it failed.
+        Raises ParticipantError if there is no service or answer in time, or it says that it
+        failed.
         """
         if self._started_s is None:
             self._started_s = time.monotonic()

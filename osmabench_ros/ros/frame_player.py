@@ -22,16 +22,9 @@ RATE_FRAMES = 10
 
 @dataclass(frozen=True)
 class Pacing:
-    """When frames may follow.
+    """When frames may follow: in lockstep when all have acknowledged, else by their stamps.
 
-    Parameters
-    ----------
-    lockstep : bool
-        Wait for acknowledgements; otherwise follow the stamps.
-    speed_factor : float
-        Realtime: stamp seconds per wall second.
-    ack_timeout_s : float
-        How long a participant may take for a frame.
+    `speed_factor` is stamp seconds per wall second; `ack_timeout_s` holds for one frame.
     """
 
     lockstep: bool
@@ -42,20 +35,8 @@ class Pacing:
 class FramePlayer:
     """Publishes the frames of a source and keeps account of them.
 
-    Parameters
-    ----------
-    frames : FrameSource
-        Asked for one frame ahead, so that rendering overlaps with the work of the participants.
-    control : RunControl
-        Whether the run goes on.
-    participants : sequence of str
-        Those that acknowledge.
-    pacing : Pacing
-        When frames may follow.
-    publish : callable
-        Sends a frame.
-    now_s : callable
-        Steady time.
+    It asks for one frame ahead, so that rendering overlaps with the work of the participants, of
+    which only those that acknowledge are given. `now_s` is steady time.
     """
 
     def __init__(
@@ -94,12 +75,12 @@ class FramePlayer:
 
     @property
     def settled(self) -> bool:
-        """Whether nobody has to be waited for."""
+        """Whether no participant has to be waited for."""
         return not self._pacing.lockstep or self.newest is None or self._acks.complete
 
     @property
     def runs_free(self) -> bool:
-        """Whether frames follow as fast as they are made: lockstep that waits for nobody."""
+        """Whether frames follow as fast as they are made: lockstep without participants."""
         return self._pacing.lockstep and not self._participants
 
     @property
@@ -122,7 +103,7 @@ class FramePlayer:
         return self._statistics.summaries()
 
     def resume(self) -> None:
-        """Go on after a pause, whose time is nobody's fault."""
+        """Go on after a pause, whose time does not count for any participant."""
         self._acks.resume(self._watch.now_s())
         self._clock.resume()
         self._recent.clear()
@@ -137,15 +118,8 @@ class FramePlayer:
     def tick(self, changed: Callable[[], None]) -> None:
         """Do what is due: publish, repeat, pause after steps, or finish.
 
-        Parameters
-        ----------
-        changed : callable
-            Called when the state of the run has, before the next frame is rendered.
-
-        Raises
-        ------
-        ParticipantError
-            If somebody hangs.
+        Calls `changed` when the state of the run has, before the next frame is rendered. Raises
+        ParticipantError if a participant hangs.
         """
         if self._control.phase is not RunPhase.RUNNING:
             return

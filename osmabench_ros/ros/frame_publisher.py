@@ -23,16 +23,8 @@ from osmabench_ros.ros.transforms import GroundTruthTransforms
 class FramePublisher:
     """Publishers of the camera, the ground truth, the lighting and the clock.
 
-    Parameters
-    ----------
-    node : Node
-        Owner.
-    lockstep : bool
-        Keep all messages until they are delivered.
-    base_to_camera : Pose
-        Optical frame in base_link.
-    tf : TfSettings, optional
-        What to broadcast on TF.
+    Lockstep keeps all messages until they are delivered. `base_to_camera` is the pose of the
+    optical frame in base_link.
     """
 
     def __init__(

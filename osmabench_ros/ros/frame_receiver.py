@@ -124,21 +124,10 @@ class FrameReceiver:
 
 
 def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Frame:
-    """Return the frame that the messages of one stamp make.
+    """Return the frame that the messages of one stamp make, given by contract topic.
 
-    Parameters
-    ----------
-    index : int
-        Number of the frame as the receiver counts.
-    stamp_ns : int
-        Their common stamp.
-    parts : dict of str to message
-        Messages by contract topic; the ground-truth images may be absent.
-
-    Raises
-    ------
-    ContractError
-        If a message breaks the contract; names its topic.
+    The ground-truth images may be absent. Raises ContractError, which names the topic, if a
+    message breaks the contract.
     """
     camera_pose = camera_pose_from_message(parts[topics.CAMERA_POSE])
     semantic, instance = parts.get(topics.SEMANTIC), parts.get(topics.INSTANCE)
@@ -160,10 +149,7 @@ def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Fra
 def camera_pose_from_message(message: PoseStamped) -> Pose:
     """Return the pose of the optical frame in the world.
 
-    Raises
-    ------
-    ContractError
-        If it is in another frame, or no pose.
+    Raises ContractError if it is in another frame, or no pose.
     """
     if message.header.frame_id not in ('', topics.WORLD_FRAME):
         raise ContractError(

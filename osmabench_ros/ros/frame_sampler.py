@@ -24,15 +24,7 @@ MAX_INDEX = 10**6
 
 
 class FrameSampler:
-    """Writes every n-th frame.
-
-    Parameters
-    ----------
-    directory : Path
-        Gets ``%06d.png``, numbered by frame.
-    samples : int
-        How many to keep about.
-    """
+    """Writes every n-th frame, about `samples` of them, as ``%06d.png`` numbered by frame."""
 
     def __init__(self, directory: Path, samples: int) -> None:
         self._directory = directory
@@ -49,13 +41,7 @@ class FrameSampler:
             self._waiting = []
 
     def take(self, message: Image) -> None:
-        """Count a frame, and write it if it is one of the sample.
-
-        Raises
-        ------
-        RunError
-            If the folder cannot be written to.
-        """
+        """Count a frame, and write it if it is in the sample; RunError if it cannot be written."""
         if self._run is None:
             self._wait(message)
             return

@@ -34,17 +34,7 @@ ALSO_FOR_SEQUENCES = ('seed', 'condition')
 
 @dataclass(frozen=True)
 class BridgeSource:
-    """Frames with the part of a run's identity that comes from where they do.
-
-    Parameters
-    ----------
-    frames : FrameSource
-        What is published.
-    dataset, scene, condition, simulator : str
-        Identity.
-    lighting_known : bool
-        Whether it is known what shone.
-    """
+    """Frames with the part of a run's identity that comes from where they do."""
 
     frames: FrameSource
     dataset: str
@@ -55,19 +45,10 @@ class BridgeSource:
 
 
 def open_source(values: Mapping[str, Any]) -> BridgeSource:
-    """Open what the parameters name.
+    """Open what the values of `FRAME_SOURCE_PARAMETERS` name.
 
-    Parameters
-    ----------
-    values : mapping
-        Values of `FRAME_SOURCE_PARAMETERS` by name.
-
-    Raises
-    ------
-    ConfigError
-        If parameters contradict each other; names them.
-    OsmabenchError
-        If the scene or the sequence is at fault.
+    Raises ConfigError, which names the parameters, if they contradict each other; another
+    OsmabenchError if the scene or the sequence is at fault.
     """
     if values['sequence']:
         return _open_sequence(values)

@@ -20,18 +20,9 @@ MIN_FOCAL_PX, MAX_PX = 1e-3, 1e6
 
 
 def image_to_message(image: NDArray[Any], encoding: str, stamp: Time, frame_id: str) -> Image:
-    """Return an Image message.
+    """Return an Image message; ValueError if the pixels are not of the encoding's type.
 
-    Parameters
-    ----------
-    image : ndarray, shape (height, width) or (height, width, 3)
-        Pixels of the encoding's type.
-    encoding : str
-        A key of `PIXEL_TYPES`.
-    stamp : Time
-        Stamp of the frame.
-    frame_id : str
-        Optical frame.
+    They have shape (height, width) or (height, width, channels); encodings are `PIXEL_TYPES`.
     """
     dtype, channels = PIXEL_TYPES[encoding]
     if image.dtype != dtype:
@@ -56,10 +47,7 @@ def image_from_message(
 ) -> NDArray[Any]:
     """Return what a function of `image_codec` makes of an image.
 
-    Raises
-    ------
-    ContractError
-        If the encoding is none of its own or the size of the data contradicts the header.
+    Raises ContractError if it does not take the encoding, or the size contradicts the header.
     """
     try:
         return convert(message)
@@ -89,10 +77,7 @@ def camera_info_message(intrinsics: Intrinsics, stamp: Time, frame_id: str) -> C
 def intrinsics_from_message(message: CameraInfo, topic: str) -> Intrinsics:
     """Return intrinsics.
 
-    Raises
-    ------
-    ContractError
-        If the camera is distorted or its matrix is not that of a pinhole.
+    Raises ContractError if the camera is distorted or its matrix is not that of a pinhole.
     """
     if not all(abs(value) <= 1e-9 for value in message.d):
         raise ContractError(

@@ -9,24 +9,13 @@ PARTS = 3
 
 
 def is_interface_name(name: str) -> bool:
-    """Tell whether a name is of the form ``package/msg/Name``."""
+    """Return whether a name is of the form ``package/msg/Name``."""
     parts = name.split('/')
     return len(parts) == PARTS and all(part.isidentifier() for part in parts)
 
 
 def interface_class(name: str) -> type[Any] | None:
-    """Return the class of an interface.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``'sensor_msgs/msg/PointCloud2'`` or ``'std_srvs/srv/Empty'``.
-
-    Returns
-    -------
-    type or None
-        None if the package is not installed, or has no such interface.
-    """
+    """Return the class of an interface such as ``'std_srvs/srv/Empty'``, None without it."""
     if not is_interface_name(name):
         return None
     package, kind, interface = name.split('/')

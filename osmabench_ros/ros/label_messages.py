@@ -31,10 +31,7 @@ def label_set_to_message(label_set: LabelSet, stamp_ns: int) -> LabelInfo:
 def label_set_from_message(message: LabelInfo, topic: str) -> LabelSet:
     """Return the label set of a message.
 
-    Raises
-    ------
-    ContractError
-        If ids or names repeat or are out of range, or the digest does not match.
+    Raises ContractError if ids or names repeat or are out of range, or the digest does not match.
     """
     try:
         label_set = LabelSet(

@@ -22,10 +22,10 @@ from osmabench_ros.ros.diagnostics import DiagnosticsPublisher, Health, Level
 from osmabench_ros.ros.parameters import ParameterSpec, declare
 
 ERROR_PREFIX = 'osmabench: error: '
-"""Starts the line on stderr that tells why a node ended."""
+"""Starts the line on stderr that says why a node ended."""
 
 MAX_REASON = 4000
-"""Characters of a failure that are told."""
+"""Characters of a failure that are reported."""
 
 AUTOSTART = ParameterSpec(
     'autostart', False, 'Configure and activate without waiting for a lifecycle manager.'
@@ -51,7 +51,7 @@ class WhileActive(MutuallyExclusiveCallbackGroup):
         self.active = False
 
     def can_execute(self, entity: Any) -> bool:
-        """Tell the executor whether to look for work of an entity."""
+        """Return whether the executor is to look for work of an entity."""
         return self.active and bool(super().can_execute(entity))
 
 
@@ -67,17 +67,10 @@ class BenchmarkNode(LifecycleNode):
     is destroyed after `cleanup`, so `cleanup` only frees the rest, and `configure` sets all state
     of the job anew, whatever an earlier round left.
 
-    While the node is not active, its subscriptions and timers rest. Messages wait in the queues
-    of DDS, as long as their QoS lets them: none that is kept is lost, and nothing is acknowledged
+    While the node is not active, its subscriptions and timers rest. Messages wait in the queues of
+    DDS, as long as their QoS lets them: none that is kept is lost, and nothing is acknowledged
     that was not processed. Services and actions are served all the time, and must refuse what
     needs an active node. Timers run on the steady clock, so that `use_sim_time` stops no watchdog.
-
-    Parameters
-    ----------
-    name : str
-        Default name of the node.
-    specs : sequence of ParameterSpec
-        Its parameters.
     """
 
     _while_active: WhileActive | None = None
@@ -243,7 +236,7 @@ class BenchmarkNode(LifecycleNode):
         return result
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Free everything after an unexpected error, which has been told already."""
+        """Free everything after an unexpected error, which has been reported already."""
         del state
         try:
             self._release()

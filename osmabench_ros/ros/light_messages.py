@@ -31,17 +31,7 @@ def _light_to_message(light: Light) -> LightMessage:
 
 
 def lighting_to_message(lighting: Lighting, condition: str, path_segment: int) -> LightingState:
-    """Return the message of a lighting; the header is the caller's.
-
-    Parameters
-    ----------
-    lighting : Lighting
-        What shines.
-    condition : str
-        Name of the condition.
-    path_segment : int
-        0-based goal segment that the robot is in.
-    """
+    """Return the message of a lighting in a 0-based goal segment, without its header."""
     return LightingState(
         condition=condition,
         path_segment=path_segment,

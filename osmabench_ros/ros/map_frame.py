@@ -23,14 +23,7 @@ MOST_NAMED = 20
 class MapFrame:
     """Finds the frame of a map in the world.
 
-    Parameters
-    ----------
-    node : Node
-        Subscriber to TF, and who speaks.
-    topic : str
-        Of the map.
-    is_world : bool
-        Whether the frame is taken for the world where TF says nothing.
+    With `is_world` it is taken for the world where TF says nothing.
     """
 
     def __init__(self, node: Node, topic: str, *, is_world: bool) -> None:
@@ -56,12 +49,8 @@ class MapFrame:
     def placed(self, made: SemanticMap) -> SemanticMap:
         """Return a map in the world.
 
-        Raises
-        ------
-        ParticipantError
-            If TF does not say where its frame is.
-        ContractError
-            If two nodes say where one frame lies.
+        Raises ParticipantError if TF does not say where its frame is, ContractError if two nodes
+        say where one frame lies.
         """
         frame = made.header.frame_id
         if frame == WORLD_FRAME:

@@ -35,14 +35,7 @@ def map_to_messages(
 ) -> tuple[SemanticMapMessage, list[SemanticMapChunk]]:
     """Return the announcement and the chunks of a map.
 
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        Map to send.
-    participant : str
-        Who sends it.
-    is_final : bool
-        Whether no further frame will be integrated.
+    `is_final` says that no further frame will be integrated.
     """
     payload = pack_map(semantic_map)
     digest = hashlib.sha256(payload).hexdigest()

@@ -18,17 +18,11 @@ class Outcome(Enum):
 
 
 class MapSettling:
-    """Follows a foreign map until it has stopped changing and nobody works on it.
+    """Follows a foreign map until it has stopped changing and no process works on it.
 
-    Times are steady seconds.
-
-    Parameters
-    ----------
-    settle_s : float
-        For how long nothing may have happened, at least. Where the stamp of the map does not say
-        that the last frame is in it, `PATIENCE` times the longest wait for a change, if longer.
-    timeout_s : float
-        Longest wait after the last frame; a map that still changes then is cut off.
+    Times are steady seconds. Nothing may have happened for `settle_s`, or, where the stamp of the
+    map does not say that the last frame is in it, for `PATIENCE` times the longest wait for a
+    change, if longer. A map that still changes `timeout_s` after the last frame is cut off.
     """
 
     def __init__(self, settle_s: float, timeout_s: float) -> None:
@@ -114,7 +108,7 @@ class MapSettling:
 
     @property
     def frames_used(self) -> int:
-        """Frames in the map by the stamps of all maps; 0 if these do not tell."""
+        """Frames in the map by the stamps of all maps; 0 if these do not say."""
         found = self._found
         return len(found) if found and len(found) == found[-1] + 1 else 0
 

@@ -42,22 +42,11 @@ _GREY: Rgb = (125, 125, 125)
 def markers_of_graph(graph: SceneGraph, header: Header, colors: Mapping[int, Rgb]) -> MarkerArray:
     """Return boxes of the nodes, their labels, and lines for the edges.
 
-    Parameters
-    ----------
-    graph : SceneGraph
-        Nodes without a box are left out, and the edges that touch them.
-    header : Header
-        Stamp and frame.
-    colors : mapping of int to (int, int, int)
-        Colour by node id; grey where it has none.
-
-    Returns
-    -------
-    MarkerArray
-        First what deletes all earlier markers. Boxes and labels have the id of their node; the
-        edges of one type are one marker with the type as text. Of more than MAX_LABELS labels the
-        largest nodes keep theirs, of more than MAX_EDGES edges the first stay; a label in the
-        middle then says how many are shown.
+    First comes what deletes all earlier markers. Nodes without a box are left out, and the edges
+    that touch them; those without a colour are grey. Boxes and labels have the id of their node;
+    the edges of one type are one marker with the type as text. Of more than MAX_LABELS labels the
+    largest nodes keep theirs, of more than MAX_EDGES edges the first stay; a label in the middle
+    then says how many are shown.
     """
     places = centers(graph)
     boxed = [node for node in graph.nodes if node.id in places]

@@ -16,22 +16,11 @@ ASK_AGAIN_S = 2.0
 class MatchedClient:
     """Client of a service that changes something, so that asking twice is not the same as once.
 
-    DDS matches the ends of a service one after the other, each side on its own: to the client the
-    server may be there while the server knows nothing of the client yet, and then a request, or
-    the answer to it, is lost without a word. So a second client, made after the first, asks for
-    the lifecycle state until it is told. Discovery keeps the order in which a participant made
-    its endpoints: where the later one is known, the earlier one is.
-
-    Parameters
-    ----------
-    node : Node
-        Client node; somebody else spins it.
-    kind : type
-        Type of the service.
-    name : str
-        Name of the service.
-    server : str
-        Name of the lifecycle node that serves it.
+    DDS matches the ends of a service one after the other, each side on its own: the client may
+    know the server before the server knows the client, and then a request, or the answer to it, is
+    lost silently. So a second client, made after the first, asks the lifecycle node `server` for
+    its state until it is answered. Discovery keeps the order in which a participant made its
+    endpoints: where the later one is known, the earlier one is.
     """
 
     def __init__(self, node: Node, kind: type[Any], name: str, server: str) -> None:
@@ -43,7 +32,7 @@ class MatchedClient:
         self._matched = False
 
     def ready(self) -> bool:
-        """Go on with the matching, and tell whether a request will arrive and be answered."""
+        """Go on with the matching; return whether a request will arrive and be answered."""
         if self._matched:
             return True
         if not (self._client.service_is_ready() and self._probe.service_is_ready()):

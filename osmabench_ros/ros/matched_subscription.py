@@ -14,22 +14,9 @@ from osmabench_ros.ros.offered_qos import profile_for_recording
 
 
 class MatchedSubscription:
-    """A subscription that comes into being once somebody publishes.
+    """A subscription that is made by `look`, called from a timer, once there is a publisher.
 
-    Parameters
-    ----------
-    node : Node
-        Subscriber; calls `look` from a timer of its own.
-    message_type : type
-        Expected type.
-    type_name : str
-        The same as ROS writes it.
-    topic : str
-        Absolute or relative name.
-    callback : callable
-        Gets each message, and an OsmabenchError from it is a failure of the node.
-    max_bytes : int
-        Largest serialised size that is accepted.
+    An OsmabenchError from `callback` is a failure of the node.
     """
 
     def __init__(
@@ -48,17 +35,11 @@ class MatchedSubscription:
 
     @property
     def matched(self) -> bool:
-        """Whether somebody publishes."""
+        """Whether there was a publisher when `look` was called."""
         return self._subscription is not None
 
     def look(self) -> None:
-        """Subscribe if there is a publisher by now.
-
-        Raises
-        ------
-        ContractError
-            If it publishes another type.
-        """
+        """Subscribe if there is a publisher by now; ContractError if it publishes another type."""
         publishers = self._node.get_publishers_info_by_topic(self._topic)
         if self._subscription is not None or not publishers:
             return

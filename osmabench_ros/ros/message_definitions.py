@@ -17,17 +17,9 @@ _NESTED = re.compile(r'(\w+)/(?:msg/)?(\w+)')
 
 
 def message_class(name: str) -> type[Any]:
-    """Return the Python class of a message type.
+    """Return the Python class of a message type such as ``sensor_msgs/msg/Image``.
 
-    Parameters
-    ----------
-    name : str
-        Such as ``sensor_msgs/msg/Image``.
-
-    Raises
-    ------
-    ContractError
-        If its package is not installed or has no such type.
+    Raises ContractError if its package is not installed or has no such type.
     """
     found = interface_class(name)
     if found is None:
@@ -48,12 +40,8 @@ def definition_of(name: str) -> str:
     """Return the definition of a type followed by those of all types that it nests.
 
     The text is what the package installs; where it installs none, it is made from the fields,
-    which gives the same serialisation without constants and comments.
-
-    Raises
-    ------
-    ContractError
-        If the type is not installed.
+    which gives the same serialisation without constants and comments. Raises ContractError if the
+    type is not installed.
     """
     order, texts = [name], {name: ''}
     for kind in order:
@@ -85,7 +73,7 @@ def hash_of(name: str) -> str:
 
 
 def has_header(name: str) -> bool:
-    """Tell whether messages of a type begin with a header."""
+    """Return whether messages of a type begin with a header."""
     fields = message_class(name).get_fields_and_field_types()
     return next(iter(fields.values()), '') == 'std_msgs/Header'
 

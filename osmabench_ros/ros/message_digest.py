@@ -1,4 +1,4 @@
-"""What a message says, whenever it says it."""
+"""A digest of the content of a message without its stamps."""
 
 from __future__ import annotations
 

@@ -15,23 +15,13 @@ from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
 from osmabench_ros.ros.lifecycle import ERROR_PREFIX, BenchmarkNode
 
 INTERRUPTED = 130
-"""Exit code of a process that was asked to end while somebody waited for its result."""
+"""Exit code of a process that was asked to end before it had given its result."""
 
 
 def run_node(factory: Callable[[], BenchmarkNode], arguments: Sequence[str] | None = None) -> int:
-    """Run a node until it finishes, fails or is interrupted.
+    """Run a node until it finishes, fails or is interrupted, and return the exit code.
 
-    Parameters
-    ----------
-    factory : callable
-        Makes the node once rclpy is initialised.
-    arguments : sequence of str, optional
-        ROS arguments; those of the process by default.
-
-    Returns
-    -------
-    int
-        Exit code of the process.
+    `factory` makes it once rclpy is initialised; ROS arguments are by default the process's.
     """
     # rclpy's own handlers take the context away from another thread at any moment, even while
     # this one takes down what belongs to it.
@@ -64,7 +54,7 @@ def _handle_signals(handler: Any) -> None:
 
 
 def _interrupt(_number: int, _frame: Any) -> None:
-    """Let no impatient second Ctrl-C cut off what a node has to finish; SIGKILL still ends it."""
+    """Keep a second Ctrl-C from cutting off what a node has to finish; SIGKILL still ends it."""
     _handle_signals(signal.SIG_IGN)
     raise KeyboardInterrupt
 

@@ -26,27 +26,16 @@ def offered_from_profile(profile: QoSProfile) -> OfferedQos:
 
 
 def profile_for_recording(publishers: Sequence[QoSProfile]) -> QoSProfile:
-    """Return the strongest profile that hears all publishers of a topic.
-
-    Parameters
-    ----------
-    publishers : sequence of QoSProfile
-        At least one.
-    """
+    """Return the strongest profile that hears all publishers of a topic, at least one."""
     reliable = all(item.reliability == ReliabilityPolicy.RELIABLE for item in publishers)
     latched = all(item.durability == DurabilityPolicy.TRANSIENT_LOCAL for item in publishers)
     return _profile(reliable=reliable, latched=latched, depth=DEPTH)
 
 
 def profile_for_playing(topic: str, offered: Sequence[OfferedQos]) -> QoSProfile:
-    """Return the profile to publish a recorded topic with.
+    """Return the profile to publish a recorded topic with; without any, reliable and volatile.
 
-    Parameters
-    ----------
-    topic : str
-        /tf_static is latched whatever the bag says, as nobody can use it otherwise.
-    offered : sequence of OfferedQos
-        Recorded ones; without any, reliable and volatile.
+    /tf_static is latched whatever the bag says, as it is of no use otherwise.
     """
     reliable = all(item.reliability is not Reliability.BEST_EFFORT for item in offered)
     latched = topic.rsplit('/', 1)[-1] == 'tf_static' or (
@@ -60,7 +49,7 @@ def profile_for_playing(topic: str, offered: Sequence[OfferedQos]) -> QoSProfile
 def repeated_messages(offered: Sequence[OfferedQos]) -> int:
     """Return how many last messages of a topic a late joiner would get, 0 if it is not latched.
 
-    The graph does not tell the depth of a publisher; those of the topic contract keep one.
+    The graph does not give the depth of a publisher; those of the topic contract keep one.
     """
     latched = [item for item in offered if item.latched]
     return min(sum(max(1, item.depth) for item in latched), MAX_REPEATED)

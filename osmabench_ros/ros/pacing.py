@@ -13,15 +13,7 @@ REPEAT_FIRST_AFTER_S = 3.0
 
 @dataclass
 class Acknowledgements:
-    """Who still owes an acknowledgement of the newest frame.
-
-    Parameters
-    ----------
-    participants : iterable of str
-        Those that acknowledge.
-    timeout_s : float
-        How long they may take for a frame.
-    """
+    """Who still owes an acknowledgement of the newest frame; `timeout_s` holds for one frame."""
 
     participants: Iterable[str]
     timeout_s: float
@@ -54,7 +46,7 @@ class Acknowledgements:
 
     @property
     def complete(self) -> bool:
-        """Whether everybody acknowledged the newest frame."""
+        """Whether every participant acknowledged the newest frame."""
         return not self._owing
 
     def waited_s(self, now_s: float) -> float:
@@ -62,7 +54,7 @@ class Acknowledgements:
         return now_s - self._since_s
 
     def check(self, now_s: float, frame_index: int) -> None:
-        """Raise ParticipantError if somebody owes this frame and was silent for too long.
+        """Raise ParticipantError if a participant owes this frame and was silent for too long.
 
         In realtime a participant may be frames behind, but it must be heard of.
         """
@@ -77,13 +69,7 @@ class Acknowledgements:
 
 @dataclass
 class RealtimeClock:
-    """Due times of frames on the steady clock.
-
-    Parameters
-    ----------
-    speed_factor : float
-        Stamp seconds per wall second.
-    """
+    """Due times of frames on the steady clock, at `speed_factor` stamp seconds a wall second."""
 
     speed_factor: float
     _start_s: float | None = field(default=None, init=False)
@@ -94,7 +80,7 @@ class RealtimeClock:
         self._start_s = None
 
     def due(self, stamp_ns: int, now_s: float) -> bool:
-        """Tell whether the frame of a stamp may be published; the first one starts the clock."""
+        """Return whether the frame of a stamp may be published; the first one starts the clock."""
         if self._start_s is None:
             self._start_s, self._start_stamp_ns = now_s, stamp_ns
         elapsed = (stamp_ns - self._start_stamp_ns) / 1e9 / self.speed_factor

@@ -18,20 +18,9 @@ BUILT_IN = ('use_sim_time', 'start_type_description_service')
 
 @dataclass(frozen=True)
 class ParameterSpec:
-    """One parameter of a node.
+    """One parameter of a node; the default gives its type, the bounds are inclusive.
 
-    Parameters
-    ----------
-    name : str
-        Without leading slash.
-    default : bool, int, float, str or list of str
-        Gives the type too.
-    description : str
-        Unit included; what `ros2 param describe` shows.
-    minimum, maximum : int or float, optional
-        Bounds of a number, inclusive.
-    choices : sequence of str
-        What a string may be; empty for anything.
+    `description` includes the unit; without `choices` a string may be anything.
     """
 
     name: str
@@ -62,24 +51,9 @@ class ParameterSpec:
 
 
 def declare(node: Node, specs: Sequence[ParameterSpec]) -> dict[str, Any]:
-    """Declare parameters and return their values.
+    """Declare all parameters of a node that does not spin yet, and return their values by name.
 
-    Parameters
-    ----------
-    node : Node
-        Not spinning yet.
-    specs : sequence of ParameterSpec
-        Everything the node takes.
-
-    Returns
-    -------
-    dict
-        Values by name.
-
-    Raises
-    ------
-    ConfigError
-        If an override has the wrong type, range or choice, or is unknown.
+    Raises ConfigError if an override has the wrong type, range or choice, or is unknown.
     """
     _refuse_unknown(node, specs)
     return {spec.name: _declare_one(node, spec) for spec in specs}

@@ -13,19 +13,7 @@ LATENCY_PERCENTILES = (50, 95, 99, 100)
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """A participant's word on a frame.
-
-    Parameters
-    ----------
-    participant : str
-        Name as declared.
-    stamp_ns : int
-        Stamp of the frame.
-    processing_time_s : float
-        As the participant measured it; 0 if it does not say.
-    mapped : bool
-        Whether the frame went into the map.
-    """
+    """A participant's acknowledgement of a frame; its processing time is 0 if it gives none."""
 
     participant: str
     stamp_ns: int
@@ -35,21 +23,12 @@ class Acknowledgement:
 
 @dataclass(frozen=True)
 class ParticipantSummary:
-    """Counts and times of one participant so far.
+    """Counts and times of one participant so far; times without any frame are NaN.
 
-    Parameters
-    ----------
-    participant : str
-        Name as declared.
-    acknowledged, mapped : int
-        Frames it acknowledged, and those of them that it mapped.
-    dropped : int
-        Frames published before the newest one it acknowledged, but never acknowledged.
-    latency_s : tuple of float
-        50th, 95th and 99th percentile and maximum of the time from publication to
-        acknowledgement; NaN if none.
-    processing_time_s : float
-        Mean over the frames it gave a time for; NaN if none.
+    `mapped` are those of the acknowledged frames that went into the map, `dropped` those published
+    before the newest acknowledged one and never acknowledged. `latency_s`, from publication to
+    acknowledgement, is the 50th, 95th and 99th percentile and the maximum; `processing_time_s` is
+    a mean.
     """
 
     participant: str
@@ -92,39 +71,21 @@ class _Tally:
 
 
 class ParticipantStatistics:
-    """Accumulates acknowledgements of published frames.
-
-    Parameters
-    ----------
-    participants : iterable of str
-        Those that acknowledge.
-    """
+    """Accumulates acknowledgements of published frames, by participants that give them."""
 
     def __init__(self, participants: Iterable[str]) -> None:
         self._tallies = {name: _Tally() for name in participants}
         self._published: dict[int, tuple[int, float]] = {}
 
     def publish(self, stamp_ns: int, now_s: float) -> None:
-        """Note when a frame left; its latency counts from the last time it did.
-
-        Parameters
-        ----------
-        stamp_ns : int
-            Stamp of the frame.
-        now_s : float
-            Steady time.
-        """
+        """Note when (steady time) a frame left; its latency counts from the last time it did."""
         frame, _ = self._published.get(stamp_ns, (len(self._published), 0.0))
         self._published[stamp_ns] = (frame, now_s)
 
     def receive(self, word: Acknowledgement, now_s: float) -> bool:
-        """Take an acknowledgement at a steady time.
+        """Take an acknowledgement at a steady time, and return whether it says anything new.
 
-        Returns
-        -------
-        bool
-            False if it says nothing new: of a stranger, of a frame that was not published, or
-            repeated.
+        It does not if it is of a stranger, of a frame that was not published, or repeated.
         """
         tally = self._tallies.get(word.participant)
         published = self._published.get(word.stamp_ns)

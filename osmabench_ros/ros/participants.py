@@ -17,17 +17,7 @@ ACKS_SUFFIX, UNSIGNED_SUFFIX = ':acks', ':unsigned'
 
 @dataclass(frozen=True)
 class Participant:
-    """A node that takes part in a run.
-
-    Parameters
-    ----------
-    name : str
-        Name of the node.
-    acks : bool
-        Whether it acknowledges frames.
-    signs : bool
-        Whether it knows the token of the run.
-    """
+    """A node that takes part in a run; `signs` says whether it knows the token of the run."""
 
     name: str
     acks: bool
@@ -65,28 +55,12 @@ def whereabouts(node: Node, name: str) -> list[str]:
 
 
 def missing_participants(node: Node, participants: Sequence[Participant]) -> list[str]:
-    """Return what is still missing until frame 0 may be published.
+    """Return what is still missing until frame 0 may be published, as phrases.
 
     A participant is there when its node is, in the bridge's namespace or else in one other, when
     it subscribes to a frame topic if it acknowledges frames, and when its acknowledgements find
-    their way here.
-
-    Parameters
-    ----------
-    node : Node
-        The bridge.
-    participants : sequence of Participant
-        Declared ones; any other node, an RViz say, is never waited for.
-
-    Returns
-    -------
-    list of str
-        One phrase each, for people; empty if everybody is matched.
-
-    Raises
-    ------
-    ContractError
-        If a declared participant subscribes or publishes with QoS that cannot match.
+    their way here; any other node, an RViz say, is never waited for. Raises ContractError if a
+    participant subscribes or publishes with QoS that cannot match.
     """
     missing = []
     for participant in participants:

@@ -17,15 +17,7 @@ SMALLEST_STEP_M = 0.02
 
 
 class PathTrace:
-    """Collects poses that lie apart; halves its resolution when it gets too long.
-
-    Parameters
-    ----------
-    max_poses : int
-        Most poses that are kept.
-    smallest_step_m : float
-        Poses closer to the one before are left out.
-    """
+    """Collects poses that lie apart; halves its resolution when it gets too long."""
 
     def __init__(
         self, max_poses: int = MAX_POSES, smallest_step_m: float = SMALLEST_STEP_M
@@ -38,7 +30,7 @@ class PathTrace:
         return len(self._poses)
 
     def add(self, message: PoseStamped) -> bool:
-        """Take a pose; tell whether it was kept. Poses that are not finite are not."""
+        """Take a pose; return whether it was kept. Poses that are not finite are not."""
         place = _place(message)
         if not np.isfinite(place).all():
             return False

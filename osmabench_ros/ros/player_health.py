@@ -1,4 +1,4 @@
-"""How a run fares, as its bridge tells it on /diagnostics."""
+"""The health of a run, as its bridge publishes it on /diagnostics."""
 
 from __future__ import annotations
 
@@ -18,25 +18,12 @@ RUNS_FREE = (
     'no participant acknowledges frames, so lockstep waits for nobody and frames follow as fast '
     'as they are made; declare one that does (participants: NAME:acks), or set pacing: realtime'
 )
-"""What is wrong with a run whose player runs free."""
 
 
 def player_health(
     player: FramePlayer, phase: RunPhase, speed_factor: float | None, acks_ignored: int = 0
 ) -> Health:
-    """Return the health of a run.
-
-    Parameters
-    ----------
-    player : FramePlayer
-        Its frames and acknowledgements.
-    phase : RunPhase
-        Where the run is.
-    speed_factor : float, optional
-        Stamp seconds per wall second that a realtime run should keep; None in lockstep.
-    acks_ignored : int
-        Acknowledgements that lacked a signature.
-    """
+    """Return the health of a run; its `speed_factor` is None in lockstep."""
     summaries = player.summaries()
     message, level = phase.name.lower(), Level.OK
     faults = [_loss(item) for item in summaries if _share_dropped(item) > MAX_DROPPED_SHARE]

@@ -37,14 +37,7 @@ except ImportError:
 def point_cloud_message(dense: DenseMap, header: Header, *, max_points: int = 0) -> PointCloud2:
     """Return the points of a map with colour, label and instance where it has them.
 
-    Parameters
-    ----------
-    dense : DenseMap
-        Points in the frame of the header.
-    header : Header
-        Stamp and frame.
-    max_points : int
-        Thin the cloud evenly to about this many points; 0 keeps all.
+    They are in the frame of the header, thinned evenly to about `max_points`; 0 keeps all.
     """
     records = records_of(dense)
     if max_points and len(records) > max_points:

@@ -34,13 +34,8 @@ def publishers_of_run(
 ) -> dict[str, set[str]]:
     """Return the names of the nodes that may publish, by topic, where a bridge runs.
 
-    Parameters
-    ----------
-    participants : sequence of Participant
-        Declared ones; each may acknowledge frames. Where none does, acknowledgements do
-        not count, and any node may publish them.
-    map_publisher : str
-        Who publishes the map; empty where that is not known, and any node may.
+    Any node may acknowledge frames where no participant does, and publish the map where
+    `map_publisher` is empty.
     """
     declared = _declared(map_publisher)
     declared[topics.FRAME_ACK] |= {item.name for item in participants} | {BAG_RECORDER}
@@ -88,20 +83,11 @@ class _Publisher:
 
 
 class PublisherWatch:
-    """Looks at who publishes the topics of a run.
+    """Looks at who publishes the topics of a run; undeclared topics may have any publisher.
 
     A node is declared by its name, in the namespace of the watching node, or, if there is no such
-    node, in one other. Names can be taken by anybody, so a declared name in two processes is
-    noticed too. Nothing here keeps a message from arriving: see run_token.py.
-
-    Parameters
-    ----------
-    node : Node
-        Looks at the graph.
-    declared : mapping of str to collection of str
-        Names of nodes by topic; other topics may have any publisher.
-    now_s : callable
-        Steady time.
+    node, in one other. Any process can take a name, so a declared name in two processes is noticed
+    too. Nothing here keeps a message from arriving: see run_token.py.
     """
 
     def __init__(
@@ -121,23 +107,11 @@ class PublisherWatch:
         self._nameless_since_s: dict[str, float] = {}
 
     def check(self, *, starting: bool) -> list[str]:
-        """Look once.
+        """Look once, and return what has to clear up.
 
-        Parameters
-        ----------
-        starting : bool
-            Whether the run has no frame yet: then what may clear up by itself is not an error.
-            A node that was killed stays in the graph for some seconds.
-
-        Returns
-        -------
-        list of str
-            What has to clear up, for people.
-
-        Raises
-        ------
-        ParticipantError
-            If a topic has an undeclared publisher; names the topic and all its publishers.
+        Raises ParticipantError, which names the topic and all its publishers, if one is undeclared
+        or its name is in two processes. While the run is `starting`, without a frame, the latter
+        may clear up: a node that was killed stays in the graph for some seconds.
         """
         pending = []
         for topic, names in self._declared.items():

@@ -15,13 +15,7 @@ from osmabench_ros.errors import ContractError
 
 
 def frame_profile(*, lockstep: bool) -> QoSProfile:
-    """Return the profile of everything that belongs to a frame.
-
-    Parameters
-    ----------
-    lockstep : bool
-        Keep all, since no frame may be lost; otherwise keep the last 10.
-    """
+    """Return the profile of what belongs to a frame: lockstep keeps all, realtime the last 10."""
     return _reliable(depth=None if lockstep else 10)
 
 
@@ -36,7 +30,7 @@ def lossless_profile() -> QoSProfile:
 
 
 def observer_profile() -> QoSProfile:
-    """Return the profile of whoever only looks on: it gets any publisher's, and slows none down.
+    """Return the profile of a mere observer: it matches any publisher, and slows none down.
 
     A reliable publisher that keeps everything, as in lockstep, would wait for a slow reliable
     subscriber.
@@ -89,19 +83,9 @@ def require_compatible(
     publisher: tuple[str, QoSProfile],
     subscriber: tuple[str, QoSProfile],
 ) -> None:
-    """Raise if a subscriber would receive nothing from a publisher.
+    """Raise ContractError if a subscriber would receive nothing from a publisher.
 
-    Parameters
-    ----------
-    topic : str
-        Named in the error.
-    publisher, subscriber : tuple of (str, QoSProfile)
-        Node name and the profile it uses.
-
-    Raises
-    ------
-    ContractError
-        Naming the topic, both nodes and both profiles.
+    Each is given by node name and profile, which the error names.
     """
     compatibility, reason = qos_check_compatible(_essence(publisher[1]), _essence(subscriber[1]))
     if compatibility == QoSCompatibility.ERROR:

@@ -8,13 +8,7 @@ WINDOW = 50
 
 
 class RecentWork:
-    """Rate and duration of the newest pieces of work, such as frames.
-
-    Parameters
-    ----------
-    window : int
-        How many pieces count.
-    """
+    """Rate and duration of the newest `window` pieces of work, such as frames."""
 
     def __init__(self, window: int = WINDOW) -> None:
         self._recent: deque[tuple[float, float]] = deque(maxlen=window)

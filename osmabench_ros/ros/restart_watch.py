@@ -22,13 +22,6 @@ class RestartWatch:
 
     One that comes back has forgotten the frames that it had acknowledged. Its map would be scored
     as one of all of them, so a restart ends the run.
-
-    Parameters
-    ----------
-    node : Node
-        Looks at the graph.
-    names : iterable of str
-        Nodes that are there.
     """
 
     def __init__(self, node: Node, names: Iterable[str]) -> None:

@@ -34,11 +34,6 @@ class RunControl:
 
     A run waits for its participants, then publishes frames until all are out. It can be held at
     any time, before the first frame too, and then goes on freely or by a number of frames.
-
-    Parameters
-    ----------
-    start_paused : bool
-        Whether a run is held until it is started.
     """
 
     start_paused: bool = False
@@ -125,7 +120,7 @@ class RunControl:
         self._steps_left = max(self._steps_left - 1, 0)
 
     def end_steps(self) -> bool:
-        """Pause once all steps are done; tell whether that happened now."""
+        """Pause once all steps are done; return whether that happened now."""
         ended = self._pace is _Pace.STEPPING and self._steps_left == 0
         if ended:
             self._pace = _Pace.HELD

@@ -28,19 +28,7 @@ def run_info_message(
     participants: Sequence[Participant],
     stamp_ns: int,
 ) -> RunInfo:
-    """Return the identity and the fixed settings of a run.
-
-    Parameters
-    ----------
-    source : BridgeSource
-        What is published.
-    values : mapping
-        Parameters of the bridge by name.
-    participants : sequence of Participant
-        Declared ones.
-    stamp_ns : int
-        Stamp of frame 0.
-    """
+    """Return the identity and the fixed settings of a run; `stamp_ns` is that of frame 0."""
     frames = source.frames
     lockstep = values['pacing'] == 'lockstep'
     stamp = stamp_to_message(stamp_ns)
@@ -72,13 +60,7 @@ def run_info_message(
 
 
 def check_run_info(message: RunInfo) -> None:
-    """Refuse what is no identity of a run.
-
-    Raises
-    ------
-    ContractError
-        If a rate is none, or a name is of absurd length or holds control characters.
-    """
+    """Raise ContractError if a rate is none, or a name too long or not printable."""
     for name in ('frame_rate', 'speed_factor'):
         value = getattr(message, name)
         if not 0 <= value <= MAX_RATE:
@@ -102,23 +84,7 @@ def run_state_message(
     text: str,
     acks_ignored: int,
 ) -> RunState:
-    """Return how far a run is.
-
-    Parameters
-    ----------
-    run_id : str
-        Identity of the run.
-    phase : RunPhase
-        Where it is.
-    player : FramePlayer
-        Who counts.
-    frames_total : int
-        Number of frames of the run.
-    text : str
-        What is awaited, or why it failed.
-    acks_ignored : int
-        Acknowledgements that lacked a signature.
-    """
+    """Return how far a run is; `text` says what is awaited, or why it failed."""
     summaries = player.summaries()
     state = RunState(
         state=int(phase),

@@ -53,15 +53,7 @@ class ControllableRun(Protocol):
 
 
 class RunServices:
-    """Serves `start_run`, `pause_run`, `step_run` and `reset_run`.
-
-    Parameters
-    ----------
-    node : Node
-        Owner of the services.
-    run : ControllableRun
-        What they act on.
-    """
+    """Serves `start_run`, `pause_run`, `step_run` and `reset_run`."""
 
     def __init__(self, node: Node, run: ControllableRun) -> None:
         self._run = run

@@ -1,7 +1,7 @@
-"""What tells the messages of a run's own nodes from those of strangers.
+"""What distinguishes the messages of a run's own nodes from those of strangers.
 
-Whoever starts a run makes a token and gives it to its processes in their environment. A signature
-is an HMAC of the message, so that nobody learns the token from what is published.
+The process that starts a run makes a token and gives it to the others in their environment. A
+signature is an HMAC of the message, so that the token cannot be learnt from what is published.
 """
 
 from __future__ import annotations
@@ -42,10 +42,8 @@ _FEEDS: dict[type[Any], _Feed] = {}
 class RunToken:
     """Signs messages, and knows its own signatures.
 
-    Parameters
-    ----------
-    token : str, optional
-        By default that of the environment. Without one nothing is signed, and everything counts.
+    The token is by default that of the environment; without one nothing is signed, and everything
+    counts.
     """
 
     def __init__(self, token: str | None = None) -> None:
@@ -60,7 +58,7 @@ class RunToken:
             message.signature = self._digest(message)
 
     def signed(self, message: Any) -> bool:
-        """Tell whether a message was signed with this token and not changed since."""
+        """Return whether a message was signed with this token and not changed since."""
         return not self._key or hmac.compare_digest(
             bytes(message.signature), self._digest(message)
         )
@@ -72,16 +70,10 @@ class RunToken:
 
 
 class TokenCheck:
-    """Counts messages without the run token, and tells of them now and then.
+    """Counts messages without the run token, and logs the count now and then.
 
-    Parameters
-    ----------
-    node : Node
-        Logs.
-    token : RunToken, optional
-        By default that of the environment.
-    unsigned : collection of str
-        Participants that were started by somebody else and do not know the token.
+    The token is by default that of the environment; `unsigned` are participants that do not know
+    it.
     """
 
     def __init__(
@@ -94,16 +86,9 @@ class TokenCheck:
         """Messages by topic."""
 
     def accepts(self, topic: str, message: Any, participant: str = '') -> bool:
-        """Tell whether a message counts; one that does not is counted and told of.
+        """Return whether a message counts, and count and log one that does not.
 
-        Parameters
-        ----------
-        topic : str
-            Where it came; for the log.
-        message : message
-            With a field `signature`.
-        participant : str
-            Whose it says it is.
+        It has a field `signature`; `participant` is the name that it gives.
         """
         if participant in self._unsigned or self._token.signed(message):
             return True

@@ -16,4 +16,4 @@ SIMULATE_STEPS = 'simulate_steps'
 """The names that simulators use which speak simulation_interfaces."""
 
 FINISH_MAP = 'finish_map'
-"""Tells the map adapter that no further frame will follow, where no bridge says so."""
+"""Lets the map adapter know that no further frame will follow, where no bridge says so."""

@@ -50,17 +50,10 @@ SIMULATION_PARAMETERS = (
 
 
 def open_frames(values: dict[str, Any]) -> SimulatedFrames:
-    """Load a scene and start its simulator.
+    """Load a scene and start its simulator, from the values of `SIMULATION_PARAMETERS`.
 
-    Parameters
-    ----------
-    values : dict
-        Values of `SIMULATION_PARAMETERS` by name.
-
-    Raises
-    ------
-    OsmabenchError
-        If the scene, the condition, the simulator, the path or an option is at fault.
+    Raises OsmabenchError if the scene, the condition, the simulator, the path or an option is at
+    fault.
     """
     # Cheap look-ups come first, so that a misspelt name does not cost the time of a scene.
     condition = condition_of_text(values['condition'])

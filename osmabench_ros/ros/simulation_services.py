@@ -33,17 +33,10 @@ except ImportError:
 
 
 class SimulationServices:
-    """Serves what Gazebo and Isaac Sim serve, as far as a run has it.
+    """Serves what Gazebo and Isaac Sim serve, as far as a run has it; nothing without the package.
 
     A run that is held before its first frame counts as stopped, one that is over as paused. Time
     and poses come from the frames, so they can be reset only together.
-
-    Parameters
-    ----------
-    node : Node
-        Owner of the services; nothing is served where the package is missing.
-    run : ControllableRun
-        What they act on.
     """
 
     def __init__(self, node: Node, run: ControllableRun) -> None:
@@ -74,7 +67,7 @@ class SimulationServices:
         )
 
     def notify(self) -> None:
-        """Tell that the state of the run may have changed."""
+        """Let waiting steps look again, as the state of the run may have changed."""
         if not self._held_at_start():
             self._paused_at_start = False
         waiting, self._waiting = self._waiting, []

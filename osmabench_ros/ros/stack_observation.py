@@ -38,20 +38,10 @@ _Message = TypeVar('_Message')
 
 @dataclass
 class StackObservation:
-    """What was seen and heard.
+    """What was seen and heard, by name of the contract.
 
-    Parameters
-    ----------
-    graphs : dict of str to TopicGraph
-        By name of the contract.
-    records : dict of str to TopicRecord
-        The same; without topics that nobody publishes, or whose type is not installed.
-    own_hashes : dict of str to str
-        Hash of the type that is installed here.
-    nodes : tuple of str
-        Full names of all nodes.
-    missing_types : tuple of str
-        Types that are not installed here.
+    Records lack topics that have no publisher, or whose type is not installed; `own_hashes` are of
+    the types that are installed here, `missing_types` are not; `nodes` are full names.
     """
 
     graphs: dict[str, TopicGraph] = field(default_factory=dict)
@@ -71,10 +61,7 @@ class StackObservation:
 def message_class(type_name: str) -> type[Any] | None:
     """Return a message class by its ROS name, None if it is not installed.
 
-    Raises
-    ------
-    ConfigError
-        If the name is not of the form ``package/msg/Name``.
+    Raises ConfigError if the name is not of the form ``package/msg/Name``.
     """
     if not is_interface_name(type_name):
         raise ConfigError(f'message type "{type_name}" is not of the form package/msg/Name')
@@ -92,25 +79,9 @@ def observe(
 ) -> StackObservation:
     """Listen to every topic of the contract, also to what comes while we listen.
 
-    Parameters
-    ----------
-    seconds : float
-        How long to listen, counted anew from every publisher that comes.
-    namespace : str
-        Of the stack's topics.
-    remappings : mapping of str to str
-        From names of the contract to those of the stack.
-    extra_topics : mapping of str to str
-        Further topics, with the names of their types.
-    progress : callable
-        Gets what is going on and the fraction done.
-    domain : int, optional
-        ROS domain; by default that of the shell.
-
-    Raises
-    ------
-    ConfigError
-        If a name is none that ROS accepts.
+    `seconds` count anew from every publisher that comes. `remappings` lead from names of the
+    contract to those of the stack, `extra_topics` to names of types; `progress` gets what is going
+    on and the fraction done. Raises ConfigError if a name is none that ROS accepts.
     """
     context = rclpy.Context()
     rclpy.init(
@@ -167,7 +138,7 @@ def _listen(
 
 
 class _Listeners:
-    """Listeners to all topics that somebody publishes by now."""
+    """Listeners to all topics that have a publisher by now."""
 
     def __init__(self, node: Node, extra_topics: Mapping[str, str]) -> None:
         self._node = node

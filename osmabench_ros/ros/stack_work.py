@@ -28,7 +28,7 @@ class StackWork:
         self._busy = False
 
     def busy(self, now_s: float) -> bool:
-        """Tell whether a process worked between the last two samples; asked again and again."""
+        """Return whether a process worked between the last two samples; asked again and again."""
         elapsed_s = now_s - self._sampled_s
         if elapsed_s >= SAMPLE_EVERY_S:
             before, self._spent_s = self._spent_s, dict(_times())

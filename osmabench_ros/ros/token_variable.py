@@ -12,7 +12,7 @@ TOKEN_BYTES = 32
 
 
 def new_token() -> str:
-    """Return a token that nobody can guess."""
+    """Return a random token that cannot be guessed."""
     return secrets.token_hex(TOKEN_BYTES)
 
 

@@ -24,28 +24,10 @@ DEPTH = 50
 
 @dataclass
 class TopicRecord:
-    """What came on a topic.
+    """What came on a topic; `messages` are the newest ones, deserialised.
 
-    Parameters
-    ----------
-    name : str
-        As the contract names it.
-    message_type : type
-        Of the messages.
-    has_header : bool
-        Whether a message starts with a std_msgs/Header.
-    received_ns : list of int
-        Steady time of every message.
-    stamps_ns : list of int
-        Header stamp of every message; empty without headers.
-    wall_ns : list of int
-        System time of every message.
-    lost : int
-        Messages that were published meanwhile and did not come here, by their numbers.
-    messages : list
-        The newest messages, deserialised.
-    errors : list of str
-        Why messages could not be read.
+    `received_ns` are of steady, `wall_ns` of system time; `stamps_ns` is empty without headers;
+    `lost` counts messages that were published meanwhile and did not come here, by their numbers.
     """
 
     name: str
@@ -68,13 +50,7 @@ class TopicRecord:
 
 
 def header_stamp_ns(data: bytes) -> int:
-    """Return the stamp that a serialised message starts with; the rest is not read.
-
-    Raises
-    ------
-    ContractError
-        If there are not even the bytes for it.
-    """
+    """Return the stamp that a serialised message starts with; ContractError if it is too short."""
     if len(data) < 12:
         raise ContractError(f'{len(data)} bytes are no message with a header')
     seconds, nanoseconds = struct.unpack_from('<iI' if data[1] & 1 else '>iI', data, 4)
@@ -84,16 +60,7 @@ def header_stamp_ns(data: bytes) -> int:
 class TopicListener:
     """Fills a record from a raw subscription; nothing is deserialised before `finish`.
 
-    Parameters
-    ----------
-    node : Node
-        Owner of the subscription.
-    topic : str
-        As the contract names it.
-    message_type : type
-        Expected type.
-    kept : int
-        Most whole messages that are kept.
+    At most `kept` whole messages are kept.
     """
 
     def __init__(self, node: Node, topic: str, message_type: type[Any], kept: int) -> None:

@@ -31,7 +31,7 @@ from osmabench_ros.sequences.recording_options import RecordedTopic
 HEADER_PLACE = 4
 TF_STATIC = '/tf_static'
 TF_STATIC_REPEATED = 100
-"""Every publisher of static transforms has its own, and a subscriber cannot tell them apart."""
+"""Every publisher of static transforms has its own, and a subscriber cannot separate them."""
 
 Sink = Callable[[str, int, int, bytes], None]
 """Gets topic, time of receipt, header stamp (or that time) and data."""
@@ -39,21 +39,10 @@ Sink = Callable[[str, int, int, bytes], None]
 
 @dataclass(frozen=True)
 class TopicChoice:
-    """Which topics to record.
+    """Which topics to record: absolute names, or all that are not hidden.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Absolute names.
-    every : bool
-        Whether all topics are chosen, save hidden ones.
-    exclude : str
-        Regular expression; a topic that it matches anywhere is left out.
-
-    Raises
-    ------
-    ConfigError
-        If the expression is malformed.
+    A topic that the regular expression `exclude` matches anywhere is left out; ConfigError if it
+    is malformed.
     """
 
     names: tuple[str, ...]
@@ -69,14 +58,14 @@ class TopicChoice:
             ) from error
 
     def includes(self, topic: str) -> bool:
-        """Tell whether a topic is to be recorded."""
+        """Return whether a topic is to be recorded."""
         hidden = any(part.startswith('_') for part in topic.split('/'))
         chosen = topic in self.names or (self.every and not hidden)
         return chosen and not (self.exclude and re.search(self.exclude, topic))
 
 
 def steady_time_ns() -> Callable[[], int]:
-    """Return a clock that tells the system's time, and goes on from it if that is set meanwhile.
+    """Return a clock of the system's time, which goes on steadily if that is set meanwhile.
 
     The order of messages in a bag is that of arrival.
     """
@@ -87,16 +76,8 @@ def steady_time_ns() -> Callable[[], int]:
 class TopicRecorder:
     """Subscribes to chosen topics, also to those that come later, and hands on what it hears.
 
-    Parameters
-    ----------
-    node : Node
-        Owner.
-    choice : TopicChoice
-        What to record.
-    announce : callable
-        Told about a topic before its first message, and when publishers with other QoS came.
-    sink : callable
-        Gets every message.
+    `announce` is called for a topic before its first message, and when publishers with other QoS
+    came; `sink` for every message.
     """
 
     def __init__(

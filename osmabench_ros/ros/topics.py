@@ -28,7 +28,6 @@ SEMANTIC_MAP_DETECTIONS = 'semantic_map_detections'
 RECORDED_MAP = 'recorded_map'
 EVALUATION = 'evaluation'
 EVALUATE = 'evaluate'
-"""Name of the action."""
 DIAGNOSTICS = '/diagnostics'
 
 VIEW_CLASSES = 'view/classes'

@@ -1,4 +1,4 @@
-"""Whether somebody else publishes an edge of the TF tree that is ours."""
+"""Whether another node publishes an edge of the TF tree that is ours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from geometry_msgs.msg import TransformStamped
 from osmabench_ros.mappers.transform_edges import ARROW, way_up
 
 REMEMBERED = 4096
-"""Own transforms that are told from those of others when they come back, and frames of others."""
+"""Own transforms that are recognised when they come back, and frames of others."""
 
 _Key = tuple[str, str, int, int, float, float, float, float, float, float, float]
 
@@ -17,8 +17,8 @@ _Key = tuple[str, str, int, int, float, float, float, float, float, float, float
 class TransformAuthority:
     """Remembers which transforms are ours.
 
-    In a tree a frame has one parent, so whoever publishes a frame that we publish, under our
-    parent or another, contests our edge.
+    In a tree a frame has one parent, so another node that publishes a frame that we publish,
+    under our parent or another, contests our edge.
     """
 
     def __init__(self) -> None:
@@ -43,10 +43,7 @@ class TransformAuthority:
     ) -> tuple[tuple[str, str], tuple[str, str]] | None:
         """Return our edge and the foreign one, (parent, child) each, of the first conflict.
 
-        Parameters
-        ----------
-        transforms : iterable of TransformStamped
-            As heard, our own among them.
+        The transforms are as heard, our own among them.
         """
         for transform in transforms:
             if self._is_ours(_key(transform)):

@@ -27,13 +27,7 @@ MAX_TF_BYTES = 2**20
 
 
 class TransformHistory:
-    """Keeps the transforms of a run; empty where tf2_msgs is not installed.
-
-    Parameters
-    ----------
-    node : Node
-        Subscriber.
-    """
+    """Keeps the transforms of a run; empty where tf2_msgs is not installed."""
 
     def __init__(self, node: Node) -> None:
         self._messages: deque[tuple[str, Any]] = deque()
@@ -93,21 +87,17 @@ class TransformHistory:
         return tuple(sorted({*self._parents, *self._parents.values()}))
 
     def connects(self, parent: str, child: str) -> bool:
-        """Tell whether two frames are in one tree, whenever that was said."""
+        """Return whether two frames are in one tree, whenever that was said."""
         try:
             return way_up(parent, self._parents)[-1] == way_up(child, self._parents)[-1]
         except ValueError:
             return False
 
     def lookup(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
-        """Return the pose of a frame in another at a time, None if nobody said it.
+        """Return the pose of a frame in another at a time, None if no transform says it.
 
-        Where the time is beyond what was said, the last pose still holds.
-
-        Raises
-        ------
-        ContractError
-            If two nodes say where one frame lies.
+        Where the time is beyond what was said, the last pose still holds. Raises ContractError if
+        two nodes say where one frame lies.
         """
         static = ((TF_STATIC, message) for message in self._static.values())
         tree = transform_tree_of([*static, *self._messages])

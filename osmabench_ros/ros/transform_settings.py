@@ -16,21 +16,11 @@ DEFAULT_MAP_FRAME = 'map'
 
 @dataclass(frozen=True)
 class TfSettings:
-    """Who publishes which edge.
+    """Who publishes which edge; `mode` says which one from the world is ours.
 
-    Parameters
-    ----------
-    mode : TfMode
-        Which edge from the world is ours.
-    map_origin : MapOrigin
-        Where the root of a stack's tree lies, if that edge is world → map.
-    transforms : tuple of str
-        Edges that a stack publishes itself, as ``'odom->base_link'``.
-
-    Raises
-    ------
-    ConfigError
-        If the two contradict each other; names both keys.
+    If that is world → map, `map_origin` says where the root of a stack's tree lies. `transforms`
+    are edges that a stack publishes itself, as ``'odom->base_link'``. Raises ConfigError, which
+    names both keys, if they contradict the mode.
     """
 
     mode: TfMode = TfMode.AUTO

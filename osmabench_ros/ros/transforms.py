@@ -61,14 +61,7 @@ TF_PARAMETERS = (
 class GroundTruthTransforms:
     """Broadcasts the edges that the bridge is the authority of, and watches over them.
 
-    Parameters
-    ----------
-    node : Node
-        Owner of the broadcasters.
-    base_to_camera : Pose
-        Optical frame in base_link.
-    settings : TfSettings
-        Who publishes which edge.
+    `base_to_camera` is the pose of the optical frame in base_link.
     """
 
     def __init__(

@@ -35,18 +35,9 @@ except ImportError:
 def detections_message(graph: SceneGraph, header: Header) -> Detection3DArray:
     """Return the objects of a scene graph as Detection3DArray.
 
-    Parameters
-    ----------
-    graph : SceneGraph
-        Objects without a box are left out, as are nodes of other kinds and all edges. Classes
-        go by name; a score that the method does not give is NaN.
-    header : Header
-        Stamp and frame.
-
-    Raises
-    ------
-    MissingDependencyError
-        If vision_msgs is not installed.
+    Objects without a box are left out, as are nodes of other kinds and all edges. Classes go by
+    name; a score that the method does not give is NaN. Raises MissingDependencyError if
+    vision_msgs is not installed.
     """
     _require()
     found = [detection_of_node(node) for node in graph.of_kind(NodeKind.OBJECT)]
@@ -74,10 +65,7 @@ def _detection_message(detection: Detection, header: Header) -> Detection3D:
 def vision_label_info(label_set: LabelSet, stamp_ns: int, frame_id: str = '') -> LabelInfo:
     """Return vision_msgs/LabelInfo of the class images: what each id means.
 
-    Raises
-    ------
-    MissingDependencyError
-        If vision_msgs is not installed.
+    Raises MissingDependencyError if vision_msgs is not installed.
     """
     _require()
     classes = [VisionClass(class_id=item.id, class_name=item.name) for item in label_set.classes]
@@ -102,13 +90,7 @@ def publish_vision_labels(node: Node, label_set: LabelSet, stamp_ns: int) -> Non
 
 
 class DetectionPublisher:
-    """Publishes the objects of maps as Detection3DArray where vision_msgs is installed.
-
-    Parameters
-    ----------
-    node : Node
-        Owner of the publisher.
-    """
+    """Publishes the objects of maps as Detection3DArray where vision_msgs is installed."""
 
     def __init__(self, node: Node) -> None:
         self._publisher = (

@@ -61,10 +61,7 @@ _SCOPED: ContextVar[Allowance | None] = ContextVar('allowance', default=None)
 def allowance() -> Allowance:
     """Return the limits in force: of `limited_to`, else of the environment, else the default.
 
-    Raises
-    ------
-    ConfigError
-        If the environment variable names something that is no limit, or no positive number.
+    Raises ConfigError as `parse_allowance`.
     """
     return _SCOPED.get() or parse_allowance(os.environ.get(VARIABLE, ''))
 
@@ -82,10 +79,7 @@ def limited_to(limits: Allowance) -> Iterator[None]:
 def parse_allowance(text: str) -> Allowance:
     """Return the limits that a text such as ``memory_mib=4096,seconds=600`` sets.
 
-    Raises
-    ------
-    ConfigError
-        If it names something that is no limit, or no positive number.
+    Raises ConfigError if it names something that is no limit, or no positive number.
     """
     chosen: dict[str, Any] = {}
     for item in filter(None, (part.strip() for part in text.split(','))):
@@ -113,16 +107,9 @@ def _number(name: str, value: str) -> float:
 
 
 def exceeded(path: Path | str, what: str, limit: str) -> LimitError:
-    """Return the error of a file that passes a limit.
+    """Return the error of a file that passes a limit, a field of `Allowance`.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file.
-    what : str
-        What passes it, e.g. ``'decompresses to more than 512 MiB'``.
-    limit : str
-        Name of the limit in `Allowance`, which the remedy names.
+    `what` says what passes it, such as ``'decompresses to more than 512 MiB'``.
     """
     return LimitError(
         f'{path}: {what}, more than the limit {limit} allows; the file is damaged or hostile. '

@@ -22,27 +22,10 @@ _SURELY_HARMLESS = 2**16
 
 
 def read_npy(path: Path | str, error: type[OsmabenchError]) -> NDArray[Any]:
-    """Read a .npy file.
+    """Read a .npy file as an array of native byte order.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file.
-    error : type of OsmabenchError
-        What is raised if it is wrong.
-
-    Returns
-    -------
-    ndarray
-        Of native byte order.
-
-    Raises
-    ------
-    OsmabenchError
-        Of the given class, if the file is missing, no .npy file, holds pickled objects, or is not
-        as long as its header claims.
-    LimitError
-        If it does not fit into memory.
+    Raises `error` if it is missing, no .npy file, holds pickled objects, or is not as long as its
+    header claims; LimitError if it does not fit into memory.
     """
     with opened(path, error) as (file, size):
         check_free_memory(path, size)
@@ -52,28 +35,10 @@ def read_npy(path: Path | str, error: type[OsmabenchError]) -> NDArray[Any]:
 def read_npz(
     path: Path | str, error: type[OsmabenchError], names: Collection[str] | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Read arrays of a .npz archive.
+    """Read the named arrays of a .npz archive, or all; those that are missing are left out.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file.
-    error : type of OsmabenchError
-        What is raised if it is wrong.
-    names : collection of str, optional
-        Arrays that are read, those that are missing are left out; default: all.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Nothing is unpacked to disk.
-
-    Raises
-    ------
-    OsmabenchError
-        Of the given class, if the file is missing, damaged, or holds something else than arrays.
-    LimitError
-        If the arrays take more memory than the allowance for its size.
+    Nothing is unpacked to disk. Raises `error` if the file is missing, damaged, or holds something
+    else than arrays; LimitError if they take more memory than the allowance for its size.
     """
     with opened(path, error) as (file, size):
         try:

@@ -15,15 +15,8 @@ _MAX_SHOWN = 200
 def naming_errors(source: Path | str, kind: type[OsmabenchError]) -> Iterator[None]:
     """Turn every error of a block that makes something of a file into one that names the file.
 
-    Content may break any assumption of the code that works on it, beyond the checks that say
-    more; whoever reads it relies on one kind of error.
-
-    Parameters
-    ----------
-    source : Path or str
-        The file, or the folder whose files are read.
-    kind : type of OsmabenchError
-        What is raised for all but the errors of this package.
+    Content may break any assumption of the code beyond its checks, and callers rely on one kind of
+    error. Errors of this package pass; others become `kind`, a lack of memory a LimitError.
     """
     try:
         yield

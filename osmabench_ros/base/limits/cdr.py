@@ -19,19 +19,9 @@ LITTLE_ENDIAN, BIG_ENDIAN = b'\x00\x01', b'\x00\x00'
 
 
 class Cursor:
-    """A position in the body of a message.
+    """A position in the body of a message: encapsulation, then plain CDR.
 
-    Parameters
-    ----------
-    data : bytes or memoryview
-        Encapsulation, then plain CDR.
-    topic : str
-        For errors.
-
-    Raises
-    ------
-    ContractError
-        If it is no plain CDR; the methods raise it if the message claims what is not there.
+    Raises ContractError, which names the topic, if it is no plain CDR or claims what is not there.
     """
 
     def __init__(self, data: bytes | memoryview, topic: str) -> None:
@@ -98,16 +88,9 @@ def fields(steps: Sequence[Step]) -> Step:
 
 
 def elements(step: Step | int, fixed: int | None, path: str) -> Step:
-    """Return the step over an array or sequence.
+    """Return the step over an array of `fixed` elements, or over a sequence (None).
 
-    Parameters
-    ----------
-    step : Step or int
-        Over an element, or the size of numbers.
-    fixed : int, optional
-        How many elements an array has; a sequence says so itself.
-    path : str
-        Of the field, for errors.
+    `step` goes over one element, or is the size of a number in bytes.
     """
 
     def walk(cursor: Cursor) -> None:

@@ -54,31 +54,14 @@ def read_limited(
     more_bytes: int = 0,
     **arguments: Any,
 ) -> Any:
-    """Return what a function makes of a file, called in the limited child.
+    """Return what a function makes of a file or folder, called in the limited child.
 
-    Parameters
-    ----------
-    function : callable
-        At the top of a module; gets the path and the arguments, and returns what JSON can hold,
-        with arrays of numbers anywhere in it.
-    path : Path
-        File or folder.
-    folders : sequence of Path
-        What the function may read beside the path, such as textures.
-    libraries : sequence of str
-        Modules that it imports; the child imports them once for all files.
-    seconds : float, optional
-        Processor time, if less than the limit in force is enough.
-    more_bytes : int
-        Size of what is read beside the path; the limits grow with it as well.
-    **arguments
-        Plain values.
-
-    Raises
-    ------
-    OsmabenchError
-        That of the function; or a `LimitError` if it takes too much, crashes, or fails in
-        another way. Names the file.
+    `function` stands at the top of a module; it gets the path and plain values, and returns what
+    JSON can hold, with arrays of numbers anywhere in it. It may read `folders` too, such as
+    textures; the child imports its `libraries` once for all files. The limits grow with the size
+    of the path and `more_bytes`; `seconds` of processor time may tighten them. Raises the
+    function's OsmabenchError, or a LimitError if it takes too much, crashes, or fails in another
+    way; it names the file.
     """
     path = path.absolute()
     size = _size_of(path) + more_bytes
@@ -105,18 +88,9 @@ def read_limited(
 
 
 def parse_limited(function: Callable[..., Any], data: bytes, what: str, **options: Any) -> Any:
-    """Return what a function makes of a file with such content; see `read_limited`.
+    """Return what a function makes of a file with such content, which errors call `what`.
 
-    Parameters
-    ----------
-    function : callable
-        Gets the path of the file.
-    data : bytes
-        What is in it.
-    what : str
-        Names the data in errors.
-    **options
-        Of `read_limited`.
+    `options` are those of `read_limited`.
     """
     with tempfile.TemporaryDirectory(prefix='osmabench_child_') as folder:
         file = Path(folder) / 'data'

@@ -18,15 +18,7 @@ _ALIGNMENT = 64
 
 
 class ResultWriter:
-    """Writes a result into a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Where `VALUES` and `ARRAYS` go.
-    max_bytes : int
-        Size of both files; beyond it comes a MemoryError.
-    """
+    """Writes a result to `VALUES` and `ARRAYS` in a folder; MemoryError beyond `max_bytes`."""
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         self._folder, self._left = folder, max_bytes
@@ -71,12 +63,7 @@ class ResultWriter:
 def read_result(folder: Path, max_bytes: int) -> Any:
     """Return what `ResultWriter` wrote; arrays are mapped, so that the folder may be removed.
 
-    Raises
-    ------
-    ValueError
-        If it is anything else.
-    OSError
-        If a file is missing.
+    Raises ValueError if it is anything else, OSError if a file is missing.
     """
     values = folder / VALUES
     if values.stat().st_size > max_bytes:

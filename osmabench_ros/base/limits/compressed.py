@@ -44,10 +44,7 @@ class _TimedStream(io.RawIOBase):
 
 
 def maybe_gzip(stream: IO[bytes], meter: Meter) -> io.RawIOBase:
-    """Return the content of a file that may be packed with gzip.
-
-    The memory of what is kept of it is counted by who reads it.
-    """
+    """Return the content of a file that may be packed with gzip; the caller counts memory."""
     packed = stream.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     stream.seek(0)
     unpacked: Any = gzip.GzipFile(fileobj=stream) if packed else stream
@@ -57,12 +54,7 @@ def maybe_gzip(stream: IO[bytes], meter: Meter) -> io.RawIOBase:
 def read_unpacked(path: Path, error: type[OsmabenchError]) -> bytes:
     """Read a text that may be packed with gzip.
 
-    Raises
-    ------
-    OsmabenchError
-        Of the given class, if it cannot be read or is damaged.
-    LimitError
-        If it unpacks to more than a document may have.
+    Raises `error` if it is unreadable or damaged, LimitError if it has more than a document may.
     """
     most = allowance().document_bytes()
     with opened(path, error) as (file, size):
@@ -82,13 +74,9 @@ def read_unpacked(path: Path, error: type[OsmabenchError]) -> bytes:
 def checked_zip(stream: IO[bytes] | Path, meter: Meter) -> Iterator[zipfile.ZipFile]:
     """Open a zip archive whose entries are files with names of their own, within the limits.
 
-    Raises
-    ------
-    MapError
-        If an entry is encrypted, a link or device, has a name that leads elsewhere or occurs
-        twice, or is stored and claims more bytes than it has.
-    LimitError
-        If all entries together unpack to more than the file may.
+    Raises MapError if an entry is encrypted, a link or device, has a name that leads elsewhere or
+    occurs twice, or is stored and claims more bytes than it has; LimitError if all entries
+    together unpack to more than the file may.
     """
     with zipfile.ZipFile(stream) as archive:
         infos = archive.infolist()
@@ -119,12 +107,8 @@ def _check_entry(info: zipfile.ZipInfo) -> None:
 def read_member(archive: zipfile.ZipFile, name: str, meter: Meter) -> bytes:
     """Return the content of an entry, never more than it declares.
 
-    Raises
-    ------
-    MapError
-        If there is none of this name, or it unpacks to another size than it declares.
-    LimitError
-        If it takes more memory or time than is left.
+    Raises MapError if there is none of this name or it unpacks to another size, LimitError if it
+    takes more memory or time than is left.
     """
     try:
         info = archive.getinfo(name)
@@ -140,12 +124,7 @@ def read_member(archive: zipfile.ZipFile, name: str, meter: Meter) -> bytes:
 def blocks_of(archive: zipfile.ZipFile, info: zipfile.ZipInfo, meter: Meter) -> Iterator[bytes]:
     """Yield the content of an entry piece by piece.
 
-    Raises
-    ------
-    MapError
-        If it unpacks to another size than it declares.
-    LimitError
-        If it takes more time than is left.
+    Raises MapError if it unpacks to another size than it declares, LimitError if time runs out.
     """
     left = info.file_size
     with archive.open(info) as stream:

@@ -50,13 +50,8 @@ def read_json(path: Path | str, error: type[OsmabenchError]) -> Any:
 def read_xml(path: Path | str, error: type[OsmabenchError]) -> ElementTree.Element:
     """Read the root element of an XML file from outside.
 
-    Raises
-    ------
-    OsmabenchError
-        Of the given class, if it cannot be read, is malformed or has a document type, in which
-        entities would be declared.
-    LimitError
-        If it passes the limit of size or depth.
+    Raises `error` if it cannot be read, is malformed or has a document type, in which entities
+    would be declared; LimitError if it passes the limit of size or depth.
     """
     data, source = _document(path, error), shown(path)
     parser = ElementTree.XMLParser(target=_Elements(source, error))  # noqa: S314 - bounded
@@ -71,24 +66,10 @@ def read_xml(path: Path | str, error: type[OsmabenchError]) -> ElementTree.Eleme
 
 
 def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
-    """Return what a JSON text from outside says.
+    """Return what a JSON text from outside says; bytes are UTF-8.
 
-    Parameters
-    ----------
-    text : str or bytes
-        The text; bytes are UTF-8.
-    source : Path or str
-        Named in errors: the file, parameter or topic.
-    error : type of OsmabenchError
-        What is raised if it is malformed.
-
-    Raises
-    ------
-    OsmabenchError
-        Of the given class, with line and column, if it is not JSON, a key is there twice, or a
-        text or number is none that can be worked with.
-    LimitError
-        If it passes the limit of size or depth.
+    Raises `error`, which names `source`, if it is not JSON, a key is there twice, or a text or
+    number is none that can be worked with; LimitError if it passes the limit of size or depth.
     """
     data, where = _bounded(text, source, error), shown(source)
     decoded = _decoded(data, where, error)
@@ -120,15 +101,7 @@ def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError
 def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
     """Return what a YAML text from outside says.
 
-    Parameters
-    ----------
-    text, source, error
-        As for `parse_json`.
-
-    Raises
-    ------
-    OsmabenchError, LimitError
-        As for `parse_json`; also if aliases multiply or contain themselves.
+    Raises as `parse_json`, and if aliases multiply or contain themselves.
     """
     from osmabench_ros.base.limits.yaml_events import YamlReader
 
@@ -139,10 +112,7 @@ def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError
 def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[str, Any]:
     """Return the mapping that a YAML text from outside says, an empty one if it is empty.
 
-    Raises
-    ------
-    OsmabenchError, LimitError
-        As for `parse_yaml`; also if it is no mapping, or a key of it is no text.
+    Raises as `parse_yaml`, and if it is no mapping or a key of it is no text.
     """
     data = parse_yaml(text, source, error)
     data = {} if data is None else data
@@ -243,7 +213,7 @@ def _check_json_depth(data: bytes, where: str) -> None:
 
 
 def _has_large_numbers(data: bytes) -> bool:
-    """Tell whether a number may have more than 64 bits or be infinite."""
+    """Return whether a number may have more than 64 bits or be infinite."""
     digits = data.translate(_DIGITS)
     if b'e000' in digits or b'e+000' in digits:
         return True

@@ -32,25 +32,10 @@ def decoded_image(
     error: type[OsmabenchError],
     formats: tuple[str, ...] = FORMATS,
 ) -> Image.Image:
-    """Return a decoded picture.
+    """Return a decoded picture of one of the formats, which have Pillow's names.
 
-    Parameters
-    ----------
-    data : bytes
-        Content of a picture file.
-    source : Path or str
-        Named in errors.
-    error : type of OsmabenchError
-        What is raised if it is broken.
-    formats : tuple of str
-        What it may be, in Pillow's names.
-
-    Raises
-    ------
-    OsmabenchError
-        Of the given class, if it is no picture of these formats, broken or empty.
-    LimitError
-        If it has more pixels than memory is allowed for.
+    Raises `error`, which names `source`, if it is none of them, broken or empty; LimitError if it
+    has more pixels than memory is allowed for.
     """
     picture = undecoded_image(data, source, error, formats)
     try:

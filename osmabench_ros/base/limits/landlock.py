@@ -44,19 +44,8 @@ def hold_to(readable: Iterable[Path], writable: Path) -> None:
     """Let this process read some files and folders, and write in one folder, and nothing else.
 
     It cannot be undone. TCP is refused from version 4 of Landlock on, signals to other processes
-    from version 6 on; without Landlock nothing happens.
-
-    Parameters
-    ----------
-    readable : iterable of Path
-        Files, and folders with all that is in them; those that do not exist are passed over.
-    writable : Path
-        Existing folder, which is readable too.
-
-    Raises
-    ------
-    OSError
-        If the kernel has Landlock, but refuses.
+    from version 6 on; without Landlock nothing happens. What is missing of `readable` is passed
+    over; `writable` exists, and is readable too. Raises OSError if the kernel refuses.
     """
     version = landlock_version()
     if not version:

@@ -13,17 +13,10 @@ _SURELY_FREE_BYTES = 1 << 24
 
 
 class Meter:
-    """What reading one file has left of its allowance.
+    """What reading one file has left of its allowance, which grows with its size.
 
-    A reader that builds values itself takes memory from the meter before it allocates, and asks
-    for the time every few thousand steps.
-
-    Parameters
-    ----------
-    source : Path or str
-        The file, for errors.
-    size_bytes : int
-        Its size, with which the limits grow.
+    A reader that builds values itself takes memory from the meter before it allocates, and checks
+    the time every few thousand steps.
     """
 
     def __init__(self, source: Path | str, size_bytes: int) -> None:
@@ -40,13 +33,7 @@ class Meter:
         self._end_s = time.thread_time() + self._time_s
 
     def take(self, count_bytes: int) -> None:
-        """Count memory that is about to be allocated.
-
-        Raises
-        ------
-        LimitError
-            If it is more than is left; then nothing is counted.
-        """
+        """Count memory about to be allocated; raises LimitError if it is more than is left."""
         if count_bytes > self._left_bytes:
             raise self.too_large()
         self._left_bytes -= count_bytes
@@ -65,13 +52,7 @@ class Meter:
         return exceeded(self.source, f'is nested deeper than {self.max_depth} levels', 'depth')
 
     def check_time(self) -> None:
-        """Compare the processor time of this thread with the limit.
-
-        Raises
-        ------
-        LimitError
-            If it is used up.
-        """
+        """Raise LimitError if the processor time of this thread is used up."""
         if time.thread_time() > self._end_s:
             raise exceeded(
                 self.source, f'takes more than {self._time_s:.0f} s of processor time', 'seconds'

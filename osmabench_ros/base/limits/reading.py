@@ -35,12 +35,9 @@ def shown(path: Path | str) -> str:
 
 
 def check_free_memory(path: Path | str, size: int) -> None:
-    """Refuse content that would make the system stop processes; a sparse file claims any size.
+    """Raise LimitError if less memory is free than content of this size (bytes) needs.
 
-    Raises
-    ------
-    LimitError
-        If less memory is free than the content needs.
+    The system would stop processes otherwise; a sparse file claims any size.
     """
     # Asking costs as much as reading a small file.
     if size > _SURELY_FREE_BYTES and size > (free := _free_bytes()):
@@ -58,26 +55,11 @@ def _free_bytes() -> int:
 
 @contextmanager
 def opened(path: Path | str, error: type[OsmabenchError]) -> Iterator[tuple[IO[bytes], int]]:
-    """Open a file from outside, and say what goes wrong with it in the block.
+    """Open a file from outside, and name it in what goes wrong with it in the block.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file; links are followed.
-    error : type of OsmabenchError
-        What is raised.
-
-    Yields
-    ------
-    tuple of binary file and int
-        The file, and its size in bytes; nothing is to be read beyond that.
-
-    Raises
-    ------
-    OsmabenchError
-        Of the given class, if it is missing, unreadable or no ordinary file.
-    LimitError
-        If the memory of the machine does not suffice in the block.
+    Yields the file and its size in bytes, beyond which nothing is to be read; links are followed.
+    Raises `error` if it is missing, unreadable or no ordinary file, LimitError if the memory of
+    the machine does not suffice in the block.
     """
     if '\0' in str(path):
         raise error(f'{shown(path)} is no path: it has the character NUL')
@@ -111,24 +93,9 @@ def read_bytes(
 ) -> bytes:
     """Read a file from outside.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file.
-    error : type of OsmabenchError
-        What is raised if it cannot be read.
-    max_bytes : int, optional
-        Largest size; default: whatever the file system says that it has.
-    limit : str
-        Name of the limit in `Allowance` that `max_bytes` comes from.
-
-    Raises
-    ------
-    OsmabenchError
-        Of the given class, if it is missing, unreadable, no ordinary file, or holds more than the
-        file system says, as files of /proc do.
-    LimitError
-        If it is larger than that, or does not fit into memory.
+    Raises `error` if it is missing, unreadable, no ordinary file, or holds more than the file
+    system says, as files of /proc do; LimitError if it is larger than `max_bytes`, which comes
+    from the field `limit` of `Allowance`, or does not fit into memory.
     """
     with opened(path, error) as (file, size):
         if max_bytes is not None and size > max_bytes:

@@ -11,15 +11,7 @@ from osmabench_ros.base.limits.allowance import allowance, exceeded
 
 
 class Stopwatch:
-    """Adds up the time of this thread in which it runs.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for the error.
-    size_bytes : int
-        Its size, with which the time that it may take grows.
-    """
+    """Adds up processor time of this thread; what a file may take grows with its size."""
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         self._path = path
@@ -28,13 +20,7 @@ class Stopwatch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Count the time of a block.
-
-        Raises
-        ------
-        LimitError
-            If there is no time left after it.
-        """
+        """Count the time of a block; raises LimitError if there is none left after it."""
         start_s = time.thread_time()
         try:
             yield

@@ -51,17 +51,7 @@ class _Merge:
 
 
 class YamlReader:
-    """Reads one document.
-
-    Parameters
-    ----------
-    text : str
-        The document.
-    where : str
-        Named in errors.
-    error : type of OsmabenchError
-        What is raised if it is malformed.
-    """
+    """Reads one YAML document; if that is malformed, raises `error`, which names `where`."""
 
     def __init__(self, text: str, where: str, error: type[OsmabenchError]) -> None:
         self._text, self._where, self._error = text, where, error
