@@ -32,13 +32,7 @@ def png_uri(image: NDArray[np.uint8]) -> str:
 
 
 def photo_uri(path: Path, width: int) -> str:
-    """Return an image file, made at most so wide, as a JPEG.
-
-    Raises
-    ------
-    RunError
-        If the file is no image; names it.
-    """
+    """Return an image file as a JPEG of at most `width` pixels; raises RunError if it is none."""
     photo = read_image(path, RunError).convert('RGB')
     if photo.width > width:
         height = max(1, round(photo.height * width / photo.width))
