@@ -59,8 +59,8 @@ class ScenePictures:
 class RunPictures:
     """Pictures of one run; `views` are titles and data URIs of views of the map.
 
-    Shares are of the visible surface, by outcome, and by instance that of it which got its class;
-    both are empty if the map has no labels.
+    Shares are of the visible surface: that of each outcome, and of each instance that which got
+    its class; both are empty if the map has no labels.
     """
 
     graph: SceneGraph

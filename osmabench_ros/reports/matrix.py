@@ -21,8 +21,8 @@ def write_matrix_report(
 ) -> MatrixReport:
     """Write report.json, report.csv and report.html of a matrix into its folder.
 
-    It passed if every run completed, with a whole map unless a partial one is allowed, and every
-    requirement holds. `plans` and `runs` are in the same order.
+    The matrix passed if every run completed, with a whole map unless a partial one is allowed, and
+    every requirement holds. `plans` and `runs` are in the same order.
     """
     may_be_partial = {plan.identity.run_id for plan in plans if plan.mapper.allow_partial}
     partial = [run.run_id for run in runs if not run.map_complete]

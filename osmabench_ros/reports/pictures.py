@@ -32,7 +32,10 @@ def png_uri(image: NDArray[np.uint8]) -> str:
 
 
 def photo_uri(path: Path, width: int) -> str:
-    """Return an image file as a JPEG of at most `width` pixels; raises RunError if it is none."""
+    """Return an image file as a JPEG at most `width` pixels wide.
+
+    Raises RunError, which names the file, if it is no image.
+    """
     photo = read_image(path, RunError).convert('RGB')
     if photo.width > width:
         height = max(1, round(photo.height * width / photo.width))

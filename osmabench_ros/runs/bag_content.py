@@ -81,13 +81,7 @@ class BagContent:
 
     @cached_property
     def transforms(self) -> TransformTree:
-        """The frames of TF; empty if it was not recorded.
-
-        Raises
-        ------
-        ContractError
-            If it is no tree.
-        """
+        """The frames of TF, empty if it was not recorded; ContractError if it is no tree."""
         return transform_tree_of(self.kept.get(TF_TYPE, []))
 
     @cached_property

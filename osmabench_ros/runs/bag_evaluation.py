@@ -72,10 +72,11 @@ def evaluate_bag(
 ) -> BagEvaluation:
     """Evaluate the recorded map of a bag; without a reference the suites do not run.
 
-    `output_directory` gets report.json, map/, ground_truth/, trajectory/, vqa/ and, for what an
-    alignment changes, aligned/. It appears when everything is done; `replace` allows it to replace
-    an earlier evaluation of a bag. Requirements of other mappers and conditions are left out.
-    Raises RunError if the folder holds something; after any OsmabenchError nothing is written.
+    `output_directory` appears when everything is done; it gets report.json, map/, ground_truth/,
+    trajectory/, vqa/ and, for what an alignment changes, aligned/. Requirements of other mappers
+    and conditions are left out. Raises RunError if the folder holds more than an evaluation that
+    `replace` allows to replace; nothing is written if bag, map, reference or an option is at
+    fault.
     """
     check_output(output_directory, replace=replace)
     made_suites(suites)

@@ -81,11 +81,10 @@ class AlignmentChoice:
 class BagSource:
     """A bag, as `open_bag` takes it, and how to read and score it.
 
-    `config` has camera and path of scenes; `msg_paths` are message definitions that the bag lacks;
-    '' for `map_topic` means to find it, for `method` to take the bag's. `at_s` asks for the map so
-    many seconds after the start of the bag, by default the last one; `label_set` goes before what
-    the bag says. `seed` is that of scene, resampling and questions; `model` writes questions about
-    at most `question_frames` images, and answers them from the map.
+    `msg_paths` are definitions that the bag lacks; '' for `map_topic` means to find it, for
+    `method` what the bag says; `label_set` goes before what the bag says. `at_s` counts from the
+    start of the bag, None is the last map; `seed` is that of scene, resampling and questions;
+    `model` writes and answers questions about at most `question_frames` images.
     """
 
     path: Path

@@ -72,11 +72,10 @@ def evaluate_run(
 ) -> RunReport:
     """Evaluate one map, write report.json and return it.
 
-    `requirements` are those of the whole matrix; those of other runs are left out, and those of
-    other figures than the suites give. `progress` may raise to stop the evaluation, which then
-    writes nothing. Raises IncompleteError if a server failed that a suite asks: what was answered,
-    and the figures of the other suites, are kept in incomplete.json, where the next evaluation of
-    the same goes on. After any other OsmabenchError nothing is written.
+    Of `requirements`, which may be those of the whole matrix, those of this run and of figures of
+    the suites count. `progress` may raise to stop; nothing is written then, nor if map, ground
+    truth or an option is at fault. Raises IncompleteError if a server failed that a suite asks;
+    incomplete.json keeps what was found, and the next evaluation of the same goes on from there.
     """
     # Options are checked before large files are read.
     made_suites(suites)

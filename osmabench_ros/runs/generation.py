@@ -56,11 +56,10 @@ def generate_sequences(
 ) -> list[GeneratedSequence]:
     """Render every scene under every condition once, and write it in every format.
 
-    Sequences are in OUT/FORMAT/CONDITION/SCENE. One appears when it is complete; those of an
-    earlier call with the same configuration are kept, and what a killed call left of others is
-    removed. The same configuration gives the same bytes. Raises RunError if a folder is there that
-    is not of this configuration, when nothing of its scene is written, or another process is
-    writing to `out`.
+    OUT/FORMAT/CONDITION/SCENE are complete, and the same bytes for the same configuration; those
+    that are there are kept, what a killed call left is removed. Raises RunError if a folder is not
+    of this configuration, when nothing of its scene is written, or another process is writing to
+    `out`.
     """
     refuse_foreign([out], folders=True)
     check_names(config)

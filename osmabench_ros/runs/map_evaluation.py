@@ -28,11 +28,9 @@ UNKNOWN = 'unknown'
 class MapOnDisk:
     """A map that no run recorded, e.g. an imported one, and what it is compared with.
 
-    Folders are as `osmabench map import` and the preparation of a run write them. Suites that ask
-    make their own questions without `questions_file`; `text_features` are as `TextMatching` takes
-    them; `seed` is that of resampling and questions. `condition`, `mapper` and `simulator` are
-    used where the map names none, or others than it should; a map that was cut off may pass if
-    `allow_partial`.
+    Without `questions_file` suites that ask make their own; `text_features` are as `TextMatching`
+    takes them, `seed` is that of resampling and questions. `condition`, `mapper` and `simulator`
+    go before the names in the map; a map that was cut off may pass if `allow_partial`.
     """
 
     map_directory: Path
@@ -59,9 +57,9 @@ def evaluate_map(
     """Evaluate a map that no run recorded; the run is named after what the files say.
 
     A map that lies beside the scene, as wrong axes or units leave it, is scored with a warning.
-    `output_directory` gets report.json and the folder of answers; requirements of other mappers
-    and conditions are left out. Raises RunError if a report is there and `replace` is not set, or
-    the file of questions is not there; after any OsmabenchError nothing is written.
+    Requirements of other mappers and conditions are left out. Raises RunError if a report is there
+    and `replace` is not set, or the file of questions is not there; nothing is written if map,
+    ground truth or an option is at fault.
     """
     refuse_foreign([output_directory], folders=True)
     report = output_directory / REPORT

@@ -18,12 +18,10 @@ def label_map(
 ) -> tuple[SemanticMap, str]:
     """Give nodes and points the classes that are most like their features or captions.
 
-    `space` is by default the feature space of the points, else the only comparable one; class
-    names go through its templates, whose features are averaged. With `by_captions`, captions of
-    nodes are compared with the plain names by the sentence embedder. What encoded the text is
-    returned too. Raises MapError if there is no such space, its encoder is not installed, or there
-    are no captions, and MissingDependencyError if the sentence embedder is needed and not
-    installed.
+    Without `space` the feature space of the points counts, else the only comparable one; with
+    `by_captions`, captions and the sentence embedder. Returns what encoded the text too. Raises
+    MapError if such a space, its encoder or captions are missing, MissingDependencyError if the
+    sentence embedder is.
     """
     if by_captions:
         return _by_captions(semantic_map, label_set)

@@ -134,10 +134,9 @@ def cloud_reference(
 ) -> Reference:
     """Make ground truth of a cloud that the user brings: a PLY or PCD, z up, metres.
 
-    Its properties `label` and `instance` are as `osmabench map import pointcloud` takes them, or
-    it is bare points, for geometry only. `label_set` gives the meaning of labels, else
-    classes.json beside the file; without either they are not used. `frame_id` is '' for that of
-    the map. Raises MapError if the file is no point cloud or has labels outside the label set, and
+    Properties `label` and `instance` are as `osmabench map import pointcloud` takes them; without
+    `label_set` and classes.json beside the file, labels are not used. `frame_id` '' is that of the
+    map. Raises MapError if the file is no point cloud or has labels outside the label set, and
     ConfigError if it has no points.
     """
     known = label_set if label_set is not None else _labels_beside(file)

@@ -23,11 +23,10 @@ TIMINGS = 'timings.json'
 class Measurements:
     """What was measured while a run went on; memory is as sampled, by node.
 
-    `pacing` and `speed_factor`, stamp seconds per wall second, are as they really were; the latter
-    is None if there was one frame only. `mapping_s` is what the mapper spent on frames, 0 if
-    unknown; `participants` are nodes that are known to have taken frames. `peak_gpu_memory_bytes`
-    lacks nodes that used no GPU; `ignored` counts messages by topic that lacked the signature of
-    the run token.
+    `pacing` and `speed_factor`, stamp seconds per wall second, are as they really were;
+    `mapping_s` is what the mapper spent on frames. The speed of one frame is None, an unknown time
+    0; GPU memory lacks nodes that used none. `ignored` counts messages by topic without the
+    signature of the run token.
     """
 
     pacing: str
