@@ -30,7 +30,7 @@ class FigureRow:
 
 @dataclass(frozen=True)
 class SuiteTable:
-    """The figures of a suite; `has_aligned` tells whether there are two columns of them."""
+    """The figures of a suite, in two columns if `has_aligned`."""
 
     suite: str
     rows: tuple[FigureRow, ...]

@@ -27,20 +27,10 @@ DEPTH_PER_M = 1000
 
 @dataclass(frozen=True, eq=False)
 class TrackedFrame:
-    """One frame as a viewer shows it.
+    """One frame as a viewer shows it, `time_s` after the first; its pose is optical, in the world.
 
-    Parameters
-    ----------
-    index : int
-        Number in the run.
-    time_s : float
-        Since the first frame.
-    pose : Pose
-        Optical frame in the world.
-    picture : bytes
-        Colour image as PNG or JPEG; empty if it was not kept.
-    depth : bytes
-        16-bit PNG in millimetres, 0 where unknown; empty if it was not kept.
+    `picture` is a PNG or JPEG, `depth` a 16-bit PNG in millimetres, 0 where unknown; both are
+    empty if they were not kept.
     """
 
     index: int
@@ -51,18 +41,7 @@ class TrackedFrame:
 
 
 def track_of_run(plan: RunPlan) -> Iterator[TrackedFrame]:
-    """Yield the frames of a run in order; of a long bag every n-th, at most MOST_FRAMES.
-
-    Parameters
-    ----------
-    plan : RunPlan
-        A run that lies on disk.
-
-    Raises
-    ------
-    OsmabenchError
-        If the bag or the path is malformed.
-    """
+    """Yield the frames of a run in order; of a long bag every n-th, at most MOST_FRAMES."""
     bag = plan.directory / BAG_FOLDER
     yield from _recorded(bag) if bag.exists() else _kept(plan)
 

@@ -10,22 +10,10 @@ from osmabench_ros.reports.headline import NOT_APPLICABLE
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell with a figure.
+    """A cell with a figure; `sort` is the number to sort by, '' sorts last.
 
-    Parameters
-    ----------
-    text : str
-        As shown.
-    sort : str
-        Number to sort by; '' if there is none, which sorts last.
-    interval : str
-        For example '[41.2, 55.0]'; '' without one.
-    best : bool
-        Whether no other run has a better figure.
-    note : str
-        Tooltip.
-    warning : str
-        What makes the figure doubtful, in a few words.
+    `interval` is such as '[41.2, 55.0]', `best` means that no other run has a better figure,
+    `note` is the tooltip, `warning` what makes the figure doubtful.
     """
 
     text: str

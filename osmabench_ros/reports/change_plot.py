@@ -19,16 +19,9 @@ MOST_PANELS = 5
 
 @dataclass(frozen=True)
 class Change:
-    """Difference to the baseline condition over the scenes that both have, in points.
+    """Mean difference to the baseline condition over the scenes that both have, in points.
 
-    Parameters
-    ----------
-    value : float
-        Mean over the scenes.
-    low, high : float, optional
-        Smallest and largest of several scenes, or the interval of the paired answers.
-    scenes : int
-        Scenes behind it.
+    `low` and `high` are the extremes of several scenes, or the interval of the paired answers.
     """
 
     value: float

@@ -28,19 +28,9 @@ ERROR_TITLES = (*(item.title for item in OUTCOMES), 'in the map, but not in the 
 def coloured_by_class(
     semantic_map: SemanticMap, label_set: LabelSet | None = None
 ) -> DenseMap | None:
-    """Return the points of a map in the colours of their classes.
+    """Return the points of a map in the colours of their classes, None without points or labels.
 
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        The map.
-    label_set : LabelSet, optional
-        Classes that names are looked up in; those of the map by default.
-
-    Returns
-    -------
-    DenseMap or None
-        Its labels are ids of the label set; None if there are no points or no labels.
+    Its labels are ids of `label_set`, by default that of the map.
     """
     known = label_set or semantic_map.label_set
     if semantic_map.dense is None or known is None:
@@ -56,18 +46,8 @@ def coloured_by_class(
 def coloured_by_error(context: SuiteContext, gate_m: float) -> DenseMap | None:
     """Return the visible surface and hallucinated map points in the colours of what they are.
 
-    Parameters
-    ----------
-    context : SuiteContext
-        Map and ground truth.
-    gate_m : float
-        Largest distance between a point and what stands for it.
-
-    Returns
-    -------
-    DenseMap or None
-        Labels index ERROR_COLORS and ERROR_TITLES; None if the map has no points. A map
-        without labels is judged by geometry alone.
+    Labels index ERROR_COLORS and ERROR_TITLES; what stands for a point is within `gate_m`, metres.
+    None if the map has no points; a map without labels is judged by geometry alone.
     """
     predicted = context.matches.predicted
     if predicted is None:

@@ -25,16 +25,8 @@ Units = Mapping[str, float]
 class Contrast:
     """A condition beside the reference condition, or a mapper beside the reference mapper.
 
-    Parameters
-    ----------
-    subject : str
-        Mapper whose conditions are compared, or condition whose mappers are.
-    other, reference : str
-        The two.
-    figure : str
-        Title of the figure.
-    comparison : Comparison
-        Of shares, 0 to 1.
+    `subject` is the mapper whose conditions are compared, or the condition whose mappers are;
+    `comparison` is of shares, 0 to 1.
     """
 
     subject: str
@@ -67,15 +59,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class ComparisonView:
-    """The contrasts of a matrix.
-
-    Parameters
-    ----------
-    conditions, mappers : tuple of Contrast
-        Conditions of every mapper; mappers under every condition.
-    reference_condition, reference_mapper : str
-        What they are compared with.
-    """
+    """The contrasts of a matrix: conditions of every mapper, mappers under every condition."""
 
     conditions: tuple[Contrast, ...]
     mappers: tuple[Contrast, ...]

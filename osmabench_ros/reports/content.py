@@ -30,21 +30,7 @@ MOST_ILLUSTRATED = 16
 
 @dataclass(frozen=True, eq=False)
 class RunSection:
-    """One run on the page.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-    anchor : str
-        Its id on the page.
-    scene : ScenePictures, optional
-        Shared pictures; None if they cannot be drawn.
-    pictures : RunPictures, optional
-        Its own pictures; None if they cannot be drawn.
-    remark : str
-        Why pictures are missing.
-    """
+    """One run on the page; pictures that cannot be drawn are None, and `remark` says why."""
 
     run: Run
     anchor: str
@@ -60,19 +46,7 @@ class RunSection:
 
 @dataclass(frozen=True, eq=False)
 class PageContent:
-    """What is read from the folders of the runs.
-
-    Parameters
-    ----------
-    scenes : tuple of ScenePictures
-        One a scene.
-    sections : tuple of RunSection
-        One a run.
-    dialogues : mapping of str to Dialogue
-        Questions and answers by run id.
-    questions : mapping
-        The data of the question browser.
-    """
+    """What is read from the folders of the runs, for the page; `dialogues` are by run id."""
 
     scenes: tuple[ScenePictures, ...]
     sections: tuple[RunSection, ...]

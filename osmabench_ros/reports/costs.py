@@ -27,13 +27,7 @@ class CostRow:
 
 
 def cost_rows(runs: Sequence[Run]) -> list[CostRow]:
-    """Return a row for every run that was timed.
-
-    Raises
-    ------
-    RunError
-        If a timings.json is malformed.
-    """
+    """Return a row for every run that was timed; raises RunError on a malformed timings.json."""
     rows = []
     for run in runs:
         file = run.plan.directory / TIMINGS

@@ -20,14 +20,9 @@ CLASS_FIGURES = (
 
 @dataclass(frozen=True)
 class ClassTable:
-    """Figures of every class.
+    """Figures of every class; each group, a mapper and condition, has the columns CLASS_FIGURES.
 
-    Parameters
-    ----------
-    groups : tuple of str
-        Mapper and condition, each with the columns of CLASS_FIGURES.
-    rows : tuple of (str, Cell, tuple of Cell)
-        Class, share of the visible surface, figures.
+    A row is the class, its share of the visible surface, and the figures.
     """
 
     groups: tuple[str, ...]

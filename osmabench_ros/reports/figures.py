@@ -13,15 +13,7 @@ from osmabench_ros.runs.report_model import Record, RunReport
 
 
 def print_figures(report: RunReport, console: Console | None = None) -> None:
-    """Print the figures over all classes; those of single classes are in report.json.
-
-    Parameters
-    ----------
-    report : RunReport
-        Result of one map.
-    console : Console, optional
-        Where to print; stdout by default.
-    """
+    """Print the figures over all classes; those of single classes are in report.json."""
     console = console or Console(width=None if sys.stdout.isatty() else 110)
     table = Table(box=None, pad_edge=False, header_style='bold')
     for name in ('suite', 'mode', 'metric'):

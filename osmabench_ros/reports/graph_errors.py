@@ -13,15 +13,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 
 @dataclass(frozen=True, eq=False)
 class GraphErrors:
-    """What became of the nodes of a graph.
-
-    Parameters
-    ----------
-    graph : SceneGraph
-        Object nodes of the map, and after them the true objects that it misses.
-    colors : mapping of int to Rgb
-        By node id.
-    """
+    """Object nodes of a map, then the true objects that it misses, with colours by node id."""
 
     graph: SceneGraph
     colors: Mapping[int, Rgb]
@@ -30,14 +22,7 @@ class GraphErrors:
 def graph_errors(graph: SceneGraph, truth: GroundTruth, *, min_iou: float = 0.25) -> GraphErrors:
     """Compare the objects of a graph with those that the path could see, by their boxes.
 
-    Parameters
-    ----------
-    graph : SceneGraph
-        Of a map.
-    truth : GroundTruth
-        Of its scene.
-    min_iou : float
-        Least overlap of the axis-aligned boxes of a pair.
+    The axis-aligned boxes of a pair overlap by at least `min_iou`.
     """
     nodes = list(graph.of_kind(NodeKind.OBJECT))
     seen = frozenset(truth.seen_instances)

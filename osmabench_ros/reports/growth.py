@@ -35,7 +35,7 @@ class GrownRun:
 
 @dataclass(frozen=True)
 class GrowthView:
-    """What the page tells of scores over time: columns are figures, rows are runs."""
+    """Scores over time as the page shows them: columns are figures, rows are runs."""
 
     runs: tuple[GrownRun, ...]
     headlines: tuple[Headline, ...]
@@ -46,10 +46,7 @@ class GrowthView:
 def growth_view(runs: Sequence[Run]) -> GrowthView:
     """Return the scores over time of the runs that have any.
 
-    Raises
-    ------
-    RunError
-        If a growth.json cannot be read.
+    Raises RunError if a growth.json cannot be read.
     """
     several = len(distinct(run.scene for run in runs)) > 1
     grown = tuple(

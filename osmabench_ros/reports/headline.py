@@ -11,18 +11,9 @@ NOT_APPLICABLE = '–'  # noqa: RUF001 - the en dash is the sign for it
 
 @dataclass(frozen=True)
 class Headline:
-    """A figure that tables show.
+    """A figure that tables show: the record of this suite, mode (None if it has none) and metric.
 
-    Parameters
-    ----------
-    title : str
-        Head of its column.
-    suite, mode, metric : str
-        Which record; mode is None where there is only one.
-    percent : bool
-        Shown times 100.
-    explanation : str
-        One sentence for the page.
+    The figure is shown times 100 if `percent`; `explanation` is one sentence for the page.
     """
 
     title: str

@@ -39,24 +39,11 @@ _SCALE_BARS_M = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 
 @dataclass(frozen=True, eq=False)
 class ScenePictures:
-    """What all runs of a scene share.
+    """What all runs of a scene share; `key` is unique on the page.
 
-    Parameters
-    ----------
-    key : str
-        Unique on the page.
-    truth : GroundTruth
-        Ground truth of the scene.
-    grid : TopGrid
-        Of all views of the scene.
-    view : str
-        Visible ground-truth surface by class, a data URI.
-    path : tuple of (float, float)
-        Path of the robot in pixels of the view.
-    legend : tuple of (str, str, float)
-        Class, colour and share of the visible surface, largest first.
-    scale_m : float
-        Length of the scale bar.
+    `view` is a data URI of the visible surface by class, `path` that of the robot in its pixels,
+    `scale_m` the length of the scale bar. `legend` has class, colour and share of the visible
+    surface, largest first.
     """
 
     key: str
@@ -70,21 +57,10 @@ class ScenePictures:
 
 @dataclass(frozen=True, eq=False)
 class RunPictures:
-    """Pictures of one run.
+    """Pictures of one run; `views` are titles and data URIs of views of the map.
 
-    Parameters
-    ----------
-    graph : SceneGraph
-        Of the recorded map.
-    views : tuple of (str, str)
-        Title and data URI of the views of the map.
-    outcome_shares : mapping of Outcome to float
-        Share of the visible surface; empty if the map has no labels.
-    frames : tuple of SampleFrame
-        Frames that were kept.
-    object_shares : mapping of int to float
-        Share of the visible surface that got its class, by instance; empty if the map has no
-        labels.
+    Shares are of the visible surface: that of each outcome, and of each instance that which got
+    its class; both are empty if the map has no labels.
     """
 
     graph: SceneGraph
@@ -95,19 +71,9 @@ class RunPictures:
 
 
 def scene_pictures(plan: RunPlan, key: str) -> ScenePictures:
-    """Draw what the runs of a scene share.
+    """Draw what the runs of a scene share; `plan` is any of them, `key` unique on the page.
 
-    Parameters
-    ----------
-    plan : RunPlan
-        Any run of the scene.
-    key : str
-        Unique on the page.
-
-    Raises
-    ------
-    OsmabenchError
-        If the ground truth or the path is missing or malformed.
+    Raises OsmabenchError if the ground truth or the path is missing or malformed.
     """
     truth = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER)
     places, floor_height_m = _driven(plan, truth)
@@ -164,10 +130,7 @@ def _scale_m(grid: TopGrid) -> float:
 def run_pictures(plan: RunPlan, scene: ScenePictures) -> RunPictures:
     """Draw the recorded map of a run, and collect its sample frames.
 
-    Raises
-    ------
-    OsmabenchError
-        If the map or a frame is missing or malformed.
+    Raises OsmabenchError if the map or a frame is missing or malformed.
     """
     semantic_map = read_map(plan.map_directory)
     context = SuiteContext(scene.truth.scene, semantic_map, scene.truth, device='cpu')

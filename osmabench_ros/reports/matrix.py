@@ -19,21 +19,10 @@ from osmabench_ros.runs.run_warnings import noted_warnings
 def write_matrix_report(
     config: MatrixConfig, plans: Sequence[RunPlan], runs: Sequence[RunReport], root: Path
 ) -> MatrixReport:
-    """Write report.json, report.csv and report.html of a matrix.
+    """Write report.json, report.csv and report.html of a matrix into its folder.
 
-    Parameters
-    ----------
-    config : MatrixConfig
-        What was run.
-    plans, runs : sequence
-        Runs and their reports in the same order.
-    root : Path
-        Folder of the matrix.
-
-    Returns
-    -------
-    MatrixReport
-        As written; it passed if every run completed and every requirement holds.
+    The matrix passed if every run completed, with a whole map unless a partial one is allowed, and
+    every requirement holds. `plans` and `runs` are in the same order.
     """
     may_be_partial = {plan.identity.run_id for plan in plans if plan.mapper.allow_partial}
     partial = [run.run_id for run in runs if not run.map_complete]

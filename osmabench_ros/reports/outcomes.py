@@ -29,17 +29,8 @@ def gate_of(suites: Sequence[SuiteConfig]) -> float:
 def surface_outcomes(context: SuiteContext, gate_m: float) -> NDArray[np.uint8] | None:
     """Return the index into OUTCOMES of every visible surface point, as strict mode sees it.
 
-    Parameters
-    ----------
-    context : SuiteContext
-        Map and ground truth.
-    gate_m : float
-        Largest distance of a match.
-
-    Returns
-    -------
-    ndarray of uint8, shape (N,), or None
-        None if the map has no points, or no labels of its own.
+    uint8 (N,), matched within `gate_m` metres; None if the map has no points, or no labels of its
+    own.
     """
     truth, predicted = context.ground_truth, context.matches.predicted
     if predicted is None:

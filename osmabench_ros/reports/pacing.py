@@ -14,7 +14,7 @@ from osmabench_ros.runs.timings import TIMINGS, Measurements, read_measurements
 
 @dataclass(frozen=True)
 class TimedRun:
-    """A run with what was measured while it went on, and a title that tells it apart."""
+    """A run with its title and what was measured while it went on."""
 
     run: Run
     measured: Measurements
@@ -40,20 +40,10 @@ class StalenessRow:
 
 @dataclass(frozen=True)
 class PacingView:
-    """What the page tells of time and loss.
+    """Rows of realtime runs, and counts of lockstep runs and of the frames that they published.
 
-    Parameters
-    ----------
-    nodes, staleness : tuple
-        Rows of the realtime runs.
-    realtime : tuple of TimedRun
-        Those runs.
-    lockstep_runs, lockstep_frames : int
-        Runs in lockstep, and the frames they published.
-    lockstep_lost : int
-        Frames of theirs that a node did not acknowledge; anything but 0 is a fault.
-    ignored : int
-        Messages that lacked the signature of the run token and did not count.
+    `lockstep_lost` counts frames that a node did not acknowledge, where anything but 0 is a fault;
+    `ignored`, messages that lacked the signature of the run token and did not count.
     """
 
     nodes: tuple[NodeRow, ...]
@@ -85,10 +75,7 @@ def _title(run: Run, several_scenes: bool) -> str:
 def pacing_view(runs: Sequence[Run]) -> PacingView:
     """Return frames, latencies and staleness of the runs.
 
-    Raises
-    ------
-    RunError
-        If a timings.json is malformed.
+    Raises RunError if a timings.json is malformed.
     """
     timed = timed_runs(runs)
     realtime = [item for item in timed if item.measured.pacing == PacingMode.REALTIME.value]

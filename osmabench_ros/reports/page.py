@@ -40,22 +40,10 @@ _SCRIPTS = ('tables.js', 'questions.js', 'enlarge.js')
 
 
 def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Path:
-    """Write report.html of a matrix.
+    """Write report.html of a matrix into its folder; byte-identical for equal input.
 
-    Parameters
-    ----------
-    report : MatrixReport
-        What came of the matrix.
-    plans : sequence of RunPlan
-        Its runs; their folders give maps, frames and answers. What is missing there is said on
-        the page and does not stop it.
-    root : Path
-        Folder of the matrix.
-
-    Returns
-    -------
-    Path
-        The page, byte-identical for equal input.
+    Maps, frames and answers come from the folders of the runs; what is missing there is said on
+    the page and does not stop it.
     """
     runs = joined(plans, report.runs)
     content = gather(runs)

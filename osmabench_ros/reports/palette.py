@@ -41,8 +41,8 @@ HALLUCINATED: Rgb = (150, 20, 20)
 def class_colors(label_set: LabelSet) -> Mapping[int, Rgb]:
     """Return a colour a class: vivid for objects, pale for structure, the same for every map.
 
-    Forty classes cannot all be told apart by colour; hues follow the golden angle, so that
-    neighbours in the label set differ most.
+    Colours cannot set forty classes apart; hues follow the golden angle, so that neighbours in the
+    label set differ most.
     """
     colors: dict[int, Rgb] = {UNLABELLED: _NO_CLASS}
     things = [item for item in label_set.classes if not item.structure]

@@ -32,12 +32,9 @@ def png_uri(image: NDArray[np.uint8]) -> str:
 
 
 def photo_uri(path: Path, width: int) -> str:
-    """Return an image file, made at most so wide, as a JPEG.
+    """Return an image file as a JPEG at most `width` pixels wide.
 
-    Raises
-    ------
-    RunError
-        If the file is no image; names it.
+    Raises RunError, which names the file, if it is no image.
     """
     photo = read_image(path, RunError).convert('RGB')
     if photo.width > width:

@@ -29,13 +29,7 @@ _CAPTION_LENGTH = 80
 
 @dataclass(frozen=True, eq=False)
 class Dialogue:
-    """What a run was asked and what came of it; lists in the order of the questions.
-
-    Parameters
-    ----------
-    questions, answers, verdicts : tuple
-        One each, joined by id.
-    """
+    """What a run was asked and what came of it: an answer and a verdict a question, in order."""
 
     questions: tuple[Question, ...] = ()
     answers: tuple[Answer, ...] = ()
@@ -54,10 +48,7 @@ class Dialogue:
 def read_dialogue(directory: Path) -> Dialogue:
     """Read the questions, answers and verdicts that the suites left in a run's folder.
 
-    Parameters
-    ----------
-    directory : Path
-        Folder of the run; a folder without answers gives an empty dialogue.
+    A folder without answers gives an empty dialogue.
     """
     questions: dict[str, Question] = {}
     answers: dict[str, Answer] = {}

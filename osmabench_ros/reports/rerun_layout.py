@@ -18,13 +18,7 @@ _GRAPH_HIDES = ('graph/structure', *(f'graph/edges/{name}' for name in _DENSE_RE
 
 
 def require_rerun() -> Any:
-    """Return the module.
-
-    Raises
-    ------
-    MissingDependencyError
-        If it is not installed.
-    """
+    """Return the module rerun; raises MissingDependencyError if it is not installed."""
     try:
         import rerun
         import rerun.blueprint
@@ -36,13 +30,7 @@ def require_rerun() -> Any:
 
 
 def layout_of(view: View) -> Any:
-    """Return the blueprint: the world at the left; camera and words beside it.
-
-    Raises
-    ------
-    MissingDependencyError
-        If rerun is not installed.
-    """
+    """Return the blueprint: the world at the left; camera and text beside it."""
     blueprint = require_rerun().blueprint
 
     def world(name: str, hidden: Iterable[str], **options: Any) -> Any:

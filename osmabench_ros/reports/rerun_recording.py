@@ -50,25 +50,10 @@ def write_rerun(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write a recording, all of it or nothing.
+    """Write a Rerun recording, all of it or nothing; makes the folder of the file.
 
-    Parameters
-    ----------
-    view : View
-        What to show.
-    file : Path
-        Gets the recording. Its folder is made.
-    progress : callable, optional
-        Gets what is going on and the fraction done.
-    overwrite : bool
-        Replace a file that is there.
-
-    Raises
-    ------
-    MissingDependencyError
-        If rerun is not installed.
-    RunError
-        If there is a file already, or it cannot be written.
+    Raises MissingDependencyError if rerun is not installed, and RunError if the file is there and
+    `overwrite` is not set, or cannot be written.
     """
     rerun = require_rerun()
     report = progress or (lambda _text, _fraction: None)

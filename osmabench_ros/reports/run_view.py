@@ -18,15 +18,7 @@ Key = tuple[str, str | None, str, str]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run with its plan.
-
-    Parameters
-    ----------
-    plan : RunPlan
-        What was to be run, and where its files are.
-    report : RunReport
-        What came of it.
-    """
+    """A run: its plan, which says where its files are, and the report of what came of it."""
 
     plan: RunPlan
     report: RunReport
@@ -38,7 +30,7 @@ class Run:
 
     @property
     def scene(self) -> str:
-        """Scene with its seed, unless the name of the scene tells it."""
+        """Dataset and scene, with the seed unless the scene's name ends with it."""
         key = self.plan.identity.scene_key
         seed = '' if key.scene.endswith(f'seed_{key.seed}') else f', seed {key.seed}'
         return f'{key.dataset} {key.scene}{seed}'
@@ -97,16 +89,9 @@ def computed_headlines(runs: Sequence[Run]) -> list[Headline]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A headline figure of one mapper under one condition.
+    """A headline figure of one mapper under one condition: the mean, and that of every scene.
 
-    Parameters
-    ----------
-    value : float
-        Mean over the scenes.
-    low, high : float, optional
-        Interval of the figure, where there is a single scene that has one.
-    scenes : tuple of float
-        Figure of every scene.
+    `low` and `high` are the interval of the figure, where there is a single scene that has one.
     """
 
     value: float

@@ -31,18 +31,9 @@ Rectangle = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class SampleFrame:
-    """One kept frame.
+    """One kept frame, `time_s` after the start of the run; `uri` is the picture.
 
-    Parameters
-    ----------
-    index : int
-        Number in the run.
-    time_s : float
-        Since the start of the run.
-    uri : str
-        The picture.
-    shows : mapping of int to tuple
-        Surface points in view and their bounds in percent, by instance.
+    `shows` has, by instance, the number of surface points in view and their bounds in percent.
     """
 
     index: int
@@ -94,12 +85,8 @@ def camera_poses(plan: RunPlan) -> tuple[Pose, ...]:
 def shown_instances(truth: GroundTruth, pose: Pose) -> dict[int, tuple[int, Rectangle]]:
     """Return the instances that a camera sees, with how many points and where.
 
-    Parameters
-    ----------
-    truth : GroundTruth
-        Its visible surface hides what is behind it, on a coarse image.
-    pose : Pose
-        Optical frame in the world.
+    `pose` is the optical frame in the world; the visible surface of `truth` hides what is behind
+    it, on a coarse image.
     """
     camera = truth.intrinsics
     local = (truth.surface.points - pose.translation) @ pose.rotation
@@ -127,7 +114,7 @@ def _counts(instances: NDArray[np.integer]) -> list[tuple[int, int]]:
 def _in_front(
     pixels: NDArray[np.floating], depth_m: NDArray[np.floating], camera: Intrinsics
 ) -> NDArray[np.bool_]:
-    """Tell which points are not behind others in the same coarse pixel."""
+    """Return a mask of the points that are not behind others in the same coarse pixel."""
     scale = _COARSE_WIDTH_PX / camera.width
     height = max(1, round(camera.height * scale))
     columns, lines = ((pixels + 0.5) * scale).astype(int).T

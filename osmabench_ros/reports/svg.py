@@ -79,16 +79,10 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def inline_svg(figure: Figure, name: str, description: str) -> str:
-    """Return a figure as an SVG element for a page.
+    """Return a figure, drawn in a `page_style`, as an SVG element for a page.
 
-    Parameters
-    ----------
-    figure : Figure
-        Drawn in a `page_style`, with the colours of this module.
-    name : str
-        Unique on the page; prefix of all ids.
-    description : str
-        What it shows, for those who cannot see it.
+    `name` is unique on the page and prefixes all ids; `description` is for readers who cannot see
+    the figure.
     """
     from markupsafe import escape
 

@@ -16,17 +16,7 @@ from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
 
 
 def print_report(report: MatrixReport, directory: Path, console: Console | None = None) -> None:
-    """Print the headline figures of every run and where the rest is.
-
-    Parameters
-    ----------
-    report : MatrixReport
-        Result of a matrix.
-    directory : Path
-        Folder with report.json and report.html.
-    console : Console, optional
-        Where to print; stdout by default.
-    """
+    """Print the headline figures of every run, and where the rest is; by default to stdout."""
     console = console or Console(width=None if sys.stdout.isatty() else 110)
     console.print(_table(report.runs))
     print_pacing(report.runs, directory, console)

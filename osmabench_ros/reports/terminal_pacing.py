@@ -18,16 +18,9 @@ UNKNOWN = 'unknown'
 
 
 def print_pacing(runs: Sequence[RunReport], directory: Path, console: Console) -> None:
-    """Print what realtime runs lost, and that lockstep runs lost nothing.
+    """Print what realtime runs lost, run by run and node by node, and lockstep runs in all.
 
-    Parameters
-    ----------
-    runs : sequence of RunReport
-        Of a matrix.
-    directory : Path
-        Folder of the matrix; the folders of the runs are in it.
-    console : Console
-        Where to print.
+    The folders of the runs are in `directory`.
     """
     found = [(run.run_id, read_measurements(directory / run.run_id / TIMINGS)) for run in runs]
     timed = [(run_id, measured) for run_id, measured in found if measured is not None]

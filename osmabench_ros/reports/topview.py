@@ -26,16 +26,8 @@ _DEEPEST_M = 0.6
 class TopGrid:
     """Cells of an image that looks down on the world; rows run from +y to -y.
 
-    Parameters
-    ----------
-    left_m, top_m : float
-        World x of the left edge and world y of the upper edge.
-    cell_m : float
-        Edge of a cell, which is one pixel.
-    width, height : int
-        Pixels.
-    floor_m : float
-        World z of the floor.
+    The left edge is at world x `left_m`, the upper edge at world y `top_m`, the floor at world z
+    `floor_m`; a cell is one pixel with an edge of `cell_m`.
     """
 
     left_m: float

@@ -22,7 +22,7 @@ from osmabench_ros.runs.run_on_disk import open_run
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 COLOR_NAMES = ('blue', 'orange', 'yellow', 'pink', 'dark red')
-"""Of ERROR_COLORS, for words."""
+"""Of ERROR_COLORS, for texts."""
 
 Progress = Callable[[str, float], None]
 
@@ -30,21 +30,10 @@ Progress = Callable[[str, float], None]
 def record_run(
     plan: RunPlan, file: Path, progress: Progress | None = None, *, overwrite: bool = False
 ) -> None:
-    """Write the Rerun recording of a run that lies on disk.
+    """Write the Rerun recording of a run that lies on disk; its map must be recorded.
 
-    Parameters
-    ----------
-    plan : RunPlan
-        The run; its map must be recorded.
-    file : Path
-        Gets the recording.
-    progress : callable, optional
-        Gets what is going on and the fraction done.
-
-    Raises
-    ------
-    OsmabenchError
-        If rerun is missing, or the map, ground truth or bag is missing or malformed.
+    Raises OsmabenchError if rerun is missing, or the map, ground truth or bag is missing or
+    malformed.
     """
     require_rerun()
     semantic_map = read_map(plan.map_directory)
@@ -71,22 +60,9 @@ def record_runs(
     *,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write the Rerun recordings of runs that lie on disk.
+    """Write the Rerun recordings of runs that lie on disk; return the files in the same order.
 
-    Parameters
-    ----------
-    directories : sequence of Path
-        Folders of the runs.
-    file : Path
-        Gets the recording. Of several runs each gets a file beside it, with the name of the run
-        in its name.
-    progress : callable, optional
-        Gets what is going on and the fraction done.
-
-    Returns
-    -------
-    list of Path
-        The files, in the order of the runs.
+    Of several runs each gets a file beside `file`, with the name of the run in its name.
     """
     files = []
     for directory in directories:
@@ -105,20 +81,9 @@ def record_map(
     gate_m: float = 0.1,
     overwrite: bool = False,
 ) -> None:
-    """Write the Rerun recording of a map that no run recorded.
+    """Write the Rerun recording of a map that no run recorded; with ground truth, also its errors.
 
-    Parameters
-    ----------
-    map_directory : Path
-        Folder with map.json.
-    ground_truth_directory : Path, optional
-        Ground truth of the scene, for its errors.
-    file : Path
-        Gets the recording.
-    progress : callable, optional
-        Gets what is going on and the fraction done.
-    gate_m : float
-        Largest distance of a match.
+    `map_directory` holds map.json; `gate_m` is the largest distance of a match, metres.
     """
     require_rerun()
     semantic_map = read_map(map_directory)

@@ -13,24 +13,10 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A map, what it is compared with, and what the camera saw.
+    """A map, the ground truth that shows its errors, and what the camera saw.
 
-    Parameters
-    ----------
-    name : str
-        Name of the recording.
-    about : str
-        Markdown.
-    semantic_map : SemanticMap
-        The map.
-    truth : GroundTruth, optional
-        What its errors are told by.
-    gate_m : float
-        Largest distance of a match.
-    intrinsics : Intrinsics, optional
-        Camera of the frames.
-    frames : iterable of TrackedFrame
-        In order; consumed once.
+    `about` is Markdown, `gate_m` the largest distance of a match, metres; `frames` are in order
+    and consumed once.
     """
 
     name: str

@@ -32,20 +32,10 @@ ALIGNED_FOLDER = 'aligned'
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A run, what its map is compared with, and how.
+    """A run, the ground truth that its map is compared with, and the suites, in order.
 
-    Parameters
-    ----------
-    identity : RunIdentity
-        Names the records.
-    reference : Reference
-        Ground truth on disk.
-    truth : GroundTruth
-        The same, read.
-    suites : sequence of SuiteConfig
-        In order.
-    directory : Path
-        Gets map/, vqa/ and, after an alignment, aligned/ with the same.
+    `truth` is `reference`, read; `directory` gets map/, vqa/ and, after an alignment, aligned/
+    with the same.
     """
 
     identity: RunIdentity
@@ -57,20 +47,10 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class BagFigures:
-    """Figures of a map and what they depend on.
+    """Figures of a map and what they depend on; `metrics` are further ones, such as residuals.
 
-    Parameters
-    ----------
-    records : tuple of Record
-        Of the suites.
-    metrics : tuple of MetricRecord
-        Further figures, such as the residuals of the alignment.
-    hashes, encoders : mapping of str to str
-        As in `RunReport`.
-    transform : Similarity, optional
-        The alignment, from the frame of the map.
-    remarks : tuple of str
-        Where the map was taken to lie, and doubts about that.
+    `transform` is the alignment, from the frame of the map; `hashes` and `encoders` are as in
+    `RunReport`; `remarks` say where the map was taken to lie, and doubts about that.
     """
 
     records: tuple[Record, ...]
@@ -91,10 +71,7 @@ def compared(
 ) -> BagFigures:
     """Return the figures of a map where its bag says it lies, and of the aligned one.
 
-    Raises
-    ------
-    OsmabenchError
-        If the map cannot be placed, aligned or scored.
+    Raises OsmabenchError if the map cannot be placed, aligned or scored.
     """
     choice, truth = source.alignment, comparison.truth
     frame_id = comparison.reference.frame_id or made.header.frame_id

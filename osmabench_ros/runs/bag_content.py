@@ -29,16 +29,9 @@ _IMAGES = ('sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage')
 
 @dataclass(frozen=True, eq=False)
 class TopicTimes:
-    """When the messages of a topic came.
+    """When the messages of a topic were recorded, and their header stamps; each of shape (N,).
 
-    Parameters
-    ----------
-    message_type : str
-        Such as ``sensor_msgs/msg/Image``.
-    log_ns : ndarray of int64, shape (N,)
-        When they were recorded.
-    stamps_ns : ndarray of int64, shape (N,), optional
-        Their header stamps; None if the type has no header.
+    `message_type` is such as ``sensor_msgs/msg/Image``; `stamps_ns` is None if it has no header.
     """
 
     message_type: str
@@ -48,18 +41,10 @@ class TopicTimes:
 
 @dataclass(frozen=True, eq=False)
 class BagContent:
-    """A bag, looked through once.
+    """A bag, looked through once: the times of its topics, and the messages that describe it.
 
-    Parameters
-    ----------
-    topics : mapping of str to TopicTimes
-        Topics with messages.
-    kept : mapping of str to list of (topic, message)
-        Deserialised messages of the types that describe the recording.
-    cut_off : str
-        Why the bag is not complete; empty if it is.
-    start_ns : int
-        Log time of the first message.
+    `kept` has (topic, deserialised message) by message type; `cut_off` says why the bag is not
+    complete, '' if it is; `start_ns` is the log time of the first message.
     """
 
     topics: Mapping[str, TopicTimes]
@@ -80,12 +65,9 @@ class BagContent:
 
     @cached_property
     def label_set(self) -> LabelSet | None:
-        """What class ids mean by the bag's own word, from either package's LabelInfo.
+        """What class ids mean by the bag's LabelInfo, of either package; None if it has none.
 
-        Raises
-        ------
-        SequenceError
-            If it is malformed.
+        Raises SequenceError if it is malformed.
         """
         for kind, classes in ((LABEL_INFO, _own_classes), (VISION_LABELS, _vision_classes)):
             for topic, message in self.kept.get(kind, [])[-1:]:
@@ -99,13 +81,7 @@ class BagContent:
 
     @cached_property
     def transforms(self) -> TransformTree:
-        """The frames of TF; empty if it was not recorded.
-
-        Raises
-        ------
-        ContractError
-            If it is no tree.
-        """
+        """The frames of TF, empty if it was not recorded; ContractError if it is no tree."""
         return transform_tree_of(self.kept.get(TF_TYPE, []))
 
     @cached_property
@@ -146,19 +122,9 @@ class BagContent:
 
 
 def read_content(bag: Bag, types: Collection[str] | None = None) -> BagContent:
-    """Look through a bag once; keeps what describes the recording, not its data.
+    """Look through a bag once, or only its topics of some types; raises SequenceError if empty.
 
-    Parameters
-    ----------
-    bag : Bag
-        Open.
-    types : collection of str, optional
-        Only topics of these types; all by default.
-
-    Raises
-    ------
-    SequenceError
-        If there is no message.
+    It keeps what describes the recording, not its data.
     """
     log: dict[str, list[int]] = defaultdict(list)
     stamps: dict[str, list[int | None]] = defaultdict(list)

@@ -51,16 +51,9 @@ WRITTEN_FOLDER = 'written_questions'
 
 @dataclass(frozen=True, eq=False)
 class BagEvaluation:
-    """What came of a bag.
+    """The report of a bag as written, and the stack's poses beside the true ones, if compared.
 
-    Parameters
-    ----------
-    report : BagReport
-        As written.
-    trajectory : TrajectoryScore, optional
-        The stack's poses beside the true ones.
-    ground_truth_directory : Path, optional
-        What the map was compared with; None without a reference.
+    `ground_truth_directory` is what the map was compared with, None without a reference.
     """
 
     report: BagReport
@@ -77,30 +70,13 @@ def evaluate_bag(
     replace: bool = False,
     progress: Progress | None = None,
 ) -> BagEvaluation:
-    """Evaluate the recorded map of a bag.
+    """Evaluate the recorded map of a bag; without a reference the suites do not run.
 
-    Parameters
-    ----------
-    source : BagSource
-        What to evaluate, against what.
-    suites : sequence of SuiteConfig
-        In order; not run without a reference.
-    output_directory : Path
-        Gets report.json, map/, ground_truth/, trajectory/, vqa/ and, for what an alignment
-        changes, aligned/. It appears when everything is done.
-    requirements : sequence of Requirement
-        Those of other mappers and conditions are left out.
-    replace : bool
-        Whether an earlier evaluation of a bag may be replaced.
-    progress : callable, optional
-        Gets what is going on and the fraction done.
-
-    Raises
-    ------
-    RunError
-        If the folder holds something.
-    OsmabenchError
-        If bag, map, reference or an option is at fault; nothing is written then.
+    `output_directory` appears when everything is done; it gets report.json, map/, ground_truth/,
+    trajectory/, vqa/ and, for what an alignment changes, aligned/. Requirements of other mappers
+    and conditions are left out. Raises RunError if the folder holds more than an evaluation that
+    `replace` allows to replace; nothing is written if bag, map, reference or an option is at
+    fault.
     """
     check_output(output_directory, replace=replace)
     made_suites(suites)

@@ -19,10 +19,7 @@ def map_of_bag(
 ) -> tuple[RecordedMap, list[str]]:
     """Return the map of a topic, and remarks on it.
 
-    Raises
-    ------
-    SequenceError, ContractError, MapError
-        If there is no map, or it is malformed.
+    Raises SequenceError, ContractError or MapError if there is no map, or it is malformed.
     """
     info = content.run_info
     label_set, remarks = _label_set(source, content, truth)
@@ -40,7 +37,7 @@ def map_of_bag(
 def _label_set(
     source: BagSource, content: BagContent, truth: GroundTruth | None
 ) -> tuple[LabelSet | None, list[str]]:
-    """Return what class ids mean: by the user's word, the bag's, or that of the reference."""
+    """Return what class ids mean, by the user, else the bag, else the reference; and remarks."""
     known = source.label_set if source.label_set is not None else content.label_set
     if known is not None or truth is None or not truth.label_set.classes:
         return known, []

@@ -16,13 +16,7 @@ TRAJECTORY_FOLDER = 'trajectory'
 
 
 def check_output(directory: Path, *, replace: bool) -> None:
-    """Refuse a folder that holds anything but an earlier evaluation that may be replaced.
-
-    Raises
-    ------
-    RunError
-        If it does.
-    """
+    """Raise RunError for a folder that holds anything but an evaluation that may be replaced."""
     check_folder(directory, Existing.REPLACE)
     if not directory.exists() or is_blank(directory):
         return

@@ -17,12 +17,8 @@ def poses_of_bag(
 ) -> tuple[TrajectoryScore | None, list[str]]:
     """Return how far the stack's poses are off, None if the user names none, and remarks.
 
-    Raises
-    ------
-    ConfigError
-        If a topic is not there, or there are no true poses.
-    MetricError
-        If the trajectories cannot be compared.
+    Raises ConfigError if a topic is not there, or there are no true poses, and MetricError if the
+    trajectories cannot be compared.
     """
     choice = source.trajectory
     if not choice.estimate:

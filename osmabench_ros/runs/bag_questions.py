@@ -45,33 +45,10 @@ def written_question_records(
 ) -> list[MetricRecord]:
     """Have a model write questions about frames, answer them from the map, and judge.
 
-    The right answers are the model's own, from the images: they are no ground truth.
-
-    Parameters
-    ----------
-    bag : Bag
-        Open.
-    content : BagContent
-        Of the bag.
-    semantic_map : SemanticMap
-        The map that is asked.
-    client : ModelClient
-        Writes, answers and judges; reads images.
-    directory : Path
-        Gets questions, answers, verdicts and generation.json.
-    most_frames : int
-        Frames, evenly spread over the bag.
-    scene : str
-        Name in the ids of questions.
-    progress : callable
-        Gets what is going on and the fraction done.
-
-    Raises
-    ------
-    SequenceError
-        If the bag has no colour images.
-    IncompleteError
-        If the server failed, or the budget is used up.
+    The right answers are the model's own, from at most `most_frames` images, evenly spread: they
+    are no ground truth. `directory` gets questions, answers, verdicts and generation.json. Raises
+    SequenceError if the bag has no colour images, and IncompleteError if the server failed, or the
+    budget is used up.
     """
     frames = color_frames(bag, content, most_frames)
     written = QuestionWriter(client).write(frames, scene=scene, progress=progress)
@@ -100,10 +77,7 @@ def written_question_records(
 def color_frames(bag: Bag, content: BagContent, most: int) -> list[FrameImage]:
     """Return evenly spread colour images, numbered by their place in the bag.
 
-    Raises
-    ------
-    SequenceError
-        If there is no topic with colour images, or one is malformed.
+    Raises SequenceError if there is no topic with colour images, or one is malformed.
     """
     topic = _color_topic(content)
     count = len(content.topics[topic].log_ns)
@@ -116,7 +90,7 @@ def color_frames(bag: Bag, content: BagContent, most: int) -> list[FrameImage]:
 
 
 def _color_topic(content: BagContent) -> str:
-    """Return the busiest topic of images that calls itself coloured."""
+    """Return the topic with the most images of those whose names say that they have colours."""
     found = [
         topic
         for topic, times in content.topics.items()

@@ -26,13 +26,7 @@ _CAMERA_INFO = 'sensor_msgs/msg/CameraInfo'
 def reference_of(
     source: BagSource, bag: Bag, content: BagContent, directory: Path, progress: Progress
 ) -> Reference | None:
-    """Return the reference, made in a folder if it does not exist yet; None without one.
-
-    Raises
-    ------
-    OsmabenchError
-        If scene, run or cloud cannot be read.
-    """
+    """Return the reference, made in a folder if it does not exist yet; None without one."""
     choice = source.reference
     if choice.scene:
         found = scene_reference(

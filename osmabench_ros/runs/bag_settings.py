@@ -1,4 +1,4 @@
-"""What the evaluation of a bag is told."""
+"""The settings of the evaluation of a bag."""
 
 from __future__ import annotations
 
@@ -18,23 +18,12 @@ from osmabench_ros.semantics.labels import LabelSet
 
 @dataclass(frozen=True)
 class ReferenceChoice:
-    """What a map is compared with; at most one of the four, none for a reference-free report.
+    """What a map is compared with: a scene, a run or a cloud; none for a reference-free report.
 
-    Parameters
-    ----------
-    scene : str
-        As `load_scene` takes it; ground truth is made on the fly.
-    run : Path, optional
-        Folder of a run, of what its scene shares, or of ground truth.
-    cloud : Path, optional
-        PLY or PCD of the user's.
-    frame_id : str, optional
-        Frame of the reference; by default ``world``, and for a cloud the frame of the map.
-
-    Raises
-    ------
-    ConfigError
-        If more than one is given.
+    Ground truth of a `scene`, as `load_scene` takes it, is made on the fly; `run` is the folder of
+    a run, of what its scene shares, or of ground truth; `cloud` is a PLY or PCD. `frame_id` is by
+    default ``world``, and for a cloud the frame of the map. Raises ConfigError if more than one is
+    given.
     """
 
     scene: str = ''
@@ -58,18 +47,11 @@ class ReferenceChoice:
 
 @dataclass(frozen=True)
 class TrajectoryChoice:
-    """Which trajectory is compared with which.
+    """Which trajectory is compared with which, by topic or as ``/tf:PARENT.CHILD``.
 
-    Parameters
-    ----------
-    estimate : str
-        Topic of the stack's own pose, or ``/tf:PARENT.CHILD``; '' for no comparison.
-    reference : str
-        Topic of true poses; '' for the bag's own ground truth.
-    reference_file : Path, optional
-        TUM file of true poses instead.
-    settings : TrajectorySettings
-        How they are compared.
+    `estimate` is the stack's own, '' for no comparison. `reference` is the true one, '' for the
+    bag's own ground truth; `reference_file` is a TUM file instead. Raises ConfigError if both are
+    given, or either without an estimate.
     """
 
     estimate: str = ''
@@ -86,14 +68,9 @@ class TrajectoryChoice:
 
 @dataclass(frozen=True)
 class AlignmentChoice:
-    """How the map is aligned.
+    """How the map is aligned; without a kind by the frames and TF of the bag alone.
 
-    Parameters
-    ----------
-    kind : MapAlignment, optional
-        None: by the frames and TF of the bag alone.
-    transform : Similarity, optional
-        Of `known`; the first guess of `icp`.
+    `transform` is that of the kind `known`, or the first guess of `icp`.
     """
 
     kind: MapAlignment | None = None
@@ -102,42 +79,12 @@ class AlignmentChoice:
 
 @dataclass(frozen=True)
 class BagSource:
-    """A bag and how to read and score it.
+    """A bag, as `open_bag` takes it, and how to read and score it.
 
-    Parameters
-    ----------
-    path : Path
-        As `open_bag` takes it.
-    config : MatrixConfig
-        Camera and path of scenes, files of text features.
-    msg_paths : tuple of Path
-        Definitions that the bag lacks.
-    map_topic : str
-        '' to find it.
-    at_s : float, optional
-        The map as it was so many seconds after the start of the bag; the last one by default.
-    method : str
-        Name of the method in the report; '' for what the bag says.
-    label_set : LabelSet, optional
-        Meaning of class ids, before what the bag says.
-    reference : ReferenceChoice
-        What the map is compared with.
-    alignment : AlignmentChoice
-        How it is aligned.
-    trajectory : TrajectoryChoice
-        Which trajectories are compared.
-    questions_file : Path, optional
-        Questions of the scene.
-    text_features : mapping of str to Path
-        As `TextMatching` takes them.
-    device : str
-        'auto', 'cpu' or 'cuda'.
-    seed : int
-        Of scene, resampling and questions.
-    model : ModelSettings, optional
-        Model that writes questions about the images of the bag and answers them from the map.
-    question_frames : int
-        Images it writes about at most.
+    `msg_paths` are definitions that the bag lacks; '' for `map_topic` means to find it, for
+    `method` what the bag says; `label_set` goes before what the bag says. `at_s` counts from the
+    start of the bag, None is the last map; `seed` is that of scene, resampling and questions;
+    `model` writes and answers questions about at most `question_frames` images.
     """
 
     path: Path

@@ -92,7 +92,7 @@ class PoseFrame(str, Enum):
 
 
 class Planner(str, Enum):
-    """Who finds the way between goals.
+    """What finds the way between goals.
 
     GRID is built in; NAVMESH takes the shortest way on Habitat-Sim's navigation mesh, GREEDY the
     steps of 0.06 m and turns of 4 degrees of its GreedyGeodesicFollower, as OSMa-Bench's code.
@@ -221,10 +221,7 @@ class MatrixConfig(Section):
     def loaded_conditions(self) -> dict[str, Condition]:
         """What the conditions say, as given; read once, so that all runs render what was hashed.
 
-        Raises
-        ------
-        ConfigError
-            If one is unknown, or its file is at fault.
+        Raises ConfigError if one is unknown, or its file is at fault.
         """
         return {item: load_condition(item) for item in self.conditions}
 

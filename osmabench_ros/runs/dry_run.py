@@ -15,17 +15,8 @@ from osmabench_ros.suites.suite import models_asked_by
 def expected_work(config: MatrixConfig, out: Path) -> list[str]:
     """Return what a configuration would do, a line each; loads its scenes, writes nothing.
 
-    Parameters
-    ----------
-    config : MatrixConfig
-        What would be run.
-    out : Path
-        Parent of the matrix' folder; runs that are done there stay done.
-
-    Raises
-    ------
-    OsmabenchError
-        If the configuration could not be run; as `osmabench run` says it.
+    Runs that are done in the matrix' folder below `out` stay done. Raises OsmabenchError if the
+    configuration could not be run.
     """
     check_names(config)
     check_mappers(config)

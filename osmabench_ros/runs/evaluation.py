@@ -47,24 +47,11 @@ SUITES = 'suites'
 
 @dataclass(frozen=True)
 class EvaluationInputs:
-    """What is evaluated, and where the results go.
+    """What is evaluated, in folders as recorder and preparation write them, and where results go.
 
-    Parameters
-    ----------
-    identity : RunIdentity
-        Run the map belongs to.
-    map_directory, ground_truth_directory : Path
-        As written by the recorder and by the preparation.
-    questions_file : Path, optional
-        Question set of the scene.
-    output_directory : Path
-        Gets report.json and the folder of answers.
-    device : str
-        'auto', 'cpu' or 'cuda'.
-    text_features : mapping of str to Path
-        Precomputed text features for open-vocabulary maps, as `TextMatching` takes them.
-    allow_partial : bool
-        Whether a map that was cut off may pass.
+    `output_directory` gets report.json and the folder of answers; `text_features` are as
+    `TextMatching` takes them; `device` is 'auto', 'cpu' or 'cuda'; a map that was cut off may pass
+    if `allow_partial`.
     """
 
     identity: RunIdentity
@@ -83,33 +70,12 @@ def evaluate_run(
     requirements: Sequence[Requirement] = (),
     progress: Progress | None = None,
 ) -> RunReport:
-    """Evaluate one map and write report.json.
+    """Evaluate one map, write report.json and return it.
 
-    Parameters
-    ----------
-    inputs : EvaluationInputs
-        What to evaluate.
-    suites : sequence of SuiteConfig
-        In order.
-    requirements : sequence of Requirement
-        Of the whole matrix; those of other runs are left out, and those of other figures than
-        the suites give.
-    progress : callable, optional
-        Gets what is going on and the fraction done; may raise to stop the evaluation, which then
-        writes nothing.
-
-    Returns
-    -------
-    RunReport
-        As written.
-
-    Raises
-    ------
-    IncompleteError
-        If a server failed that a suite asks. What was answered, and the figures of the other
-        suites, are kept in incomplete.json; the next evaluation of the same goes on from there.
-    OsmabenchError
-        If the map, the ground truth or an option is at fault; nothing is written then.
+    Of `requirements`, which may be those of the whole matrix, those of this run and of figures of
+    the suites count. `progress` may raise to stop; nothing is written then, nor if map, ground
+    truth or an option is at fault. Raises IncompleteError if a server failed that a suite asks;
+    incomplete.json keeps what was found, and the next evaluation of the same goes on from there.
     """
     # Options are checked before large files are read.
     made_suites(suites)
@@ -236,10 +202,7 @@ def _scored(
 def made_suites(suites: Sequence[SuiteConfig]) -> list[Suite]:
     """Return the suites of a configuration.
 
-    Raises
-    ------
-    ConfigError
-        If a suite or an option of it is unknown, or two give figures of one name.
+    Raises ConfigError if a suite or an option of it is unknown, or two give figures of one name.
     """
     made = [make_suite(item.name, item.options) for item in suites]
     repeated = repeated_suite(suite.name for suite in made)

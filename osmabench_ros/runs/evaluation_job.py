@@ -16,19 +16,15 @@ STOP_TIMEOUT_S = 3.0
 
 
 class EvaluationCancelledError(RunError):
-    """An evaluation was stopped because somebody asked for it."""
+    """An evaluation was stopped on request."""
 
 
 class EvaluationJob:
     """One evaluation in a thread of its own.
 
-    Parameters
-    ----------
-    work : callable
-        Evaluates; calls its argument with what it does and the fraction done. That call raises
-        once the job is cancelled.
-    on_done : callable, optional
-        Called with the job when it is over, in the thread that polls the queue.
+    `work` calls its argument with what it does and the fraction done, a call that raises once the
+    job is cancelled; `on_done` is called with the job when it is over, in the thread that polls
+    the queue.
     """
 
     def __init__(
@@ -64,7 +60,7 @@ class EvaluationJob:
         self._thread.start()
 
     def cancel(self) -> None:
-        """Stop as soon as the evaluation next tells its progress; at once if it is waiting."""
+        """Stop as soon as the evaluation next reports its progress; at once if it is waiting."""
         self._cancelled.set()
         if self._thread is None:
             self.error = EvaluationCancelledError('the evaluation was cancelled before it began')
@@ -128,7 +124,7 @@ class EvaluationQueue:
             self._current.start()
 
     def stop(self) -> None:
-        """Cancel everything; whoever waits is called back."""
+        """Cancel all jobs, and call back for each."""
         waiting = [*self._jobs, *([self._current] if self._current is not None else [])]
         for job in waiting:
             job.cancel()

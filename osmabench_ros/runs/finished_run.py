@@ -34,11 +34,8 @@ def finish_run(plan: RunPlan) -> None:
 def read_finished(plan: RunPlan) -> RunReport:
     """Return the report of a run that is done.
 
-    Raises
-    ------
-    RunError
-        If the report, or the map, ground truth or questions that it was made from, are not what
-        they were; names all that changed.
+    Raises RunError if the report, or the map, ground truth or questions that it was made from, are
+    not what they were; names all that changed.
     """
     told = read_json(plan.directory / MANIFEST).get(RESULTS, {})
     changed = [name for name in told if _digest(plan.directory / name) != told[name]]

@@ -23,30 +23,11 @@ MARK = 'generated.json'
 def generate_ground_truth(
     config: MatrixConfig, out: Path, progress: Progress | None = None
 ) -> list[GeneratedSequence]:
-    """Make path, ground truth and questions of every scene, as runs have them.
+    """Make path, ground truth and questions of every scene below out/shared, as runs have them.
 
-    They belong to the sequences that `generate_sequences` makes of the same configuration: both
-    go by the same path. What an earlier call made is kept.
-
-    Parameters
-    ----------
-    config : MatrixConfig
-        Simulated scenes.
-    out : Path
-        Gets shared/SCENE folders.
-    progress : callable, optional
-        Gets what is going on and the fraction done.
-
-    Returns
-    -------
-    list of GeneratedSequence
-        With the ground_truth folder of every scene.
-
-    Raises
-    ------
-    RunError
-        If a folder is there that is not of this configuration, or another process is writing to
-        `out`.
+    They belong to the sequences that `generate_sequences` makes of the same configuration: both go
+    by the same path. What an earlier call made is kept. Raises RunError if a folder is there that
+    is not of this configuration, or another process is writing to `out`.
     """
     report = progress or (lambda _text, _fraction: None)
     plans = plan_runs(config, scene_keys(config), out)

@@ -42,15 +42,7 @@ class OutputFormat(str, Enum):
 
 @dataclass(frozen=True)
 class GeneratedSequence:
-    """A sequence on disk.
-
-    Parameters
-    ----------
-    directory : Path
-        OUT/FORMAT/CONDITION/SCENE.
-    kept : bool
-        Whether an earlier call wrote it.
-    """
+    """The folder of a sequence or of ground truth; `kept` if an earlier call wrote it."""
 
     directory: Path
     kept: bool
@@ -64,28 +56,10 @@ def generate_sequences(
 ) -> list[GeneratedSequence]:
     """Render every scene under every condition once, and write it in every format.
 
-    A sequence appears when it is complete; those of an earlier call with the same configuration
-    are kept, and what a killed call left of others is removed. The same configuration gives the
-    same bytes.
-
-    Parameters
-    ----------
-    config : MatrixConfig
-        Scenes, conditions, camera, robot, trajectory and simulator; the rest plays no part.
-    formats : sequence of OutputFormat
-        What to write.
-    out : Path
-        Gets FORMAT/CONDITION/SCENE folders.
-    progress : callable, optional
-        Gets what is going on and the fraction done.
-
-    Raises
-    ------
-    RunError
-        If a folder is there that is not of this configuration, when nothing of its scene is
-        written; or another process is writing to `out`.
-    OsmabenchError
-        If a scene, a condition or the simulator is at fault, or the disk is full.
+    OUT/FORMAT/CONDITION/SCENE are complete, and the same bytes for the same configuration; those
+    that are there are kept, what a killed call left is removed. Raises RunError if a folder is not
+    of this configuration, when nothing of its scene is written, or another process is writing to
+    `out`.
     """
     refuse_foreign([out], folders=True)
     check_names(config)
@@ -203,7 +177,7 @@ def _digest(config: MatrixConfig, item: SceneConfig, condition: Condition) -> st
 
 
 def _is_there(directory: Path, digest: str) -> bool:
-    """Tell whether a folder holds this very sequence."""
+    """Return whether a folder holds this very sequence."""
     if not directory.exists():
         return False
     if (directory / DOCUMENT).exists() and read_info(directory)[0].source_sha256 == digest:

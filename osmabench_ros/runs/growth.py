@@ -60,25 +60,8 @@ def score_growth(
     """Score the maps that a method had on the way, and the final one, unless that is done.
 
     Every map is compared with the same ground truth, that of the whole path. Suites that ask a
-    language model are left out: every map would cost as much as the final one.
-
-    Parameters
-    ----------
-    inputs : EvaluationInputs
-        Those of the final map; its folder gets growth.json.
-    suites : sequence of SuiteConfig
-        What to compute.
-    snapshots_directory : Path
-        Folder of the intermediate maps; a method that published none has only the final one.
-    progress : callable
-        Gets what is going on and the fraction done.
-    first_stamp_ns : int
-        Stamp of the first frame of the run.
-
-    Raises
-    ------
-    OsmabenchError
-        If a map or the ground truth is at fault; nothing is written then.
+    language model are left out: every map would cost as much as the final one. The output folder
+    of `inputs` gets growth.json; nothing is written if a map or the ground truth is at fault.
     """
     file = inputs.output_directory / GROWTH
     if file.exists():

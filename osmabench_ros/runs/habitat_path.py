@@ -25,24 +25,11 @@ UNSEEN = Intrinsics.from_hfov(16, 16, math.pi / 2)
 
 
 def habitat_path(config: MatrixConfig, seed: int, scene: Scene) -> RobotPath:
-    """Plan the path of a configuration with Habitat-Sim.
+    """Plan the path of a configuration with one of the planners of Habitat-Sim.
 
-    Parameters
-    ----------
-    config : MatrixConfig
-        Its planner is one of Habitat-Sim's. If its simulator is Habitat-Sim, that one's options
-        count.
-    seed : int
-        Of start and goals.
-    scene : Scene
-        Of a Habitat data set.
-
-    Raises
-    ------
-    MissingDependencyError
-        If there is no interpreter with habitat_sim.
-    SimulationError
-        If the scene is not of a data set, no floor fits the robot, or a goal cannot be reached.
+    If its simulator is Habitat-Sim, that one's options count; `seed` is that of start and goals.
+    Raises MissingDependencyError if there is no interpreter with habitat_sim, and SimulationError
+    if the scene is not of a data set, no floor fits the robot, or a goal cannot be reached.
     """
     wanted = config.trajectory
     with _navigation(config, scene) as navigation:

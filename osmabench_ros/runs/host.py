@@ -1,4 +1,4 @@
-"""The machine and the software that a run was made with, without who ran it."""
+"""The machine and the software that a run was made with; nothing about the user."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _os() -> str:
 
 @lru_cache(maxsize=4)
 def renderer(simulator: str) -> str:
-    """Return what a simulator renders with; the reason where that cannot be told."""
+    """Return what a simulator renders with; the reason where that is unknown."""
     try:
         if simulator == 'opengl':
             return _opengl()

@@ -12,15 +12,7 @@ _LONGEST_WORD = 40
 
 @dataclass(frozen=True, order=True)
 class SceneKey:
-    """What runs share: one trajectory, one ground truth, one question set.
-
-    Parameters
-    ----------
-    dataset, scene : str
-        Names of the loaded scene.
-    seed : int
-        Seed of the scene, the path and the questions.
-    """
+    """Dataset, scene and seed, by which runs share one trajectory, ground truth and questions."""
 
     dataset: str
     scene: str
@@ -32,17 +24,7 @@ class SceneKey:
 
 @dataclass(frozen=True, order=True)
 class RunIdentity:
-    """One run.
-
-    Parameters
-    ----------
-    scene_key : SceneKey
-        Dataset, scene and seed.
-    condition, mapper, simulator : str
-        Names.
-    speed_factor : float, optional
-        Stamp seconds per wall second of a realtime run; None in lockstep.
-    """
+    """One run; `speed_factor` is stamp seconds per wall second in realtime, None in lockstep."""
 
     scene_key: SceneKey
     condition: str

@@ -31,12 +31,8 @@ class _Hash(Protocol):
 def input_digests(config: MatrixConfig, scenes: Mapping[SceneKey, str]) -> dict[str, str]:
     """Return a digest for every input of a configuration, by a name for people.
 
-    Parameters
-    ----------
-    config : MatrixConfig
-        What is run.
-    scenes : mapping of SceneKey to str
-        Digests of its scenes as they were loaded, so that every file that went in counts.
+    `scenes` are the digests of its scenes as they were loaded, so that every file that went in
+    counts.
     """
     found = {SOFTWARE: version()}
     conditions = config.loaded_conditions
@@ -112,7 +108,7 @@ def _strings(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _file(kind: str, word: str) -> dict[str, str]:
-    """Return the digest of a file if the word is the path of one."""
+    """Return the digest of a file if `word` is the path of one."""
     path = Path(word).expanduser()
     try:
         if not path.is_file():

@@ -23,16 +23,10 @@ SUITE = 'alignment'
 
 @dataclass(frozen=True, eq=False)
 class AppliedAlignment:
-    """An alignment and what it left.
+    """What takes map coordinates to the frame of the reference, and what it left.
 
-    Parameters
-    ----------
-    similarity : Similarity
-        Takes map coordinates to the frame of the reference.
-    records : tuple of MetricRecord
-        Residuals and the size of the correction, suite ``alignment``.
-    remarks : tuple of str
-        How it was found, and what makes it doubtful.
+    `records` are residuals and the size of the correction, suite ``alignment``; `remarks` say how
+    it was found, and what makes it doubtful.
     """
 
     similarity: Similarity
@@ -51,29 +45,9 @@ def alignment_of_map(
 ) -> AppliedAlignment | None:
     """Return the alignment that the user wants, None if there is none beyond the placement.
 
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        In its own frame.
-    truth : GroundTruth
-        The reference.
-    kind : MapAlignment, optional
-        What the user wants.
-    transform : Similarity, optional
-        Of `known`; the first guess of `icp`.
-    placement : Placement
-        Where the bag puts the map: the first guess of `icp` else.
-    trajectory : TrajectoryScore, optional
-        Of `trajectory`; the first guess of `icp` before the placement.
-    progress : callable
-        Gets what is going on and the fraction done.
-
-    Raises
-    ------
-    ConfigError
-        If what the alignment needs is not given.
-    MetricError
-        If the map does not fit.
+    The map is in its own frame. `transform` is that of `known`; the first guess of `icp` is
+    `transform`, else that of `trajectory`, else `placement`. Raises ConfigError if what the
+    alignment needs is not given, and MetricError if the map does not fit.
     """
     if kind is MapAlignment.KNOWN and transform is not None:
         return aligned_by_transform(transform)
@@ -131,14 +105,10 @@ def aligned_by_trajectory(score: TrajectoryScore) -> AppliedAlignment:
 def aligned_by_icp(
     semantic_map: SemanticMap, truth: GroundTruth, initial: Similarity, guess: str
 ) -> AppliedAlignment:
-    """Return the alignment of the map's points with the true surface.
+    """Return the alignment of the map's points with the true surface; `guess` names `initial`.
 
-    Raises
-    ------
-    MetricError
-        If the map has no points or does not fit.
-    MissingDependencyError
-        If Open3D is not installed.
+    Raises ConfigError if the map has no points, MetricError if it does not fit, and
+    MissingDependencyError if Open3D is not installed.
     """
     if semantic_map.dense is None:
         raise ConfigError(

@@ -28,22 +28,9 @@ UNKNOWN = 'unknown'
 class MapOnDisk:
     """A map that no run recorded, e.g. an imported one, and what it is compared with.
 
-    Parameters
-    ----------
-    map_directory, ground_truth_directory : Path
-        As written by `osmabench map import` and by the preparation of a run.
-    questions_file : Path, optional
-        Question set of the scene; suites that ask make their own without one.
-    text_features : mapping of str to Path
-        Precomputed text features, as `TextMatching` takes them.
-    device : str
-        'auto', 'cpu' or 'cuda'.
-    seed : int
-        Seed of resampling and of questions.
-    condition, mapper, simulator : str
-        Names in the report where the map names none, or others than it should.
-    allow_partial : bool
-        Whether a map that was cut off may pass.
+    Without `questions_file` suites that ask make their own; `text_features` are as `TextMatching`
+    takes them, `seed` is that of resampling and questions. `condition`, `mapper` and `simulator`
+    go before the names in the map; a map that was cut off may pass if `allow_partial`.
     """
 
     map_directory: Path
@@ -70,28 +57,9 @@ def evaluate_map(
     """Evaluate a map that no run recorded; the run is named after what the files say.
 
     A map that lies beside the scene, as wrong axes or units leave it, is scored with a warning.
-
-    Parameters
-    ----------
-    source : MapOnDisk
-        What to evaluate.
-    suites : sequence of SuiteConfig
-        In order.
-    output_directory : Path
-        Gets report.json and the folder of answers.
-    requirements : sequence of Requirement
-        Those of other mappers and conditions are left out.
-    replace : bool
-        Whether a report that is there may be replaced.
-    progress : callable, optional
-        Gets what is going on and the fraction done.
-
-    Raises
-    ------
-    RunError
-        If a report is there, or the file of questions is not.
-    OsmabenchError
-        If the map, the ground truth or an option is at fault; nothing is written then.
+    Requirements of other mappers and conditions are left out. Raises RunError if a report is there
+    and `replace` is not set, or the file of questions is not there; nothing is written if map,
+    ground truth or an option is at fault.
     """
     refuse_foreign([output_directory], folders=True)
     report = output_directory / REPORT

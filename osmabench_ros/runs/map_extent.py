@@ -1,4 +1,4 @@
-"""Tells maps that lie beside the scene they are scored against, as with wrong axes or units."""
+"""Warns of maps that lie beside the scene they are scored against, as with wrong axes or units."""
 
 from __future__ import annotations
 

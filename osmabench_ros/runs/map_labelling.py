@@ -18,31 +18,10 @@ def label_map(
 ) -> tuple[SemanticMap, str]:
     """Give nodes and points the classes that are most like their features or captions.
 
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        With a feature space whose text encoder is installed, or with captions.
-    label_set : LabelSet
-        The classes. Their names go through the templates of the feature space, whose features
-        are averaged; captions are compared with the plain names.
-    space : str
-        Feature space to use; default: that of the points, else the only comparable one.
-    by_captions : bool
-        Use the captions of the nodes and the sentence embedder instead.
-
-    Returns
-    -------
-    semantic_map : SemanticMap
-        See `label_by_features`.
-    encoder : str
-        What the text was encoded with.
-
-    Raises
-    ------
-    MapError
-        If there is no such space, its encoder is not installed, or there are no captions.
-    MissingDependencyError
-        If the sentence embedder is needed and not installed.
+    Without `space` the feature space of the points counts, else the only comparable one; with
+    `by_captions`, captions and the sentence embedder. Returns what encoded the text too. Raises
+    MapError if such a space, its encoder or captions are missing, MissingDependencyError if the
+    sentence embedder is.
     """
     if by_captions:
         return _by_captions(semantic_map, label_set)

@@ -1,4 +1,4 @@
-"""Where a recorded map lies in the frame of its reference by the bag's own word."""
+"""Where a recorded map lies in the frame of its reference, according to its bag."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from osmabench_ros.geometry.transform_tree import TransformTree
 
 
 class MapAlignment(str, Enum):
-    """How a map is aligned beyond the frames that the bag tells."""
+    """How a map is aligned beyond the frames that the bag names."""
 
     NONE = 'none'
     KNOWN = 'known'
@@ -21,15 +21,7 @@ class MapAlignment(str, Enum):
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Where the map lies by the bag's own word.
-
-    Parameters
-    ----------
-    similarity : Similarity
-        Takes map coordinates to the frame of the reference.
-    remark : str
-        How that is known.
-    """
+    """What takes map coordinates to the frame of the reference, and how that is known."""
 
     similarity: Similarity
     remark: str
@@ -44,25 +36,11 @@ def placement_of(
     *,
     transform_given: bool,
 ) -> Placement:
-    """Return where the map lies without any fitting.
+    """Return where the map lies without any fitting, by its frame and the TF of the bag.
 
-    Parameters
-    ----------
-    map_frame, reference_frame : str
-        Frames of the map and of its reference; '' for the reference if it is that of the map.
-    stamp_ns : int
-        Time of the map.
-    transforms : TransformTree
-        TF of the bag.
-    alignment : MapAlignment, optional
-        What the user wants; None if the user does not say.
-    transform_given : bool
-        Whether the user gives a transformation.
-
-    Raises
-    ------
-    ConfigError
-        If the frames differ, TF does not tell how, and the user does not say what to do.
+    `reference_frame` is '' if it is that of the map; `alignment` is None if the user does not say.
+    Raises ConfigError if the frames differ, TF does not connect them, and the user does not say
+    what to do.
     """
     if reference_frame in ('', map_frame):
         return Placement(Similarity.identity(), f'the map is in frame "{map_frame}"')

@@ -34,7 +34,7 @@ class Settling(Section):
 
 
 class MapperConfig(Settling):
-    """A mapping method: a bundled one, a command that starts a node, or a stack of somebody else.
+    """A mapping method: a bundled one, a command that starts a node, or a foreign stack.
 
     It has the keys of `Settling` too.
 
@@ -123,5 +123,5 @@ class MapperConfig(Settling):
 
     @property
     def bundled(self) -> str:
-        """Entry point of the bundled mapper, empty if the method is somebody else's."""
+        """Entry point of the bundled mapper, '' for a command or a stack."""
         return '' if self.command or self.stack else self.implementation or self.name

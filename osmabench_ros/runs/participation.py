@@ -13,22 +13,11 @@ SUITE = 'timing'
 
 @dataclass(frozen=True)
 class Participation:
-    """Frames and latencies of one node; None is what nobody knows.
+    """Frames and latencies of one node; None where they are unknown.
 
-    Parameters
-    ----------
-    name : str
-        Node.
-    published : int
-        Frames that were published.
-    received : int, optional
-        Frames it acknowledged, mapped or not.
-    mapped : int, optional
-        Frames that went into its map.
-    latency_p50_s, latency_p95_s, latency_p99_s, latency_max_s : float, optional
-        Steady time from the publication of a frame to its acknowledgement.
-    processing_mean_s : float, optional
-        Time a frame, as the node says.
+    `received` frames were acknowledged, mapped or not; `mapped` ones went into its map. Latency is
+    the steady time from the publication of a frame to its acknowledgement; `processing_mean_s` is
+    the time a frame, as the node says.
     """
 
     name: str
@@ -43,7 +32,7 @@ class Participation:
 
     @property
     def dropped(self) -> int | None:
-        """Frames that it never got, or never said a word about."""
+        """Frames that it did not acknowledge; None if that is unknown."""
         return None if self.received is None else max(0, self.published - self.received)
 
     @property

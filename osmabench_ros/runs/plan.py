@@ -17,23 +17,7 @@ from osmabench_ros.simulation.conditions import Condition, name_of_condition
 
 @dataclass(frozen=True)
 class RunPlan:
-    """One run and where it is kept.
-
-    Parameters
-    ----------
-    identity : RunIdentity
-        What is run.
-    scene : SceneConfig
-        How its scene is loaded.
-    mapper : MapperConfig
-        How its mapping method is started.
-    condition : Condition
-        What differs from other runs over the same path.
-    config : MatrixConfig
-        The rest of the configuration.
-    root : Path
-        Folder of the matrix.
-    """
+    """One run and where it is kept; `root` is the folder of the matrix."""
 
     identity: RunIdentity
     scene: SceneConfig
@@ -110,16 +94,9 @@ def _identity(
 def plan_runs(
     config: MatrixConfig, scene_keys: dict[SceneConfig, SceneKey], root: Path
 ) -> list[RunPlan]:
-    """Return the runs of a matrix, scene by scene, condition by condition.
+    """Return the runs of a matrix in `root`, scene by scene, condition by condition.
 
-    Parameters
-    ----------
-    config : MatrixConfig
-        What to run.
-    scene_keys : dict
-        Identity of every scene of the configuration, known once it is loaded.
-    root : Path
-        Folder of the matrix.
+    `scene_keys` has every scene of the configuration; its identity is known once it is loaded.
     """
     plans = [
         RunPlan(

@@ -57,13 +57,10 @@ Progress = Callable[[str, float], None]
 
 
 def check_names(config: MatrixConfig) -> None:
-    """Look up every name of a configuration, before any minute is spent.
+    """Look up every name of a configuration, before anything is made.
 
-    Raises
-    ------
-    ConfigError
-        If a condition, mapper, suite or option is unknown, a file of text features is at fault,
-        or a requirement is one that no run can fulfil.
+    Raises ConfigError if a condition, mapper, suite or option is unknown, a file of text features
+    is at fault, or a requirement is one that no run can fulfil.
     """
     suites = made_suites(config.suites)
     check_for_runs(
@@ -86,10 +83,7 @@ def check_names(config: MatrixConfig) -> None:
 def check_mappers(config: MatrixConfig) -> None:
     """Make every bundled mapper once for every scene, because they know their options.
 
-    Raises
-    ------
-    ConfigError
-        If an option is unknown, or a mapper cannot serve the classes of a scene.
+    Raises ConfigError if an option is unknown, or a mapper cannot serve the classes of a scene.
     """
     for item in config.scenes:
         for mapper in config.mappers:
@@ -145,20 +139,10 @@ def _scene(config: SceneConfig) -> Scene:
 
 
 def prepare_scene(plan: RunPlan, progress: Progress) -> Path:
-    """Make the shared folder of a run, unless it is there.
+    """Make the shared folder of a run, unless it is there, and return it.
 
-    Parameters
-    ----------
-    plan : RunPlan
-        Any run of the scene and seed.
-    progress : callable
-        Gets what is going on and the fraction done.
-
-    Returns
-    -------
-    Path
-        Folder with path.json, coverage.json, ground_truth/ and questions.jsonl; complete,
-        because it appears by renaming. Without the first two if the scene was recorded.
+    It holds path.json and coverage.json, unless the scene was recorded, ground_truth/ and
+    questions.jsonl; it is complete, because it appears by renaming.
     """
     directory = plan.shared_directory
     if directory.exists():
@@ -192,12 +176,8 @@ def _write_truth(plan: RunPlan, truth: GroundTruth, directory: Path, progress: P
 def prepare_scenes(config: MatrixConfig, root: Path, progress: Progress) -> list[Path]:
     """Make the shared folder of every scene of a configuration under a root, as runs have it.
 
-    Raises
-    ------
-    ConfigError
-        If a name is unknown.
-    RunError
-        If such a folder exists: it may be of another configuration.
+    Raises ConfigError if a name is unknown, and RunError if such a folder exists: it may be of
+    another configuration.
     """
     refuse_foreign([root], folders=True)
     check_names(config)

@@ -1,4 +1,4 @@
-"""Telling how far a job is."""
+"""How far a job is."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ LAST_SHARE = 0.01
 class StagedProgress:
     """Puts the progress of stages one after another; the fraction never goes back.
 
-    Parameters
-    ----------
-    progress : callable, optional
-        Gets the name of the stage with what it says, and the fraction of all stages.
-    stages : int
-        How many there are, at least 2; each counts the same, but the last one next to nothing.
+    There are at least 2; each counts the same, but the last one next to nothing.
     """
 
     def __init__(self, progress: Progress | None, stages: int) -> None:

@@ -11,15 +11,10 @@ _FILES = (QUESTIONS, ANSWERS, VERDICTS)
 
 
 class QuestionFolders:
-    """Parts the question files of suites that share an output folder.
+    """Parts the question files of suites that write to one folder, one after another.
 
     The exact questions, or else the first suite that asked, end in the folder itself; the others
     in folders of their own name below it.
-
-    Parameters
-    ----------
-    directory : Path
-        Folder that all suites write to, one after another.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""The map of a run as its questions are put to it, whoever asks: suites, or `osmabench vqa`."""
+"""The map of a run as suites and `osmabench vqa` put its questions to it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,6 @@ def questioned_map(run: RunFolder) -> QuestionedMap:
     """Return a recorded map with names and rules as the suite of the run has them.
 
     A folder below no manifest of a matrix is taken with default settings.
-
-    Raises
-    ------
-    OsmabenchError
-        If map, ground truth or manifest are missing or at fault.
     """
     files, options = {}, {}
     if (run.directory.resolve().parent / MANIFEST).exists():

@@ -33,10 +33,7 @@ def recorded_key(item: SceneConfig) -> SceneKey:
 def recorded_labels(item: SceneConfig) -> LabelSet:
     """Return the classes that the bridge announces for a recorded scene.
 
-    Raises
-    ------
-    ConfigError
-        If the sequence has none.
+    Raises ConfigError if the sequence has none.
     """
     path = _path(item)
     labels = _sequence(path, item.topics).info.label_set
@@ -51,12 +48,8 @@ def recorded_labels(item: SceneConfig) -> LabelSet:
 def recorded_truth(item: SceneConfig) -> GroundTruth:
     """Read the ground truth of a recorded scene.
 
-    Raises
-    ------
-    ConfigError
-        If it has other classes than the sequence.
-    SequenceError
-        If it cannot be read.
+    Raises ConfigError if it has other classes than the sequence, and SequenceError if it cannot be
+    read.
     """
     assert item.ground_truth is not None
     truth = read_ground_truth(item.ground_truth)
@@ -82,10 +75,7 @@ def recorded_digest(item: SceneConfig) -> str:
 def check_recorded_conditions(config: MatrixConfig) -> None:
     """Check that every sequence is to be played under the condition it was recorded under.
 
-    Raises
-    ------
-    ConfigError
-        If it is not; names the sequence and the condition.
+    Raises ConfigError if it is not; names the sequence and the condition.
     """
     for item in config.scenes:
         if item.sequence is None:

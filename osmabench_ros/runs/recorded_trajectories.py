@@ -18,19 +18,10 @@ REFERENCE_TOPICS = ('ground_truth/camera_pose', 'ground_truth/odometry')
 
 
 def read_trajectory(name: str) -> StampedTrajectory:
-    """Return a trajectory by its name on the command line.
+    """Return a trajectory by its name: a TUM file, ``BAG:TOPIC`` or ``BAG:/tf:PARENT.CHILD``.
 
-    Parameters
-    ----------
-    name : str
-        A TUM file; or ``BAG:TOPIC``, where the topic may be ``/tf:PARENT.CHILD`` as in evo.
-
-    Raises
-    ------
-    ConfigError
-        If there is neither; says what a bag offers.
-    SequenceError, ContractError
-        If file, bag or messages are malformed.
+    Raises ConfigError if there is neither, saying what a bag offers, and SequenceError or
+    ContractError if file, bag or messages are malformed.
     """
     path, topic = _parted(name)
     if topic:
@@ -64,12 +55,8 @@ def pose_topics(types: Mapping[str, str]) -> list[str]:
 def bag_trajectory(bag: Bag, content: BagContent, topic: str) -> StampedTrajectory:
     """Return the trajectory of a topic, or of a TF chain ``/tf:PARENT.CHILD``.
 
-    Raises
-    ------
-    ConfigError
-        If the topic is not there or holds no poses; names those that do.
-    ContractError
-        If the messages are malformed.
+    Raises ConfigError if the topic is not there or holds no poses, naming those that do, and
+    ContractError if the messages are malformed.
     """
     topic = f'/{topic.lstrip("/")}'
     if topic.startswith(TF_PREFIX):

@@ -12,10 +12,7 @@ from osmabench_ros.simulation.section import Section
 class EvaluationConfig(Section):
     """What is scored besides the final map of a run.
 
-    Parameters
-    ----------
-    map_every_frames : int
-        Also score the map that a method had after every so many frames; 0: only the final one.
+    That is the map which a method had after every `map_every_frames` frames; 0: none.
     """
 
     map_every_frames: int = Field(0, ge=0)

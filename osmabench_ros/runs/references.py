@@ -49,18 +49,9 @@ _NO_CAMERA = Intrinsics(2, 2, 1.0, 1.0, 0.5, 0.5)
 
 @dataclass(frozen=True)
 class Reference:
-    """Ground truth on disk.
+    """Ground truth on disk, as `read_ground_truth` reads it, and what it is, for people.
 
-    Parameters
-    ----------
-    directory : Path
-        As `read_ground_truth` reads it.
-    description : str
-        What it is, for people.
-    questions_file : Path, optional
-        Questions of the scene.
-    frame_id : str
-        Frame of its coordinates; '' for that of the map, whichever that is.
+    `frame_id` is the frame of its coordinates; '' for that of the map, whichever that is.
     """
 
     directory: Path
@@ -72,15 +63,8 @@ class Reference:
 def run_reference(path: Path) -> Reference:
     """Return the ground truth that a run was, or would be, scored against.
 
-    Parameters
-    ----------
-    path : Path
-        Folder of a run, of what its scene shares, or of the ground truth itself.
-
-    Raises
-    ------
-    ConfigError
-        If there is no ground truth in or beside it; says what was looked for.
+    `path` is the folder of a run, of what its scene shares, or of the ground truth itself. Raises
+    ConfigError if there is no ground truth in or beside it; says what was looked for.
     """
     candidates = [path, path / GROUND_TRUTH_FOLDER]
     key = _scene_key(path)
@@ -121,28 +105,11 @@ def scene_reference(
     path: tuple[StampedTrajectory, Intrinsics] | None,
     progress: Progress,
 ) -> Reference:
-    """Make the ground truth of a scene.
+    """Make the ground truth of a scene, as `load_scene` takes it, in a folder.
 
-    Parameters
-    ----------
-    config : MatrixConfig
-        Camera and path, where the recording does not tell them.
-    scene : str
-        As `load_scene` takes it.
-    seed : int
-        Seed of scene, path and questions.
-    directory : Path
-        Gets the ground truth.
-    path : (StampedTrajectory, Intrinsics), optional
-        True poses and camera of the recording: the visible surface is then what this path saw,
-        and compatible figures, which need rendered depth, are not applicable.
-    progress : callable
-        Gets what is going on and the fraction done.
-
-    Raises
-    ------
-    SceneError
-        If there is no such scene.
+    `path` has the true poses and camera of the recording: the visible surface is then what this
+    path saw, and compatible figures, which need rendered depth, are not applicable. Without it,
+    camera and path are those of `config`. Raises SceneError if there is no such scene.
     """
     described = f'scene {scene}, seed {seed}'
     if path is None:
@@ -165,25 +132,12 @@ def scene_reference(
 def cloud_reference(
     file: Path, label_set: LabelSet | None, directory: Path, frame_id: str = ''
 ) -> Reference:
-    """Make ground truth of a cloud that the user brings.
+    """Make ground truth of a cloud that the user brings: a PLY or PCD, z up, metres.
 
-    Parameters
-    ----------
-    file : Path
-        PLY or PCD, z up, metres; properties `label` and `instance` as `osmabench map import
-        pointcloud` takes them, or bare points for geometry only.
-    label_set : LabelSet, optional
-        Meaning of the labels; else of classes.json beside the file. Without either, labels are
-        not used.
-    directory : Path
-        Gets the ground truth.
-    frame_id : str
-        Frame of its coordinates; '' for that of the map.
-
-    Raises
-    ------
-    MapError
-        If the file is no point cloud or has labels outside the label set.
+    Properties `label` and `instance` are as `osmabench map import pointcloud` takes them; without
+    `label_set` and classes.json beside the file, labels are not used. `frame_id` '' is that of the
+    map. Raises MapError if the file is no point cloud or has labels outside the label set, and
+    ConfigError if it has no points.
     """
     known = label_set if label_set is not None else _labels_beside(file)
     graph = SceneGraph()

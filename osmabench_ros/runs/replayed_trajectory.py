@@ -25,21 +25,8 @@ FREE_SHARE = 0.9
 def replayed_path(config: TrajectoryConfig, scene: Scene, navigation: NavigationMap) -> RobotPath:
     """Return the path along recorded poses; warns if it goes through obstacles.
 
-    Parameters
-    ----------
-    config : TrajectoryConfig
-        With `recorded`: a TUM file, ``BAG:TOPIC``, or the folder of a sequence.
-    scene : Scene
-        Where it was recorded; the poses are in its world.
-    navigation : NavigationMap
-        Where a robot may be.
-
-    Raises
-    ------
-    ConfigError
-        If a pose is outside the scene; the recording is of another world then.
-    OsmabenchError
-        If the recording cannot be read.
+    The poses are in the world of the scene. Raises ConfigError if one is outside it, when the
+    recording is of another world.
     """
     places, headings = _poses(config)
     low, high = scene.box.minimum[:2], scene.box.maximum[:2]

@@ -1,4 +1,4 @@
-"""Thresholds of a configuration, and which part of the benchmark can tell whether they hold."""
+"""Thresholds of a configuration, and which part of the benchmark can check them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GROWTH_SUFFIXES = ('_over_frames', '_over_time', '_frames_until_90', '_seconds_u
 
 
 class Source(str, Enum):
-    """What tells whether a requirement holds."""
+    """What a requirement is checked against."""
 
     MAP = 'map'
     TIMING = 'timing'
@@ -64,7 +64,7 @@ class Requirement(Section):
 
     @property
     def source(self) -> Source:
-        """What can tell whether it holds."""
+        """What it can be checked against."""
         if self.suite in TIMING_SUITES:
             return Source.TIMING
         if self.suite in BAG_SUITES or self.suite.endswith(ALIGNED):
@@ -93,19 +93,9 @@ def check_for_runs(
 ) -> None:
     """Refuse requirements that no run could ever fulfil.
 
-    Parameters
-    ----------
-    requirements : iterable of Requirement
-        Of the configuration of a matrix.
-    grows : bool
-        Whether maps on the way are scored.
-    final_only : collection of str
-        Suites that are scored for the final map only.
-
-    Raises
-    ------
-    ConfigError
-        If a figure is one of recorded bags, or of growth that is not measured.
+    `grows` is whether maps on the way are scored; suites in `final_only` are scored for the final
+    map only. Raises ConfigError if a figure is one of recorded bags, or of growth that is not
+    measured.
     """
     for item in requirements:
         if item.source is Source.BAG:

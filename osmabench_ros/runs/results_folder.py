@@ -34,12 +34,8 @@ _TOLD = 3
 def held(root: Path) -> Iterator[None]:
     """Claim a folder and keep it from other processes until the block ends, or this process.
 
-    What an earlier process left half-written is removed.
-
-    Raises
-    ------
-    RunError
-        If it is not ours, another process holds it, or it cannot be made.
+    What an earlier process left half-written is removed. Raises RunError if the folder is not
+    ours, another process holds it, or it cannot be made.
     """
     claim_folder(root)
     with undisturbed(root):
@@ -50,10 +46,7 @@ def held(root: Path) -> Iterator[None]:
 def undisturbed(path: Path) -> Iterator[None]:
     """Keep other processes from the folder of results that a path lies in, if it lies in one.
 
-    Raises
-    ------
-    RunError
-        If another process holds that folder.
+    Raises RunError if another process holds that folder.
     """
     owner = owner_of(path)
     if owner is None:
@@ -94,21 +87,9 @@ def claim(
 ) -> None:
     """Make sure that a held folder has results of this configuration and these inputs only.
 
-    Parameters
-    ----------
-    root : Path
-        Folder of the matrix.
-    config : MatrixConfig
-        What is run.
-    inputs : mapping of str to str
-        Digests as `inputs.input_digests` gives them.
-    fresh : bool
-        Delete what is there and ours; what is not stays and is named.
-
-    Raises
-    ------
-    RunError
-        If there are results of another configuration, or an input changed since; names what.
+    `inputs` are digests as `input_digests` gives them; `fresh` deletes what is there and ours.
+    Raises RunError if there are results of another configuration, or an input changed since; names
+    what.
     """
     claim_folder(root)
     manifest = root / MANIFEST
@@ -122,13 +103,7 @@ def claim(
 
 
 def refuse_foreign_results(root: Path, plans: Sequence[RunPlan] = ()) -> None:
-    """Refuse what is not ours and stands where a result would go or be read.
-
-    Raises
-    ------
-    RunError
-        If there is such a file or folder; before any minute is spent.
-    """
+    """Raise RunError if what is not ours stands where a result would go or be read."""
     refuse_foreign(root / f'report.{suffix}' for suffix in ('json', 'csv', 'html'))
     for plan in plans:
         folders = (plan.shared_directory.parent, plan.shared_directory, plan.directory)

@@ -26,16 +26,9 @@ _WHOLE_MATRIX = frozenset(
 
 
 def write_run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ()) -> None:
-    """Write manifest.json of a run.
+    """Write manifest.json of a run whose shared folder is prepared.
 
-    Parameters
-    ----------
-    plan : RunPlan
-        The run; its shared folder must be prepared.
-    scene_digest : str
-        Digest of the loaded scene.
-    warnings : sequence of str
-        What the report is to say about the run.
+    `warnings` are what the report is to say about the run.
     """
     write_json(plan.directory / MANIFEST, run_manifest(plan, scene_digest, warnings))
 

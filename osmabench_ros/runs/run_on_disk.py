@@ -25,17 +25,9 @@ _Item = TypeVar('_Item')
 
 
 def open_run(directory: Path) -> RunPlan:
-    """Return the plan of a run that lies on disk; no scene is loaded for it.
+    """Return the plan of a run from its folder, below that of its matrix; loads no scene.
 
-    Parameters
-    ----------
-    directory : Path
-        Folder of the run, below that of its matrix.
-
-    Raises
-    ------
-    RunError
-        If the folder is none of a run, or is unknown to the manifest of its matrix.
+    Raises RunError if the folder is none of a run, or is unknown to the manifest of its matrix.
     """
     directory = directory.resolve()
     _check_is_run(directory)

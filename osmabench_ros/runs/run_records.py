@@ -18,15 +18,7 @@ from osmabench_ros.runs.timings import TIMINGS
 def judged_records(plans: Sequence[RunPlan], runs: Sequence[RunReport]) -> tuple[Record, ...]:
     """Return the records of report.json, timings.json and growth.json of all runs.
 
-    Parameters
-    ----------
-    plans, runs : sequence
-        Runs and their reports; those that failed have no figures.
-
-    Raises
-    ------
-    RunError
-        If one of those files is malformed.
+    Those that failed have no figures. Raises RunError if one of the files is malformed.
     """
     folders = {plan.identity.run_id: plan.directory for plan in plans}
     found: list[Record] = []

@@ -21,12 +21,8 @@ KEY = 'warnings'
 def run_warnings(plan: RunPlan) -> tuple[str, ...]:
     """Return what a reader of the report has to know before a run, and warn of it.
 
-    That is what of the condition does not act on the path, and whether frames may be lost.
-
-    Parameters
-    ----------
-    plan : RunPlan
-        The run; its shared folder must be prepared.
+    That is what of the condition does not act on the path, and whether frames may be lost; the
+    shared folder of the run must be prepared.
     """
     found = (*_of_pacing(plan), *_of_condition(plan))
     for text in found:

@@ -22,12 +22,8 @@ def shared_path(
 ) -> RobotPath:
     """Plan the path that all conditions of a configuration share.
 
-    Raises
-    ------
-    SimulationError
-        If a given goal cannot be reached.
-    OsmabenchError
-        If a recorded trajectory cannot be read or is not of the scene.
+    Raises SimulationError if a given goal cannot be reached, and another OsmabenchError if a
+    recorded trajectory cannot be read or is not of the scene.
     """
     if config.trajectory.recorded:
         path = replayed_path(config.trajectory, scene, navigation)

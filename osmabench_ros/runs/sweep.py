@@ -1,4 +1,4 @@
-"""The fastest speed that a mapper follows: which speeds to try, and what they tell."""
+"""The fastest speed that a mapper follows: which speeds to try, and what they show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUEUE_FRAMES = 10
 
 
 class SweepPoint(BaseModel):
-    """A run at one speed; null is what nobody knows."""
+    """A run at one speed; null where a figure is unknown."""
 
     model_config = ConfigDict(extra='forbid', frozen=True)
 
@@ -43,11 +43,11 @@ class SweepPoint(BaseModel):
         return speed is None or speed >= REACHED_SHARE * self.speed_factor
 
     def loses(self, max_loss: float) -> bool:
-        """Tell whether the mapper is known not to keep up, at this speed or one below it."""
+        """Return whether the mapper is known not to keep up, at this speed or one below it."""
         return not self.error and self.loss is not None and self.loss > max_loss
 
     def follows(self, max_loss: float) -> bool:
-        """Tell whether the mapper is known to keep up at this speed."""
+        """Return whether the mapper is known to keep up at this speed."""
         return not self.error and self.reached and self.loss is not None and self.loss <= max_loss
 
 
@@ -154,21 +154,10 @@ def point_of(speed_factor: float, report: RunReport, measured: Measurements | No
 
 
 def search(speeds: Sequence[float], follows: Callable[[float], bool]) -> float | None:
-    """Find the fastest speed on an ascending grid by bisection.
+    """Return the fastest of ascending speeds that is followed, by bisection; None if none is.
 
-    Both ends are tried first, so that a mapper that always or never keeps up costs two runs.
-
-    Parameters
-    ----------
-    speeds : sequence of float
-        Ascending.
-    follows : callable
-        Tries a speed; assumed true up to some speed and false from there on.
-
-    Returns
-    -------
-    float, optional
-        The fastest speed that is followed; None if not even the slowest is.
+    Both ends are tried first, so that a mapper that always or never keeps up costs at most two
+    runs. `follows` tries a speed; it is assumed true up to some speed and false from there on.
     """
     if not speeds or not follows(speeds[0]):
         return None

@@ -1,4 +1,4 @@
-"""Text for maps that speak in features: which encoder serves a map, and what it is used for."""
+"""Text for maps that hold features: which encoder serves a map, and what it is used for."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class TextMatching:
         return next((self._files[key] for key in keys if key in self._files), None)
 
     def serves(self, space: FeatureSpace) -> bool:
-        """Tell whether text can be encoded here for a feature space."""
+        """Return whether text can be encoded here for a feature space."""
         if self._file_of(space) is not None:
             return True
         if space.model == SentenceEmbedder.name:

@@ -21,30 +21,12 @@ TIMINGS = 'timings.json'
 
 @dataclass(frozen=True)
 class Measurements:
-    """What was measured while a run went on.
+    """What was measured while a run went on; memory is as sampled, by node.
 
-    Parameters
-    ----------
-    pacing : str
-        'lockstep' or 'realtime', as it really was.
-    frames : int
-        Frames that were published.
-    mapper : str
-        Node of the mapping method.
-    mapping_s : float
-        Time the mapper spent on frames; 0 if unknown.
-    participants : tuple of Participation
-        Every node that is known to have taken frames.
-    peak_memory_bytes : mapping of str to int
-        Resident host memory by node, as sampled.
-    staleness : Staleness, optional
-        Of the map; None without one.
-    speed_factor : float, optional
-        Stamp seconds per wall second as they really were; None if there was one frame only.
-    peak_gpu_memory_bytes : mapping of str to int
-        Memory of GPUs by node, as sampled; nodes that used none are left out.
-    ignored : mapping of str to int
-        Messages by topic that lacked the signature of the run token and did not count.
+    `pacing` and `speed_factor`, stamp seconds per wall second, are as they really were;
+    `mapping_s` is what the mapper spent on frames. The speed of one frame is None, an unknown time
+    0; GPU memory lacks nodes that used none. `ignored` counts messages by topic without the
+    signature of the run token.
     """
 
     pacing: str
@@ -66,20 +48,10 @@ class Measurements:
 
 
 def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
-    """Return what timings.json of a run holds.
+    """Return what timings.json of a run holds: its figures by name, and as ``'records'``.
 
-    Parameters
-    ----------
-    identity : RunIdentity
-        The run.
-    measured : Measurements
-        What was measured.
-
-    Returns
-    -------
-    dict
-        The figures by name, and under ``'records'`` the same in the form of the records of
-        report.json, suite 'timing'; what was not measured is null and not applicable.
+    The latter have the form of those of report.json, suite 'timing'; what was not measured is null
+    and not applicable.
     """
     mapping, staleness = measured.mapping, measured.staleness
     return {
@@ -108,10 +80,7 @@ def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
 def read_measurements(file: Path) -> Measurements | None:
     """Read what timings.json of a run says of frames and latencies; None if it is not there.
 
-    Raises
-    ------
-    RunError
-        If it is not such a file.
+    Raises RunError if it is not such a file.
     """
     if not file.exists():
         return None
