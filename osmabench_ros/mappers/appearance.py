@@ -51,16 +51,9 @@ class AppearanceOptions(SurveyOptions):
 
 
 class AppearanceMapper:
-    """Labels regions of a voxel map by how they look.
+    """Labels regions of a voxel map by how they look; `options` are `AppearanceOptions`.
 
-    Parameters
-    ----------
-    label_set : LabelSet
-        Vocabulary of the run; prototypes of other classes are left out.
-    seed : int
-        Unused; the method is not random.
-    options : dict
-        See `AppearanceOptions`.
+    Prototypes of classes outside the label set are left out; `seed` is unused.
     """
 
     name = 'appearance'

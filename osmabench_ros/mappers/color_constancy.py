@@ -34,15 +34,7 @@ def srgb_from_linear(linear: NDArray[np.floating]) -> NDArray[np.uint8]:
 
 
 def without_light(points: NDArray[np.floating], colors: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the colours as if every column of the map were lit brightly; none gets darker.
-
-    Parameters
-    ----------
-    points : ndarray, shape (N, 3)
-        Metres.
-    colors : ndarray of uint8, shape (N, 3)
-        Observed sRGB.
-    """
+    """Return sRGB colours as if every column of the map were lit brightly; none gets darker."""
     if not len(points):
         return colors
     linear = linear_from_srgb(colors)

@@ -58,14 +58,6 @@ def color_indices(rgb: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def most_frequent_color(indices: NDArray[np.integer], weights: NDArray[np.integer]) -> str:
-    """Return the name that most of the colours have; ties go to the first name.
-
-    Parameters
-    ----------
-    indices : ndarray of int, shape (N,)
-        Of `color_indices`.
-    weights : ndarray of int, shape (N,)
-        How much each counts.
-    """
+    """Return the name with the greatest sum of weights; ties go to the first name."""
     votes = np.bincount(indices, weights=weights, minlength=len(COLOR_EXAMPLES))
     return list(COLOR_EXAMPLES)[int(votes.argmax())]

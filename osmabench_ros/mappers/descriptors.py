@@ -79,16 +79,8 @@ def describe_patches(
 ) -> NDArray[np.float64]:
     """Return the features (P, F) of patches, columns as in FEATURES.
 
-    Colour is that of the patch, shape that of the region it belongs to.
-
-    Parameters
-    ----------
-    voxels : Voxels
-        N voxels.
-    regions, patches : ndarray of int64, shape (N,)
-        Region and patch of each, numbered from 0, none empty; a patch lies in one region.
-    voxel_m : float
-        Edge of a voxel in metres.
+    Colour is that of the patch, shape that of the region it belongs to. Regions and patches number
+    the voxels from 0, none empty; a patch lies in one region.
     """
     if not len(voxels):
         return np.empty((0, len(FEATURES)))

@@ -19,7 +19,7 @@ AXIS_BITS = (17, 17, 14)
 
 SEGMENT_BITS = 63 - sum(AXIS_BITS)
 MAX_SEGMENTS = 1 << SEGMENT_BITS
-"""Number of different segments that a grid can tell apart."""
+"""Number of different segments that a grid can hold."""
 
 POSITION_STEPS = 4096
 """Positions are rounded to this fraction of a voxel before they are summed."""
@@ -87,10 +87,7 @@ class FusedCells:
     def winner_rows(self, abstaining: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """Return one cell a voxel: the one with most points, the lower segment in a tie.
 
-        Parameters
-        ----------
-        abstaining : ndarray of bool, shape (N,), optional
-            Cells that win only where no other is.
+        Cells that are True in `abstaining` win only where no other is.
         """
         votes = self.counts if abstaining is None else np.where(abstaining, 0, self.counts)
         order = np.lexsort((self.segments, -votes, self.voxels))
@@ -123,16 +120,9 @@ def _sorted_group(
 
 
 class VoxelFusion:
-    """Sums points, colours and extra columns in a voxel grid.
+    """Sums points, colours and `extra_columns` integer columns in a voxel grid.
 
     Memory grows with the surface that was seen, not with the number of frames.
-
-    Parameters
-    ----------
-    voxel_m : float
-        Edge of a voxel in metres.
-    extra_columns : int
-        Number of integer columns that are averaged besides position and colour.
     """
 
     def __init__(self, voxel_m: float, extra_columns: int = 0) -> None:
@@ -150,23 +140,11 @@ class VoxelFusion:
         segments: NDArray[np.integer],
         extras: NDArray[np.integer] | None = None,
     ) -> None:
-        """Fuse the points of one frame.
+        """Fuse the points of one frame, finite, in metres.
 
-        Parameters
-        ----------
-        points : ndarray, shape (N, 3)
-            Finite, metres. Neighbours in the array should be neighbours in space.
-        colors : ndarray of uint8, shape (N, 3)
-            RGB.
-        segments : ndarray of int, shape (N,)
-            Which segment each point belongs to, 0 to MAX_SEGMENTS - 1.
-        extras : ndarray of int, shape (N, E), optional
-            Extra columns.
-
-        Raises
-        ------
-        MapError
-            If a point lies outside the grid or a segment is out of range.
+        Neighbours in the array should be neighbours in space. `segments` (N,) are 0 to
+        MAX_SEGMENTS - 1, `extras` (N, E). Raises MapError if a point lies outside the grid or a
+        segment is out of range.
         """
         if not len(points):
             return

@@ -1,4 +1,4 @@
-"""Our label set in the words of Hydra and Khronos, so that they can read our semantic images."""
+"""A label set as Hydra and Khronos name it, so that they can read our semantic images."""
 
 from __future__ import annotations
 
@@ -8,17 +8,10 @@ from osmabench_ros.semantics.labels import LabelSet
 
 
 def hydra_label_space(label_set: LabelSet) -> str:
-    """Return the label space file that Hydra and Khronos need for a label set.
+    """Return the label space file (YAML) that Hydra and Khronos need for a label set.
 
-    Parameters
-    ----------
-    label_set : LabelSet
-        Classes of the semantic images; whatever is no part of the building is an object.
-
-    Returns
-    -------
-    str
-        YAML. Unlabelled pixels (65535) lie above `total_semantic_labels`.
+    Whatever is no part of the building is an object; unlabelled pixels (65535) lie above
+    `total_semantic_labels`.
     """
     ids = [item.id for item in label_set.classes]
     return yaml.safe_dump(

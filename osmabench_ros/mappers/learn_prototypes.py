@@ -23,23 +23,10 @@ def learn_from_apartments(
     rehearsal: Rehearsal | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Prototypes:
-    """Learn prototypes from the procedural apartment under baseline light.
+    """Learn prototypes, `per_class` or fewer, from procedural apartments under baseline light.
 
-    Parameters
-    ----------
-    seeds : sequence of int
-        Apartments, at least one, FIRST_SEED or higher.
-    per_class : int
-        Most prototypes a class gets.
-    rehearsal : Rehearsal, optional
-        Camera and length of the sequences; the demo's by default.
-    progress : callable, optional
-        Called with a text and the fraction done.
-
-    Raises
-    ------
-    ConfigError
-        If there are no seeds, or one is reserved for runs.
+    The rehearsal is the demo's by default; `progress` is called with a text and the fraction done.
+    Raises ConfigError if there are no seeds, or one is below FIRST_SEED: those are for runs.
     """
     if not seeds or min(seeds) < FIRST_SEED:
         raise ConfigError(

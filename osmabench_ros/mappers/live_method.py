@@ -1,4 +1,4 @@
-"""How a ROS 2 mapping stack of somebody else is started and heard: config/methods/live."""
+"""How a ROS 2 mapping stack is started and read: the files in config/methods/live."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Topic(Section):
 
 
 class MapFile(Section):
-    """A file or folder that the finish service makes the stack write, and who reads it."""
+    """A file or folder that the finish service makes the stack write, and its importer."""
 
     path: str
     importer: str
@@ -146,15 +146,8 @@ class LiveMethod(Section):
     def filled(self, values: Mapping[str, str]) -> LiveMethod:
         """Return the method with every ``${...}`` replaced.
 
-        Parameters
-        ----------
-        values : mapping of str to str
-            Topics, frames, `work`, and the user's variables.
-
-        Raises
-        ------
-        ConfigError
-            If a variable is not set, or a name is unknown; names the method and the name.
+        Raises ConfigError, which names method and name, if a variable is not set or a name
+        unknown.
         """
         where = f'method {self.name}'
         self.check_variables(values)
@@ -185,10 +178,7 @@ def live_method_names() -> list[str]:
 def load_live_method(name_or_path: str) -> LiveMethod:
     """Load a stack by its name in config/methods/live, or from a YAML file.
 
-    Raises
-    ------
-    ConfigError
-        If there is none, or a key is wrong; names the file and the key.
+    Raises ConfigError, which names the file and the key, if there is none or a key is wrong.
     """
     data, source = described(name_or_path, *FOLDER)
     return validated(LiveMethod, data, source)

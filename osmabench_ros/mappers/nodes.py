@@ -18,12 +18,7 @@ _MIN_LABEL_SHARE = 0.02
 def voted_labels(votes: NDArray[np.floating], label_set: LabelSet) -> tuple[ScoredLabel, ...]:
     """Return the classes that got at least 2 % of the votes, best first, lower id in a tie.
 
-    Parameters
-    ----------
-    votes : ndarray of float64, shape (C,)
-        Votes for each class of the label set, in its order.
-    label_set : LabelSet
-        Names of the classes.
+    `votes` has one number for each class of the label set, in its order.
     """
     shares = votes / max(float(votes.sum()), 1e-12)
     ranked = np.argsort(-shares, kind='stable')
@@ -50,15 +45,7 @@ def size_attributes(size: NDArray[np.float64]) -> dict[str, float]:
 
 
 class NodeBuilder:
-    """Makes nodes of groups of fused cells.
-
-    Parameters
-    ----------
-    cells : FusedCells
-        All cells of a map.
-    label_set : LabelSet
-        Names of the classes; tells structure from objects.
-    """
+    """Makes nodes of groups of fused cells; the label set separates structure from objects."""
 
     def __init__(self, cells: FusedCells, label_set: LabelSet) -> None:
         self._cells = cells
@@ -72,18 +59,10 @@ class NodeBuilder:
         votes: NDArray[np.floating],
         observations: int,
     ) -> SceneNode:
-        """Build the node of one object.
+        """Build the node of one object from its cells, at least one.
 
-        Parameters
-        ----------
-        node_id : int
-            Id of the node, >= 1.
-        rows : ndarray of int
-            Its cells, at least one.
-        votes : ndarray of float64, shape (C,)
-            Votes for each class of the label set, in its order.
-        observations : int
-            Frames that showed the object.
+        `votes` has one number for each class of the label set; `observations` counts the frames
+        that showed the object.
         """
         points, counts = self._cells.points[rows], self._cells.counts[rows]
         labels = voted_labels(votes, self._label_set)

@@ -25,16 +25,9 @@ _OBJECT_STREAM, _DETECTION_STREAM, _POSE_STREAM = 0, 1, 2
 
 @dataclass(frozen=True)
 class Detection:
-    """What becomes of one object in one frame.
+    """What becomes of one object in one frame: its class, whether it is missed, its mask.
 
-    Parameters
-    ----------
-    class_id : int
-        Class it is taken for.
-    missed : bool
-        Whether it is not seen at all.
-    growth_px : int
-        Pixels by which its mask is dilated, eroded if negative.
+    `growth_px` is by how much the mask is dilated, eroded if negative.
     """
 
     class_id: int
@@ -74,14 +67,7 @@ class NoiseOptions(MapperOptions):
 class NoiseModel:
     """Applies noise to frames with ground truth.
 
-    Parameters
-    ----------
-    options : NoiseOptions
-        How much.
-    label_set : LabelSet
-        Wrong labels are drawn from it: structure for structure, objects for objects.
-    seed : int
-        Seed of all draws.
+    Wrong labels are drawn from the label set: structure for structure, objects for objects.
     """
 
     def __init__(self, options: NoiseOptions, label_set: LabelSet, seed: int) -> None:

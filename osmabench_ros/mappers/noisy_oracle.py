@@ -22,14 +22,7 @@ class NoisyOracleOptions(NoiseOptions, OracleOptions):
 class NoisyOracleMapper:
     """Fuses ground truth that was corrupted first; the segments of a voxel vote.
 
-    Parameters
-    ----------
-    label_set : LabelSet
-        Vocabulary of the semantic images.
-    seed : int
-        Seed of the noise.
-    options : dict
-        See `NoisyOracleOptions`.
+    `seed` is that of the noise, `options` are `NoisyOracleOptions`.
     """
 
     name = 'noisy_oracle'
@@ -48,10 +41,7 @@ class NoisyOracleMapper:
     def integrate(self, frame: Frame) -> None:
         """Take one frame into the map, flawed.
 
-        Raises
-        ------
-        ConfigError
-            If the frame has no ground truth, or a class id is not in the label set.
+        Raises ConfigError if it has no ground truth, or a class id is not in the label set.
         """
         require_ground_truth(frame, self.name)
         self._oracle.integrate(self._noise.apply(frame))

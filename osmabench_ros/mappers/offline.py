@@ -35,21 +35,10 @@ OpenWriter = Callable[[Path, SequenceFormat], SequenceWriter]
 
 @dataclasses.dataclass(frozen=True)
 class OfflineRun:
-    """Where and within what limits a method runs.
+    """Where and within what limits a method runs; `condition` is for the provenance of the map.
 
-    Parameters
-    ----------
-    work : Path
-        Folder of this run: the sequence, the files of the method, its log, its output; filled
-        when the method has ended.
-    limits : Limits
-        Time and memory of the method.
-    variables : mapping of str to str
-        What the method's configuration asks the user for.
-    scene : str
-        Name of the scene, also that of the sequence's folder.
-    condition : str
-        For the provenance of the map.
+    `work` gets the sequence, in a folder named after the scene, the method's files, its log and
+    its output, when the method has ended.
     """
 
     work: Path
@@ -88,10 +77,7 @@ class OfflineOptions(MapperOptions):
 class OfflineMapperFactory:
     """What an entry point in the group ``osmabench.mappers`` can name.
 
-    Parameters
-    ----------
-    open_writer : OpenWriter
-        Makes the writer of a method's input layout.
+    `open_writer` makes the writer of a method's input layout.
     """
 
     uses_ground_truth = False
@@ -102,13 +88,7 @@ class OfflineMapperFactory:
     def __call__(
         self, *, label_set: LabelSet, seed: int, options: dict[str, Any]
     ) -> MethodAdapter:
-        """Make the mapper of a run.
-
-        Raises
-        ------
-        ConfigError
-            If an option or the method's configuration is wrong.
-        """
+        """Make a mapper; raises ConfigError if an option or the method's file is wrong."""
         parsed = parse_options(OfflineOptions, options, 'offline')
         limits = Limits(parsed.time_limit_s, int(parsed.memory_limit_gib * 2**30))
         run = OfflineRun(
@@ -121,23 +101,8 @@ class OfflineMapperFactory:
 class MethodAdapter:
     """Makes a mapper of a method that wants the whole sequence first.
 
-    Parameters
-    ----------
-    method : OfflineMethod
-        How it is run.
-    run : OfflineRun
-        Where it is run.
-    open_writer : OpenWriter
-        Makes the writer of its input layout.
-    label_set : LabelSet
-        Vocabulary in which the names that the method gives get their ids.
-    seed : int
-        Handed to the method as ``${seed}``.
-
-    Raises
-    ------
-    ConfigError
-        If a variable of the method is not set, or the sequence's folder exists.
+    The label set gives ids to the names in its output; `seed` is its ``${seed}``. Raises
+    ConfigError if a variable of the method is not set, or the sequence's folder exists.
     """
 
     uses_ground_truth = False
@@ -176,13 +141,7 @@ class MethodAdapter:
         return self._place / f'{self._method.name}.log'
 
     def integrate(self, frame: Frame) -> None:
-        """Record a frame in the layout that the method reads.
-
-        Raises
-        ------
-        RunError
-            If the method has run already.
-        """
+        """Record a frame in the method's layout; raises RunError if the method has run already."""
         if self._map is not None:
             raise RunError(f'{self._method.name} has run; it takes no further frames')
         if self._writer is None:
@@ -199,12 +158,8 @@ class MethodAdapter:
     def semantic_map(self, *, final: bool) -> SemanticMap:
         """Return the method's map; before the end an empty one that says it is partial.
 
-        Raises
-        ------
-        RunError
-            If there is no frame, or the method fails or exceeds a limit.
-        MapError
-            If the method leaves no map, or a malformed one.
+        Raises RunError if there is no frame, or the method fails or exceeds a limit; MapError if
+        it leaves no map, or a malformed one.
         """
         if not final:
             return self._empty()

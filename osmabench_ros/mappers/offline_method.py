@@ -76,10 +76,7 @@ def list_methods() -> list[str]:
 def load_method(name_or_path: str) -> OfflineMethod:
     """Load a method by its name in config/methods, or from a YAML file.
 
-    Raises
-    ------
-    ConfigError
-        If there is none, or a key is wrong; names the file and the key.
+    Raises ConfigError, which names the file and the key, if there is none or a key is wrong.
     """
     data, source = described(name_or_path, 'methods')
     try:
@@ -93,10 +90,8 @@ def load_method(name_or_path: str) -> OfflineMethod:
 def filled(text: str, values: Mapping[str, str], where: str) -> str:
     """Return a text with its ``${...}`` replaced.
 
-    Raises
-    ------
-    ConfigError
-        If a name is unknown; names `where` and the name.
+    Raises ConfigError, which begins with `where`, if a name is unknown or a dollar sign stands
+    alone.
     """
     try:
         return Template(text).substitute(values)

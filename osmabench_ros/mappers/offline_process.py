@@ -20,15 +20,7 @@ _LOG_LINES = 15
 
 @dataclass(frozen=True)
 class Limits:
-    """What a method may use.
-
-    Parameters
-    ----------
-    time_s : float
-        Wall time of all its commands together.
-    memory_bytes : int
-        Resident memory of its processes together.
-    """
+    """What a method may use: wall time of its commands and memory of its processes, in sum."""
 
     time_s: float
     memory_bytes: int
@@ -36,14 +28,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a method used.
+    """What a method used: wall time, and the peak of its processes' resident memory together.
 
-    Parameters
-    ----------
-    wall_s : float
-        Wall time.
-    peak_memory_bytes : int
-        Largest resident memory of its processes together, sampled ten times a second.
+    Memory is sampled ten times a second.
     """
 
     wall_s: float
@@ -57,29 +44,10 @@ def run_limited(
     log: Path,
     limits: Limits,
 ) -> Usage:
-    """Run commands one after another, without a shell; all their output goes into a log.
+    """Run commands one after another, without a shell; all their output is appended to a log.
 
-    Parameters
-    ----------
-    commands : sequence of sequence of str
-        Program and arguments.
-    directory : Path
-        Where they run.
-    environment : mapping of str to str
-        Set beside the environment of this process.
-    log : Path
-        Appended to; kept whatever happens.
-    limits : Limits
-        When one is exceeded, the processes and their children are ended.
-
-    Returns
-    -------
-    Usage
-
-    Raises
-    ------
-    RunError
-        If a program cannot be started, fails, or exceeds a limit; with the end of the log.
+    `environment` is set beside that of this process. Raises RunError, with the end of the log, if
+    a program cannot be started, fails, or exceeds a limit; it is then ended with its children.
     """
     start = time.monotonic()
     peak = 0
@@ -140,7 +108,7 @@ class _Family:
         return total
 
     def end(self) -> None:
-        """End what still runs: ask first, then kill."""
+        """End what still runs: terminate first, kill later."""
         self._look()
         members = [member for member in self._members.values() if member.is_running()]
         for member in members:

@@ -20,21 +20,9 @@ OptionsT = TypeVar('OptionsT', bound=MapperOptions)
 
 
 def parse_options(model: type[OptionsT], options: Mapping[str, Any], mapper: str) -> OptionsT:
-    """Check the options of a mapper.
+    """Check the options that a user wrote for a mapper.
 
-    Parameters
-    ----------
-    model : type of MapperOptions
-        What the mapper takes.
-    options : mapping
-        What the user wrote.
-    mapper : str
-        Name of the mapper, for the error.
-
-    Raises
-    ------
-    ConfigError
-        If an option is unknown or its value is out of range; names the option.
+    Raises ConfigError, which names mapper and option, if one is unknown or out of range.
     """
     unknown = sorted(set(options) - set(model.model_fields))
     if unknown:

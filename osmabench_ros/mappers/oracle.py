@@ -89,16 +89,7 @@ class OracleMapper:
     """Fuses the semantic and instance images that the simulator gives.
 
     A voxel at the border of two objects holds a point of each, and voxels are smaller there, so
-    that no border moves.
-
-    Parameters
-    ----------
-    label_set : LabelSet
-        Vocabulary of the semantic images.
-    seed : int
-        Unused; the oracle is not random.
-    options : dict
-        See `OracleOptions`.
+    that no border moves. `options` are `OracleOptions`; `seed` is unused.
     """
 
     name = 'oracle'
@@ -118,10 +109,7 @@ class OracleMapper:
     def integrate(self, frame: Frame) -> None:
         """Take one frame into the map.
 
-        Raises
-        ------
-        ConfigError
-            If the frame has no ground truth, or a class id is not in the label set.
+        Raises ConfigError if it has no ground truth, or a class id is not in the label set.
         """
         semantic, instance = require_ground_truth(frame, self.name)
         step = self.options.stride
@@ -142,7 +130,7 @@ class OracleMapper:
     def _segments_of(
         self, semantic: NDArray[np.uint16], instance: NDArray[np.int32], index: int
     ) -> NDArray[np.int64]:
-        """Give each pair of class and instance a number, and count who was seen."""
+        """Give each pair of class and instance a number, and count the instances seen."""
         codes = (instance.astype(np.int64) << 16) | semantic
         first = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]])[: len(codes)])
         pairs, inverse = np.unique(codes[first], return_inverse=True)

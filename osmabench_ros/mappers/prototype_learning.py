@@ -29,17 +29,7 @@ _SCALE_FLOOR = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """Patches of one sequence with their true classes.
-
-    Parameters
-    ----------
-    names : tuple of str
-        True class of each patch.
-    descriptors : ndarray of float64, shape (R, F)
-        See `describe_patches`.
-    weights : ndarray of float64, shape (R,)
-        Number of voxels of each patch.
-    """
+    """Patches of one sequence: true classes, descriptors (R, F) and voxel counts (R,)."""
 
     names: tuple[str, ...]
     descriptors: NDArray[np.float64]
@@ -49,10 +39,7 @@ class Lesson:
 def take_lesson(frames: Iterable[Frame], label_set: LabelSet, options: SurveyOptions) -> Lesson:
     """Return the patches that the appearance mapper would form, with their true classes.
 
-    Raises
-    ------
-    ConfigError
-        If a frame has no ground truth.
+    Patches that mix classes are left out. Raises ConfigError if a frame has no ground truth.
     """
     survey = Survey(options)
     votes = VoxelFusion(options.voxel_m)
@@ -82,23 +69,9 @@ def take_lesson(frames: Iterable[Frame], label_set: LabelSet, options: SurveyOpt
 def learn_prototypes(
     lessons: Iterable[Lesson], *, per_class: int, seed: int, provenance: Mapping[str, Any]
 ) -> Prototypes:
-    """Cluster the patches of each class; a cluster's mean is a prototype.
+    """Cluster the patches of each class; a cluster's mean is a prototype, `per_class` or fewer.
 
-    Parameters
-    ----------
-    lessons : iterable of Lesson
-        At least one patch.
-    per_class : int
-        Most prototypes a class gets.
-    seed : int
-        Seed of the clustering.
-    provenance : mapping
-        What the lessons come from, kept in the file.
-
-    Raises
-    ------
-    ConfigError
-        If there are no patches.
+    `provenance` is kept in the file. Raises ConfigError if there are no patches.
     """
     taken = list(lessons)
     names = np.array([name for lesson in taken for name in lesson.names])

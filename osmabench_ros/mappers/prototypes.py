@@ -47,10 +47,7 @@ class Prototypes:
     def for_label_set(self, label_set: LabelSet) -> tuple[Prototypes, NDArray[np.int32]]:
         """Return the prototypes whose class the label set has, and their class ids.
 
-        Raises
-        ------
-        ConfigError
-            If none of the names is in the label set.
+        Raises ConfigError if it has none of them.
         """
         known = np.array([name in label_set.by_name for name in self.names], np.bool_)
         if not known.any():
@@ -100,10 +97,7 @@ def _rounded(values: Any) -> list[float]:
 def read_prototypes(path: Path) -> Prototypes:
     """Read prototypes from JSON.
 
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read or does not fit this version's features; names it.
+    Raises ConfigError, which names the file, if it cannot be read or is for other features.
     """
     try:
         data = read_json(path, ConfigError)

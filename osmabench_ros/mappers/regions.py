@@ -47,10 +47,7 @@ class Voxels:
 def neighbour_pairs(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return index pairs (P, 2) of voxels that touch by a face, an edge or a corner.
 
-    Parameters
-    ----------
-    keys : ndarray of int64, shape (N,)
-        Packed voxel indices, unique and ascending.
+    `keys` are packed voxel indices, unique and ascending.
     """
     _, y_bits, z_bits = AXIS_BITS
     pairs = [np.empty((0, 2), np.int64)]

@@ -16,17 +16,9 @@ def mapper_names() -> list[str]:
 
 
 def mapper_class(name: str) -> MapperFactory:
-    """Return the constructor of a mapper.
+    """Return the constructor of a mapper by its entry point, e.g. ``'oracle'``.
 
-    Parameters
-    ----------
-    name : str
-        Name of its entry point, e.g. ``'oracle'``.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such mapper, or it cannot be imported.
+    Raises ConfigError if there is no such mapper, or it cannot be imported.
     """
     return cast('MapperFactory', load_extension(MAPPERS, name))
 
@@ -34,23 +26,9 @@ def mapper_class(name: str) -> MapperFactory:
 def make_mapper(
     name: str, *, label_set: LabelSet, seed: int = 0, options: Mapping[str, Any] | None = None
 ) -> Mapper:
-    """Make a mapper for one run.
+    """Make a mapper for one run by its entry point, e.g. ``'oracle'``, with its own options.
 
-    Parameters
-    ----------
-    name : str
-        Name of its entry point, e.g. ``'oracle'``.
-    label_set : LabelSet
-        Vocabulary of the run.
-    seed : int
-        Seed of everything random in the mapper.
-    options : mapping, optional
-        The mapper's own options.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such mapper, it cannot be imported, or an option is wrong.
+    Raises ConfigError if there is no such mapper, it cannot be imported, or an option is wrong.
     """
     factory = mapper_class(name)
     return factory(label_set=label_set, seed=seed, options=dict(options or {}))

@@ -21,22 +21,10 @@ from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What is rendered; the defaults are those of the demo.
+    """What is rendered, 90 degrees from left to right; the defaults are those of the demo.
 
-    Parameters
-    ----------
-    width, height : int
-        Image size in pixels; 90 degrees from left to right.
-    mounting_height_m : float
-        Of the camera above the floor.
-    robot_radius_m, robot_height_m : float
-        Robot that the path is planned for.
-    goals : int
-        Goals of the path.
-    frame_rate_hz : float
-        Frames per second.
-    max_frames : int
-        The path is cut where a robot of normal speed is after so many frames.
+    The camera is `mounting_height_m` above the floor; the path is cut where a robot of normal
+    speed is after `max_frames`.
     """
 
     width: int = 640
@@ -55,15 +43,7 @@ class Rehearsal:
 
 
 class ApartmentSequence:
-    """One apartment and one path, under as many conditions as wanted.
-
-    Parameters
-    ----------
-    seed : int
-        Of the apartment and the path.
-    rehearsal : Rehearsal
-        Camera, robot and length.
-    """
+    """One apartment and one path, both of one seed, under as many conditions as wanted."""
 
     def __init__(self, seed: int, rehearsal: Rehearsal) -> None:
         self.rehearsal = rehearsal

@@ -34,7 +34,7 @@ TELLING_OBJECTS = MappingProxyType(
         'study': ('computer', 'desk', 'desk lamp', 'keyboard', 'monitor', 'office chair'),
     }
 )
-"""Objects that tell what a room is for."""
+"""Objects by which the purpose of a room is guessed."""
 
 UNKNOWN_ROOM = 'room'
 
@@ -55,12 +55,7 @@ def room_label(object_names: Iterable[str]) -> ScoredLabel:
 def with_rooms(nodes: Sequence[SceneNode], points: NDArray[np.floating]) -> tuple[SceneNode, ...]:
     """Return the nodes with their room as parent, followed by the room nodes.
 
-    Parameters
-    ----------
-    nodes : sequence of SceneNode
-        Objects and structure, with boxes.
-    points : ndarray, shape (N, 3)
-        All points of the map.
+    `nodes` have boxes; `points` (N, 3) are all points of the map.
     """
     plan = find_rooms(points)
     if not plan.boxes or not nodes:

@@ -70,13 +70,7 @@ class RoomPlan:
 
 
 def find_rooms(points: NDArray[np.floating]) -> RoomPlan:
-    """Find the rooms of a map of one storey.
-
-    Parameters
-    ----------
-    points : ndarray, shape (N, 3)
-        Surface points, z up, metres.
-    """
+    """Find the rooms of a map of one storey from surface points (N, 3), z up, metres."""
     from skimage.segmentation import watershed
 
     if not len(points):

@@ -15,18 +15,10 @@ _MAX_STEP = 0.1
 
 @dataclass(frozen=True, eq=False)
 class SurfaceSamples:
-    """Pixels of one frame in the world.
+    """Pixels of one frame in the world: points in metres, normals, RGB, and their `rows`.
 
-    Parameters
-    ----------
-    points : ndarray of float32, shape (N, 3)
-        Metres.
-    normals : ndarray of float32, shape (N, 3)
-        Unit normals towards the camera; zero at depth edges.
-    colors : ndarray of uint8, shape (N, 3)
-        RGB.
-    rows : ndarray of int64, shape (N,)
-        Index of each pixel in the flattened images.
+    Normals are unit vectors towards the camera, zero at depth edges; `rows` index the flattened
+    images.
     """
 
     points: NDArray[np.float32]

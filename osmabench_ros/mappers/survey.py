@@ -44,13 +44,7 @@ class SurveyOptions(MapperOptions):
 
 
 class Survey:
-    """Voxels with mean colour, texture and normal.
-
-    Parameters
-    ----------
-    options : SurveyOptions
-        Resolution and range.
-    """
+    """Voxels with mean colour, texture and normal."""
 
     def __init__(self, options: SurveyOptions) -> None:
         self.options = options

@@ -1,4 +1,4 @@
-"""Who publishes which edge of the TF tree: a stack what it declares, the bridge the rest."""
+"""The edges of the TF tree: a stack publishes what it declares, the bridge the rest."""
 
 from __future__ import annotations
 
@@ -32,13 +32,7 @@ class MapOrigin(str, Enum):
 
 
 def edge_of(text: str) -> tuple[str, str]:
-    """Return parent and child of an edge such as ``'odom->base_link'``.
-
-    Raises
-    ------
-    ValueError
-        If it is no edge.
-    """
+    """Return parent and child of an edge such as ``'odom->base_link'``, or raise ValueError."""
     parent, _, child = (name.strip().lstrip('/') for name in text.partition(ARROW))
     if not parent or not child or ARROW in child or parent == child:
         raise ValueError(f'"{text}" is no edge of TF; write PARENT->CHILD, as odom->base_link')
@@ -48,10 +42,8 @@ def edge_of(text: str) -> tuple[str, str]:
 def parents_of(edges: Iterable[str]) -> dict[str, str]:
     """Return the parent of each frame that edges place.
 
-    Raises
-    ------
-    ValueError
-        If one is no edge, if a frame has two parents, or if frames lie in each other in a circle.
+    Raises ValueError if one is no edge, a frame has two parents, or frames lie in each other in a
+    circle.
     """
     parents: dict[str, str] = {}
     for parent, child in map(edge_of, edges):
@@ -63,13 +55,7 @@ def parents_of(edges: Iterable[str]) -> dict[str, str]:
 
 
 def way_up(frame: str, parents: dict[str, str]) -> list[str]:
-    """Return a frame and those it lies in, the root last.
-
-    Raises
-    ------
-    ValueError
-        If it lies in itself.
-    """
+    """Return a frame and those it lies in, root last; raises ValueError if it lies in itself."""
     way, last = {frame: None}, frame
     while (parent := parents.get(last)) is not None:
         if parent in way:

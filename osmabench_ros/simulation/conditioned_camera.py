@@ -23,20 +23,8 @@ from osmabench_ros.simulation.trajectory import Trajectory, TrajectoryFrame
 class ConditionedCamera:
     """Takes the frames of a trajectory as a condition makes them look.
 
-    Every frame is a function of its number alone, in whatever order they are taken.
-
-    Parameters
-    ----------
-    scene : Scene
-        What is rendered.
-    simulator : Simulator
-        Who renders.
-    condition : Condition
-        Light, moving objects and effects.
-    trajectory : Trajectory
-        From where.
-    seed : int
-        Seed of the run; noise depends on it.
+    A frame depends on its number and the seed of the run, not on the order in which frames are
+    taken.
     """
 
     def __init__(
@@ -69,20 +57,7 @@ class ConditionedCamera:
         return poses
 
     def take(self, number: int) -> tuple[Observation, Lighting]:
-        """Render a frame of the trajectory.
-
-        Parameters
-        ----------
-        number : int
-            0-based, dropped frames included.
-
-        Returns
-        -------
-        Observation
-            With all effects.
-        Lighting
-            What shone.
-        """
+        """Return frame `number`, counting dropped ones too, with all effects, and its light."""
         instant = self._trajectory.frames[number]
         shot = Shot(number, instant.time_s, self._simulator.intrinsics, self._seed)
         lighting = self._lighting(instant, shot)
@@ -98,7 +73,7 @@ class ConditionedCamera:
         return replace(seen, color=color, depth_m=depth_m), lighting
 
     def restore(self) -> None:
-        """Put moved objects back to where the scene has them, for whoever renders next."""
+        """Put moved objects back to where the scene has them."""
         if self._condition.moving_objects:
             start = object_poses(self._condition.moving_objects, self._scene, Moment(0, 0.0, 0.0))
             still = {key: self._scene.by_instance[key].pose for key in start}

@@ -55,20 +55,7 @@ class MotionSection(Section):
 class Condition(Section):
     """Everything that differs between runs over the same path of the same scene.
 
-    Parameters
-    ----------
-    name : str
-        Name of the file without its ending.
-    description : str
-        One sentence for people.
-    lighting : LightingSection
-        What shines.
-    motion : MotionSection
-        How fast the robot moves.
-    effects : tuple of Effect
-        What the camera and the odometry do to the frames, in this order.
-    moving_objects : tuple of MovingObjects
-        What does not stay where it is.
+    `name` is that of the file without its ending unless the file has one; effects apply in order.
     """
 
     name: FolderName
@@ -86,10 +73,7 @@ class Condition(Section):
         return effects
 
     def motion_at(self, frame_rate_hz: float) -> Motion:
-        """Return how the robot moves if frames are taken at this rate.
-
-        The rate only matters to discrete actions; speeds have the factor applied.
-        """
+        """Return speeds with the factor applied; the rate only matters to discrete actions."""
         section = self.motion
         if section.stepping is Stepping.ACTIONS:
             frames = section.frames_per_action / section.speed_factor
@@ -121,17 +105,10 @@ def name_of_condition(name_or_path: str) -> str:
 
 
 def load_condition(name_or_path: str) -> Condition:
-    """Read a condition.
+    """Read a condition by its name in the package's `config/conditions/`, or from a YAML file.
 
-    Parameters
-    ----------
-    name_or_path : str
-        Name of a file in the package's `config/conditions/`, or a path that ends in ``.yaml``.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such condition, or the file says something wrong; names file and key.
+    Raises ConfigError, which names file and key, if there is none or the file says something
+    wrong.
     """
     if name_or_path.endswith(YAML_ENDS):
         path = Path(name_or_path)
@@ -153,16 +130,10 @@ def condition_of_text(text: str) -> Condition:
 
 
 def parse_condition(name: str, data: Any, source: str) -> Condition:
-    """Check the content of a condition file.
+    """Check the content of a condition file; `source` is named in errors.
 
-    Parameters
-    ----------
-    name : str
-        Name of the condition unless the content has one.
-    data : any
-        Content; `extends` names a condition of the package whose content it changes, key by key.
-    source : str
-        Named in errors.
+    `name` is used unless the content has one; its `extends` names a condition of the package whose
+    content it changes, key by key.
     """
     data = {} if data is None else data
     if isinstance(data, Mapping):

@@ -46,18 +46,7 @@ class Coverage:
 class Lookouts:
     """Places all over the free space, and which surface points each of them sees.
 
-    Parameters
-    ----------
-    scene : Scene
-        What is looked at.
-    navigation : NavigationMap
-        Where the robot can be.
-    camera_height_m : float
-        Above the floor.
-    max_depth_m : float
-        Farthest distance that counts as seen.
-    seed : int
-        Seed of the surface samples.
+    `camera_height_m` is above the floor, `max_depth_m` the farthest distance that counts as seen.
     """
 
     def __init__(

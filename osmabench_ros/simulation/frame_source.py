@@ -25,17 +25,7 @@ FIRST_STAMP_NS = 1_000_000_000
 
 @dataclass(frozen=True, eq=False)
 class SimulatedFrame:
-    """A frame with the light it was taken in.
-
-    Parameters
-    ----------
-    frame : Frame
-        Images and pose.
-    lighting : Lighting
-        What shone.
-    segment : int
-        0-based goal segment of the path.
-    """
+    """A frame, the light it was taken in, and its 0-based goal segment of the path."""
 
     frame: Frame
     lighting: Lighting
@@ -94,22 +84,9 @@ class FrameSource(Protocol):
 
 
 class SimulatedFrames:
-    """Renders a scene along a trajectory under a condition.
+    """Renders a scene along a trajectory under a condition; closes the simulator when closed.
 
     Warns if a part of the condition does not act on that path.
-
-    Parameters
-    ----------
-    scene : Scene
-        What is rendered.
-    simulator : Simulator
-        Who renders; closed with this source.
-    condition : Condition
-        Light and sensor effects.
-    trajectory : Trajectory
-        From where.
-    seed : int
-        Seed of the run; the noise of sensor effects depends on it.
     """
 
     def __init__(
@@ -168,13 +145,7 @@ class SimulatedFrames:
         return len(self._kept)
 
     def frame(self, index: int) -> SimulatedFrame:
-        """Render a frame.
-
-        Parameters
-        ----------
-        index : int
-            0-based number.
-        """
+        """Render a frame by its 0-based number, which does not count dropped frames."""
         number = int(self._kept[index])
         instant = self._trajectory.frames[number]
         seen, lighting = self._camera.take(number)

@@ -19,21 +19,9 @@ from osmabench_ros.simulation.trajectory import Trajectory
 
 
 def inert_parts(condition: Condition, scene: Scene, trajectory: Trajectory) -> tuple[str, ...]:
-    """Return a sentence for every part of a condition that does not act.
+    """Return a sentence for every part of a condition that does not act on this trajectory.
 
-    Parameters
-    ----------
-    condition : Condition
-        What happens.
-    scene : Scene
-        Where.
-    trajectory : Trajectory
-        When: its last frame tells how far the path goes.
-
-    Returns
-    -------
-    tuple of str
-        Each names condition, scene, the part of the condition and the remedy.
+    Each names condition, scene, the part of the condition and the remedy.
     """
     where = f'condition "{condition.name}" on scene {scene.dataset}/{scene.name}'
     parts = _parts(condition, scene, trajectory)

@@ -26,7 +26,7 @@ class LightSelection(Section):
     names: tuple[str, ...] = ()
 
     def matches(self, light: Light, scene: Scene) -> bool:
-        """Tell whether a light of the scene is selected."""
+        """Return whether a light of the scene is selected."""
         if self.lamps is not None and light.lamp != self.lamps:
             return False
         if self.names and not any(fnmatchcase(light.name, pattern) for pattern in self.names):

@@ -25,26 +25,9 @@ def lighting_at(
 ) -> Lighting:
     """Return what shines at a moment of the run; a pure function of its arguments.
 
-    Parameters
-    ----------
-    condition : Condition
-        What happens to the light.
-    scene : Scene
-        Gives its own lights and ambient light.
-    segment : int
-        0-based goal segment of the path.
-    segment_progress : float
-        Share of the segment that is done, 0 to 1.
-    time_s : float
-        Since the start of the path.
-    robot_position : sequence of float, optional
-        x, y, z in the world; needed by conditions that switch lights by the robot's room.
-
-    Raises
-    ------
-    SimulationError
-        If neither the scene nor the condition has any light, or the condition asks for the
-        robot's room and no position is given.
+    `segment` is 0-based, `segment_progress` its done share, `time_s` since the start of the path,
+    `robot_position` x, y, z in the world. Raises SimulationError if neither the scene nor the
+    condition has any light, or the condition asks for the robot's room and no position is given.
     """
     section = condition.lighting
     if section.unlit:

@@ -64,10 +64,7 @@ class MovingObjects(Section):
     def selected(self, scene: Scene) -> list[SceneObject]:
         """Return the objects that move, without what stands on them.
 
-        Raises
-        ------
-        SimulationError
-            If the scene has none; names what was asked for.
+        Raises SimulationError, which names what was asked for, if the scene has none.
         """
         found = [
             item
@@ -90,23 +87,9 @@ class MovingObjects(Section):
 def object_poses(
     movements: Sequence[MovingObjects], scene: Scene, moment: Moment
 ) -> dict[int, Pose]:
-    """Return where the moving objects are; others stay at the pose of the scene.
+    """Return the world poses of the moving objects by instance id; others stay as in the scene.
 
-    What stands on a moving object moves along.
-
-    Parameters
-    ----------
-    movements : sequence of MovingObjects
-        Applied one after another.
-    scene : Scene
-        As it is at the start.
-    moment : Moment
-        When.
-
-    Returns
-    -------
-    dict of int to Pose
-        Instance id to object pose in the world.
+    Movements are applied one after another; what stands on a moving object moves along.
     """
     poses: dict[int, Pose] = {}
     for movement in movements:

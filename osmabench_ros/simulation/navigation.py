@@ -71,23 +71,9 @@ class NavigationMap:
         cell_m: float = CELL_M,
         seed: int = 0,
     ) -> NavigationMap:
-        """Build from points spread over the meshes.
+        """Build from points spread over the meshes; `seed` is that of the samples.
 
-        Parameters
-        ----------
-        scene : Scene
-            What stands around.
-        radius_m, height_m : float
-            Size of the robot.
-        cell_m : float
-            Resolution.
-        seed : int
-            Seed of the surface samples.
-
-        Raises
-        ------
-        SimulationError
-            If there is no floor the robot fits on.
+        Raises SimulationError if there is no floor the robot fits on.
         """
         cloud = sample_surface(scene, POINTS_PER_CELL / cell_m**2, seed)
         normals = cloud.normals
@@ -126,7 +112,7 @@ class NavigationMap:
         return int(x), int(y)
 
     def is_free(self, point_m: ArrayLike) -> bool:
-        """Tell whether the robot may stand at (x, y) and get there from the main part."""
+        """Return whether the robot may stand at (x, y) and get there from the main part."""
         x, y = self.cell_of(point_m)
         inside = 0 <= x < self.free.shape[0] and 0 <= y < self.free.shape[1]
         return bool(inside and self.free[x, y])
@@ -140,10 +126,7 @@ class NavigationMap:
     def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
         """Return a short collision-free polyline (N, 2) from start to goal, both included.
 
-        Raises
-        ------
-        SimulationError
-            If one of them is not navigable; names it.
+        Raises SimulationError, which names it, if one of them is not navigable.
         """
         from skimage.graph import MCP_Geometric
 

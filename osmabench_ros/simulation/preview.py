@@ -33,21 +33,10 @@ FRAME_RATE_HZ = 25.0
 
 @dataclass(frozen=True)
 class PreviewSettings:
-    """What a contact sheet shows.
+    """What a contact sheet shows; scene names are as for `load_scene`, sizes are those of a view.
 
-    Parameters
-    ----------
-    reference, scene_name : str
-        Scene, as `load_scene` takes them.
-    seed : int
-        Of the scene and the path.
-    simulator : str
-        Entry point.
-    path_positions : tuple of float
-        Goal segments done when each view is taken, e.g. 1.5 in the middle of the second; one
-        column each.
-    width, height : int
-        Pixels of a view.
+    Each of `path_positions` is a column: the goal segments done when its view is taken, e.g. 1.5
+    in the middle of the second.
     """
 
     reference: str = 'apartment'
@@ -69,25 +58,9 @@ def write_contact_sheet(
 ) -> None:
     """Render views under conditions and write them as one image, a row a condition.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Conditions, as `load_condition` takes them.
-    path : Path
-        Image file; its suffix chooses the format.
-    settings : PreviewSettings
-        Scene and views.
-    progress : callable, optional
-        Called with a text and the done share.
-    overwrite : bool
-        Replace a file that is there.
-
-    Raises
-    ------
-    RunError
-        If there is a file already, or it cannot be written.
-    SimulationError
-        If there is no image format of that suffix.
+    The suffix of `path` chooses the format; `progress` is called with a text and the done share.
+    Raises RunError if there is a file already or it cannot be written, SimulationError if there is
+    no image format of that suffix.
     """
     check_file(path, overwrite=overwrite)
     conditions = [load_condition(name) for name in names]

@@ -20,23 +20,10 @@ def simulator_names() -> list[str]:
 def make_simulator(
     name: str, scene: Scene, intrinsics: Intrinsics, options: dict[str, Any]
 ) -> Simulator:
-    """Start a simulator on a scene.
+    """Start a simulator, an entry point in the group ``osmabench.simulators``, on a scene.
 
-    Parameters
-    ----------
-    name : str
-        Entry point in the group ``osmabench.simulators``.
-    scene : Scene
-        What to render.
-    intrinsics : Intrinsics
-        Camera.
-    options : dict
-        Keyword arguments of the simulator, e.g. ``{'far_m': 20.0}``.
-
-    Raises
-    ------
-    ConfigError
-        If the name or an option is unknown.
+    `options` are its keyword arguments, e.g. ``{'far_m': 20.0}``; raises ConfigError if the name
+    or an option is unknown.
     """
     factory = load_extension(SIMULATORS, name)
     try:

@@ -20,21 +20,9 @@ def path_along(
 ) -> RobotPath:
     """Return a path through recorded poses: straight to the next place, then to its heading.
 
-    Parameters
-    ----------
-    points_m : array_like, shape (N, 2)
-        World x and y of the robot.
-    headings_rad : array_like, shape (N,)
-        About z, 0 along x.
-    segments : int
-        Parts of equal length that conditions count as goal segments.
-    floor_height_m : float
-        World z of base_link.
-
-    Raises
-    ------
-    SimulationError
-        If there are fewer than two different poses, or a number is not finite.
+    Points are world x and y, (N, 2), headings about z, 0 along x; `segments` parts of equal length
+    count as goal segments. Raises SimulationError if there are fewer than two different poses, or
+    a number is not finite.
     """
     points = np.asarray(points_m, np.float64).reshape(-1, 2)
     headings = np.asarray(headings_rad, np.float64)

@@ -27,18 +27,9 @@ NO_FRAME = 1e-3
 class Motion:
     """Constant speeds of the robot; the paper's by default (arXiv 2503.10331, section IV).
 
-    Parameters
-    ----------
-    linear_m_s : float
-        While driving.
-    angular_rad_s : float
-        While turning in place.
-    linear_m_s2, angular_rad_s2 : float
-        Greatest acceleration; infinite for constant speeds. With a finite one the robot starts
-        and ends every leg at rest, which gives trapezoidal speed profiles.
-    whole_s : float
-        Every leg takes a multiple of this time, the rest of it standing; 0 for as long as it
-        takes. With the time of a frame, every leg ends on a frame, as with discrete actions.
+    With a finite acceleration the robot starts and ends every leg at rest, which gives trapezoidal
+    speed profiles. Every leg takes a multiple of `whole_s`, the rest of it standing; 0 for as long
+    as it takes. With the time of a frame, every leg ends on a frame, as with discrete actions.
     """
 
     linear_m_s: float = 0.75
@@ -174,25 +165,10 @@ def plan_path(
     goal_points: Sequence[Sequence[float]] = (),
     look_around: bool = False,
 ) -> RobotPath:
-    """Plan a path through random reachable goals, or through given ones.
+    """Plan a path through a start and random reachable goals, or through given points.
 
-    Parameters
-    ----------
-    navigation : Navigation
-        Where the robot may be.
-    goals : int
-        How many goals follow the start.
-    seed : int
-        Seed of the draw.
-    goal_points : sequence of (x, y), optional
-        Start and goals instead of random ones, metres.
-    look_around : bool
-        Whether the robot turns once around itself at every goal.
-
-    Raises
-    ------
-    SimulationError
-        If a given point cannot be reached; names it.
+    `goal_points` are start and goals, x and y in metres; `look_around` turns the robot once at
+    every goal. Raises SimulationError, which names it, if a given point cannot be reached.
     """
     rng = np.random.default_rng([seed, goals])
     points = np.asarray(goal_points, np.float64).reshape(-1, 2)

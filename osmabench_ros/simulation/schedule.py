@@ -18,16 +18,8 @@ from osmabench_ros.simulation.section import Section
 class Moment:
     """When and where a frame is taken.
 
-    Parameters
-    ----------
-    segment : int
-        0-based goal segment of the path.
-    segment_progress : float
-        Share of the segment that is done, 0 to 1.
-    time_s : float
-        Since the start of the path.
-    robot_position : sequence of float, optional
-        x, y, z of the robot in the world, metres.
+    `segment` is 0-based, `segment_progress` its done share, `time_s` since the start of the path,
+    `robot_position` x, y, z in the world.
     """
 
     segment: int
@@ -67,7 +59,7 @@ class Span(Section):
         return moment.path_position if self.segments is not None else moment.time_s
 
     def contains(self, moment: Moment) -> bool:
-        """Tell whether the moment lies in [start, end)."""
+        """Return whether the moment lies in [start, end)."""
         start, end = self.limits
         now = self._now(moment)
         if self.segments is not None and moment.segment_progress >= 1.0:

@@ -31,21 +31,9 @@ class Section(Strict):
 
 
 def validated(model: type[Model], data: Any, source: str) -> Model:
-    """Check data against a model.
+    """Check what a YAML file held against a model.
 
-    Parameters
-    ----------
-    model : type
-        What is expected.
-    data : any
-        What a YAML file held.
-    source : str
-        Named in errors, e.g. the path of the file.
-
-    Raises
-    ------
-    ConfigError
-        With the first fault, its place in the file and what was found there.
+    Raises ConfigError with `source`, the first fault and its place in the file.
     """
     if not isinstance(data, Mapping):
         raise ConfigError(f'{source}: must be a mapping of keys to values')

@@ -11,17 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 def duration_s(
     distances: ArrayLike, speed: float, acceleration: float = math.inf
 ) -> NDArray[np.float64]:
-    """Return the time that each distance takes from rest to rest.
+    """Return the time that each distance, metres or radians, takes from rest to rest.
 
-    Parameters
-    ----------
-    distances : array_like
-        Metres or radians, >= 0.
-    speed : float
-        Greatest speed, the same unit a second.
-    acceleration : float
-        Up and down; infinite for a constant speed. Short distances never reach full speed: the
-        profile is then a triangle, otherwise a trapezoid.
+    Short distances never reach full speed: the profile is then a triangle, otherwise a trapezoid;
+    an infinite acceleration means a constant speed.
     """
     distances = np.asarray(distances, np.float64)
     if math.isinf(acceleration):

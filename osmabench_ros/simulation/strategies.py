@@ -38,29 +38,10 @@ def plan_with_strategy(
     camera_height_m: float,
     goal_points: Sequence[tuple[float, float]] = (),
 ) -> RobotPath:
-    """Plan a path.
+    """Plan a path; COVERAGE chooses its own goals and may need fewer.
 
-    Parameters
-    ----------
-    strategy : Strategy
-        What the robot is after.
-    scene : Scene
-        What is there to see; only COVERAGE looks at it.
-    navigation : NavigationMap
-        Where the robot may be.
-    goals : int
-        Goals after the start; COVERAGE may need fewer.
-    seed : int
-        Seed of the start and of random goals.
-    camera_height_m : float
-        Above the floor.
-    goal_points : sequence of (x, y), optional
-        Start and goals instead of random ones, metres; COVERAGE chooses its own.
-
-    Raises
-    ------
-    SimulationError
-        If a given point cannot be reached, or COVERAGE is given points.
+    `camera_height_m` is above the floor, `goal_points` are start and goals, x and y in metres.
+    Raises SimulationError if a given point cannot be reached, or COVERAGE is given points.
     """
     if strategy is not Strategy.COVERAGE:
         return plan_path(

@@ -15,15 +15,7 @@ from osmabench_ros.simulation.robot_path import Motion, RobotPath
 
 @dataclass(frozen=True)
 class CameraMount:
-    """Where the camera sits on the robot.
-
-    Parameters
-    ----------
-    height_m : float
-        Above base_link, which is on the floor.
-    pitch_rad : float
-        Positive looks down.
-    """
+    """Where the camera sits on the robot: height above base_link, pitch positive downwards."""
 
     height_m: float = 1.5
     pitch_rad: float = 0.0
@@ -37,18 +29,10 @@ class CameraMount:
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryFrame:
-    """One instant of a trajectory.
+    """One instant of a trajectory: base_link and the optical frame in the world.
 
-    Parameters
-    ----------
-    time_s : float
-        Since the start.
-    base_pose, camera_pose : Pose
-        base_link and the optical frame in the world.
-    segment : int
-        0-based goal segment.
-    segment_progress : float
-        Share of the segment's time that is over, 0 to 1.
+    `time_s` is since the start, `segment` 0-based, `segment_progress` the share of its time that
+    is over.
     """
 
     time_s: float
@@ -60,21 +44,7 @@ class TrajectoryFrame:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """Frames at a constant rate.
-
-    Parameters
-    ----------
-    frames : tuple of TrajectoryFrame
-        In order of time.
-    frame_rate_hz : float
-        Frames per second.
-    mount : CameraMount
-        Camera on the robot.
-    path : RobotPath
-        Where the robot goes between the frames.
-    motion : Motion
-        How it moves along the path.
-    """
+    """Frames at a constant rate along a path, in order of time."""
 
     frames: tuple[TrajectoryFrame, ...]
     frame_rate_hz: float
@@ -102,19 +72,7 @@ class Trajectory:
 def sample_trajectory(
     path: RobotPath, motion: Motion, frame_rate_hz: float, mount: CameraMount = CameraMount()
 ) -> Trajectory:
-    """Sample a path at a frame rate, so that frame spacing follows from speed and rate.
-
-    Parameters
-    ----------
-    path : RobotPath
-        Where the robot goes.
-    motion : Motion
-        How fast.
-    frame_rate_hz : float
-        Frames per second.
-    mount : CameraMount
-        Camera on the robot.
-    """
+    """Sample a path at a frame rate, so that frame spacing follows from speed and rate."""
     reached = path.times_s(motion)
     count = int(np.floor(reached[-1] * frame_rate_hz + 1e-9)) + 1
     times = np.arange(count) / frame_rate_hz

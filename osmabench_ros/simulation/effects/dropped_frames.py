@@ -13,15 +13,7 @@ from osmabench_ros.simulation.effects.effect import Effect
 
 
 class DroppedFrames(Effect):
-    """Loses frames in bursts; the first frame always arrives.
-
-    Parameters
-    ----------
-    share : float
-        Expected share of lost frames.
-    burst : int
-        Frames lost in a row.
-    """
+    """Loses an expected `share` of frames, `burst` in a row; the first one always arrives."""
 
     kind: Literal['dropped_frames'] = 'dropped_frames'
     share: float = Field(ge=0, lt=1)

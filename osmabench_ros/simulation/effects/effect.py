@@ -18,19 +18,7 @@ from osmabench_ros.simulation.section import Section
 
 @dataclass(frozen=True)
 class Shot:
-    """One exposure.
-
-    Parameters
-    ----------
-    index : int
-        0-based number of the frame on the trajectory, dropped ones included.
-    time_s : float
-        Since the start.
-    intrinsics : Intrinsics
-        Camera.
-    seed : int
-        Seed of the run.
-    """
+    """One exposure; `index` counts from 0, dropped frames included, `time_s` from the start."""
 
     index: int
     time_s: float
@@ -70,7 +58,7 @@ class Effect(Section):
         return depth_m
 
     def keeps(self, count: int, seed: int) -> NDArray[np.bool_]:  # noqa: ARG002
-        """Tell which of `count` frames arrive."""
+        """Return which of `count` frames arrive."""
         return np.ones(count, bool)
 
     def reported_poses(self, poses: Sequence[Pose], seed: int) -> list[Pose]:  # noqa: ARG002

@@ -13,14 +13,9 @@ from osmabench_ros.simulation.effects.effect import Effect, Shot
 
 
 class Exposure(Effect):
-    """Multiplies the light before the sensor saturates.
+    """Multiplies the light by 2 to the power of `stops` before the sensor saturates.
 
-    Parameters
-    ----------
-    stops : float
-        Powers of two; -1 halves the light.
-    swing_stops, swing_period_s : float
-        A sine on top, as of an automatic exposure that hunts.
+    A sine of amplitude `swing_stops` is added, as of an automatic exposure that hunts.
     """
 
     kind: Literal['exposure'] = 'exposure'

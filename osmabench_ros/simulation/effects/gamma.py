@@ -12,13 +12,7 @@ from osmabench_ros.simulation.effects.effect import Effect, Shot
 
 
 class Gamma(Effect):
-    """Raises encoded values to a power.
-
-    Parameters
-    ----------
-    gamma : float
-        Above 1 darkens the middle tones, below 1 lightens them.
-    """
+    """Raises encoded values to a power; above 1 darkens the middle tones, below 1 lightens."""
 
     kind: Literal['gamma'] = 'gamma'
     gamma: float = Field(gt=0, le=10)

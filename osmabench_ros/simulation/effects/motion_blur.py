@@ -14,17 +14,10 @@ from osmabench_ros.simulation.effects.srgb import to_linear, to_srgb
 
 
 class MotionBlur(Effect):
-    """Averages the linear light of images rendered while the shutter is open.
+    """Averages the linear light of `samples` images rendered while the shutter is open.
 
-    The robot moves on between them at its own speed, so blur follows from speed and shutter time.
+    The exposure of `shutter_s` is centred on the stamp, and the robot moves on at its own speed.
     Depth and ids stay those of the middle of the exposure.
-
-    Parameters
-    ----------
-    shutter_s : float
-        How long the shutter is open; centred on the stamp.
-    samples : int
-        Images to average.
     """
 
     kind: Literal['motion_blur'] = 'motion_blur'

@@ -28,4 +28,4 @@ AnyEffect = Annotated[
     ],
     Field(discriminator='kind'),
 ]
-"""One entry of `effects:`; its `kind` tells which."""
+"""One entry of `effects:`; its `kind` names the effect."""

@@ -88,7 +88,7 @@ class StructuredLightDepth(Effect):
 
 
 def grazing(depth_m: NDArray[np.floating], focal_px: float, angle_deg: float) -> NDArray[np.bool_]:
-    """Tell which pixels see their surface at less than an angle, by the slope of the depth."""
+    """Return which pixels see their surface at less than an angle, by the slope of the depth."""
     finite = np.isfinite(depth_m)
     z = np.where(finite, depth_m, 0.0).astype(np.float64)
     slope = np.hypot(ndimage.sobel(z, 0), ndimage.sobel(z, 1)) / 8.0

@@ -13,13 +13,7 @@ from osmabench_ros.simulation.effects.srgb import to_linear, to_srgb
 
 
 class WhiteBalance(Effect):
-    """Multiplies the channels of linear light.
-
-    Parameters
-    ----------
-    gains : tuple of float
-        Red, green, blue; (1.2, 1, 0.8) is too warm.
-    """
+    """Multiplies red, green and blue of linear light by `gains`; (1.2, 1, 0.8) is too warm."""
 
     kind: Literal['white_balance'] = 'white_balance'
     gains: tuple[float, float, float] = Field()

@@ -48,25 +48,11 @@ def combined(
     lit_factor: float = 1.0,
     lit_is_srgb: bool = False,
 ) -> NDArray[np.uint8]:
-    """Add ambient light on the textures, the lit image and the spots, in linear colours.
+    """Add ambient light on the textures, the lit image and the spots, in linear colours, as sRGB.
 
-    Parameters
-    ----------
-    unlit : ndarray of uint8, shape (height, width, 3), optional
-        Textures as they are, sRGB.
-    lit : ndarray of uint8, shape (height, width, 3), optional
-        What the lights add.
-    spots : sequence of (ndarray of uint8, ndarray of float32)
-        What further lights add, (height, width, 3), and its factor, (height, width).
-    unlit_factor, lit_factor : float
-        On the textures, which is the ambient light, and on the lit image.
-    lit_is_srgb : bool
-        Whether lit images are encoded as sRGB, else with `LIT_GAMMA`.
-
-    Returns
-    -------
-    ndarray of uint8, shape (height, width, 3)
-        sRGB.
+    Images are (height, width, 3), a spot is an image and its factor (height, width). `unlit` holds
+    the textures in sRGB and `unlit_factor` is the ambient light on them; lit images are in sRGB if
+    `lit_is_srgb`, else encoded with `LIT_GAMMA`.
     """
     if unlit is not None and lit is None and not spots and unlit_factor == 1.0:
         return unlit.copy()

@@ -22,19 +22,9 @@ UNANNOTATED_NAME = 'unannotated'
 
 
 class Identities:
-    """Translates id images of a loaded scene.
+    """Translates id images of a scene by what the worker found after loading the same scene.
 
-    Parameters
-    ----------
-    scene : Scene
-        Where instance and class ids are defined.
-    inventory : mapping
-        What the worker found after loading the same scene.
-
-    Raises
-    ------
-    SimulationError
-        If the two do not hold the same objects; names the first difference.
+    Raises SimulationError, which names the first difference, if the two hold different objects.
     """
 
     def __init__(self, scene: Scene, inventory: Mapping[str, Any]) -> None:
@@ -86,14 +76,9 @@ class Identities:
     def translate(
         self, pixels: NDArray[np.uint32], surface: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-        """Return instance and class images, both (height, width).
+        """Return instance and class images, (height, width) each, of Habitat-Sim's ids.
 
-        Parameters
-        ----------
-        pixels : ndarray of uint32, shape (height, width)
-            Habitat-Sim's ids.
-        surface : ndarray of bool, shape (height, width)
-            Where there is something to see.
+        Pixels that are False in `surface` have neither.
         """
         index = np.minimum(pixels, self._unknown)
         instance = np.where(surface, self._instances[index], np.int32(NO_INSTANCE))

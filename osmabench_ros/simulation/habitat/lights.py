@@ -16,24 +16,10 @@ MAX_LIGHTS = 64
 
 
 def habitat_lights(lighting: Lighting, factor: float = 1.0) -> list[dict[str, Any]]:
-    """Convert the lights that shine, without spots, to the worker's form.
+    """Convert the lights that shine, without spots, to the worker's form; see `worker_light`.
 
-    Parameters
-    ----------
-    lighting : Lighting
-        Lights in the world or on the camera.
-    factor : float
-        On all intensities.
-
-    Returns
-    -------
-    list of dict
-        See `worker_light`.
-
-    Raises
-    ------
-    SimulationError
-        If there are too many lights, a number is not finite or a direction is zero.
+    `factor` is on all intensities. Raises SimulationError if there are too many lights, a number
+    is not finite or a direction is zero.
     """
     return [
         worker_light(light, factor)
@@ -43,18 +29,15 @@ def habitat_lights(lighting: Lighting, factor: float = 1.0) -> list[dict[str, An
 
 
 def shining_spots(lighting: Lighting) -> list[Light]:
-    """Return the spots that shine, which Habitat-Sim does not have; raises as the above."""
+    """Return the spots that shine, which Habitat-Sim does not have; raises as `habitat_lights`."""
     return [light for light in _shining(lighting) if light.kind is LightKind.SPOT]
 
 
 def worker_light(light: Light, factor: float = 1.0) -> dict[str, Any]:
     """Convert a point or directional light to the worker's form.
 
-    Returns
-    -------
-    dict
-        'vector' (4 numbers, y up; w = 1 a position, w = 0 the way the light travels), 'color'
-        (linear, times intensity and factor), 'on_camera'.
+    'vector' has 4 numbers, y up (w = 1 a position, w = 0 the way the light travels), 'color' is
+    linear, times intensity and factor; 'on_camera' is a bool.
     """
     radiates_from = light.kind is LightKind.POINT
     given = np.array(light.position if radiates_from else light.direction, np.float64)

@@ -20,26 +20,11 @@ GOAL_RADIUS_M = 0.25
 class HabitatNavigation:
     """A navigation mesh (Recast) on one floor; `plan_path` takes it as it takes a NavigationMap.
 
-    Parameters
-    ----------
-    worker : WorkerProcess
-        With a scene loaded. A later mesh for the same simulator replaces this one.
-    radius_m, height_m : float
-        Size of the robot.
-    timeout_s : float
-        Longest wait for an answer.
-    cell_m : float
-        Edge and height of a voxel.
-    floor_height_m : float, optional
-        Take the largest surface within half a metre of this world z; by default the lowest of the
-        large ones, because the largest may be a roof.
-    mesh_file : str
-        Load this `.navmesh` instead of computing one; the sizes are then those it was made for.
-
-    Raises
-    ------
-    SimulationError
-        If there is no floor the robot fits on, or the file is no navigation mesh.
+    Computed for a robot's size with voxels of `cell_m`, or read from `mesh_file`, a `.navmesh`
+    with sizes of its own. A later mesh for the same simulator replaces this one. `floor_height_m`
+    takes the largest surface within half a metre of this world z; by default it is the lowest of
+    the large ones, because the largest may be a roof. Raises SimulationError if there is no floor
+    the robot fits on, or the file is no navigation mesh.
     """
 
     def __init__(
@@ -70,7 +55,7 @@ class HabitatNavigation:
         self.floor_height_m = self._mesh_height_m - cell_m
 
     def is_free(self, point_m: ArrayLike) -> bool:
-        """Tell whether the robot may stand at (x, y)."""
+        """Return whether the robot may stand at (x, y)."""
         return self._snapped(point_m) is not None
 
     def random_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -90,10 +75,8 @@ class HabitatNavigation:
     def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
         """Return the shortest collision-free polyline (N, 2) from start to goal, both included.
 
-        Raises
-        ------
-        SimulationError
-            If one of them is not navigable, or there is no way between them; names it.
+        Raises SimulationError if one of them is not navigable, which it names, or no way joins
+        them.
         """
         start, goal = self._required('start', start_m), self._required('goal', goal_m)
         reply = self._worker.call('shortest_path', self._timeout_s, start=start, goal=goal)
@@ -117,21 +100,8 @@ class HabitatNavigation:
     ) -> NDArray[np.float64]:
         """Drive with the GreedyGeodesicFollower, as OSMa-Bench's own sequences do.
 
-        Parameters
-        ----------
-        start_m, goal_m : array_like, shape (2,)
-            World x and y.
-        heading_rad : float
-            Heading at the start, 0 along x.
-        step_m, turn_rad : float
-            The only actions: a step ahead, a turn left or right.
-        goal_radius_m : float
-            How near is near enough.
-
-        Returns
-        -------
-        ndarray, shape (K, 3)
-            x, y and heading (not unwrapped) at the start and after every action.
+        The only actions are a step ahead and a turn left or right; headings are 0 along world x.
+        Returns x, y and heading (not unwrapped) at the start and after every action, shape (K, 3).
         """
         states = self._worker.call(
             'follow',

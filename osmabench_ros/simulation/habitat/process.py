@@ -39,18 +39,7 @@ class WorkerProcess:
 
     The worker runs in an empty folder of its own, because Habitat-Sim reads settings from its
     working directory. It ends when this object is closed or collected, or this process dies.
-
-    Parameters
-    ----------
-    python : str
-        Interpreter with habitat_sim.
-    frame_bytes : int
-        Size of the memory for images.
-
-    Raises
-    ------
-    MissingDependencyError
-        If the interpreter does not run or cannot import habitat_sim.
+    Raises MissingDependencyError if the interpreter does not run or cannot import habitat_sim.
     """
 
     def __init__(self, python: str, frame_bytes: int) -> None:
@@ -123,13 +112,10 @@ class WorkerProcess:
             return ''
 
     def call(self, command: str, timeout_s: float, **arguments: Any) -> Any:
-        """Ask the worker and wait for its answer.
+        """Send the worker a command and wait for its answer.
 
-        Raises
-        ------
-        SimulationError
-            If it refuses, dies, or does not answer in time; in the last two cases it is ended,
-            and the message holds the end of its output.
+        Raises SimulationError if it refuses, dies, or does not answer in time; in the last two
+        cases it is ended, and the message holds the end of its output.
         """
         if self.closed:
             raise SimulationError('HabitatSimulator is closed; make a new one')

@@ -59,10 +59,10 @@ class HabitatSimulator:
     shading : str
         'pbr': the lights alone, physically based, plus `Lighting.ambient` on the textures, in
         linear colours, as the embedded simulator does; every spot costs one more image a frame.
-        'phong': Habitat-Sim's Phong shader, whose
-        ambient share is fixed at 0.4. 'native': the shaders and the environment map that the data
-        set asks for, which mute changes of light; its first lit frame takes up to a minute. The
-        last two ignore `Lighting.ambient` while lights shine, and have no spots.
+        'phong': Habitat-Sim's Phong shader, whose ambient share is fixed at 0.4.
+        'native': the shaders and the environment map that the data set asks for, which mute
+        changes of light; its first lit frame takes up to a minute.
+        The last two ignore `Lighting.ambient` while lights shine, and have no spots.
     ambient_occlusion : bool
         Darken corners of lit images (HBAO).
     gpu_device_id : int
@@ -154,11 +154,8 @@ class HabitatSimulator:
     def set_lighting(self, lighting: Lighting) -> None:
         """Make these lights shine from the next `render` on.
 
-        Raises
-        ------
-        SimulationError
-            If there are too many lights, a number is not finite, or a spot shines and the
-            shading is not 'pbr'.
+        Raises SimulationError if there are too many, a number is not finite, or a spot shines and
+        the shading is not 'pbr'.
         """
         spots = shining_spots(lighting)
         if spots and self._shading != 'pbr':
@@ -215,17 +212,9 @@ class HabitatSimulator:
         return Observation(color, depth_m, semantic, instance)
 
     def move_objects(self, poses: Mapping[int, Pose]) -> None:
-        """Put objects at other poses from the next `render` on.
+        """Put objects, by instance id, at other world poses from the next `render` on.
 
-        Parameters
-        ----------
-        poses : mapping of int to Pose
-            Instance id to object pose in the world; other objects stay where they are.
-
-        Raises
-        ------
-        SimulationError
-            If there is no rigid object with one of the ids.
+        Raises SimulationError if there is no rigid object with one of the ids.
         """
         unknown = sorted(set(poses) - set(self._identities.movable))
         if unknown:
@@ -269,17 +258,10 @@ class HabitatSimulator:
 
 
 def habitat_versions(habitat_python: str = '') -> dict[str, str]:
-    """Return what the interpreter has: 'habitat_sim' and 'python'.
+    """Return the versions of 'habitat_sim' and 'python' that the interpreter has.
 
-    Parameters
-    ----------
-    habitat_python : str
-        As for `HabitatSimulator`.
-
-    Raises
-    ------
-    MissingDependencyError
-        If there is no interpreter with habitat_sim; says what to do.
+    `habitat_python` is as for `HabitatSimulator`. Raises MissingDependencyError, which says what
+    to do, if there is no interpreter with habitat_sim.
     """
     worker = WorkerProcess(_interpreter(habitat_python), memory_bytes(1, 1))
     worker.close()

@@ -25,26 +25,11 @@ def as_point(spot: Light) -> Light:
 def cone_share(
     spot: Light, depth_m: NDArray[np.float32], intrinsics: Intrinsics, camera_pose: Pose
 ) -> NDArray[np.float32]:
-    """Return the share of a spot's light that falls on each pixel.
+    """Return the share, 0 to 1, of a spot's light that falls on each pixel, shape (height, width).
 
     Full up to `SPOT_INNER_SHARE` of the half angle, then smoothly to nothing at the half angle:
-    the embedded simulator's cone.
-
-    Parameters
-    ----------
-    spot : Light
-        In the world or on the camera.
-    depth_m : ndarray of float32, shape (height, width)
-        z along the optical axis, metres; 0 or infinite without surface.
-    intrinsics : Intrinsics
-        Of the image.
-    camera_pose : Pose
-        Optical frame in the world.
-
-    Returns
-    -------
-    ndarray of float32, shape (height, width)
-        0 to 1, 0 without surface.
+    the embedded simulator's cone. `depth_m` is z along the optical axis; the share is 0 where it
+    is 0 or infinite. `camera_pose` is the optical frame in the world.
     """
     position, direction = np.array(spot.position), np.array(spot.direction)
     if not spot.attached_to_camera:

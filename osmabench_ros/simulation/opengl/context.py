@@ -17,10 +17,7 @@ DEBIAN_PACKAGES = 'libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri'
 def create_context() -> Any:
     """Create a standalone `moderngl.Context` through EGL.
 
-    Raises
-    ------
-    MissingDependencyError
-        If moderngl, EGL or an OpenGL driver is not installed.
+    Raises MissingDependencyError if moderngl, EGL or an OpenGL driver is not installed.
     """
     try:
         import moderngl

@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 def frustum_planes(clip_from_world: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the six planes (a, b, c, d) of a frustum; inside is ``a x + b y + c z + d >= 0``.
 
-    Parameters
-    ----------
-    clip_from_world : ndarray, shape (4, 4)
-        Projection; the planes follow from -w <= x, y, z <= w (Gribb and Hartmann 2001).
-
-    Returns
-    -------
-    ndarray, shape (6, 4)
+    They follow from -w <= x, y, z <= w in clip coordinates (Gribb and Hartmann 2001).
     """
     x, y, z, w = clip_from_world
     return np.stack([w + x, w - x, w + y, w - y, w + z, w - z])
@@ -25,18 +18,9 @@ def frustum_planes(clip_from_world: NDArray[np.float64]) -> NDArray[np.float64]:
 def boxes_in_frustum(
     minimum: NDArray[np.float64], maximum: NDArray[np.float64], planes: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Tell which boxes may reach into a frustum; no box that does is ever left out.
+    """Return which of N boxes, by corners in the world, may reach into a frustum.
 
-    Parameters
-    ----------
-    minimum, maximum : ndarray, shape (N, 3)
-        Corners of the boxes, world.
-    planes : ndarray, shape (6, 4)
-        From `frustum_planes`.
-
-    Returns
-    -------
-    ndarray of bool, shape (N,)
+    `planes` come from `frustum_planes`; no box that reaches into it is ever left out.
     """
     center, extent = (minimum + maximum) / 2, (maximum - minimum) / 2
     reach = center @ planes[:, :3].T + planes[:, 3] + extent @ np.abs(planes[:, :3]).T

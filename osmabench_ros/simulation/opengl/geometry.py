@@ -40,15 +40,7 @@ class _Placed:
 
 
 class SceneGeometry:
-    """Vertex data, textures, draw commands and bounds of every mesh.
-
-    Parameters
-    ----------
-    context : moderngl.Context
-        Current on this thread.
-    scene : Scene
-        What to upload.
-    """
+    """Vertex data, textures, draw commands and bounds of every mesh, in the current context."""
 
     def __init__(self, context: Any, scene: Scene) -> None:
         self._context = context

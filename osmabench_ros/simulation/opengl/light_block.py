@@ -106,12 +106,8 @@ def in_world(light: Light, camera_pose: Pose) -> Light:
 def light_block(lights: Sequence[Light], rows: Sequence[int]) -> NDArray[np.void]:
     """Return the uniform block: MAX_LIGHTS records, the first ones filled.
 
-    Parameters
-    ----------
-    lights : sequence of Light
-        In world coordinates.
-    rows : sequence of int
-        Shadow rows of the first lights; the others have none.
+    Lights are in world coordinates; `rows` are the shadow rows of the first ones, others have
+    none.
     """
     block = np.zeros(MAX_LIGHTS, LIGHT)
     block['row'] = -1

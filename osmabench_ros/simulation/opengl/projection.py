@@ -33,14 +33,8 @@ def cube_projection(
 ) -> NDArray[np.float64]:
     """Return the matrix from the world to the clip coordinates of one face of a cube.
 
-    Parameters
-    ----------
-    face : int
-        0 to 5: +x, -x, +y, -y, +z, -z.
-    position : ndarray, shape (3,)
-        Middle of the cube in the world, metres.
-    near_m, far_m : float
-        Range along the axis of the face.
+    Faces 0 to 5 are +x, -x, +y, -y, +z, -z; `position` is the middle of the cube in the world; the
+    range is along the axis of the face.
     """
     axis, sign = face // 2, 1.0 - 2.0 * (face % 2)
     span = far_m - near_m

@@ -43,16 +43,9 @@ class _Row:
 class ShadowAtlas:
     """Depth of the scene as each light sees it.
 
-    Point and spot lights have a row of six square tiles, one for each axis direction of the
-    world; a directional light has one wide tile over the same row. A row is rendered when its
-    light is first used or after something moved in its view, and stays while there is room.
-
-    Parameters
-    ----------
-    context : moderngl.Context
-        Current on this thread.
-    geometry : SceneGeometry
-        What casts shadows.
+    Point and spot lights have a row of six square tiles, one for each axis direction of the world;
+    a directional light has one wide tile over the same row. A row is rendered when its light is
+    first used or after something moved in its view, and stays while there is room.
     """
 
     def __init__(self, context: Any, geometry: SceneGeometry) -> None:
@@ -82,13 +75,7 @@ class ShadowAtlas:
         return self._texture
 
     def rows(self, lights: Sequence[Light]) -> list[int]:
-        """Bring the shadows of these lights up to date and return their rows.
-
-        Parameters
-        ----------
-        lights : sequence of Light
-            In world coordinates.
-        """
+        """Bring the shadows of lights in world coordinates up to date and return their rows."""
         if len(lights) > self.row_count:
             self._grow(len(lights))
         self._clock += 1
@@ -195,7 +182,7 @@ def light_views(light: Light, scene_box: AxisAlignedBox) -> dict[int, NDArray[np
 
 
 def _cone_reaches(light: Light, face: int) -> bool:
-    """Tell whether a spot's cone may touch a cube face, whose corners are 54.7 deg off axis."""
+    """Return whether a spot's cone may touch a cube face, whose corners are 54.7 deg off axis."""
     axis = np.eye(3)[face // 2] * (1 - 2 * (face % 2))
     cosine = float(axis @ light.direction) / float(np.linalg.norm(light.direction))
     corner_rad = math.acos(1 / math.sqrt(3))

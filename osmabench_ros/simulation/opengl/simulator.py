@@ -30,23 +30,9 @@ class OpenGLSimulator:
 
     Implements `Simulator`. The lights are those of the scene until `set_lighting`. Surfaces are
     two-sided and diffuse; light falls off with the square of the distance and is blocked by every
-    object. Frames of the same input are bit-identical on one machine.
-
-    Parameters
-    ----------
-    scene : Scene
-        What to render.
-    intrinsics : Intrinsics
-        Camera shared by all images.
-    near_m, far_m : float
-        Range of z that is seen; depth is +inf beyond.
-
-    Raises
-    ------
-    MissingDependencyError
-        If there is no OpenGL through EGL.
-    SimulationError
-        If the range is empty or the scene has no triangles.
+    object. Frames of the same input are bit-identical on one machine. `near_m` and `far_m` are the
+    range of z that is seen; depth is +inf beyond. Raises MissingDependencyError if there is no
+    OpenGL through EGL, SimulationError if the range is empty or the scene has no triangles.
     """
 
     def __init__(
@@ -89,27 +75,17 @@ class OpenGLSimulator:
     def set_lighting(self, lighting: Lighting) -> None:
         """Make these lights shine from the next `render` on.
 
-        Raises
-        ------
-        SimulationError
-            If there are more lights than the renderer holds, or a number is not finite.
+        Raises SimulationError if there are more than the renderer holds, or a number is not
+        finite.
         """
         self._ownership.check()
         check_lighting(lighting)
         self._lighting = lighting
 
     def move_objects(self, poses: Mapping[int, Pose]) -> None:
-        """Put objects at other poses from the next `render` on.
+        """Put objects, by instance id, at other world poses from the next `render` on.
 
-        Parameters
-        ----------
-        poses : mapping of int to Pose
-            Instance id to object pose in the world; other objects stay where they are.
-
-        Raises
-        ------
-        SimulationError
-            If the scene has no object with one of the ids.
+        Raises SimulationError if the scene has no object with one of the ids.
         """
         self._ownership.check()
         unknown = sorted(set(poses) - set(self._row_of))
@@ -140,17 +116,9 @@ class OpenGLSimulator:
     def profile(self, camera_pose: Pose) -> dict[str, float]:
         """Render one frame step by step and return what each step cost.
 
-        Parameters
-        ----------
-        camera_pose : Pose
-            As for `render`.
-
-        Returns
-        -------
-        dict of str to float
-            Seconds of 'geometry', 'lighting' (with the shadows that were out of date) and
-            'read_back'; 'triangles' drawn and 'shadow_faces' rendered. Waiting for the device
-            between steps makes their sum a little more than the time of `render`.
+        Seconds of 'geometry', 'lighting' (with the shadows that were out of date) and 'read_back';
+        'triangles' drawn and 'shadow_faces' rendered. Waiting for the device between steps makes
+        their sum a little more than the time of `render`.
         """
         self._ownership.check()
         faces = self._shadows.faces_rendered
@@ -192,7 +160,7 @@ class OpenGLSimulator:
 
 
 def _shows_textures(lighting: Lighting) -> bool:
-    """Tell whether the lighting pass would only copy the surface colours."""
+    """Return whether the lighting pass would only copy the surface colours."""
     dark = not any(light.intensity and any(light.color) for light in lighting.lights)
     return dark and lighting.ambient * lighting.exposure == 1.0
 

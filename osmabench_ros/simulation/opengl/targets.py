@@ -11,15 +11,7 @@ from osmabench_ros.simulation.opengl.textures import SRGB8_ALPHA8
 
 
 class Targets:
-    """Surface images of the geometry pass and the lit image.
-
-    Parameters
-    ----------
-    context : moderngl.Context
-        Current on this thread.
-    width, height : int
-        Pixels.
-    """
+    """Surface images of the geometry pass and the lit image, in the current context."""
 
     def __init__(self, context: Any, width: int, height: int) -> None:
         size = (width, height)

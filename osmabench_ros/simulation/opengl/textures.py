@@ -17,13 +17,7 @@ LARGEST_TEXELS = 1024
 
 
 class TextureStore:
-    """One device texture for every distinct image of the materials.
-
-    Parameters
-    ----------
-    context : moderngl.Context
-        Current on this thread.
-    """
+    """One device texture, in the current context, for every distinct image of the materials."""
 
     def __init__(self, context: Any) -> None:
         self._context = context

@@ -24,13 +24,7 @@ class ChannelTimeout(Exception):  # noqa: N818, named for what happened
 
 
 def send(descriptor: int, message: dict[str, Any]) -> None:
-    """Write a message to a pipe.
-
-    Raises
-    ------
-    ChannelClosed
-        If nobody reads any more.
-    """
+    """Write a message to a pipe; raises ChannelClosed if its reading end is closed."""
     body = json.dumps(message).encode()
     data = memoryview(_HEADER.pack(len(body)) + body)
     try:
@@ -41,21 +35,10 @@ def send(descriptor: int, message: dict[str, Any]) -> None:
 
 
 def receive(descriptor: int, timeout_s: float | None = None) -> dict[str, Any]:
-    """Read a message from a pipe.
+    """Read a message from a pipe; waits forever if `timeout_s` is None.
 
-    Parameters
-    ----------
-    descriptor : int
-        File descriptor of the reading end.
-    timeout_s : float, optional
-        How long to wait for the whole message; forever without it.
-
-    Raises
-    ------
-    ChannelClosed
-        If nobody can write any more.
-    ChannelTimeout
-        If the message is not complete in time.
+    Raises ChannelClosed if the writing end is closed or the pipe out of step, ChannelTimeout if
+    the message is not complete in time.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = _HEADER.unpack(_read(descriptor, _HEADER.size, deadline))

@@ -18,15 +18,7 @@ FOLDER = 'assets'
 
 
 def use_encoded_colors(manager: Any, handles: list[str]) -> None:
-    """Make templates render copies with encoded colour factors, where their assets have any.
-
-    Parameters
-    ----------
-    manager : attributes manager of habitat_sim
-        Holds the templates.
-    handles : list of str
-        Which of them; only binary glTF assets (.glb) are looked at.
-    """
+    """Make templates of .glb assets render copies with encoded colour factors, if any."""
     for handle in handles:
         template = manager.get_template_by_handle(handle)
         asset = template.render_asset_fullpath or template.render_asset_handle
@@ -40,7 +32,7 @@ def use_encoded_colors(manager: Any, handles: list[str]) -> None:
 
 
 def write_with_encoded_colors(asset: str, copy: str) -> bool:
-    """Copy a .glb file with its colour factors encoded as sRGB; tell whether that was needed."""
+    """Copy a .glb file with its colour factors encoded as sRGB; return whether that was needed."""
     with open(asset, 'rb') as source:
         content = _json_of(source)
         changed = [_encode(material) for material in content.get('materials', [])]

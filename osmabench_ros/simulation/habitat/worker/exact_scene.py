@@ -15,22 +15,10 @@ FOLDER = 'scene'
 
 
 class ExactScene:
-    """A scene and the templates it is made of.
+    """A scene and the handles of its templates: `objects`, `stages` and `articulated`.
 
-    Parameters
-    ----------
-    mediator : habitat_sim.metadata.MetadataMediator
-        With the data set.
-    scene : str
-        Name of a scene instance; anything else, such as a stage, is left to Habitat-Sim.
-
-    Attributes
-    ----------
-    name : str
-        What to give to Habitat-Sim: a copy of the scene instance that names templates by their
-        whole path if any name is ambiguous, else the scene instance itself.
-    objects, stages, articulated : list of str
-        Handles of the templates.
+    `name` is what to give to Habitat-Sim: a copy of the scene instance that names templates by
+    their whole path, or, where there is not exactly one such file, as for a stage, the name given.
     """
 
     def __init__(self, mediator: Any, scene: str) -> None:

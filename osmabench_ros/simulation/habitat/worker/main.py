@@ -20,15 +20,7 @@ FOLDER_PREFIX = 'osmabench_habitat_'
 
 
 def main(request_descriptor: int, reply_descriptor: int, frame_descriptor: int) -> None:
-    """Serve requests; never returns while the simulator lives.
-
-    Parameters
-    ----------
-    request_descriptor, reply_descriptor : int
-        Pipes to read requests from and to write replies to.
-    frame_descriptor : int
-        File that images are put into.
-    """
+    """Serve requests until 'close': replies go to a pipe, images into a file."""
     requests: queue.Queue[dict[str, Any]] = queue.Queue()
     reader = threading.Thread(
         target=_read_requests, args=(request_descriptor, requests), daemon=True

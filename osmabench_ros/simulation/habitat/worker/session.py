@@ -27,15 +27,8 @@ class Session:
     """Simulators of one scene: one draws geometry and textures as they are, one draws light.
 
     Habitat-Sim chooses the shader when it loads an asset, so the two cannot be one. The second is
-    made when light is first asked for.
-
-    Parameters
-    ----------
-    config : dict
-        'dataset', 'scene', 'width', 'height', 'hfov_deg', 'near_m', 'far_m', 'device',
-        'shading', 'ambient_occlusion', 'seed'.
-    frame_descriptor : int
-        File to put images into.
+    made when light is first asked for. `config` holds 'dataset', 'scene', 'width', 'height',
+    'hfov_deg', 'near_m', 'far_m', 'device', 'shading', 'ambient_occlusion' and 'seed'.
     """
 
     def __init__(self, config: dict[str, Any], frame_descriptor: int) -> None:
@@ -50,13 +43,7 @@ class Session:
         self._has_semantic_mesh = bool(annotated_objects(self.geometry))
 
     def set_lights(self, lights: list[dict[str, Any]]) -> None:
-        """Light the lit image from now on.
-
-        Parameters
-        ----------
-        lights : list of dict
-            'vector' (x, y, z, w; w = 1 at a place, w = 0 from a direction), 'color', 'on_camera'.
-        """
+        """Light the lit image from now on; lights are as from `habitat.lights.worker_light`."""
         self._shine([_light(light) for light in lights])
 
     def _shine(self, infos: list[Any]) -> None:
@@ -67,14 +54,9 @@ class Session:
             self._lit.set_light_setup(infos, LIGHTS)
 
     def render(self, camera: list[list[float]], unlit: bool, lit: bool) -> None:
-        """Put the images of a camera into the shared memory.
+        """Put depth, ids and the wanted colour images of a camera into the shared memory.
 
-        Parameters
-        ----------
-        camera : list of rows
-            4x4 pose of the camera (y up, -z forward) in Habitat's world.
-        unlit, lit : bool
-            Which colour images are wanted besides geometry.
+        `camera` holds the rows of its 4x4 pose (y up, -z forward) in Habitat's world.
         """
         agents = [GEOMETRY_AGENT, *([COLOR_AGENT] if unlit else [])]
         seen = _observe(self.geometry, camera, agents)
@@ -88,15 +70,7 @@ class Session:
             self._render_lit(camera)
 
     def render_light(self, camera: list[list[float]], light: dict[str, Any]) -> None:
-        """Put the image of one light alone into the shared memory, as the lit image.
-
-        Parameters
-        ----------
-        camera : list of rows
-            As for `render`.
-        light : dict
-            As for `set_lights`, whose lights shine again afterwards.
-        """
+        """Draw one light alone as the lit image; afterwards those of `set_lights` shine again."""
         lights = self._lights
         self._shine([_light(light)])
         self._render_lit(camera)
@@ -107,14 +81,9 @@ class Session:
         self._images['lit'][:] = seen[COLOR_AGENT]['color'][..., :3]
 
     def move(self, object_id: int, motion: list[list[float]]) -> None:
-        """Move a rigid object from where the data set has it.
+        """Move a rigid object from where the data set has it, by a 4x4 motion in Habitat's world.
 
-        Parameters
-        ----------
-        object_id : int
-            Habitat-Sim's id.
-        motion : list of rows
-            4x4 rigid motion in Habitat's world.
+        Raises ValueError if no rigid object has this id.
         """
         if object_id not in self._initial:
             item = self.geometry.get_rigid_object_manager().get_object_by_id(object_id)

@@ -38,14 +38,9 @@ def use_linear_pbr(enabled: bool) -> None:
 
 
 def set_shader(mediator: Any, shader: str) -> None:
-    """Make every template of a data set use a shader.
+    """Make every template of a data set use a shader: 'flat', 'phong' or 'pbr'.
 
-    Parameters
-    ----------
-    mediator : habitat_sim.metadata.MetadataMediator
-        Holds the templates; no scene may have been made from it yet.
-    shader : str
-        'flat', 'phong' or 'pbr'; 'material' leaves it to the assets.
+    'material' leaves it to the assets. No scene may have been made from `mediator` yet.
     """
     if shader == 'material':
         return

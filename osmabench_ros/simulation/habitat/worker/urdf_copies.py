@@ -16,17 +16,7 @@ FOLDER = 'urdf'
 
 
 def use_meant_colors(manager: Any, handles: list[str], flat: bool) -> None:
-    """Make templates of articulated objects use copies with the colours their shader needs.
-
-    Parameters
-    ----------
-    manager : attributes manager of habitat_sim
-        Holds the templates.
-    handles : list of str
-        Which of them.
-    flat : bool
-        Whether the flat shader draws them, else a linear one.
-    """
+    """Make templates of articulated objects use copies with the colours their shader needs."""
     for handle in handles:
         template = manager.get_template_by_handle(handle)
         source = template.urdf_fullpath or template.urdf_filepath

@@ -21,13 +21,8 @@ SAME_FLOOR_M = 0.5
 class Walking:
     """Navigation mesh of a scene for one size of robot.
 
-    Parameters
-    ----------
-    simulator : habitat_sim.Simulator
-        With the scene loaded.
-    settings : dict
-        'radius_m', 'height_m', 'cell_m', 'floor_height_m' (None: the lowest large island),
-        'mesh_file' ('' recomputes).
+    `settings` holds 'radius_m', 'height_m', 'cell_m', 'floor_height_m' (None: the lowest large
+    island) and 'mesh_file' ('' recomputes).
     """
 
     def __init__(self, simulator: Any, settings: dict[str, Any]) -> None:
@@ -104,16 +99,9 @@ class Walking:
     def follow(self, request: dict[str, Any]) -> list[list[float]]:
         """Drive a robot that can only step ahead and turn in place to a goal.
 
-        Parameters
-        ----------
-        request : dict
-            'start', 'goal', 'yaw_rad' (0 looks along -z, positive turns left), 'step_m',
-            'turn_deg', 'goal_radius_m'.
-
-        Returns
-        -------
-        list of [x, y, z, yaw_rad]
-            State at the start and after every action.
+        `request` holds 'start', 'goal', 'yaw_rad' (0 looks along -z, positive turns left),
+        'step_m', 'turn_deg' and 'goal_radius_m'. Returns [x, y, z, yaw_rad] at the start and after
+        every action.
         """
         agent = self._simulator.get_agent(BODY_AGENT)
         spec, amount = habitat_sim.agent.ActionSpec, habitat_sim.agent.ActuationSpec
