@@ -105,7 +105,7 @@ def resolved(path: Path) -> Path | None:
 
 
 def leads_into(roots: Iterable[Path], path: Path) -> bool:
-    """Tell whether a path leads to something in one of the folders, also after links.
+    """Return whether a path leads to something in one of the folders, also after links.
 
     Links may lead to the `linked_places` of the folders, too.
     """
@@ -117,11 +117,7 @@ def leads_into(roots: Iterable[Path], path: Path) -> bool:
 
 
 def linked_places(roots: Iterable[Path]) -> list[Path]:
-    """Return where links in folders may lead besides.
-
-    That is to the rest of the same download from Hugging Face, and to the folders that the user
-    names in `LINKED_FOLDERS`.
-    """
+    """Return where links in folders may lead besides: the rest of a download, `LINKED_FOLDERS`."""
     named = filter(None, os.environ.get(LINKED_FOLDERS, '').split(os.pathsep))
     places = [place for place in map(resolved, map(Path, named)) if place]
     return places + [blobs for root in roots if (blobs := _blobs_of(root.resolve()))]
@@ -138,23 +134,10 @@ def _blobs_of(folder: Path) -> Path | None:
 
 
 def file_within(root: Path, name: str, base: Path, where: str) -> Path:
-    """Return the path of a file that another file names.
+    """Return the path of a file that another one, in the folder `base`, names.
 
-    Parameters
-    ----------
-    root : Path
-        Folder that it must lie in, also after links are followed; see `leads_into`.
-    name : str
-        What the other file says, relative to `base`.
-    base : Path
-        Folder of the other file.
-    where : str
-        Named in errors.
-
-    Raises
-    ------
-    SceneError
-        If there is no such file, or it lies elsewhere.
+    Raises SceneError, which begins with `where`, if there is none or it is outside of `root`, also
+    after links; see `leads_into`.
     """
     path = base / name
     if resolved(path) is None:

@@ -63,13 +63,7 @@ def import_scene(
 
 
 def read_class_patterns(path: Path) -> dict[str, str]:
-    """Read class names by shell pattern from a JSON file.
-
-    Raises
-    ------
-    ConfigError
-        If the file is missing or holds something else.
-    """
+    """Read class names by shell pattern from a JSON file; ConfigError if it holds no such."""
     data = read_json(path, ConfigError)
     if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
         raise ConfigError(f'{path} must hold an object of class names by pattern')

@@ -19,18 +19,7 @@ TOLERANCE_M = 0.005
 
 
 class RayCaster:
-    """Embree on the meshes of a scene, independent of any renderer.
-
-    Parameters
-    ----------
-    scene : Scene
-        What blocks rays.
-
-    Raises
-    ------
-    MissingDependencyError
-        If Open3D is not installed.
-    """
+    """Embree on the meshes of a scene; MissingDependencyError if Open3D is not installed."""
 
     def __init__(self, scene: Scene) -> None:
         try:
@@ -52,12 +41,9 @@ class RayCaster:
     def distances(
         self, origins: NDArray[np.float32], directions: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Return distances to the first hit in lengths of the directions, inf without a hit.
+        """Return distances (N,) to the first hit in lengths of the directions, inf without a hit.
 
-        Parameters
-        ----------
-        origins, directions : ndarray, shape (N, 3)
-            World coordinates; directions need no unit length.
+        `origins` and `directions` (N, 3) are world coordinates.
         """
         rays = np.concatenate([origins, directions], axis=1).astype(np.float32)
         hits = self._scene.cast_rays(self._o3d.core.Tensor(rays))

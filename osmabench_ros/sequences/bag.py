@@ -26,19 +26,7 @@ MAX_REPEATED = 200
 
 @dataclass(frozen=True)
 class BagMessage:
-    """A message of a bag.
-
-    Parameters
-    ----------
-    topic : str
-        Absolute name.
-    message_type : str
-        Such as ``sensor_msgs/msg/Image``.
-    log_ns : int
-        When the recorder received it.
-    data : bytes
-        Serialized, CDR with its 4 bytes in front.
-    """
+    """A message of a bag: when the recorder received it, and CDR with its 4 bytes in front."""
 
     topic: str
     message_type: str
@@ -54,28 +42,13 @@ class BagMessage:
     def deserialise(self) -> Any:
         """Return an object with the fields of the message; numeric arrays are NumPy's.
 
-        Raises
-        ------
-        SequenceError
-            If the definition of its type is missing, or the data contradict it.
+        Raises SequenceError if the definition of its type is missing, or the data contradict it.
         """
         return self._types.deserialise(self.data, self.message_type, self.topic)
 
 
 class Bag:
-    """An open bag; `open_bag` makes it. A context manager that closes it.
-
-    Parameters
-    ----------
-    path : Path
-        As the user named it, for messages.
-    storages : sequence of Storage
-        Its files in the order of recording.
-    types : BagTypes
-        Reads messages.
-    faults : sequence of str
-        What was found wrong as yet.
-    """
+    """An open bag, which `open_bag` makes; a context manager that closes it."""
 
     def __init__(
         self,
@@ -175,7 +148,7 @@ class Bag:
 
 
 class _Repeats:
-    """Tells the messages of a latched topic that were written again at a split from others."""
+    """Finds the messages of a latched topic that were written again at a split."""
 
     def __init__(self) -> None:
         self._last: deque[bytes] = deque(maxlen=MAX_REPEATED)

@@ -51,19 +51,7 @@ class Durability(Enum):
 
 @dataclass(frozen=True)
 class OfferedQos:
-    """The profile of a publisher.
-
-    Parameters
-    ----------
-    reliability : Reliability
-        Sent again or not.
-    durability : Durability
-        `TRANSIENT_LOCAL` for latched topics.
-    history : History
-        Last ones or all.
-    depth : int
-        How many are kept; 0 where that says nothing.
-    """
+    """The profile of a publisher; `depth` is 0 where it says nothing."""
 
     reliability: Reliability = Reliability.RELIABLE
     durability: Durability = Durability.VOLATILE

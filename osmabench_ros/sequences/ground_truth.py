@@ -158,7 +158,7 @@ def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
     Parameters
     ----------
     truth : GroundTruth
-        What to write.
+        Labels and instances are kept as int32, points and normals as float32.
     directory : Path
         Gets ground_truth.json and .npy arrays. It appears when everything is written.
 
@@ -174,13 +174,7 @@ def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
 
 
 def read_ground_truth(directory: Path) -> GroundTruth:
-    """Read what `write_ground_truth` wrote.
-
-    Raises
-    ------
-    SequenceError
-        If a file is missing or malformed; names it.
-    """
+    """Read what `write_ground_truth` wrote; SequenceError names a missing or malformed file."""
     path = directory / DOCUMENT
     if not path.is_file():
         raise SequenceError(

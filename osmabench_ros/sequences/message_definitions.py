@@ -41,12 +41,8 @@ _SEPARATOR = '=' * 80 + '\n'
 def types_from_text(text: str, name: str) -> dict[str, Any]:
     """Return the types that a definition embedded in a bag describes, ros2msg or ros2idl.
 
-    Raises
-    ------
-    SequenceError
-        If it is no definition, or describes what cannot be read.
-    LimitError
-        If parsing it takes too long.
+    Raises SequenceError if it is no definition or cannot be read, LimitError if parsing takes too
+    long.
     """
     if len(text) > MAX_DEFINITION_BYTES or not TYPE_NAME.fullmatch(name):
         raise SequenceError(f'{len(text)} characters define no type "{name[:100]}"')
@@ -61,12 +57,7 @@ def types_from_text(text: str, name: str) -> dict[str, Any]:
 def types_from_path(path: Path) -> dict[str, Any]:
     """Return the types of a .msg or .idl file, or of all in a folder.
 
-    Raises
-    ------
-    SequenceError
-        If it is missing or no message definition.
-    LimitError
-        If parsing takes too long.
+    Raises SequenceError if it is missing or no definition, LimitError if parsing takes too long.
     """
     if not path.exists():
         raise SequenceError(f'message definition {path} does not exist; check --msg-path')

@@ -18,23 +18,10 @@ class Compression(str, Enum):
 
 @dataclass(frozen=True)
 class RecordedTopic:
-    """A topic to record.
+    """A topic to record, with its definition in ros2msg and its ``RIHS01_…`` hash, '' if unknown.
 
-    Parameters
-    ----------
-    topic : str
-        Absolute name.
-    message_type : str
-        Such as ``sensor_msgs/msg/Image``.
-    definition : str
-        Text of the type and those it nests, in rosbag2's form; ros2msg.
-    type_hash : str
-        ``RIHS01_…``, empty if unknown.
-    qos : tuple of OfferedQos
-        Of its publishers.
-    repeat : int
-        How many of its last messages are written again at the start of each further file; 0
-        unless latched.
+    The last `repeat` messages are written again at the start of each further file; 0 unless
+    latched.
     """
 
     topic: str
@@ -47,18 +34,9 @@ class RecordedTopic:
 
 @dataclass(frozen=True)
 class RecordingOptions:
-    """How to write.
+    """How to write; at 0, `max_file_bytes` and `max_file_s` (of log time) never begin a new file.
 
-    Parameters
-    ----------
-    compression : Compression
-        Of chunks.
-    max_file_bytes : int
-        A new file begins before this size is exceeded by more than a chunk; 0 for never.
-    max_file_s : float
-        A new file begins after so much log time; 0 for never.
-    distribution : str
-        Of ROS, for metadata.yaml.
+    A file exceeds its limit of bytes by a chunk at most.
     """
 
     compression: Compression = Compression.ZSTD

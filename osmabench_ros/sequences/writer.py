@@ -74,17 +74,7 @@ def fresh_directory(directory: Path) -> None:
 
 
 class FolderWriter:
-    """Writes images at once, and what is one file for all frames at the end.
-
-    Parameters
-    ----------
-    directory : Path
-        Must not exist, or be empty.
-    form : SequenceFormat
-        Layout.
-    info : SequenceInfo
-        Where the frames come from.
-    """
+    """Writes images at once to a folder, and at the end what is one file for all frames."""
 
     def __init__(self, directory: Path, form: SequenceFormat, info: SequenceInfo) -> None:
         fresh_directory(directory)
@@ -96,10 +86,8 @@ class FolderWriter:
     def write(self, frame: Frame) -> None:
         """Write the images of the next frame, which is numbered by its place in the sequence.
 
-        Raises
-        ------
-        SequenceError
-            If the camera changes, time runs backwards, an id does not fit, or the disk is full.
+        Raises SequenceError if the camera changes, time runs backwards, an id does not fit or the
+        disk is full.
         """
         index = len(self._poses)
         self._check(frame, index)
@@ -118,13 +106,7 @@ class FolderWriter:
         self._stamps_ns.append(frame.stamp_ns)
 
     def close(self) -> None:
-        """Write trajectory, camera, stamps and classes.
-
-        Raises
-        ------
-        SequenceError
-            If no frame was written, or the disk is full.
-        """
+        """Write poses, camera, stamps and classes; SequenceError without frames or space."""
         if self._camera is None:
             raise SequenceError(f'{self._directory}: a sequence needs a frame; none was written')
         if self._form.layout == 'scannet':

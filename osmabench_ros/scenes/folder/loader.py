@@ -30,17 +30,9 @@ from osmabench_ros.semantics.structure import is_structure
 
 
 def load_scene_folder(path: Path) -> Scene:
-    """Load a scene folder.
+    """Load a scene folder, named by itself or its manifest.
 
-    Parameters
-    ----------
-    path : Path
-        The folder, or its manifest.
-
-    Raises
-    ------
-    SceneError
-        If the manifest or the mesh file is missing or wrong; names the key or node.
+    Raises SceneError, which names key or node, if manifest or mesh file is missing or wrong.
     """
     manifest_path = path / MANIFEST if path.is_dir() else path
     manifest = read_manifest(manifest_path)
