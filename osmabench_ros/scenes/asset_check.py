@@ -54,11 +54,7 @@ def _is_picture(data: bytes) -> bool:
 
 
 def checked_gltf(path: Path, data: bytes, files: Any) -> GltfFile:
-    """Return a glTF file whose parts fit together and whose textures can be decoded.
-
-    Raises SceneError, which names file and texture, LimitError if it takes too much memory or
-    depth.
-    """
+    """Return a glTF file that fits together, with whole textures; else SceneError, LimitError."""
     try:
         gltf = GltfFile(path, data, files.get)
         images = list(gltf.images())
@@ -95,10 +91,7 @@ def warn_of_unread(path: Path, gltf: GltfFile) -> None:
 
 
 def image_fault(image: GltfImage) -> str:
-    """Return what is wrong with an image, empty if nothing is.
-
-    One in KTX 2 or Basis format is taken on trust.
-    """
+    """Return what is wrong with an image, '' if nothing; KTX 2 and Basis are taken on trust."""
     if image.data.startswith(COMPRESSED_MAGIC):
         return ''
     if image.data and image.mime_type in COMPRESSED_TYPES:

@@ -25,24 +25,11 @@ _SNAPSHOTS, _BLOBS = 'snapshots', 'blobs'
 
 
 def files_near(mesh: Path, check: Callable[[str, bytes], None]) -> Any:
-    """Return a trimesh resolver for the files a mesh file refers to.
+    """Return a trimesh resolver for the files a mesh file refers to, checked before use.
 
-    It reads below the folder of the mesh, and in the texture folders beside it, which trimesh's
-    own resolver refuses; nowhere else, also not through links. A name that leads nowhere is
-    looked for in the usual texture folders.
-
-    Parameters
-    ----------
-    mesh : Path
-        The mesh file.
-    check : callable
-        Gets name and content of a file before trimesh does; raises an OsmabenchError.
-
-    Returns
-    -------
-    trimesh.resolvers.Resolver
-        Its `missing` collects the names that led nowhere, its `faults` the errors of `check`;
-        trimesh passes over both.
+    It reads below the folder of the mesh and in the texture folders beside it, nowhere else, also
+    not through links; there it looks for names that lead nowhere. Its `missing` has those it did
+    not find, its `faults` the errors of `check`; trimesh passes over both.
     """
     from trimesh.resolvers import Resolver
 
@@ -105,10 +92,7 @@ def resolved(path: Path) -> Path | None:
 
 
 def leads_into(roots: Iterable[Path], path: Path) -> bool:
-    """Return whether a path leads to something in one of the folders, also after links.
-
-    Links may lead to the `linked_places` of the folders, too.
-    """
+    """Return whether a path, after links, is in one of the folders or their `linked_places`."""
     target = resolved(path)
     places = [place for place in map(resolved, roots) if place]
     return target is not None and any(

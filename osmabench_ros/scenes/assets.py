@@ -49,22 +49,9 @@ COLOR_LEVELS = 6
 
 
 def load_meshes(path: Path) -> tuple[Mesh, ...]:
-    """Read a mesh file.
+    """Read a mesh file with all node transformations applied; units and axes as in the file.
 
-    Parameters
-    ----------
-    path : Path
-        File of a format that trimesh reads.
-
-    Returns
-    -------
-    tuple of Mesh
-        Node transformations applied; units and axes as in the file.
-
-    Raises
-    ------
-    SceneError
-        If the file or a texture is missing or broken, or the file has no triangles.
+    Raises SceneError if the file or a texture is missing or broken, or it has no triangles.
     """
     meshes: list[Mesh] = []
     for node in load_nodes(path):
@@ -83,11 +70,7 @@ class AssetNode:
 
 
 def load_nodes(path: Path, *, in_child: bool = False) -> tuple[AssetNode, ...]:
-    """Read the nodes of a mesh file, as `load_meshes`, one by one.
-
-    What is `in_child` already is read where it is. Raises SceneError if the file or a texture is
-    missing or broken, LimitError if reading it takes too much.
-    """
+    """Read a mesh file node by node, here if `in_child`; SceneError if broken, or LimitError."""
     if not in_child and _is_for_child(path):
         from osmabench_ros.scenes.limited_assets import nodes_in_child
 
@@ -193,10 +176,7 @@ def _collada_frame(path: Path, text: bytes) -> NDArray[np.float64]:
 def painted_meshes(
     path: Path, *, in_child: bool = False
 ) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
-    """Read meshes whose colours are codes: exact vertex colours (V, 3), or a texture.
-
-    Raises SceneError as `load_meshes`.
-    """
+    """Read meshes whose colours are codes: exact vertex colours (V, 3), None with a texture."""
     if not in_child and _is_for_child(path):
         from osmabench_ros.scenes.limited_assets import painted_in_child
 

@@ -51,7 +51,7 @@ class GltfFile:
         self._binary = dict(chunks).get(_BINARY, b'')
 
     def images(self) -> Iterator[GltfImage]:
-        """Yield the images; ValueError, with the name, or FileNotFoundError for lost ones."""
+        """Yield the images; ValueError, FileNotFoundError if one is not where the file says."""
         for number, image in enumerate(self._header.get('images', ())):
             uri = str(image.get('uri', ''))
             embedded = not uri or uri.startswith('data:')

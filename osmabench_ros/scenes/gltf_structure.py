@@ -43,10 +43,7 @@ class GltfStructure:
         self._scene = header.get('scene', 0)
 
     def check(self, size_bytes: int) -> None:
-        """Check everything; the memory that is allowed follows from the size of the file.
-
-        Raises ValueError, which names the part, or LimitError if it takes more memory or depth.
-        """
+        """Check all of it; ValueError names a wrong part, LimitError if it takes too much."""
         for kind, keys in _REFERENCES.items():
             for where, item in self._numbered(kind):
                 for key, wanted in keys.items():

@@ -59,7 +59,7 @@ def visible_mask(
     *,
     max_footprint_m: float = np.inf,
 ) -> NDArray[np.bool_]:
-    """Tell which points at least one camera sees.
+    """Return which points at least one camera sees.
 
     A point is seen if it projects into the image at a depth up to `max_depth_m`, and the ray from
     the camera meets nothing before it. Nothing of a rendered image is used.
@@ -69,7 +69,7 @@ def visible_mask(
     scene : Scene
         What blocks rays.
     cloud : LabelledCloud
-        Points on its surfaces.
+        N points on its surfaces.
     camera_poses : sequence of Pose
         Optical frames in the world.
     intrinsics : Intrinsics

@@ -68,7 +68,7 @@ class BackgroundWriter:
         return True
 
     def close(self) -> None:
-        """Write what waits and finish the bag, once; SequenceError if writing failed."""
+        """Write what waits and finish the bag; raises the SequenceError of a failed write."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()

@@ -26,7 +26,7 @@ MAX_REPEATED = 200
 
 @dataclass(frozen=True)
 class BagMessage:
-    """A message of a bag: when the recorder received it, and CDR with its 4 bytes in front."""
+    """A message; `log_ns` is when it was recorded, `data` is CDR with its 4 bytes in front."""
 
     topic: str
     message_type: str
@@ -40,10 +40,7 @@ class BagMessage:
         return self._types.stamp_ns(self.data, self.message_type)
 
     def deserialise(self) -> Any:
-        """Return an object with the fields of the message; numeric arrays are NumPy's.
-
-        Raises SequenceError if the definition of its type is missing, or the data contradict it.
-        """
+        """Return an object with the message's fields; raises as `BagTypes.deserialise`."""
         return self._types.deserialise(self.data, self.message_type, self.topic)
 
 
@@ -86,10 +83,7 @@ class Bag:
 
     @property
     def cut_off(self) -> str:
-        """Why the bag is not complete, for people; empty if it is.
-
-        Damage inside a file is found when `messages` gets there.
-        """
+        """Why the bag is not complete, '' if it is; damage shows when `messages` gets there."""
         return '; '.join(
             [*self._faults, *(item.cut_off for item in self._storages if item.cut_off)]
         )

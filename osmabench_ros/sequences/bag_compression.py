@@ -15,10 +15,7 @@ BLOCK_BYTES = 2**20
 
 
 def unpacked(data: bytes, topic: str) -> bytes:
-    """Return a message as it was published, unpacked if it begins with zstd's magic number.
-
-    Raises SequenceError if it is damaged, LimitError if it unpacks to more than is allowed.
-    """
+    """Return a message as published; SequenceError if it is damaged, LimitError if too large."""
     if data[:4] != MAGIC:
         return data
     zstandard = _zstandard()

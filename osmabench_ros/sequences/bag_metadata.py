@@ -20,10 +20,7 @@ ROOT = 'rosbag2_bagfile_information'
 
 @dataclass(frozen=True)
 class BagMetadata:
-    """What is read of metadata.yaml: files in order, distribution, and why it cannot be used.
-
-    Before version 8, which introduced it, the distribution is guessed by the version.
-    """
+    """What is read of metadata.yaml; before version 8 the distribution is guessed by version."""
 
     files: tuple[str, ...] = ()
     distribution: str = ''

@@ -20,7 +20,7 @@ Messages = Mapping[str, Sequence[BagMessage]]
 
 @dataclass(frozen=True)
 class CameraPoses:
-    """Poses of the optical frame in the world, at any time between two samples of TF."""
+    """Poses of the optical frame in the world, at any time between two samples."""
 
     tree: TransformTree
     world: str

@@ -79,10 +79,7 @@ class OfferedQos:
 
 
 def parse_offered_qos(entries: Any) -> tuple[OfferedQos, ...]:
-    """Read `offered_qos_profiles`: YAML text or a list, with names or rmw's numbers.
-
-    Entries that make no sense are left out, as a bag is readable without them.
-    """
+    """Read `offered_qos_profiles` (YAML or list, names or rmw's numbers) except odd entries."""
     if isinstance(entries, str):
         return _parsed_text(entries)
     if not isinstance(entries, list):

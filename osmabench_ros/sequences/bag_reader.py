@@ -45,8 +45,7 @@ class BagSequence:
     """A sequence in a bag; messages whose stamps are at most `tolerance_s` apart make a frame.
 
     Above 0 the frame has the stamp of its colour image, and the pose is interpolated to it. Raises
-    SequenceError if there is no bag, a topic is missing or no stamp has all messages, and
-    ContractError if poses are malformed.
+    SequenceError if a topic is missing or no stamp has all, ContractError if poses are malformed.
     """
 
     def __init__(

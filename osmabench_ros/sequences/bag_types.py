@@ -32,10 +32,10 @@ MAX_NESTED = 100_000
 
 
 class BagTypes:
-    """Reads serialized messages by the name of their type, of which three sources are asked.
+    """Reads serialized messages by the name of their type.
 
-    First what the bag embeds (ros2msg or ros2idl, with nested types), then .msg and .idl files or
-    folders of them, then the standard types of a distribution; an unknown one counts as Jazzy.
+    It takes what the bag embeds (ros2msg or ros2idl, with nested types), then .msg and .idl files
+    or folders of them, then the standard types of a distribution; an unknown one counts as Jazzy.
     Raises SequenceError if a file is missing or no definition.
     """
 
@@ -93,11 +93,7 @@ class BagTypes:
             )
 
     def deserialise(self, data: bytes, message_type: str, topic: str = '') -> Any:
-        """Return a message as an object with the fields of its type.
-
-        Raises SequenceError if the definition is missing (names it and the remedy) or the data
-        contradict it.
-        """
+        """Return a message; SequenceError if its definition is missing or the data are wrong."""
         self._require(message_type, topic)
         try:
             if step := self._complete[message_type]:

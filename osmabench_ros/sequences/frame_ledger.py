@@ -16,10 +16,10 @@ MAX_PENDING = 1000
 
 @dataclass(frozen=True)
 class FrameLosses:
-    """Frames missing of a run by topic, of those expected since the recorder came.
+    """Frames that are missing on each topic, of those since the recorder came.
 
-    They are counted by the run (`source` is 'run_state') or, where no run does so, are all those
-    seen on any topic ('stamps').
+    `expected` is what the run counted (`source` is 'run_state') or, where no run did, how many
+    were seen on any topic ('stamps').
     """
 
     expected: int

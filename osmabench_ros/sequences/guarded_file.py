@@ -43,8 +43,7 @@ class DiskReserve:
 class GuardedFile:
     """A new file that goes on for a while on the reserve of its recording when the disk is full.
 
-    The reserve is for the end of the file: look at `DiskReserve.used` after each write, and
-    finish.
+    The reserve is for its end: look at `DiskReserve.used` after each write, and finish.
     """
 
     def __init__(self, path: Path, reserve: DiskReserve) -> None:

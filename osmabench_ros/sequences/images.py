@@ -79,11 +79,7 @@ def read_color(path: Path, frame: int) -> NDArray[np.uint8]:
 
 
 def read_16_bit(path: Path, frame: int) -> NDArray[np.uint16]:
-    """Read a picture of one channel of up to 16 bits.
-
-    Raises SequenceError, which names file and frame, if it is missing, broken or has more
-    channels.
-    """
+    """Read a picture of one channel of up to 16 bits; else SequenceError with file and frame."""
     pixels = np.asarray(_opened(path, frame))
     if pixels.ndim != 2 or pixels.dtype.kind not in 'ui':
         raise SequenceError(f'frame {frame}: {path} must be an image of one channel of 16 bits')

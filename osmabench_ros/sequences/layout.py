@@ -112,10 +112,7 @@ def write_info(directory: Path, info: SequenceInfo, form: SequenceFormat | None)
 
 
 def read_info(directory: Path) -> tuple[SequenceInfo, SequenceFormat | None]:
-    """Read what `write_info` wrote; the folder's name stands for what a foreign sequence lacks.
-
-    Raises SequenceError, which names the file, if one is malformed.
-    """
+    """Read what `write_info` wrote, else go by folder names; SequenceError if malformed."""
     path = directory / DOCUMENT
     labels = _read_classes(directory / CLASSES_FILE)
     if not path.exists():

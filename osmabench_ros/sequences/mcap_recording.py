@@ -70,7 +70,7 @@ class McapRecording:
             self._latched[topic.topic] = _Latched(deque(maxlen=topic.repeat))
 
     def write(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> None:
-        """Write a message of an announced topic; `publish_ns` is its header stamp.
+        """Write a message of an announced topic, with its header stamp as `publish_ns`.
 
         Raises SequenceError if the disk is full or fails; `close` then still finishes the file.
         """
@@ -95,11 +95,7 @@ class McapRecording:
             raise self._disk_error(error.strerror or str(error)) from error
 
     def close(self) -> None:
-        """Finish the file and write metadata.yaml; harmless a second time.
-
-        Raises SequenceError if the disk is so full that a file stays without its index, though
-        readable.
-        """
+        """Finish the file and metadata.yaml, harmless again; SequenceError if the disk is full."""
         self._reserve.use()
         try:
             if self._current is None and not self.files:

@@ -104,11 +104,7 @@ class McapRecords:
                 yield kind, self._parsed(kind, bytes(content[start:place]))
 
     def unpacked(self, chunk: PackedChunk) -> bytes | memoryview:
-        """Return the content of a chunk, which is as long as it claims.
-
-        Raises ValueError if it is damaged, LimitError if it claims more than a file of this size
-        may unpack to.
-        """
+        """Return a chunk's content; ValueError if damaged, LimitError if it claims too much."""
         size = chunk.size_bytes
         if size > allowance().memory_bytes(self.size_bytes):
             raise exceeded(self.path, f'a chunk claims {size} bytes', 'memory_ratio')

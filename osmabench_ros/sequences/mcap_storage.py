@@ -29,7 +29,7 @@ from osmabench_ros.sequences.mcap_records import (
 
 _DEFINITIONS = ('ros2msg', 'ros2idl', 'omgidl')
 MOST_NAMED = 3
-"""Damaged places that are told one by one."""
+"""Damaged places that are named one by one."""
 _Span = tuple[int | None, int | None]
 
 

@@ -82,7 +82,7 @@ class Playback:
         return self._next is None
 
     def latched_before(self) -> list[BagMessage]:
-        """Return what latched topics said last before the start, which all that follows needs."""
+        """Return the last message of each latched topic before the start, which the rest needs."""
         if self._begin_ns <= self._bag.span_ns[0]:
             return []
         latched = [item.topic for item in self._bag.connections if item.latched]
@@ -105,7 +105,7 @@ class Playback:
         self._anchor = None
 
     def due(self, now_s: float) -> BagMessage | None:
-        """Return the next message and move on, if its steady time has come; else None."""
+        """Return the next message, and move on, if it is due by a steady clock; else None."""
         if self._next is None:
             return None
         if self._anchor is None:

@@ -78,7 +78,7 @@ def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> Sta
 
 
 def transform_tree_of(messages: Iterable[tuple[str, Any]]) -> TransformTree:
-    """Return the frames of TF from topics with their messages; those on tf_static are static.
+    """Return the frames of TF; what is on a topic that ends with tf_static is static.
 
     Raises ContractError if a transform is malformed, or a frame has two parents.
     """

@@ -18,10 +18,9 @@ class Compression(str, Enum):
 
 @dataclass(frozen=True)
 class RecordedTopic:
-    """A topic to record, with its definition in ros2msg and its ``RIHS01_…`` hash, '' if unknown.
+    """A topic to record; `definition` in ros2msg, `type_hash` ``RIHS01_…`` or, if unknown, ''.
 
-    The last `repeat` messages are written again at the start of each further file; 0 unless
-    latched.
+    A further file begins with the last `repeat` messages, 0 unless latched.
     """
 
     topic: str
@@ -34,9 +33,9 @@ class RecordedTopic:
 
 @dataclass(frozen=True)
 class RecordingOptions:
-    """How to write; at 0, `max_file_bytes` and `max_file_s` (of log time) never begin a new file.
+    """How to write; a new file begins after a number of bytes, or seconds of log time, unless 0.
 
-    A file exceeds its limit of bytes by a chunk at most.
+    A file exceeds `max_file_bytes` by a chunk at most.
     """
 
     compression: Compression = Compression.ZSTD

@@ -32,7 +32,7 @@ _NEAR_ROWS = 1000
 """Behind a damaged row so many are tried one by one, then in steps that double."""
 _MAX_ROW = 2**62
 _MOST_NAMED = 5
-"""Faults that are told."""
+"""Faults that are named."""
 _ODD_ROW = 'a row of "messages" does not hold numbers and bytes'
 _SAFE = ('trusted_schema=OFF', 'query_only=ON', 'cell_size_check=ON', 'mmap_size=0')
 
@@ -216,11 +216,7 @@ class SqliteStorage:
 
 
 def open_sqlite(path: Path) -> SqliteStorage:
-    """Open a database, as a complete one if it is.
-
-    Raises SequenceError if its topics cannot be read or a table is none, LimitError if that takes
-    too long.
-    """
+    """Open a database, as a complete one if it is; SequenceError if its topics cannot be read."""
     try:
         if write_ahead_log(path):
             return SqliteStorage(path, recovered=True)

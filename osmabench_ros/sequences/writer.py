@@ -42,22 +42,10 @@ class SequenceWriter(Protocol):
 def open_writer(
     directory: Path, form: SequenceFormat, info: SequenceInfo | None = None
 ) -> FolderWriter:
-    """Open a writer for a folder that does not exist yet, or is empty.
+    """Open a writer for a folder that does not exist yet, or is empty; SequenceError if it is not.
 
-    Parameters
-    ----------
-    directory : Path
-        Gets the sequence.
-    form : SequenceFormat
-        Its layout.
-    info : SequenceInfo, optional
-        Where the frames come from. Without a label set, as for a mapping method, the images of
-        the ground truth stay out of the folder.
-
-    Raises
-    ------
-    SequenceError
-        If there is something in the folder, or it cannot be made.
+    Without a label set in `info`, as for a mapping method, the images of the ground truth stay out
+    of the folder.
     """
     return FolderWriter(directory, form, info or SequenceInfo())
 

@@ -26,10 +26,7 @@ class NoSpaceError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A piece at its pose in the world, with the piece that carries it and how.
-
-    No carrier means floor, wall or ceiling; the relation is ON, IN or ATTACHED_TO, as built.
-    """
+    """A piece at its pose in the world; a carrier of None means floor, wall or ceiling."""
 
     piece: Piece
     pose: Pose
@@ -141,7 +138,7 @@ class Furnisher:
     def put(
         self, carrier: Placed | None, piece: Piece, place: int = 0, facing: bool = True
     ) -> Placed | None:
-        """Put a thing on support number `place` of a carrier, if there is one and it has room.
+        """Put a thing on support number `place` of a carrier; None without a carrier or room.
 
         If `facing`, it looks nearly to the carrier's front; otherwise it is turned at random.
         """

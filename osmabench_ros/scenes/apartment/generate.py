@@ -30,10 +30,7 @@ ATTEMPTS = 20
 
 @dataclass(frozen=True, eq=False)
 class Apartment:
-    """A generated scene with its floor plan, and by instance id what carries a thing and how.
-
-    `carriers` has all that stands on, in or under another thing, not just on floor or wall.
-    """
+    """A generated scene, its plan, and by instance id how and by what a thing is carried."""
 
     scene: Scene
     plan: FloorPlan

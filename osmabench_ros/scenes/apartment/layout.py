@@ -20,10 +20,7 @@ WINDOW_HEAD_M = 2.1
 
 @dataclass(frozen=True)
 class Opening:
-    """A door (a passage), entrance (closed by a leaf) or window in a side of a room.
-
-    It spans `low_m` to `high_m` along the side, and `sill_m` to `head_m` in height.
-    """
+    """A 'door' (passage), 'entrance' (with a leaf) or 'window'; metres along and up a side."""
 
     kind: str
     low_m: float

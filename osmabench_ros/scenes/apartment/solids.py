@@ -59,10 +59,7 @@ _UV_AXES = np.repeat([[1, 2], [0, 2], [0, 1]], 8, axis=0)
 
 
 def box(size: ArrayLike, fitted: bool = False) -> Solid:
-    """Return a cuboid with edge lengths `size`, centred on the origin.
-
-    If `fitted`, the texture coordinates run from 0 to 1 over every face instead of in metres.
-    """
+    """Return a cuboid around the origin; uv in metres, or 0 to 1 over each face if `fitted`."""
     vertices = _CORNERS * np.asarray(size, float)
     uv = np.take_along_axis(_CORNERS + 0.5 if fitted else vertices, _UV_AXES, axis=1)
     return Solid(vertices, _FACES, _NORMALS, uv)

@@ -55,10 +55,9 @@ class HabitatDataset:
         return dict(self.data.get(section, {}).get('default_attributes', {}))
 
     def scene(self, name: str) -> tuple[str, dict[str, Any], Path]:
-        """Return name, content and file of a scene instance; without a name, of the first one.
+        """Return name, content and file of a scene instance, or of a stage; of '', of the first.
 
-        A stage that no scene instance is named like is a scene of its own. Raises SceneError,
-        which names the scenes there are.
+        Raises SceneError, which suggests names, if there is no such scene.
         """
         stages = self._files('stages')
         choices = {**stages, **self.scenes}
@@ -112,7 +111,7 @@ class HabitatDataset:
         return config, folder
 
     def light_setup(self, name: str) -> tuple[dict[str, Any], Path] | None:
-        """Return a light setup; an empty name means the only one the data set has, else none."""
+        """Return a light setup, of '' the only one that there is; None if it means no light."""
         configured = self._configured('light_setups')
         files = self._files('light_setups')
         known = {**files, **dict.fromkeys(configured, self.path)}

@@ -90,7 +90,7 @@ def annotation_labels(annotations: Sequence[Annotation], name: str, source: str)
 def face_instances(
     meshes: Sequence[Mesh], path: Path, annotations: Sequence[Annotation]
 ) -> list[NDArray[np.int64]]:
-    """Return the instance of every face, an array a render mesh; NOBODY where none claims it.
+    """Return an array a mesh with the instance of each face, NOBODY where no annotation has it.
 
     `meshes` are in the coordinates of the painted mesh, which is read from `path`.
     """

@@ -24,10 +24,9 @@ NO_STAGE = 'NONE'
 
 
 def load_habitat_scene(path: Path, scene: str = '') -> Scene:
-    """Load a scene of a `*.scene_dataset_config.json`, without a name the first instance.
+    """Load a scene instance of a data set, or a stage of that name; without a name the first one.
 
-    A stage that stands for itself has a name, too. Raises SceneError, which names a missing or
-    broken file and the object that wants it.
+    Raises SceneError, which names a missing or broken file and the object that wants it.
     """
     if not path.name.endswith(SUFFIX):
         raise SceneError(f'{path} is no Habitat scene data set; its name must end in {SUFFIX}')

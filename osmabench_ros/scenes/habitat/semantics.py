@@ -68,10 +68,7 @@ def _entries(data: Mapping[str, Any], path: Path) -> dict[int, str]:
 
 
 def class_id_of(semantic_id: int, labels: LabelSet, what: str, source: str) -> int:
-    """Return the class id of an object, UNLABELLED for 0 unless 0 is a class.
-
-    Raises SceneError if the id has no name or does not fit into a semantic image.
-    """
+    """Return an object's class id, UNLABELLED for 0 unless that is one; else SceneError."""
     if semantic_id == 0 and 0 not in labels.by_id:
         return UNLABELLED
     if not 0 <= semantic_id < UNLABELLED:

@@ -1,4 +1,4 @@
-"""Objects of a stage: one without class, or those that HM3D's annotation tells apart."""
+"""Objects of a stage: one without class, or those that HM3D's annotation distinguishes."""
 
 from __future__ import annotations
 
