@@ -25,19 +25,9 @@ COMPRESSED_TYPES = ('image/ktx2', 'image/basis', 'image/x-basis')
 
 
 def check_textures(path: Path, files: Any) -> None:
-    """Refuse missing and broken textures of a mesh file.
+    """Raise a SceneError, with the name, for a missing or broken texture of a mesh file.
 
-    Parameters
-    ----------
-    path : Path
-        The file; what is wrong with it besides its textures is for trimesh to say.
-    files : trimesh.resolvers.Resolver
-        Of `files_near`, as trimesh left it.
-
-    Raises
-    ------
-    SceneError
-        If a texture is missing or broken; names file and texture.
+    `files` is the resolver of `files_near` as trimesh left it; trimesh reports all other faults.
     """
     if gone := [name for name in files.missing if name.lower().endswith(IMAGE_SUFFIXES)]:
         raise _missing(path, gone[0])
@@ -64,15 +54,7 @@ def _is_picture(data: bytes) -> bool:
 
 
 def checked_gltf(path: Path, data: bytes, files: Any) -> GltfFile:
-    """Return a glTF file whose parts fit together and whose textures can be decoded.
-
-    Raises
-    ------
-    SceneError
-        If a part is wrong, or a texture missing or broken; names file and texture.
-    LimitError
-        If it takes more memory or depth than allowed.
-    """
+    """Return a glTF file that fits together, with whole textures; else SceneError, LimitError."""
     try:
         gltf = GltfFile(path, data, files.get)
         images = list(gltf.images())
@@ -109,10 +91,7 @@ def warn_of_unread(path: Path, gltf: GltfFile) -> None:
 
 
 def image_fault(image: GltfImage) -> str:
-    """Return what is wrong with an image, empty if nothing is.
-
-    One in KTX 2 or Basis format is taken on trust.
-    """
+    """Return what is wrong with an image, '' if nothing; KTX 2 and Basis are taken on trust."""
     if image.data.startswith(COMPRESSED_MAGIC):
         return ''
     if image.data and image.mime_type in COMPRESSED_TYPES:

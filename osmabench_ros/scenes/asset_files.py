@@ -25,24 +25,11 @@ _SNAPSHOTS, _BLOBS = 'snapshots', 'blobs'
 
 
 def files_near(mesh: Path, check: Callable[[str, bytes], None]) -> Any:
-    """Return a trimesh resolver for the files a mesh file refers to.
+    """Return a trimesh resolver for the files a mesh file refers to, checked before use.
 
-    It reads below the folder of the mesh, and in the texture folders beside it, which trimesh's
-    own resolver refuses; nowhere else, also not through links. A name that leads nowhere is
-    looked for in the usual texture folders.
-
-    Parameters
-    ----------
-    mesh : Path
-        The mesh file.
-    check : callable
-        Gets name and content of a file before trimesh does; raises an OsmabenchError.
-
-    Returns
-    -------
-    trimesh.resolvers.Resolver
-        Its `missing` collects the names that led nowhere, its `faults` the errors of `check`;
-        trimesh passes over both.
+    It reads below the folder of the mesh and in the texture folders beside it, nowhere else, also
+    not through links; there it looks for names that lead nowhere. Its `missing` has those it did
+    not find, its `faults` the errors of `check`; trimesh passes over both.
     """
     from trimesh.resolvers import Resolver
 
@@ -105,10 +92,7 @@ def resolved(path: Path) -> Path | None:
 
 
 def leads_into(roots: Iterable[Path], path: Path) -> bool:
-    """Tell whether a path leads to something in one of the folders, also after links.
-
-    Links may lead to the `linked_places` of the folders, too.
-    """
+    """Return whether a path, after links, is in one of the folders or their `linked_places`."""
     target = resolved(path)
     places = [place for place in map(resolved, roots) if place]
     return target is not None and any(
@@ -117,11 +101,7 @@ def leads_into(roots: Iterable[Path], path: Path) -> bool:
 
 
 def linked_places(roots: Iterable[Path]) -> list[Path]:
-    """Return where links in folders may lead besides.
-
-    That is to the rest of the same download from Hugging Face, and to the folders that the user
-    names in `LINKED_FOLDERS`.
-    """
+    """Return where links in folders may lead besides: the rest of a download, `LINKED_FOLDERS`."""
     named = filter(None, os.environ.get(LINKED_FOLDERS, '').split(os.pathsep))
     places = [place for place in map(resolved, map(Path, named)) if place]
     return places + [blobs for root in roots if (blobs := _blobs_of(root.resolve()))]
@@ -138,23 +118,10 @@ def _blobs_of(folder: Path) -> Path | None:
 
 
 def file_within(root: Path, name: str, base: Path, where: str) -> Path:
-    """Return the path of a file that another file names.
+    """Return the path of a file that another one, in the folder `base`, names.
 
-    Parameters
-    ----------
-    root : Path
-        Folder that it must lie in, also after links are followed; see `leads_into`.
-    name : str
-        What the other file says, relative to `base`.
-    base : Path
-        Folder of the other file.
-    where : str
-        Named in errors.
-
-    Raises
-    ------
-    SceneError
-        If there is no such file, or it lies elsewhere.
+    Raises SceneError, which begins with `where`, if there is none or it is outside of `root`, also
+    after links; see `leads_into`.
     """
     path = base / name
     if resolved(path) is None:

@@ -49,22 +49,9 @@ COLOR_LEVELS = 6
 
 
 def load_meshes(path: Path) -> tuple[Mesh, ...]:
-    """Read a mesh file.
+    """Read a mesh file with all node transformations applied; units and axes as in the file.
 
-    Parameters
-    ----------
-    path : Path
-        File of a format that trimesh reads.
-
-    Returns
-    -------
-    tuple of Mesh
-        Node transformations applied; units and axes as in the file.
-
-    Raises
-    ------
-    SceneError
-        If the file or a texture is missing or broken, or the file has no triangles.
+    Raises SceneError if the file or a texture is missing or broken, or it has no triangles.
     """
     meshes: list[Mesh] = []
     for node in load_nodes(path):
@@ -76,32 +63,14 @@ def load_meshes(path: Path) -> tuple[Mesh, ...]:
 
 @dataclass(frozen=True, eq=False)
 class AssetNode:
-    """A node of a mesh file that has triangles.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Its own name, then those of the nodes above it.
-    meshes : tuple of Mesh
-        In the file's frame.
-    """
+    """A node of a mesh file with triangles in the file's frame; `names` goes from it upwards."""
 
     names: tuple[str, ...]
     meshes: tuple[Mesh, ...]
 
 
 def load_nodes(path: Path, *, in_child: bool = False) -> tuple[AssetNode, ...]:
-    """Read the nodes of a mesh file, as `load_meshes`, one by one.
-
-    What is `in_child` already is read where it is.
-
-    Raises
-    ------
-    SceneError
-        If the file or a texture is missing or broken.
-    LimitError
-        If reading it takes too much.
-    """
+    """Read a mesh file node by node, here if `in_child`; SceneError if broken, or LimitError."""
     if not in_child and _is_for_child(path):
         from osmabench_ros.scenes.limited_assets import nodes_in_child
 
@@ -207,13 +176,7 @@ def _collada_frame(path: Path, text: bytes) -> NDArray[np.float64]:
 def painted_meshes(
     path: Path, *, in_child: bool = False
 ) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
-    """Read meshes whose colours are codes: with their vertex colours (V, 3), exact, or a texture.
-
-    Raises
-    ------
-    SceneError
-        As `load_meshes`.
-    """
+    """Read meshes whose colours are codes: exact vertex colours (V, 3), None with a texture."""
     if not in_child and _is_for_child(path):
         from osmabench_ros.scenes.limited_assets import painted_in_child
 
@@ -256,7 +219,7 @@ def _transformed(geometry: Any, matrix: NDArray[np.float64]) -> Any:
 def meshes_of(geometry: Any, linear: bool = True) -> tuple[Mesh, ...]:
     """Convert a trimesh geometry; vertex colours give one mesh for each colour.
 
-    `linear` tells whether colour factors of materials are linear rather than sRGB.
+    Colour factors of materials are taken as linear if `linear`, else as sRGB.
     """
     mesh, visual = _bare_mesh(geometry), geometry.visual
     vertices = mesh.vertices

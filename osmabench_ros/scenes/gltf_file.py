@@ -24,17 +24,7 @@ _CHUNK = struct.Struct('<I4s')
 
 @dataclass(frozen=True)
 class GltfImage:
-    """An image of the file.
-
-    Parameters
-    ----------
-    name : str
-        File or name of the image, else its number.
-    mime_type : str
-        What the file says it is; may be empty.
-    data : bytes
-        As it is in the file.
-    """
+    """An image as it is in the file, with its name, or else number; the type may be empty."""
 
     name: str
     mime_type: str
@@ -42,23 +32,10 @@ class GltfImage:
 
 
 class GltfFile:
-    """A glTF or GLB file.
+    """A glTF or GLB file, whose other files `read` returns by name.
 
-    Parameters
-    ----------
-    path : Path
-        The file; named in errors.
-    data : bytes
-        Its content.
-    read : callable
-        Returns the content of a file that it names.
-
-    Raises
-    ------
-    ValueError
-        If it is not such a file, or its parts do not fit together.
-    SceneError, LimitError
-        If its JSON is malformed, or it takes more memory or depth than allowed.
+    Raises ValueError if it is none or its parts do not fit together, SceneError if its JSON is
+    malformed, LimitError if it takes more memory or depth than allowed.
     """
 
     def __init__(self, path: Path, data: bytes, read: Callable[[str], bytes]) -> None:
@@ -74,15 +51,7 @@ class GltfFile:
         self._binary = dict(chunks).get(_BINARY, b'')
 
     def images(self) -> Iterator[GltfImage]:
-        """Yield the images.
-
-        Raises
-        ------
-        ValueError
-            If one is not where the file says; names it.
-        FileNotFoundError
-            If a file is not there.
-        """
+        """Yield the images; ValueError, FileNotFoundError if one is not where the file says."""
         for number, image in enumerate(self._header.get('images', ())):
             uri = str(image.get('uri', ''))
             embedded = not uri or uri.startswith('data:')

@@ -33,20 +33,7 @@ _MEMORY_RATIO = 8
 
 
 class GltfStructure:
-    """What a glTF file consists of.
-
-    Parameters
-    ----------
-    header : mapping
-        Its JSON.
-    path : Path
-        Named in errors of limits.
-
-    Raises
-    ------
-    ValueError
-        If a part of it has the wrong form; names it.
-    """
+    """What a glTF file consists of, by its JSON; ValueError if a part has the wrong form."""
 
     def __init__(self, header: Mapping[str, Any], path: Path) -> None:
         self._path = path
@@ -56,15 +43,7 @@ class GltfStructure:
         self._scene = header.get('scene', 0)
 
     def check(self, size_bytes: int) -> None:
-        """Check everything; the memory that is allowed follows from the size of the file.
-
-        Raises
-        ------
-        ValueError
-            If something is wrong; names the part.
-        LimitError
-            If the file takes more memory or depth than allowed.
-        """
+        """Check all of it; ValueError names a wrong part, LimitError if it takes too much."""
         for kind, keys in _REFERENCES.items():
             for where, item in self._numbered(kind):
                 for key, wanted in keys.items():

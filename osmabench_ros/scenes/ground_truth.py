@@ -18,14 +18,10 @@ STRUCTURE_POINTS_PER_M2 = 1500.0
 
 
 def ground_truth_graph(scene: Scene) -> SceneGraph:
-    """Build the scene graph of a scene from its meshes.
+    """Build the scene graph of a scene from its meshes, one node an object, id = instance id.
 
-    Returns
-    -------
-    SceneGraph
-        One node an object, id = instance id; parts of the building are of kind BACKGROUND.
-        Rooms are nodes too and the parents of what is in them. Relations as `derive_relations`
-        defines them, from points on the meshes.
+    Parts of the building are of kind BACKGROUND, rooms the parents of what is in them; relations
+    are those of `derive_relations`, from points on the meshes.
     """
     nodes = [object_node(scene, item) for item in scene.objects]
     nodes += [room_node(room) for room in scene.rooms]

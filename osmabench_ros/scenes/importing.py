@@ -26,27 +26,10 @@ def import_scene(
     seed: int = 0,
     overwrite: bool = False,
 ) -> Scene:
-    """Read a scene and write it as a scene folder, which `load_scene` reads without its source.
+    """Read a Gazebo world (.world, .sdf) or what `load_scene` reads, and write a scene folder.
 
-    Parameters
-    ----------
-    source : str
-        A Gazebo world (`.world`, `.sdf`), or whatever `load_scene` reads.
-    out_directory : Path
-        Folder to create.
-    models : sequence of Path
-        Folders of Gazebo models, searched first.
-    classes : mapping, optional
-        Class names by shell pattern of the names of Gazebo models.
-    scene, seed
-        As in `load_scene`.
-    overwrite : bool
-        Replace a scene folder that is there.
-
-    Raises
-    ------
-    SceneError
-        If the source cannot be read or the folder not be written.
+    `load_scene` reads that without its source. `models` are folders, searched first; `classes` has
+    names by shell pattern of models' names. Raises SceneError if reading or writing fails.
     """
     check_folder(out_directory, Existing.REPLACE if overwrite else Existing.REFUSE, MANIFEST)
     path = Path(source).expanduser()
@@ -63,13 +46,7 @@ def import_scene(
 
 
 def read_class_patterns(path: Path) -> dict[str, str]:
-    """Read class names by shell pattern from a JSON file.
-
-    Raises
-    ------
-    ConfigError
-        If the file is missing or holds something else.
-    """
+    """Read class names by shell pattern from a JSON file; ConfigError if missing or malformed."""
     data = read_json(path, ConfigError)
     if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
         raise ConfigError(f'{path} must hold an object of class names by pattern')

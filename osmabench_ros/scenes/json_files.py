@@ -14,13 +14,7 @@ from osmabench_ros.errors import SceneError
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON file whose top level is an object.
-
-    Raises
-    ------
-    SceneError
-        If it is missing, no JSON or something else.
-    """
+    """Read a JSON file whose top level is an object; SceneError if it is missing or another."""
     data = read_json(path, SceneError)
     if not isinstance(data, dict):
         raise SceneError(f'{path} must hold a JSON object, not {type(data).__name__}')

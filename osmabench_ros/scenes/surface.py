@@ -10,22 +10,11 @@ from osmabench_ros.semantics.cloud import LabelledCloud
 
 
 def sample_surface(scene: Scene, points_per_m2: float, seed: int) -> LabelledCloud:
-    """Draw points with equal probability on equal areas, object by object.
+    """Draw labelled world points, equally likely on equal areas, with their triangles' normals.
 
-    Parameters
-    ----------
-    scene : Scene
-        What to sample.
-    points_per_m2 : float
-        Density. An object's number of points is its area times this, rounded at random so that
-        small objects are not lost on average.
-    seed : int
-        Every object has a stream of its own, so that adding one leaves the others as they are.
-
-    Returns
-    -------
-    LabelledCloud
-        World points with class, instance and the normal of their triangle.
+    An object's number is its area times the density, rounded at random so that small objects are
+    not lost on average. Each has a stream of its own, so that adding one leaves the others as they
+    are.
     """
     parts = [
         sample_object(item, points_per_m2, np.random.default_rng([seed, item.instance_id]))

@@ -19,18 +19,7 @@ TOLERANCE_M = 0.005
 
 
 class RayCaster:
-    """Embree on the meshes of a scene, independent of any renderer.
-
-    Parameters
-    ----------
-    scene : Scene
-        What blocks rays.
-
-    Raises
-    ------
-    MissingDependencyError
-        If Open3D is not installed.
-    """
+    """Embree on the meshes of a scene; MissingDependencyError if Open3D is not installed."""
 
     def __init__(self, scene: Scene) -> None:
         try:
@@ -52,12 +41,9 @@ class RayCaster:
     def distances(
         self, origins: NDArray[np.float32], directions: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Return distances to the first hit in lengths of the directions, inf without a hit.
+        """Return distances (N,) to the first hit in lengths of the directions, inf without a hit.
 
-        Parameters
-        ----------
-        origins, directions : ndarray, shape (N, 3)
-            World coordinates; directions need no unit length.
+        `origins` and `directions` (N, 3) are world coordinates.
         """
         rays = np.concatenate([origins, directions], axis=1).astype(np.float32)
         hits = self._scene.cast_rays(self._o3d.core.Tensor(rays))
@@ -73,7 +59,7 @@ def visible_mask(
     *,
     max_footprint_m: float = np.inf,
 ) -> NDArray[np.bool_]:
-    """Tell which points at least one camera sees.
+    """Return which points at least one camera sees.
 
     A point is seen if it projects into the image at a depth up to `max_depth_m`, and the ray from
     the camera meets nothing before it. Nothing of a rendered image is used.
@@ -83,7 +69,7 @@ def visible_mask(
     scene : Scene
         What blocks rays.
     cloud : LabelledCloud
-        Points on its surfaces.
+        N points on its surfaces.
     camera_poses : sequence of Pose
         Optical frames in the world.
     intrinsics : Intrinsics

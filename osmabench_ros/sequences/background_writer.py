@@ -23,16 +23,10 @@ class _Waiting(NamedTuple):
 
 
 class BackgroundWriter:
-    """A queue before a recording, bounded by bytes.
+    """Writes a recording in a thread of its own, from a queue bounded by `max_queue_bytes`.
 
-    Parameters
-    ----------
-    recording : McapRecording
-        Is written and closed by the thread alone.
-    max_queue_bytes : int
-        What may wait; one larger message may, if nothing else does.
-    wait_when_full : bool
-        Whether `put` waits while the queue is full, else it drops the message and counts it.
+    One larger message may wait if nothing else does. While the queue is full, `put` waits
+    (`wait_when_full`) or drops the message and counts it.
     """
 
     def __init__(
@@ -60,13 +54,7 @@ class BackgroundWriter:
             self._changed.notify()
 
     def put(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> bool:
-        """Take a message.
-
-        Returns
-        -------
-        bool
-            False if it was dropped, since the queue is full or writing has failed.
-        """
+        """Queue a message; False if it is dropped, as the queue is full or writing has failed."""
         with self._changed:
             if self._is_full(len(data)) and self._wait:
                 self._wait_for_space(len(data))
@@ -80,13 +68,7 @@ class BackgroundWriter:
         return True
 
     def close(self) -> None:
-        """Write what waits and finish the bag; harmless a second time.
-
-        Raises
-        ------
-        SequenceError
-            If writing failed, now or before.
-        """
+        """Write what waits and finish the bag; raises the SequenceError of a failed write."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()

@@ -26,19 +26,7 @@ MAX_REPEATED = 200
 
 @dataclass(frozen=True)
 class BagMessage:
-    """A message of a bag.
-
-    Parameters
-    ----------
-    topic : str
-        Absolute name.
-    message_type : str
-        Such as ``sensor_msgs/msg/Image``.
-    log_ns : int
-        When the recorder received it.
-    data : bytes
-        Serialized, CDR with its 4 bytes in front.
-    """
+    """A message; `log_ns` is when it was recorded, `data` is CDR with its 4 bytes in front."""
 
     topic: str
     message_type: str
@@ -52,30 +40,12 @@ class BagMessage:
         return self._types.stamp_ns(self.data, self.message_type)
 
     def deserialise(self) -> Any:
-        """Return an object with the fields of the message; numeric arrays are NumPy's.
-
-        Raises
-        ------
-        SequenceError
-            If the definition of its type is missing, or the data contradict it.
-        """
+        """Return an object with the message's fields; raises as `BagTypes.deserialise`."""
         return self._types.deserialise(self.data, self.message_type, self.topic)
 
 
 class Bag:
-    """An open bag; `open_bag` makes it. A context manager that closes it.
-
-    Parameters
-    ----------
-    path : Path
-        As the user named it, for messages.
-    storages : sequence of Storage
-        Its files in the order of recording.
-    types : BagTypes
-        Reads messages.
-    faults : sequence of str
-        What was found wrong as yet.
-    """
+    """An open bag, which `open_bag` makes; a context manager that closes it."""
 
     def __init__(
         self,
@@ -113,10 +83,7 @@ class Bag:
 
     @property
     def cut_off(self) -> str:
-        """Why the bag is not complete, for people; empty if it is.
-
-        Damage inside a file is found when `messages` gets there.
-        """
+        """Why the bag is not complete, '' if it is; damage shows when `messages` gets there."""
         return '; '.join(
             [*self._faults, *(item.cut_off for item in self._storages if item.cut_off)]
         )
@@ -175,7 +142,7 @@ class Bag:
 
 
 class _Repeats:
-    """Tells the messages of a latched topic that were written again at a split from others."""
+    """Finds the messages of a latched topic that were written again at a split."""
 
     def __init__(self) -> None:
         self._last: deque[bytes] = deque(maxlen=MAX_REPEATED)

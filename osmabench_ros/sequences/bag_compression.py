@@ -15,17 +15,7 @@ BLOCK_BYTES = 2**20
 
 
 def unpacked(data: bytes, topic: str) -> bytes:
-    """Return a message as it was published.
-
-    Serialized messages begin with a zero byte, so that the magic number tells compressed ones.
-
-    Raises
-    ------
-    SequenceError
-        If it is damaged.
-    LimitError
-        If it would unpack to more than a message of this size may.
-    """
+    """Return a message as published; SequenceError if it is damaged, LimitError if too large."""
     if data[:4] != MAGIC:
         return data
     zstandard = _zstandard()
@@ -45,19 +35,9 @@ def unpacked(data: bytes, topic: str) -> bytes:
 
 
 def unpack_file(source: Path, target: Path) -> str:
-    """Unpack a file as far as it goes.
+    """Unpack a file as far as it goes, and return why it ended early, empty if it did not.
 
-    Returns
-    -------
-    str
-        Why it ended early, empty if it did not.
-
-    Raises
-    ------
-    SequenceError
-        If the disk is full.
-    LimitError
-        If it would unpack to more than a file of this size may.
+    Raises SequenceError if the disk is full, LimitError if it unpacks to more than is allowed.
     """
     zstandard = _zstandard()
     size_bytes = source.stat().st_size

@@ -15,7 +15,7 @@ INNER_FOLDER = 'bag'
 
 
 def is_bag(path: Path) -> bool:
-    """Tell whether a path looks like a bag or a file of one."""
+    """Return whether a path looks like a bag or a file of one."""
     try:
         files_of(path)
     except SequenceError:
@@ -24,13 +24,7 @@ def is_bag(path: Path) -> bool:
 
 
 def files_of(path: Path) -> tuple[list[Path], str, list[str]]:
-    """Return the files of a bag in order, its distribution, and what is wrong with it.
-
-    Raises
-    ------
-    SequenceError
-        If there is none.
-    """
+    """Return a bag's files in order, its distribution and faults; SequenceError if it is none."""
     try:
         exists = path.exists()
     except (OSError, ValueError) as error:

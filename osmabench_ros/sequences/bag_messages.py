@@ -47,13 +47,7 @@ TYPES = {
 
 @dataclass(frozen=True)
 class Codec:
-    """Makes, serializes and reads messages.
-
-    Parameters
-    ----------
-    typestore : Typestore
-        Of rosbags, with the standard types.
-    """
+    """Makes, serializes and reads messages with the standard types of a typestore of rosbags."""
 
     typestore: Any
 
@@ -86,12 +80,8 @@ class Codec:
     ) -> Frame:
         """Return a frame from the serialized messages of one stamp; the pose may be given.
 
-        Images whose type in `types` is CompressedImage are unpacked.
-
-        Raises
-        ------
-        SequenceError
-            If a message is malformed or the messages contradict each other; names the topic.
+        Unpacks images whose type in `types` is CompressedImage. Raises SequenceError, which names
+        the topic, if a message is malformed or the messages contradict each other.
         """
         return Frame(
             index,
@@ -185,13 +175,7 @@ class Codec:
 
 @lru_cache(maxsize=1)
 def make_codec() -> Codec:
-    """Return the codec of the standard types.
-
-    Raises
-    ------
-    MissingDependencyError
-        If rosbags is not installed.
-    """
+    """Return a codec of the standard types; MissingDependencyError if rosbags is missing."""
     try:
         from rosbags.typesys import Stores, get_typestore
     except ImportError as error:

@@ -20,17 +20,7 @@ ROOT = 'rosbag2_bagfile_information'
 
 @dataclass(frozen=True)
 class BagMetadata:
-    """What is read of it; all else is in the files themselves.
-
-    Parameters
-    ----------
-    files : tuple of str
-        Names inside the folder, in the order of recording.
-    distribution : str
-        Such as ``humble``; before version 8, which introduced it, guessed by the version.
-    fault : str
-        Why metadata.yaml cannot be used, empty if it can.
-    """
+    """What is read of metadata.yaml; before version 8 the distribution is guessed by version."""
 
     files: tuple[str, ...] = ()
     distribution: str = ''
@@ -67,19 +57,7 @@ def _distribution(content: Mapping[str, Any]) -> str:
 
 @dataclass
 class FileSummary:
-    """One file of a recording, as far as it is written.
-
-    Parameters
-    ----------
-    name : str
-        Inside the folder.
-    start_ns, end_ns : int
-        Log times of its first and last message.
-    counts : Counter
-        Messages by topic.
-    size_bytes : int
-        On disk, once it is finished.
-    """
+    """One file of a recording as far as it is written; `size_bytes` is set once it is finished."""
 
     name: str
     start_ns: int
@@ -106,17 +84,7 @@ class FileSummary:
 def metadata_document(
     files: Sequence[FileSummary], topics: Iterable[RecordedTopic], distribution: str
 ) -> dict[str, Any]:
-    """Return metadata.yaml of version 9 for files of MCAP.
-
-    Parameters
-    ----------
-    files : sequence of FileSummary
-        In the order of recording, at least one.
-    topics : iterable of RecordedTopic
-        Those without messages included.
-    distribution : str
-        Of ROS.
-    """
+    """Return metadata.yaml of version 9 for MCAP `files` in order, at least one."""
     start_ns = min(item.start_ns for item in files)
     end_ns = max(item.end_ns for item in files)
     counts = sum((item.counts for item in files), Counter[str]())

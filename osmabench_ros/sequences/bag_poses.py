@@ -20,15 +20,7 @@ Messages = Mapping[str, Sequence[BagMessage]]
 
 @dataclass(frozen=True)
 class CameraPoses:
-    """Poses of the optical frame in the world, at any time between two samples.
-
-    Parameters
-    ----------
-    tree : TransformTree
-        Frames of the bag.
-    world, camera : str
-        Names of two of them.
-    """
+    """Poses of the optical frame in the world, at any time between two samples."""
 
     tree: TransformTree
     world: str
@@ -42,12 +34,8 @@ class CameraPoses:
 def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) -> CameraPoses:
     """Return the poses of a topic, with what TF says is fixed between its body and the camera.
 
-    Raises
-    ------
-    SequenceError
-        If the body of the poses is not connected with the camera.
-    ContractError
-        If a message is malformed or the type holds no poses.
+    Raises SequenceError if body and camera are not connected, ContractError if a message is
+    malformed or the type holds no poses.
     """
     way = trajectory_of(
         (item.deserialise() for item in messages[topic]), messages[topic][0].message_type, topic
@@ -72,12 +60,8 @@ def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) ->
 def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> CameraPoses:
     """Return the poses that TF gives.
 
-    Raises
-    ------
-    SequenceError
-        If the bag has no TF, or it does not connect the frames.
-    ContractError
-        If transforms contradict each other.
+    Raises SequenceError if the bag has no TF or it does not connect the frames, ContractError if
+    transforms contradict each other.
     """
     tree = transform_tree_of(_transforms(messages, (TF_TOPIC, TF_STATIC_TOPIC)))
     if camera not in tree.frames:

@@ -51,19 +51,7 @@ class Durability(Enum):
 
 @dataclass(frozen=True)
 class OfferedQos:
-    """The profile of a publisher.
-
-    Parameters
-    ----------
-    reliability : Reliability
-        Sent again or not.
-    durability : Durability
-        `TRANSIENT_LOCAL` for latched topics.
-    history : History
-        Last ones or all.
-    depth : int
-        How many are kept; 0 where that says nothing.
-    """
+    """The profile of a publisher; `depth` is 0 where it says nothing."""
 
     reliability: Reliability = Reliability.RELIABLE
     durability: Durability = Durability.VOLATILE
@@ -91,10 +79,7 @@ class OfferedQos:
 
 
 def parse_offered_qos(entries: Any) -> tuple[OfferedQos, ...]:
-    """Read `offered_qos_profiles`: YAML text or a list, with names or rmw's numbers.
-
-    Entries that make no sense are left out, as a bag is readable without them.
-    """
+    """Read `offered_qos_profiles` (YAML or list, names or rmw's numbers) except odd entries."""
     if isinstance(entries, str):
         return _parsed_text(entries)
     if not isinstance(entries, list):

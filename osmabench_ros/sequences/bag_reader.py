@@ -42,30 +42,10 @@ POSE_GAP_NS = 50_000_000
 
 
 class BagSequence:
-    """A sequence in a bag; messages of one stamp, or of about one, make a frame.
+    """A sequence in a bag; messages whose stamps are at most `tolerance_s` apart make a frame.
 
-    Parameters
-    ----------
-    path : Path
-        A bag of any distribution, or a folder that `BagWriter` wrote.
-    namespace : str
-        Of relative topics, such as '/robot'.
-    topics : FrameTopics
-        What the parts of a frame are called in the bag.
-    tolerance_s : float
-        How far stamps of a frame may lie apart; 0 for equal ones. Above 0 the frame has the
-        stamp of its colour image, and the pose is interpolated to it.
-    msg_paths : sequence of Path
-        Message definitions that the bag lacks.
-
-    Raises
-    ------
-    SequenceError
-        If there is no bag, a topic is missing, or no stamp has all messages.
-    ContractError
-        If poses are malformed.
-    MissingDependencyError
-        If mcap or rosbags is not installed.
+    Above 0 the frame has the stamp of its colour image, and the pose is interpolated to it. Raises
+    SequenceError if a topic is missing or no stamp has all, ContractError if poses are malformed.
     """
 
     def __init__(

@@ -11,21 +11,7 @@ from osmabench_ros.sequences.bag_qos import OfferedQos
 
 @dataclass(frozen=True)
 class BagTopic:
-    """A topic of a bag with one type.
-
-    Parameters
-    ----------
-    topic : str
-        Absolute name.
-    message_type : str
-        Such as ``sensor_msgs/msg/Image``.
-    message_count : int
-        In all files, those included that repeat a latched message.
-    qos : tuple of OfferedQos
-        Of its publishers; empty if the bag does not say.
-    definition : str
-        Embedded text (ros2msg or ros2idl), empty if there is none.
-    """
+    """A topic with one type; the count includes repeats, what the bag does not say is empty."""
 
     topic: str
     message_type: str

@@ -34,24 +34,9 @@ MAX_NESTED = 100_000
 class BagTypes:
     """Reads serialized messages by the name of their type.
 
-    Parameters
-    ----------
-    definitions : mapping of str to str
-        What the bag embeds: text by type name such as ``sensor_msgs/msg/Image``, in rosbag2's
-        form (ros2msg or ros2idl, with the definitions of nested types).
-    msg_paths : sequence of Path
-        .msg or .idl files, or folders of them, for types that are not embedded; what they say
-        goes before the types of the distribution.
-    distribution : str
-        Whose standard types are used for the rest, such as ``humble``; unknown ones count as
-        Jazzy.
-
-    Raises
-    ------
-    SequenceError
-        If a file of `msg_paths` is missing or no message definition.
-    MissingDependencyError
-        If rosbags is not installed.
+    It takes what the bag embeds (ros2msg or ros2idl, with nested types), then .msg and .idl files
+    or folders of them, then the standard types of a distribution; an unknown one counts as Jazzy.
+    Raises SequenceError if a file is missing or no definition.
     """
 
     def __init__(
@@ -108,14 +93,7 @@ class BagTypes:
             )
 
     def deserialise(self, data: bytes, message_type: str, topic: str = '') -> Any:
-        """Return a message as an object with the fields of its type.
-
-        Raises
-        ------
-        SequenceError
-            If the definition of the type is missing (names it and the remedy), or the data
-            contradict it.
-        """
+        """Return a message; SequenceError if its definition is missing or the data are wrong."""
         self._require(message_type, topic)
         try:
             if step := self._complete[message_type]:
@@ -133,7 +111,7 @@ class BagTypes:
             ) from error
 
     def knows(self, message_type: str) -> bool:
-        """Tell whether a type and all that it nests are defined."""
+        """Return whether a type and all that it nests are defined."""
         return not self._missing(message_type)
 
     def stamp_ns(self, data: bytes, message_type: str) -> int | None:
@@ -145,7 +123,7 @@ class BagTypes:
         return None if place is None else stamp_at(data, place)
 
     def has_stamp(self, message_type: str) -> bool:
-        """Tell whether messages of a type have a stamp as `stamp_ns` finds it."""
+        """Return whether messages of a type have a stamp as `stamp_ns` finds it."""
         return self._known_stamp_place(message_type) is not None
 
     def _known_stamp_place(self, message_type: str) -> int | None:
@@ -236,14 +214,10 @@ class BagTypes:
 
 
 def stamp_at(data: bytes, place: int) -> int | None:
-    """Return the time that begins at a byte of a serialized message, None if it is too short.
+    """Return the time in nanoseconds that `place` points to, None if the message is too short.
 
-    Parameters
-    ----------
-    data : bytes
-        With CDR's 4 bytes in front.
-    place : int
-        4 for a type that begins with a header or a time; 8 for a list of such.
+    Counted with CDR's 4 bytes in front: 4 for a type that begins with a header or a time, 8 for a
+    list of such.
     """
     if len(data) < place + 8 or (place == 8 and data[4:8] == b'\0\0\0\0'):
         return None

@@ -16,21 +16,10 @@ BAG_FOLDER = 'bag'
 
 
 class BagWriter:
-    """Writes the topics that the bridge publishes; stamps are those of the frames.
+    """Writes the topics that the bridge publishes, with the stamps of the frames.
 
-    Parameters
-    ----------
-    directory : Path
-        Must not exist, or be empty; gets bag/ and sequence.json.
-    info : SequenceInfo
-        Where the frames come from.
-
-    Raises
-    ------
-    SequenceError
-        If there is something in the folder, or it cannot be written.
-    MissingDependencyError
-        If rosbags is not installed.
+    The folder must not exist, or be empty; it gets bag/ and sequence.json. Raises SequenceError if
+    something is in it or it cannot be written.
     """
 
     def __init__(self, directory: Path, info: SequenceInfo) -> None:
@@ -45,13 +34,7 @@ class BagWriter:
         self._last_ns = -1
 
     def write(self, frame: Frame) -> None:
-        """Write the messages of the next frame.
-
-        Raises
-        ------
-        SequenceError
-            If time runs backwards, or the disk is full.
-        """
+        """Write a frame's messages; SequenceError if time runs backwards or the disk is full."""
         if frame.stamp_ns <= self._last_ns:
             raise SequenceError(
                 f'frame {frame.index}: stamp {frame.stamp_ns} ns does not come after '
@@ -65,13 +48,7 @@ class BagWriter:
             raise SequenceError(f'{self._directory} cannot be written: {error}') from error
 
     def close(self) -> None:
-        """Write the index of the bag and sequence.json.
-
-        Raises
-        ------
-        SequenceError
-            If no frame was written, or the disk is full.
-        """
+        """Write index and sequence.json; SequenceError without frames, or if the disk is full."""
         try:
             self._bag.close()
             write_info(self._directory, self._info, None)

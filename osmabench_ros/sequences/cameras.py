@@ -59,13 +59,7 @@ def from_world(pose: Pose, world: World) -> Pose:
 
 
 def read_osma_camera(directory: Path) -> tuple[Intrinsics, float]:
-    """Return the intrinsics and the depth scale.
-
-    Raises
-    ------
-    SequenceError
-        If the file or a key of it is missing or wrong.
-    """
+    """Return intrinsics and depth scale; SequenceError if file or key is missing or wrong."""
     path = directory / OSMA_CAMERA
     try:
         data = read_yaml(path, SequenceError)['camera_params']
@@ -92,13 +86,7 @@ def read_scannet_camera(directory: Path, height: int, width: int) -> Intrinsics:
 
 
 def read_osma_poses(directory: Path, world: World) -> list[Pose]:
-    """Return the optical frames in the z-up world.
-
-    Raises
-    ------
-    SequenceError
-        If the file is missing, or a line is no pose; names the frame.
-    """
+    """Return the optical frames in the z-up world; SequenceError names a frame without a pose."""
     path = directory / OSMA_TRAJECTORY
     lines = [line for line in read_lines(path) if line.strip()]
     return [

@@ -17,19 +17,10 @@ _SIZES = {'bool': 1, 'byte': 1, 'char': 1, 'octet': 1} | {
 
 
 def step_over(message_type: str, types: Mapping[str, Any]) -> Step | None:
-    """Return the step over a message, None if no field has elements that become objects.
+    """Return the step over a message of a type that does not nest itself, None if none is needed.
 
-    Parameters
-    ----------
-    message_type : str
-        Its type, which does not nest itself.
-    types : mapping
-        Descriptions by type.
-
-    Raises
-    ------
-    SequenceError
-        If a field is of a kind that is not read.
+    Only elements that become objects need one. Raises SequenceError for a kind of field that is
+    not read.
     """
     walk, objects = _message(message_type, types, '')
     return walk if objects else None

@@ -35,19 +35,9 @@ class UnpackedImage:
 def unpacked_image(message: Any) -> UnpackedImage:
     """Return the image of a CompressedImage as image_transport's plugins wrote it.
 
-    Colour becomes rgb8. Depth keeps its encoding: 16UC1 in millimetres, or 32FC1 in metres,
-    which the plugin keeps as inverse depth.
-
-    Parameters
-    ----------
-    message : sensor_msgs/CompressedImage
-        Any object with its fields. `format` is such as ``rgb8; jpeg compressed bgr8``, ``png`` or
-        ``16UC1; compressedDepth png``.
-
-    Raises
-    ------
-    ValueError
-        If the format is unknown, the picture damaged or too large.
+    Colour becomes rgb8. Depth keeps its encoding: 16UC1 in millimetres, or 32FC1 in metres, which
+    the plugin keeps as inverse depth. Raises ValueError if the format is unknown, or the picture
+    damaged or too large.
     """
     encoding, _, rest = (part.strip() for part in message.format.partition(';'))
     data = bytes(message.data)

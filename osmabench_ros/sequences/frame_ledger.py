@@ -16,17 +16,10 @@ MAX_PENDING = 1000
 
 @dataclass(frozen=True)
 class FrameLosses:
-    """What is missing of a run's frames.
+    """Frames that are missing on each topic, of those since the recorder came.
 
-    Parameters
-    ----------
-    expected : int
-        Frames since the recorder came: those the run published by its own count, or, where no
-        run says so, those heard of on any topic.
-    source : str
-        ``run_state`` or ``stamps``, after which of the two.
-    missed : dict of str to int
-        Frames missing by topic.
+    `expected` is what the run counted (`source` is 'run_state') or, where no run did, how many
+    were seen on any topic ('stamps').
     """
 
     expected: int
@@ -40,13 +33,7 @@ class FrameLosses:
 
 
 class FrameLedger:
-    """Stamps of the topics that carry one message a frame.
-
-    Parameters
-    ----------
-    repeat_topic : str
-        Where a frame that is sent again is noticed; that of the pose, as it is small.
-    """
+    """Stamps of the topics with one message a frame; on `repeat_topic` a repeated frame shows."""
 
     def __init__(self, repeat_topic: str) -> None:
         self._repeat_topic = repeat_topic
@@ -65,14 +52,7 @@ class FrameLedger:
             self._candidates = frozenset(topics)
 
     def receive(self, topic: str, stamp_ns: int, now_s: float) -> bool:
-        """Take a message of a frame.
-
-        Returns
-        -------
-        bool
-            Whether the frame is complete, or a complete frame was sent again; then it is to be
-            acknowledged.
-        """
+        """Note a message; True if its frame, complete now or sent again, is to be acknowledged."""
         stamps = self._stamps.setdefault(topic, array('q'))
         if stamps and stamps[-1] == stamp_ns:
             return topic == self._repeat_topic and stamp_ns == self._acknowledged_ns

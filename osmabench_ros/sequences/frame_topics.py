@@ -46,13 +46,7 @@ class FrameTopics:
 
     @classmethod
     def parse(cls, entries: Mapping[str, str]) -> FrameTopics:
-        """Return the topics of the contract with some replaced.
-
-        Raises
-        ------
-        ConfigError
-            If a key is unknown or a name is empty.
-        """
+        """Return the contract's topics with some replaced; ConfigError for bad keys or names."""
         known = [item.name for item in fields(cls)]
         for key, name in entries.items():
             if key not in known:

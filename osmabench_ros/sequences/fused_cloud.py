@@ -22,16 +22,10 @@ SATURATION_M = 10.0
 
 
 class FusedCloudBuilder:
-    """Collects points of posed frames with ground-truth images.
+    """Collects points of every `frame_stride`-th frame, by index from 0 on.
 
-    Parameters
-    ----------
-    frame_stride : int
-        Use every so-many-th frame by its index, from 0 on.
-    point_stride : int
-        Keep every so-many-th valid pixel of a frame in row-major order.
-    saturation_m : float, optional
-        Depth at and beyond which a pixel is no geometry; None if depth never saturates.
+    Of its valid pixels every `point_stride`-th in row-major order is kept; depth at `saturation_m`
+    and beyond, if that is given, is no geometry.
     """
 
     def __init__(
@@ -52,13 +46,7 @@ class FusedCloudBuilder:
         self._instances: list[NDArray[np.int32]] = []
 
     def add(self, frame: Frame) -> None:
-        """Take a frame into the cloud, or leave it aside if its index says so.
-
-        Raises
-        ------
-        SequenceError
-            If the frame has no semantic image.
-        """
+        """Add a frame unless its index is left out; SequenceError if it has no semantic image."""
         if frame.index % self._frame_stride:
             return
         if frame.semantic is None:

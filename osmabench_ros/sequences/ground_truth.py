@@ -91,28 +91,9 @@ def build_ground_truth(
 ) -> GroundTruth:
     """Sample a scene's surface, find what the trajectory could see, and describe the rest.
 
-    Parameters
-    ----------
-    scene : Scene
-        The scene that was rendered.
-    camera_poses : sequence of Pose
-        Optical frame in the world, one a frame.
-    intrinsics : Intrinsics
-        Camera of the trajectory.
-    frames : iterable of Frame, optional
-        Frames with ground-truth images, for the fused cloud of the compatible figures.
-    points_per_m2 : float
-        Density of the sampled surface.
-    max_depth_m : float
-        Farthest depth that counts as seen.
-    max_footprint_m : float
-        Largest stretch of the surface under a pixel that counts as seen.
-    min_visible_points : int
-        Visible surface points that make an instance seen.
-    seed : int
-        Seed of the sampling.
-    progress : callable, optional
-        Called with a text and the fraction done.
+    `camera_poses` are optical frames in the world; `frames`, with ground-truth images, give the
+    fused cloud of the compatible figures. Points deeper than `max_depth_m`, or where a pixel
+    covers more than `max_footprint_m`, are unseen; `min_visible_points` make an instance seen.
     """
     from osmabench_ros.scenes.ground_truth import ground_truth_graph
     from osmabench_ros.scenes.surface import sample_surface
@@ -158,7 +139,7 @@ def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
     Parameters
     ----------
     truth : GroundTruth
-        What to write.
+        Labels and instances are kept as int32, points and normals as float32.
     directory : Path
         Gets ground_truth.json and .npy arrays. It appears when everything is written.
 
@@ -174,13 +155,7 @@ def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
 
 
 def read_ground_truth(directory: Path) -> GroundTruth:
-    """Read what `write_ground_truth` wrote.
-
-    Raises
-    ------
-    SequenceError
-        If a file is missing or malformed; names it.
-    """
+    """Read what `write_ground_truth` wrote; SequenceError names a missing or malformed file."""
     path = directory / DOCUMENT
     if not path.is_file():
         raise SequenceError(

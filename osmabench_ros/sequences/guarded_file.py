@@ -12,20 +12,7 @@ RESERVE_BYTES = 16 * 2**20
 
 
 class DiskReserve:
-    """Space that is kept so that files can be finished once the disk is full.
-
-    Parameters
-    ----------
-    path : Path
-        Of the file that takes up the space until it is needed.
-    size_bytes : int
-        How much.
-
-    Raises
-    ------
-    OSError
-        If there is not even that much space.
-    """
+    """Space that is kept in a file to finish others with; OSError if there is not enough."""
 
     def __init__(self, path: Path, size_bytes: int = RESERVE_BYTES) -> None:
         self._path = path
@@ -54,17 +41,9 @@ class DiskReserve:
 
 
 class GuardedFile:
-    """A new file that goes on for a while when the disk is full.
+    """A new file that goes on for a while on the reserve of its recording when the disk is full.
 
-    What the reserve is for is the end of the file: who writes must look at `DiskReserve.used`
-    after each write, and finish.
-
-    Parameters
-    ----------
-    path : Path
-        Must not exist.
-    reserve : DiskReserve
-        Shared by all files of a recording.
+    The reserve is for its end: look at `DiskReserve.used` after each write, and finish.
     """
 
     def __init__(self, path: Path, reserve: DiskReserve) -> None:
@@ -74,13 +53,7 @@ class GuardedFile:
         self._position = 0
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Write all of it.
-
-        Raises
-        ------
-        OSError
-            If the reserve is used up too, or the disk fails.
-        """
+        """Write all of it; OSError if the reserve is used up too, or the disk fails."""
         rest = memoryview(data)
         while rest:
             try:

@@ -52,13 +52,7 @@ def decoded_classes(pixels: NDArray[np.uint16], label_set: LabelSet | None) -> N
 
 
 def encoded_instances(instance: NDArray[np.int32], frame: int) -> NDArray[np.uint16]:
-    """Return instance pixels.
-
-    Raises
-    ------
-    SequenceError
-        If an id does not fit into 16 bits; names the frame.
-    """
+    """Return instance pixels; SequenceError names a frame with an id that needs over 16 bits."""
     if instance.size and (instance.min() < 0 or instance.max() > 65535):
         raise SequenceError(
             f'frame {frame}: instance ids {instance.min()} to {instance.max()} do not fit into '
@@ -68,13 +62,7 @@ def encoded_instances(instance: NDArray[np.int32], frame: int) -> NDArray[np.uin
 
 
 def write_image(path: Path, pixels: NDArray[Any]) -> None:
-    """Write an image; the ending of the name says how.
-
-    Raises
-    ------
-    SequenceError
-        If the file cannot be written.
-    """
+    """Write an image in the format of the file name; SequenceError if it cannot be written."""
     picture = Image.fromarray(np.ascontiguousarray(pixels))
     try:
         if path.suffix == '.jpg':
@@ -91,13 +79,7 @@ def read_color(path: Path, frame: int) -> NDArray[np.uint8]:
 
 
 def read_16_bit(path: Path, frame: int) -> NDArray[np.uint16]:
-    """Read a picture of one channel of up to 16 bits.
-
-    Raises
-    ------
-    SequenceError
-        If it is missing, broken, or has more than one channel; names file and frame.
-    """
+    """Read a picture of one channel of up to 16 bits; else SequenceError with file and frame."""
     pixels = np.asarray(_opened(path, frame))
     if pixels.ndim != 2 or pixels.dtype.kind not in 'ui':
         raise SequenceError(f'frame {frame}: {path} must be an image of one channel of 16 bits')

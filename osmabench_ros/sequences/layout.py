@@ -72,7 +72,7 @@ def image_path(form: SequenceFormat, kind: str, index: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SequenceInfo:
-    """What the images do not tell.
+    """What the images do not show.
 
     Parameters
     ----------
@@ -112,13 +112,7 @@ def write_info(directory: Path, info: SequenceInfo, form: SequenceFormat | None)
 
 
 def read_info(directory: Path) -> tuple[SequenceInfo, SequenceFormat | None]:
-    """Read what `write_info` wrote; the folder's name stands for what a foreign sequence lacks.
-
-    Raises
-    ------
-    SequenceError
-        If a file is malformed; names it.
-    """
+    """Read what `write_info` wrote, else go by folder names; SequenceError if malformed."""
     path = directory / DOCUMENT
     labels = _read_classes(directory / CLASSES_FILE)
     if not path.exists():

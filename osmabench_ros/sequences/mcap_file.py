@@ -14,17 +14,7 @@ from osmabench_ros.sequences.recording_options import RecordedTopic
 
 @dataclass
 class McapFile:
-    """A file being written, with the channels and schemas it has as yet.
-
-    Parameters
-    ----------
-    file : GuardedFile
-        On disk.
-    writer : mcap.writer.Writer
-        Started.
-    summary : FileSummary
-        Counts of its messages.
-    """
+    """A file being written, with the channels and schemas it has as yet; its writer is started."""
 
     file: GuardedFile
     writer: Any

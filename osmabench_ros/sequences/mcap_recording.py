@@ -31,23 +31,10 @@ class _Latched:
 
 
 class McapRecording:
-    """An open recording; not thread-safe.
+    """An open recording of NAME_0.mcap, NAME_1.mcap … and metadata.yaml; not thread-safe.
 
-    Parameters
-    ----------
-    directory : Path
-        Must not exist, or be empty; gets NAME_0.mcap, NAME_1.mcap … and metadata.yaml.
-    options : RecordingOptions
-        How to write.
-
-    Raises
-    ------
-    RunError
-        If there is something in the folder, or it cannot be made.
-    SequenceError
-        If the disk is full already.
-    MissingDependencyError
-        If mcap or the compression is not installed.
+    Raises RunError if something is in the folder or it cannot be made, SequenceError if the disk
+    is full, MissingDependencyError if mcap or zstandard is not installed.
     """
 
     def __init__(self, directory: Path, options: RecordingOptions) -> None:
@@ -83,21 +70,9 @@ class McapRecording:
             self._latched[topic.topic] = _Latched(deque(maxlen=topic.repeat))
 
     def write(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> None:
-        """Write a message of an announced topic.
+        """Write a message of an announced topic, with its header stamp as `publish_ns`.
 
-        Parameters
-        ----------
-        topic : str
-            Absolute name.
-        log_ns, publish_ns : int
-            When it was received, and its header stamp.
-        data : bytes
-            Serialized.
-
-        Raises
-        ------
-        SequenceError
-            If the disk is full or fails; `close` then still finishes the file.
+        Raises SequenceError if the disk is full or fails; `close` then still finishes the file.
         """
         try:
             current = self._file_for(log_ns)
@@ -111,13 +86,7 @@ class McapRecording:
             raise self._disk_error('no space left on the disk')
 
     def flush(self) -> None:
-        """Write the chunk in progress, so that a kill loses nothing older.
-
-        Raises
-        ------
-        SequenceError
-            As `write`.
-        """
+        """Write the chunk in progress, so that a kill loses nothing older; raises as `write`."""
         if self._current is None or not hasattr(self._current.writer, 'flush'):
             return  # mcap before 1.3 has none
         try:
@@ -126,14 +95,7 @@ class McapRecording:
             raise self._disk_error(error.strerror or str(error)) from error
 
     def close(self) -> None:
-        """Finish the file and write metadata.yaml; harmless a second time.
-
-        Raises
-        ------
-        SequenceError
-            If the disk is so full that a file stays without its index; what is in it can be
-            read all the same.
-        """
+        """Finish the file and metadata.yaml, harmless again; SequenceError if the disk is full."""
         self._reserve.use()
         try:
             if self._current is None and not self.files:

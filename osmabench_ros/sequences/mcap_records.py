@@ -33,17 +33,7 @@ Message = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class PackedChunk:
-    """A chunk as it is in the file.
-
-    Parameters
-    ----------
-    compression : str
-        Empty, lz4 or zstd.
-    data : memoryview
-        What is in it, compressed.
-    size_bytes, crc : int
-        What it claims to unpack to; no checksum is 0.
-    """
+    """A chunk as it is in the file, compressed by lz4, zstd or ''; `crc` is 0 if it has none."""
 
     compression: str
     data: memoryview
@@ -52,20 +42,7 @@ class PackedChunk:
 
 
 class McapRecords:
-    """An open MCAP file as a row of records.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Raises
-    ------
-    MissingDependencyError
-        If mcap is not installed.
-    ValueError
-        If it does not begin as MCAP files do.
-    """
+    """An open MCAP file as a row of records; ValueError if it does not begin as MCAP files do."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -79,13 +56,7 @@ class McapRecords:
             raise ValueError('it does not begin with MCAP0')
 
     def read(self, start: int = len(MAGIC)) -> Iterator[tuple[int, Any]]:
-        """Yield kinds and records from a place of the file on, up to its footer.
-
-        Raises
-        ------
-        ValueError
-            If a record is cut off or malformed.
-        """
+        """Yield kinds and records from a place to the footer; ValueError if one is malformed."""
         while True:
             kind, body, following = self._body(start)
             self.place = start
@@ -133,15 +104,7 @@ class McapRecords:
                 yield kind, self._parsed(kind, bytes(content[start:place]))
 
     def unpacked(self, chunk: PackedChunk) -> bytes | memoryview:
-        """Return the content of a chunk, which is as long as it claims.
-
-        Raises
-        ------
-        LimitError
-            If it claims more than a file of this size may unpack to.
-        ValueError
-            If it is damaged.
-        """
+        """Return a chunk's content; ValueError if damaged, LimitError if it claims too much."""
         size = chunk.size_bytes
         if size > allowance().memory_bytes(self.size_bytes):
             raise exceeded(self.path, f'a chunk claims {size} bytes', 'memory_ratio')

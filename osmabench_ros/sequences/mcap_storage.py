@@ -29,7 +29,7 @@ from osmabench_ros.sequences.mcap_records import (
 
 _DEFINITIONS = ('ros2msg', 'ros2idl', 'omgidl')
 MOST_NAMED = 3
-"""Damaged places that are told one by one."""
+"""Damaged places that are named one by one."""
 _Span = tuple[int | None, int | None]
 
 
@@ -95,20 +95,7 @@ class _Damage:
 
 
 class IndexedMcap:
-    """A complete file, in the order of log times.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Raises
-    ------
-    ValueError
-        If it has no index, or one that cannot be right.
-    MissingDependencyError
-        If mcap is not installed.
-    """
+    """A complete file in the order of log times; ValueError without an index that can be right."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -246,20 +233,7 @@ class _ChunkReading:
 
 
 class StreamedMcap:
-    """A file without index, in the order it was written.
-
-    Parameters
-    ----------
-    path : Path
-        File; looked through once for its topics.
-
-    Raises
-    ------
-    SequenceError
-        If it is empty or no MCAP file.
-    MissingDependencyError
-        If mcap is not installed.
-    """
+    """A file without index, in the order it was written; SequenceError if it is no MCAP file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

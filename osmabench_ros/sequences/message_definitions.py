@@ -39,15 +39,7 @@ _SEPARATOR = '=' * 80 + '\n'
 
 
 def types_from_text(text: str, name: str) -> dict[str, Any]:
-    """Return the types that a definition embedded in a bag describes, ros2msg or ros2idl.
-
-    Raises
-    ------
-    SequenceError
-        If it is no definition, or describes what cannot be read.
-    LimitError
-        If parsing it takes too long.
-    """
+    """Return the types of ros2msg or ros2idl text; SequenceError if wrong, LimitError if slow."""
     if len(text) > MAX_DEFINITION_BYTES or not TYPE_NAME.fullmatch(name):
         raise SequenceError(f'{len(text)} characters define no type "{name[:100]}"')
     return _checked(
@@ -59,15 +51,7 @@ def types_from_text(text: str, name: str) -> dict[str, Any]:
 
 
 def types_from_path(path: Path) -> dict[str, Any]:
-    """Return the types of a .msg or .idl file, or of all in a folder.
-
-    Raises
-    ------
-    SequenceError
-        If it is missing or no message definition.
-    LimitError
-        If parsing takes too long.
-    """
+    """Return the types of a .msg or .idl file, or of a folder; raises as `types_from_text`."""
     if not path.exists():
         raise SequenceError(f'message definition {path} does not exist; check --msg-path')
     return _checked(read_limited(parse_path, path.resolve(), libraries=_LIBRARIES))

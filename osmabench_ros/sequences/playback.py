@@ -15,7 +15,7 @@ OWN_CLOCK = ('diagnostic_msgs/', 'rcl_interfaces/')
 
 
 def timing_topics(bag: Bag, topics: Collection[str]) -> frozenset[str]:
-    """Return the topics whose header stamps tell the time of a bag.
+    """Return the topics whose header stamps give the time of a bag.
 
     Those of sensors; where there are none, all but those that have a clock of their own.
     """
@@ -27,23 +27,9 @@ def timing_topics(bag: Bag, topics: Collection[str]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class PlaybackOptions:
-    """What to play.
+    """How fast to play, as a factor, from where, and for how many seconds of the bag; 0 for all.
 
-    Parameters
-    ----------
-    rate : float
-        Seconds of the bag in a second; positive.
-    start_s : float
-        Seconds into the bag to start at.
-    duration_s : float
-        Seconds of the bag to play; 0 plays to its end.
-    loop : bool
-        Whether to start over at the end.
-
-    Raises
-    ------
-    ConfigError
-        If a value makes no sense.
+    Raises ConfigError if `rate` is not positive or a time is negative.
     """
 
     rate: float = 1.0
@@ -60,22 +46,7 @@ class PlaybackOptions:
 
 
 class Playback:
-    """A position in a bag that moves on with time.
-
-    Parameters
-    ----------
-    bag : Bag
-        Open.
-    topics : collection of str
-        Those to play.
-    options : PlaybackOptions
-        What of them.
-
-    Raises
-    ------
-    ConfigError
-        If the bag ends before the start.
-    """
+    """A position in a bag that moves on with time; ConfigError if it starts after the end."""
 
     def __init__(self, bag: Bag, topics: Collection[str], options: PlaybackOptions) -> None:
         self._bag, self._topics, self._options = bag, frozenset(topics), options
@@ -111,7 +82,7 @@ class Playback:
         return self._next is None
 
     def latched_before(self) -> list[BagMessage]:
-        """Return what latched topics said last before the start, which all that follows needs."""
+        """Return the last message of each latched topic before the start, which the rest needs."""
         if self._begin_ns <= self._bag.span_ns[0]:
             return []
         latched = [item.topic for item in self._bag.connections if item.latched]
@@ -134,13 +105,7 @@ class Playback:
         self._anchor = None
 
     def due(self, now_s: float) -> BagMessage | None:
-        """Return the next message if its time has come, and move on; else None.
-
-        Parameters
-        ----------
-        now_s : float
-            Steady time.
-        """
+        """Return the next message, and move on, if it is due by a steady clock; else None."""
         if self._next is None:
             return None
         if self._anchor is None:

@@ -25,13 +25,7 @@ def stamp_ns_of(stamp: Any) -> int:
 
 
 def pose_of(message: Any, topic: str) -> Pose:
-    """Return the pose of a geometry_msgs/Pose.
-
-    Raises
-    ------
-    ContractError
-        If a number is not finite or the quaternion has no unit length.
-    """
+    """Return a geometry_msgs/Pose; ContractError if not finite, or its quaternion not unit."""
     return _pose(message.position, message.orientation, topic)
 
 
@@ -56,22 +50,11 @@ TRAJECTORY_TYPES = (*_POSES, PATH_TYPE)
 
 
 def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> StampedTrajectory:
-    """Return the trajectory of the messages of one topic, by their header stamps.
+    """Return the trajectory of one topic, of a type in `TRAJECTORY_TYPES`, by header stamps.
 
-    Parameters
-    ----------
-    messages : iterable
-        In any order of time. Of nav_msgs/Path the last message counts, since a stack sends the
-        whole path again when it has corrected it.
-    message_type : str
-        One of `TRAJECTORY_TYPES`.
-    topic : str
-        Named in errors.
-
-    Raises
-    ------
-    ContractError
-        If there is no pose, one is malformed, or the frame changes midway.
+    Messages may come in any order. Of nav_msgs/Path the last counts, since a stack sends the whole
+    path again when it has corrected it. Raises ContractError if there is no pose, one is
+    malformed, or the frame changes midway.
     """
     if message_type == PATH_TYPE:
         last = deque(messages, maxlen=1)
@@ -95,17 +78,9 @@ def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> Sta
 
 
 def transform_tree_of(messages: Iterable[tuple[str, Any]]) -> TransformTree:
-    """Return the frames of TF.
+    """Return the frames of TF; what is on a topic that ends with tf_static is static.
 
-    Parameters
-    ----------
-    messages : iterable of (str, message)
-        Topic and tf2_msgs/TFMessage; what is on a topic that ends with tf_static is static.
-
-    Raises
-    ------
-    ContractError
-        If a transform is malformed, or a frame has two parents.
+    Raises ContractError if a transform is malformed, or a frame has two parents.
     """
     return TransformTree(_samples(messages))
 

@@ -145,13 +145,7 @@ class FolderSequence:
             yield self.frame(index)
 
     def frame(self, index: int) -> Frame:
-        """Read a frame.
-
-        Raises
-        ------
-        SequenceError
-            If an image is missing, broken, or of another size than the camera's.
-        """
+        """Read a frame; SequenceError if an image is missing, broken or of the wrong size."""
         with naming_errors(self._directory, SequenceError):
             return self._frame(index)
 

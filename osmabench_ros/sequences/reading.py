@@ -68,19 +68,11 @@ AS_IN_THE_CONTRACT = SequenceReading()
 
 
 def reading_from_text(text: str) -> SequenceReading:
-    """Return what a parameter says.
+    """Return the reading that a YAML mapping, the YAML file of a path, or '' (the contract) gives.
 
-    Parameters
-    ----------
-    text : str
-        A YAML mapping such as ``{color: /cam/rgb, pose: tf, tolerance_s: 0.02}``, the path of a
-        YAML file with one, or '' for the topic contract. Relative `msg_paths` of a file count
-        from its folder, those of a mapping from the working directory.
-
-    Raises
-    ------
-    ConfigError
-        If the file is missing, or a key or value is wrong; names it.
+    Such a mapping is ``{color: /cam/rgb, pose: tf, tolerance_s: 0.02}``. Relative `msg_paths` of a
+    file count from its folder, those of a mapping from the working directory. Raises ConfigError,
+    which names what is wrong: the file, a key or a value.
     """
     source, folder = 'sequence_topics', Path()
     data: Any = parse_yaml(text, source, ConfigError) if text.strip() else {}

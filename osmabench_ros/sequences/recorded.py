@@ -64,13 +64,7 @@ def _opened(path: Path, reading: SequenceReading) -> RecordedSequence:
 
 
 class RecordedFrames:
-    """A `FrameSource` of a recorded sequence; what shone was not recorded.
-
-    Parameters
-    ----------
-    sequence : RecordedSequence
-        Folder or bag.
-    """
+    """A `FrameSource` of a recorded sequence, whose lights were not recorded."""
 
     def __init__(self, sequence: RecordedSequence) -> None:
         self._sequence = sequence
@@ -119,15 +113,7 @@ class RecordedFrames:
         return len(self._sequence)
 
     def frame(self, index: int) -> SimulatedFrame:
-        """Read a frame; quick if asked for in order.
-
-        Raises
-        ------
-        SequenceError
-            If the frame cannot be read.
-        IndexError
-            If there is no such frame.
-        """
+        """Read a frame, fast if in order; SequenceError if unreadable, IndexError if none."""
         if not 0 <= index < len(self):
             raise IndexError(f'frame {index} of {len(self)}')
         if self._next is None or index < self._next:

@@ -18,23 +18,9 @@ class Compression(str, Enum):
 
 @dataclass(frozen=True)
 class RecordedTopic:
-    """A topic to record.
+    """A topic to record; `definition` in ros2msg, `type_hash` ``RIHS01_…`` or, if unknown, ''.
 
-    Parameters
-    ----------
-    topic : str
-        Absolute name.
-    message_type : str
-        Such as ``sensor_msgs/msg/Image``.
-    definition : str
-        Text of the type and those it nests, in rosbag2's form; ros2msg.
-    type_hash : str
-        ``RIHS01_…``, empty if unknown.
-    qos : tuple of OfferedQos
-        Of its publishers.
-    repeat : int
-        How many of its last messages are written again at the start of each further file; 0
-        unless latched.
+    A further file begins with the last `repeat` messages, 0 unless latched.
     """
 
     topic: str
@@ -47,18 +33,9 @@ class RecordedTopic:
 
 @dataclass(frozen=True)
 class RecordingOptions:
-    """How to write.
+    """How to write; a new file begins after a number of bytes, or seconds of log time, unless 0.
 
-    Parameters
-    ----------
-    compression : Compression
-        Of chunks.
-    max_file_bytes : int
-        A new file begins before this size is exceeded by more than a chunk; 0 for never.
-    max_file_s : float
-        A new file begins after so much log time; 0 for never.
-    distribution : str
-        Of ROS, for metadata.yaml.
+    A file exceeds `max_file_bytes` by a chunk at most.
     """
 
     compression: Compression = Compression.ZSTD

@@ -18,22 +18,10 @@ REPORT_FILE = 'recording.json'
 
 @dataclass(frozen=True)
 class TopicCount:
-    """Messages of one topic.
+    """Messages of one topic that were received, written without repeats, dropped or lost.
 
-    Parameters
-    ----------
-    topic, message_type : str
-        What it is.
-    received : int
-        By the recorder.
-    written : int
-        To the bag; those repeated at a split not included.
-    dropped : int
-        Received, but not written, since the disk was too slow or full.
-    lost_by_middleware : int
-        As the middleware reports it.
-    frames_missed : int, optional
-        Frames of the run that are not there; None for a topic that does not carry frames.
+    Dropped: the disk was too slow or full. Lost: as the middleware reports. `frames_missed` is
+    None for a topic that does not carry frames.
     """
 
     topic: str
@@ -104,13 +92,7 @@ def write_report(report: RecordingReport, directory: Path) -> None:
 
 
 def read_report(directory: Path) -> RecordingReport:
-    """Read recording.json.
-
-    Raises
-    ------
-    SequenceError
-        If there is none, or it is malformed.
-    """
+    """Read recording.json; SequenceError if there is none, or it is malformed."""
     path = directory / REPORT_FILE
     try:
         document = read_json(path, SequenceError)

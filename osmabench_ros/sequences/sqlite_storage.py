@@ -32,7 +32,7 @@ _NEAR_ROWS = 1000
 """Behind a damaged row so many are tried one by one, then in steps that double."""
 _MAX_ROW = 2**62
 _MOST_NAMED = 5
-"""Faults that are told."""
+"""Faults that are named."""
 _ODD_ROW = 'a row of "messages" does not hold numbers and bytes'
 _SAFE = ('trusted_schema=OFF', 'query_only=ON', 'cell_size_check=ON', 'mmap_size=0')
 
@@ -56,22 +56,11 @@ class _Steps:
 
 
 class SqliteStorage:
-    """A database; the path is that of the .db3 file, which is not changed.
+    """A .db3 file, which is not changed; a -wal file beside it is taken into account.
 
-    Parameters
-    ----------
-    path : Path
-        The .db3 file; a -wal file beside it is taken into account.
-    recovered : bool
-        Whether it is cut off, or has a log: then rows come in the order they were written, as
-        the index on time may be what is damaged.
-
-    Raises
-    ------
-    sqlite3.Error
-        If not even the list of topics can be read.
-    LimitError
-        If reading it takes too long.
+    If it is `recovered` (cut off, or with a log) rows come as they were written, as the index on
+    time may be damaged. Raises sqlite3.Error if its topics cannot be listed, LimitError if that
+    takes too long.
     """
 
     def __init__(self, path: Path, *, recovered: bool) -> None:
@@ -227,15 +216,7 @@ class SqliteStorage:
 
 
 def open_sqlite(path: Path) -> SqliteStorage:
-    """Open a database, as a complete one if it is.
-
-    Raises
-    ------
-    SequenceError
-        If not even the list of topics can be read, or what it has is no plain table.
-    LimitError
-        If reading it takes too long.
-    """
+    """Open a database, as a complete one if it is; SequenceError if its topics cannot be read."""
     try:
         if write_ahead_log(path):
             return SqliteStorage(path, recovered=True)
@@ -251,7 +232,7 @@ def open_sqlite(path: Path) -> SqliteStorage:
 
 
 def write_ahead_log(path: Path) -> bool:
-    """Tell whether a database has content that is not in its own file yet."""
+    """Return whether a database has content that is not in its own file yet."""
     log = _log_of(path)
     return log.exists() and log.stat().st_size > 0
 

@@ -11,22 +11,10 @@ from numpy.typing import NDArray
 def matched(
     stamps_ns: Mapping[str, Sequence[int]], reference: str, tolerance_ns: int
 ) -> list[dict[str, int]]:
-    """Match each message of one topic with the nearest of the others.
+    """Match each message of `reference` with the nearest of the other topics, in order of time.
 
-    Parameters
-    ----------
-    stamps_ns : mapping of str to sequence of int
-        Stamps by topic, in any order.
-    reference : str
-        Topic whose stamps the matches have.
-    tolerance_ns : int
-        How far apart stamps may be; 0 for equal ones.
-
-    Returns
-    -------
-    list of dict of str to int
-        A stamp by topic, in order of time; what lacks a topic is left out. A message belongs to
-        one match at most, the first.
+    Stamps may be `tolerance_ns` apart, 0 for equal ones. A match that lacks a topic is left out,
+    and a message belongs to the first match only.
     """
     ordered = {
         topic: np.unique(np.asarray(list(items), np.int64)) for topic, items in stamps_ns.items()

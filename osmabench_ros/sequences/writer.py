@@ -42,22 +42,10 @@ class SequenceWriter(Protocol):
 def open_writer(
     directory: Path, form: SequenceFormat, info: SequenceInfo | None = None
 ) -> FolderWriter:
-    """Open a writer for a folder that does not exist yet, or is empty.
+    """Open a writer for a folder that does not exist yet, or is empty; SequenceError if it is not.
 
-    Parameters
-    ----------
-    directory : Path
-        Gets the sequence.
-    form : SequenceFormat
-        Its layout.
-    info : SequenceInfo, optional
-        Where the frames come from. Without a label set, as for a mapping method, the images of
-        the ground truth stay out of the folder.
-
-    Raises
-    ------
-    SequenceError
-        If there is something in the folder, or it cannot be made.
+    Without a label set in `info`, as for a mapping method, the images of the ground truth stay out
+    of the folder.
     """
     return FolderWriter(directory, form, info or SequenceInfo())
 
@@ -74,17 +62,7 @@ def fresh_directory(directory: Path) -> None:
 
 
 class FolderWriter:
-    """Writes images at once, and what is one file for all frames at the end.
-
-    Parameters
-    ----------
-    directory : Path
-        Must not exist, or be empty.
-    form : SequenceFormat
-        Layout.
-    info : SequenceInfo
-        Where the frames come from.
-    """
+    """Writes images at once to a folder, and at the end what is one file for all frames."""
 
     def __init__(self, directory: Path, form: SequenceFormat, info: SequenceInfo) -> None:
         fresh_directory(directory)
@@ -96,10 +74,8 @@ class FolderWriter:
     def write(self, frame: Frame) -> None:
         """Write the images of the next frame, which is numbered by its place in the sequence.
 
-        Raises
-        ------
-        SequenceError
-            If the camera changes, time runs backwards, an id does not fit, or the disk is full.
+        Raises SequenceError if the camera changes, time runs backwards, an id does not fit or the
+        disk is full.
         """
         index = len(self._poses)
         self._check(frame, index)
@@ -118,13 +94,7 @@ class FolderWriter:
         self._stamps_ns.append(frame.stamp_ns)
 
     def close(self) -> None:
-        """Write trajectory, camera, stamps and classes.
-
-        Raises
-        ------
-        SequenceError
-            If no frame was written, or the disk is full.
-        """
+        """Write poses, camera, stamps and classes; SequenceError without frames or space."""
         if self._camera is None:
             raise SequenceError(f'{self._directory}: a sequence needs a frame; none was written')
         if self._form.layout == 'scannet':

@@ -17,18 +17,9 @@ from osmabench_ros.semantics.scene_graph import RelationType
 
 @dataclass(frozen=True)
 class Support:
-    """A place where smaller things may be put, in the coordinates of the piece.
+    """A surface of a piece, in its frame, that carries things; metres, `size` along x and y.
 
-    Parameters
-    ----------
-    center : tuple of float
-        (x, y, z) of the middle of the surface.
-    size : tuple of float
-        Extent along x and y in metres.
-    clearance_m : float
-        Free height above it.
-    relation : RelationType
-        ON, IN or UNDER: how a thing on this surface relates to the piece.
+    `center` is its middle, `clearance_m` the free height above; a thing on it is ON, IN or UNDER.
     """
 
     center: tuple[float, float, float]
@@ -39,20 +30,9 @@ class Support:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A finished thing; local frame: z up from its bottom, x across, front towards -y.
+    """A finished thing, one mesh a finish; local frame: z up from its bottom, front towards -y.
 
-    Parameters
-    ----------
-    class_name : str
-        Class in the apartment's label set.
-    meshes : tuple of Mesh
-        One a finish; the footprint is centred on the origin, the bottom lies at z = 0.
-    size : tuple of float
-        Extents along x, y, z in metres.
-    color, material : str
-        Of its main part.
-    supports : tuple of Support
-        Where things may be put.
+    The footprint is centred on the origin; `size` are the extents along x, y and z in metres.
     """
 
     class_name: str

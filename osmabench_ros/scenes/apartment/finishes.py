@@ -45,19 +45,7 @@ SHADE_SIGMA, HUE_SIGMA = 0.05, 0.012
 
 @dataclass(frozen=True)
 class Finish:
-    """What a part is made of.
-
-    Parameters
-    ----------
-    rgb : tuple of float
-        sRGB in [0, 1].
-    color, material : str
-        Names for the attributes of the object.
-    pattern : str
-        Name of a texture, '' for plain.
-    tile_m : float
-        Edge length of one repetition of the texture in metres.
-    """
+    """What a part is made of: sRGB in [0, 1], names, a pattern ('' if plain) and its tile in m."""
 
     rgb: RGB
     color: str
@@ -73,13 +61,7 @@ def material_of(finish: Finish) -> Material:
 
 
 class Style:
-    """Draws finishes; the same seed draws the same ones.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Source of every choice of colour and proportion of a piece.
-    """
+    """Draws finishes, colours and proportions from `rng`; the same seed draws the same ones."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng

@@ -26,21 +26,7 @@ class NoSpaceError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A piece where it stands.
-
-    Parameters
-    ----------
-    piece : Piece
-        What.
-    pose : Pose
-        Where, in the world.
-    room_id : int
-        Room it stands in.
-    relation : RelationType, optional
-        ON, IN or ATTACHED_TO, as it was built.
-    carrier : Placed, optional
-        The piece it stands on, in or hangs from; None means floor, wall or ceiling.
-    """
+    """A piece at its pose in the world; a carrier of None means floor, wall or ceiling."""
 
     piece: Piece
     pose: Pose
@@ -61,22 +47,14 @@ class _Spot:
     half_y: float
 
     def is_close(self, other: _Spot) -> bool:
-        """Tell whether the footprints are nearer than `SPACING_M`."""
+        """Return whether the footprints are nearer than `SPACING_M`."""
         gap_x = abs(self.x - other.x) - self.half_x - other.half_x
         gap_y = abs(self.y - other.y) - self.half_y - other.half_y
         return max(gap_x, gap_y) < SPACING_M
 
 
 class Furnisher:
-    """Furnishes one room.
-
-    Parameters
-    ----------
-    space : RoomSpace
-        Free space of the room.
-    style : Style
-        Source of colours, proportions and positions.
-    """
+    """Furnishes the free space of one room; `style` draws colours, proportions and positions."""
 
     def __init__(self, space: RoomSpace, style: Style) -> None:
         self.space = space
@@ -105,13 +83,7 @@ class Furnisher:
         return self._keep(piece, pose)
 
     def must(self, placed: Placed | None) -> Placed:
-        """Return the placed piece.
-
-        Raises
-        ------
-        NoSpaceError
-            If it found no place.
-        """
+        """Return the placed piece; NoSpaceError if it found no place."""
         if placed is None:
             raise NoSpaceError
         return placed
@@ -166,18 +138,9 @@ class Furnisher:
     def put(
         self, carrier: Placed | None, piece: Piece, place: int = 0, facing: bool = True
     ) -> Placed | None:
-        """Put a thing on or in one of the supports of another.
+        """Put a thing on support number `place` of a carrier; None without a carrier or room.
 
-        Parameters
-        ----------
-        carrier : Placed, optional
-            Nothing happens without one.
-        piece : Piece
-            What to put there.
-        place : int
-            Position in the carrier's list of supports.
-        facing : bool
-            Whether it looks to the carrier's front, nearly; otherwise it is turned at random.
+        If `facing`, it looks nearly to the carrier's front; otherwise it is turned at random.
         """
         if carrier is None or place >= len(carrier.piece.supports):
             return None

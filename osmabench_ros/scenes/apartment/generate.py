@@ -30,18 +30,7 @@ ATTEMPTS = 20
 
 @dataclass(frozen=True, eq=False)
 class Apartment:
-    """A generated scene with what the generator knows about it.
-
-    Parameters
-    ----------
-    scene : Scene
-        The apartment.
-    plan : FloorPlan
-        Rooms, doorways and windows.
-    carriers : mapping
-        By instance id: the relation a thing was built with and the instance that carries it,
-        for everything that stands on, in or under another thing (not just on the floor or a wall).
-    """
+    """A generated scene, its plan, and by instance id how and by what a thing is carried."""
 
     scene: Scene
     plan: FloorPlan
@@ -49,13 +38,7 @@ class Apartment:
 
 
 def generate_apartment(seed: int) -> Apartment:
-    """Generate the apartment of a seed; the same seed gives the same apartment.
-
-    Raises
-    ------
-    SceneError
-        If the seed is negative.
-    """
+    """Generate the apartment of a seed, always the same one; SceneError if it is negative."""
     if seed < 0:
         raise SceneError(f'the seed of an apartment must be 0 or more, not {seed}')
     for attempt in range(ATTEMPTS):

@@ -20,17 +20,7 @@ WINDOW_HEAD_M = 2.1
 
 @dataclass(frozen=True)
 class Opening:
-    """A hole in a side of a room.
-
-    Parameters
-    ----------
-    kind : str
-        'door' (a passage), 'entrance' (closed by a leaf) or 'window'.
-    low_m, high_m : float
-        Interval along the side.
-    sill_m, head_m : float
-        Heights of its lower and upper edge.
-    """
+    """A 'door' (passage), 'entrance' (with a leaf) or 'window'; metres along and up a side."""
 
     kind: str
     low_m: float
@@ -39,7 +29,7 @@ class Opening:
     head_m: float
 
     def meets(self, low_m: float, high_m: float, z_low_m: float, z_high_m: float) -> bool:
-        """Tell whether a rectangle on the side overlaps the hole."""
+        """Return whether a rectangle on the side overlaps the hole."""
         along = low_m < self.high_m and high_m > self.low_m
         return along and z_low_m < self.head_m and z_high_m > self.sill_m
 
@@ -48,18 +38,8 @@ class Opening:
 class Side:
     """One wall of a room seen from inside; u runs along it, the room lies to its left.
 
-    Parameters
-    ----------
-    origin, along, inward : ndarray, shape (2,)
-        Corner where u = 0, direction of u, direction into the room.
-    length_m : float
-        Length between the room's corners.
-    yaw_rad : float
-        Heading of a piece whose back is at this wall.
-    outside : bool
-        Whether the wall is part of the facade.
-    openings : list of Opening
-        Not overlapping.
+    `origin` is the corner where u = 0; it and the unit vectors `along` and `inward` have shape
+    (2,). A piece whose back is at the wall has the heading `yaw_rad`.
     """
 
     origin: NDArray[np.float64]
@@ -81,19 +61,7 @@ class Side:
 
 @dataclass(eq=False)
 class RoomPlan:
-    """A rectangular room.
-
-    Parameters
-    ----------
-    id : int
-        Id of the room in the scene.
-    label : str
-        Kind of room, unique here.
-    low, high : ndarray, shape (2,)
-        Corners in the middle of the walls.
-    sides : list of Side
-        South, east, north, west.
-    """
+    """A rectangular room, from `low` to `high` (2,) in the middle of walls; sides S, E, N, W."""
 
     id: int
     label: str
@@ -114,18 +82,9 @@ class RoomPlan:
 
 @dataclass(frozen=True, eq=False)
 class Doorway:
-    """A passage between two rooms.
+    """A passage between two rooms, by their positions in the plan, in the middle of the wall.
 
-    Parameters
-    ----------
-    center : ndarray, shape (2,)
-        Middle of the passage, in the middle of the wall.
-    along : ndarray, shape (2,)
-        Direction of the wall.
-    width_m : float
-        Width of the hole in the wall, frame included.
-    rooms : tuple of int
-        Positions of the two rooms in the plan.
+    `center` and the wall's direction `along` have shape (2,); `width_m` includes the frame.
     """
 
     center: NDArray[np.float64]

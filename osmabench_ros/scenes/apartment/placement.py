@@ -41,17 +41,7 @@ def footprint_box(piece: Piece, pose: Pose) -> AxisAlignedBox:
 
 
 class RoomSpace:
-    """The free space of one room.
-
-    Parameters
-    ----------
-    plan : RoomPlan
-        Room with its openings.
-    height_m : float
-        Height of the ceiling.
-    rng : numpy.random.Generator
-        Source of positions.
-    """
+    """The free space of one room, positions in which are drawn from `rng`."""
 
     def __init__(self, plan: RoomPlan, height_m: float, rng: np.random.Generator) -> None:
         self.plan = plan
@@ -86,7 +76,7 @@ class RoomSpace:
     def is_free(
         self, box: AxisAlignedBox, clear: AxisAlignedBox | None = None, gap_m: float = GAP_M
     ) -> bool:
-        """Tell whether a box fits in, and the zone before it is not built over."""
+        """Return whether a box fits in, and the zone before it is not built over."""
         inside = (box.minimum[:2] >= self.plan.inner_low - 1e-9).all() and (
             box.maximum[:2] <= self.plan.inner_high + 1e-9
         ).all()
@@ -97,12 +87,12 @@ class RoomSpace:
         return clear is None or not _meets_any(clear, self._taken, 0.0)
 
     def is_clear_above(self, box: AxisAlignedBox) -> bool:
-        """Tell whether nothing hangs or stands in a box, apart from what reaches below it."""
+        """Return whether nothing hangs or stands in a box, apart from what reaches below it."""
         above = [item for item in self._taken if item.minimum[2] > box.minimum[2] - 0.005]
         return not _meets_any(box, above, HANGING_GAP_M)
 
     def stays_walkable(self, box: AxisAlignedBox) -> bool:
-        """Tell whether all doors and nearly all free floor stay connected with one box more."""
+        """Return whether all doors and nearly all free floor stay connected with one box more."""
         low, high = self.plan.inner_low, self.plan.inner_high
         shape = np.maximum(np.ceil((high - low) / CELL_M).astype(int), 1)
         x, y = (low[i] + (np.arange(shape[i]) + 0.5) * CELL_M for i in (0, 1))
@@ -123,18 +113,10 @@ class RoomSpace:
     def against_wall(
         self, piece: Piece, front_m: float = 0.55, corner: bool = False, reserve: bool = True
     ) -> Pose | None:
-        """Find a pose with the back at a wall, `front_m` of free floor before it.
+        """Find a pose with the back (+y) at a wall, `front_m` of free floor before it, or None.
 
-        Parameters
-        ----------
-        piece : Piece
-            Its back is at +y.
-        front_m : float
-            Depth of the zone before it that must be free.
-        corner : bool
-            Try the ends of the walls first.
-        reserve : bool
-            Whether that zone stays free; a coffee table may come to stand before a sofa.
+        That zone stays free if `reserve`; a coffee table may come to stand before a sofa. If
+        `corner`, the ends of the walls are tried first.
         """
         for side, u in self._wall_positions(piece.size[0], corner):
             pose = wall_pose(side, u, piece, GAP_M)

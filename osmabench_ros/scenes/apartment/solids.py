@@ -14,16 +14,9 @@ SMOOTH_COS = 0.6
 
 @dataclass(frozen=True, eq=False)
 class Solid:
-    """A triangle surface before it gets a finish.
+    """A triangle surface before it gets a finish: (V, 3) metres and outward normals, (F, 3) faces.
 
-    Parameters
-    ----------
-    vertices, normals : ndarray, shape (V, 3)
-        Metres; unit outward normals.
-    faces : ndarray of int, shape (F, 3)
-        Counter-clockwise seen from outside.
-    uv_m : ndarray, shape (V, 2)
-        Texture coordinates in metres along the surface.
+    Faces are counter-clockwise seen from outside; `uv_m` (V, 2) are metres along the surface.
     """
 
     vertices: NDArray[np.float64]
@@ -66,25 +59,17 @@ _UV_AXES = np.repeat([[1, 2], [0, 2], [0, 1]], 8, axis=0)
 
 
 def box(size: ArrayLike, fitted: bool = False) -> Solid:
-    """Return a cuboid with edge lengths `size`, centred on the origin.
-
-    If `fitted`, the texture coordinates run from 0 to 1 over every face instead of in metres.
-    """
+    """Return a cuboid around the origin; uv in metres, or 0 to 1 over each face if `fitted`."""
     vertices = _CORNERS * np.asarray(size, float)
     uv = np.take_along_axis(_CORNERS + 0.5 if fitted else vertices, _UV_AXES, axis=1)
     return Solid(vertices, _FACES, _NORMALS, uv)
 
 
 def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Solid:
-    """Turn a profile of (radius, z) points about the z axis.
+    """Turn a profile of (radius, z) points about the z axis in so many segments.
 
-    Parameters
-    ----------
-    profile : sequence of (float, float)
-        From the bottom outside to the top; the outside is on the right of the way. A way that
-        comes back down inside gives a vessel with a wall.
-    segments : int
-        Number of steps around the axis.
+    It runs from the bottom outside to the top, the outside on its right; one that comes back down
+    inside gives a vessel with a wall.
     """
     way = np.asarray(profile, float)
     ends = np.stack([way[:-1], way[1:]], axis=1)
@@ -145,16 +130,10 @@ def cylinder(radius: float, height: float, top: float | None = None, segments: i
 
 
 def ellipsoid(size: ArrayLike, segments: int = 14, exponent: float = 1.0) -> Solid:
-    """Return a superellipsoid around the origin.
+    """Return a superellipsoid around the origin, whose full extents are `size` in metres.
 
-    Parameters
-    ----------
-    size : array_like, shape (3,)
-        Full extents in metres.
-    segments : int
-        Steps around the z axis; half as many from pole to pole.
-    exponent : float
-        1 is an ellipsoid; towards 0 it becomes a box with soft edges (cushions, mattresses).
+    An exponent of 1 is an ellipsoid; towards 0 it becomes a box with soft edges. `segments` go
+    around the z axis, half as many from pole to pole.
     """
     extent = np.asarray(size, float) / 2
     rows = max(segments // 2, 4)

@@ -30,18 +30,7 @@ from osmabench_ros.semantics.structure import is_structure
 
 
 def load_scene_folder(path: Path) -> Scene:
-    """Load a scene folder.
-
-    Parameters
-    ----------
-    path : Path
-        The folder, or its manifest.
-
-    Raises
-    ------
-    SceneError
-        If the manifest or the mesh file is missing or wrong; names the key or node.
-    """
+    """Load a scene folder by its path or its manifest's; SceneError names a wrong key or node."""
     manifest_path = path / MANIFEST if path.is_dir() else path
     manifest = read_manifest(manifest_path)
     folder = manifest_path.parent

@@ -87,13 +87,7 @@ class Manifest(Strict):
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read and check a manifest.
-
-    Raises
-    ------
-    SceneError
-        If it is missing or malformed; names the key.
-    """
+    """Read and check a manifest; SceneError names what is missing or malformed."""
     data = read_json(path, SceneError)
     try:
         return Manifest.model_validate(data)

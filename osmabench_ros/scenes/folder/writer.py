@@ -18,21 +18,9 @@ MESH_FILE = 'scene.glb'
 
 
 def write_scene_folder(scene: Scene, directory: Path, overwrite: bool = False) -> Path:
-    """Write a scene and return the path of its manifest.
+    """Write a scene folder, over another one if asked, and return the path of its manifest.
 
-    Parameters
-    ----------
-    scene : Scene
-        Any scene.
-    directory : Path
-        Folder to create.
-    overwrite : bool
-        Replace a scene folder that is there.
-
-    Raises
-    ------
-    SceneError
-        If the folder exists already, or cannot be written.
+    Raises SceneError if the folder exists already, or cannot be written.
     """
     existing = Existing.REPLACE if overwrite else Existing.REFUSE
     with filled_folder(directory, existing, MANIFEST) as draft:

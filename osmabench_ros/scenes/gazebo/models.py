@@ -15,15 +15,10 @@ VARIABLES = ('GZ_SIM_RESOURCE_PATH', 'GAZEBO_MODEL_PATH', 'SDF_PATH', 'GAZEBO_RE
 
 
 class ModelFinder:
-    """Looks for models and their files, in the folders of models and that of the world alone.
+    """Looks for models and their files in given folders, near the world, then Gazebo's variables.
 
-    Parameters
-    ----------
-    world : Path
-        The world; its folder and `models` in it or beside it are searched, and the folder above
-        if that of the world is called `worlds`.
-    folders : sequence of Path
-        Searched first. Those of Gazebo's environment variables are searched last.
+    Near the world: its folder, `models` in it or beside it, and the folder above one called
+    `worlds`.
     """
 
     def __init__(self, world: Path, folders: Sequence[Path] = ()) -> None:
@@ -34,21 +29,10 @@ class ModelFinder:
         self.folders = [*folders, *near, *(Path(part) for part in variables if part)]
 
     def find(self, uri: str, base: Path, where: str) -> Path:
-        """Return the file or folder a URI names.
+        """Return the file or folder that a model://, package://, file:// URI or a path names.
 
-        Parameters
-        ----------
-        uri : str
-            model://, package://, file:// or a plain path.
-        base : Path
-            Folder that plain relative paths start from.
-        where : str
-            Named in errors.
-
-        Raises
-        ------
-        SceneError
-            If there is none, or it lies outside the folders that are searched.
+        Plain paths start from `base`. Raises SceneError, which begins with `where`, if there is
+        none or it lies outside the folders that are searched.
         """
         scheme, _, rest = uri.partition('://') if '://' in uri else ('', '', uri)
         if scheme in ('', 'file'):

@@ -11,10 +11,7 @@ from osmabench_ros.semantics.labels import normalised_name
 
 
 def common_prefix(names: Iterable[str]) -> str:
-    """Return what all names start with, up to the last underscore, if there are at least three.
-
-    Of names nested by ``'::'`` the last counts.
-    """
+    """Return what at least three names (behind '::') all start with, up to the last underscore."""
     every = sorted({name.rpartition('::')[2] for name in names})
     if len(every) < 3:
         return ''

@@ -29,19 +29,7 @@ SCRIPT_COLORS = {
 
 
 def visual_meshes(visual: Element, base: Path, finder: ModelFinder, where: str) -> list[Mesh]:
-    """Return the meshes of a <visual> in its own frame, metres.
-
-    Parameters
-    ----------
-    visual : Element
-        With <geometry> and, optionally, <material>.
-    base : Path
-        Folder of the file it is in.
-    finder : ModelFinder
-        Resolves URIs.
-    where : str
-        Named in errors.
-    """
+    """Return the meshes of a <visual> in its own frame, metres; `base` is its file's folder."""
     geometry = visual.find('geometry')
     if geometry is None or numbers(visual.find('transparency'), 1, (0.0,), where)[0] >= 1:
         return []

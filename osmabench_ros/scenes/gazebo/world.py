@@ -47,21 +47,10 @@ class _Model:
 def load_gazebo_world(
     path: Path, models: Sequence[Path] = (), classes: Mapping[str, str] | None = None
 ) -> Scene:
-    """Read a world.
+    """Read a .world or .sdf file; `models` are folders that are searched before the usual ones.
 
-    Parameters
-    ----------
-    path : Path
-        A `.world` or `.sdf` file.
-    models : sequence of Path
-        Folders that hold models, searched before the usual ones.
-    classes : mapping, optional
-        Class names by shell pattern of the model's name; see `class_name_of`.
-
-    Raises
-    ------
-    SceneError
-        If a file is missing or malformed; names it and the model.
+    `classes` has class names by shell pattern, see `class_name_of`. Raises SceneError, which names
+    file and model, if a file is missing or malformed.
     """
     with naming_errors(path, SceneError):
         return _loaded(path, models, classes or {})

@@ -61,15 +61,7 @@ def pose_from_rpy(
 
 @dataclass(frozen=True, eq=False)
 class FrameScope:
-    """Named frames of a world or model, whose poses may refer to each other.
-
-    Parameters
-    ----------
-    entries : mapping
-        By name: the pose and the name of the frame that it is relative to, '' for the scope.
-    where : str
-        Named in errors.
-    """
+    """Named frames, whose poses may refer to each other, or to '', which is the scope."""
 
     entries: Mapping[str, tuple[Pose, str]] = field(default_factory=dict)
     where: str = ''

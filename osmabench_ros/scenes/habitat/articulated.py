@@ -29,29 +29,11 @@ Joints = Mapping[str, float] | Sequence[float]
 def load_urdf(
     path: Path, joints: Joints, where: str, *, root: Path, link_order: str = '', scale: float = 1.0
 ) -> tuple[Mesh, ...]:
-    """Read the visual meshes of a URDF.
+    """Read the visual meshes of a URDF, in the inertial frame of its root link, axes as in it.
 
-    Parameters
-    ----------
-    path : Path
-        The URDF.
-    joints : mapping or sequence
-        Positions of the moving joints; see `joint_positions`.
-    where : str
-        Named in errors.
-    root : Path
-        Folder that its meshes lie in.
-    link_order : str
-        See `joint_positions`.
-    scale : float
-        What the caller multiplies the result by. Habitat-Sim scales links, not strokes, so that
-        prismatic joints have to move by that much less here.
-
-    Returns
-    -------
-    tuple of Mesh
-        In the inertial frame of the root link, which is what a scene instance places; axes as in
-        the file.
+    Its meshes lie in `root`; for `joints` and `link_order` see `joint_positions`. `scale` is what
+    the caller multiplies by: Habitat-Sim scales links, not strokes, so that prismatic joints move
+    by that much less here.
     """
     tree = read_xml(path, SceneError)
     positions = joint_positions(tree, joints, where, link_order)

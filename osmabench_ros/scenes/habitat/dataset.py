@@ -29,15 +29,7 @@ _SECTIONS = {
 
 @dataclass(frozen=True, eq=False)
 class HabitatDataset:
-    """What a scene data set offers.
-
-    Parameters
-    ----------
-    path : Path
-        Its configuration file.
-    data : mapping
-        Content of that file.
-    """
+    """What a scene data set offers, by the content of its configuration file."""
 
     path: Path
     data: Mapping[str, Any]
@@ -63,14 +55,9 @@ class HabitatDataset:
         return dict(self.data.get(section, {}).get('default_attributes', {}))
 
     def scene(self, name: str) -> tuple[str, dict[str, Any], Path]:
-        """Return name, content and file of a scene instance; without a name, of the first one.
+        """Return name, content and file of a scene instance, or of a stage; of '', of the first.
 
-        A stage that no scene instance is named like is a scene of its own.
-
-        Raises
-        ------
-        SceneError
-            If there is no such scene; names those there are.
+        Raises SceneError, which suggests names, if there is no such scene.
         """
         stages = self._files('stages')
         choices = {**stages, **self.scenes}
@@ -91,15 +78,9 @@ class HabitatDataset:
         return key, {**defaults, 'stage_instance': {'template_name': key}}, stages[key]
 
     def template_name(self, section: str, name: str) -> str:
-        """Return the name of the template that a scene instance means.
+        """Return the template's name that a scene instance means; SceneError if there is none.
 
-        Without a template of that very name it is the only one whose path contains the name, as
-        in Habitat-Sim.
-
-        Raises
-        ------
-        SceneError
-            If there is none, or several.
+        Without one of that very name it is the only one whose path contains it, as in Habitat-Sim.
         """
         choices = {**self._files(section), **dict.fromkeys(self._configured(section), self.path)}
         key = _match(name, choices)
@@ -111,13 +92,7 @@ class HabitatDataset:
         return key
 
     def file(self, base: Path, name: str, where: str) -> Path:
-        """Return the path of a file that one of the data set's names, relative to `base`.
-
-        Raises
-        ------
-        SceneError
-            If there is none, or it is not below the folder of the configuration file.
-        """
+        """Return the path of a file relative to `base`; SceneError if none is in the data set."""
         return file_within(self.path.parent, name, base, where)
 
     def object_config(self, template: str) -> tuple[dict[str, Any], Path]:
@@ -136,10 +111,7 @@ class HabitatDataset:
         return config, folder
 
     def light_setup(self, name: str) -> tuple[dict[str, Any], Path] | None:
-        """Return a light setup.
-
-        An empty name means the default: the only setup the data set has, else none.
-        """
+        """Return a light setup, of '' the only one that there is; None if it means no light."""
         configured = self._configured('light_setups')
         files = self._files('light_setups')
         known = {**files, **dict.fromkeys(configured, self.path)}
@@ -155,10 +127,7 @@ class HabitatDataset:
         return {**self.defaults('light_setups'), **read_object(files[key])}, files[key]
 
     def semantic_descriptor(self, name: str | None) -> Path | None:
-        """Return the semantic scene descriptor of a name; without one, the only one there is.
-
-        None stands for a scene that has none.
-        """
+        """Return the descriptor of a name, the only one there is for '', and None for None."""
         if name is None:
             return None
         files = self._descriptors()

@@ -37,19 +37,7 @@ _BARYCENTRIC = np.array([[1, 1, 1], [4, 1, 1], [1, 4, 1], [1, 1, 4]]) / [[3], [6
 
 @dataclass(frozen=True)
 class Annotation:
-    """One line of the text.
-
-    Parameters
-    ----------
-    id : int
-        Instance, >= 1.
-    color : int
-        0xRRGGBB.
-    name : str
-        Normalised class name.
-    region : int
-        Region, below 0 for none.
-    """
+    """A line: instance >= 1, 0xRRGGBB, normalised class name, and region, below 0 for none."""
 
     id: int
     color: int
@@ -58,13 +46,7 @@ class Annotation:
 
 
 def read_annotations(path: Path) -> tuple[Annotation, ...]:
-    """Read a `*.semantic.txt`.
-
-    Raises
-    ------
-    SceneError
-        If the file is missing or a line is malformed; names the line.
-    """
+    """Read a `*.semantic.txt`; SceneError, which names the line, if it is missing or malformed."""
     lines = read_text(path, SceneError).splitlines()
     if not lines or TITLE not in lines[0]:
         raise SceneError(f'{path} does not begin with "{TITLE}"')
@@ -108,21 +90,9 @@ def annotation_labels(annotations: Sequence[Annotation], name: str, source: str)
 def face_instances(
     meshes: Sequence[Mesh], path: Path, annotations: Sequence[Annotation]
 ) -> list[NDArray[np.int64]]:
-    """Return the instance of every face of the render meshes.
+    """Return an array a mesh with the instance of each face, NOBODY where no annotation has it.
 
-    Parameters
-    ----------
-    meshes : sequence of Mesh
-        In the coordinates of the painted mesh.
-    path : Path
-        The painted mesh.
-    annotations : sequence of Annotation
-        Instances by colour.
-
-    Returns
-    -------
-    list of ndarray of int
-        One array a mesh, NOBODY for faces that no annotation claims.
+    `meshes` are in the coordinates of the painted mesh, which is read from `path`.
     """
     centers, owners = _painted_faces(path, annotations)
     tree = cKDTree(centers)

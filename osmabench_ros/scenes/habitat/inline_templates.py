@@ -15,24 +15,11 @@ Described = tuple[dict[str, Any], Path]
 def inline_templates(
     cells: Any, files: Mapping[str, Path], read: Callable[[Path | None], Described], where: str
 ) -> dict[str, Described]:
-    """Return the described templates by handle.
+    """Return by handle the templates that a data set describes in `cells`, not in files.
 
-    Parameters
-    ----------
-    cells : list of mapping
-        Each with 'attributes', and 'original_file' (what it changes), 'template_handle' (what it
-        is called) or both.
-    files : mapping of str to Path
-        Templates of the section that have files.
-    read : callable
-        Returns what a file describes, with the section's defaults; of None, the defaults.
-    where : str
-        Named in errors.
-
-    Raises
-    ------
-    SceneError
-        If a cell is malformed or changes a file that is not there.
+    A cell has 'attributes', and 'original_file' (what it changes), 'template_handle' (its name) or
+    both; `read` returns what a file describes, of None the defaults. Raises SceneError if a cell
+    is malformed or changes a file that is not there.
     """
     found: dict[str, Described] = {}
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):

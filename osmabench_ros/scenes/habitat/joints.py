@@ -19,27 +19,12 @@ def joint_positions(
     where: str,
     link_order: str = '',
 ) -> dict[str, float]:
-    """Return positions by joint from the `initial_joint_pose` of a scene instance.
+    """Return positions by joint, radians or metres, from an `initial_joint_pose`.
 
-    Habitat-Sim hands the values to the moving joints one by one, link by link. Of an object it
-    takes the values in the order of the keys, whatever the keys are called.
-
-    Parameters
-    ----------
-    root : Element
-        Of the URDF.
-    given : mapping or sequence
-        Radians or metres; joints beyond the last value are at 0.
-    where : str
-        Named in errors.
-    link_order : str
-        `URDF_ORDER`, else parents before children and siblings by the names of their joints.
-
-    Raises
-    ------
-    SceneError
-        If values are no numbers, there are more than moving joints, or the keys are names of
-        joints in another order than the links, which would put values on the wrong joints.
+    Habitat-Sim gives values, an object's by the order of its keys, to the moving joints link by
+    link (in `URDF_ORDER`, or parents first and siblings by name); the rest is at 0. Raises
+    SceneError for values that are no numbers or too many, and for keys that are joints in another
+    order.
     """
     moving = moving_joints(root, link_order)
     keys = sorted(given) if isinstance(given, Mapping) else []

@@ -18,15 +18,7 @@ LAMP_SHARE = 0.3
 
 
 def read_lights(data: Mapping[str, Any], source: str) -> tuple[Light, ...]:
-    """Convert a lighting configuration, y-up, to lights in the z-up world.
-
-    Parameters
-    ----------
-    data : mapping
-        'lights' by name, optionally 'positive_intensity_scale' and 'negative_intensity_scale'.
-    source : str
-        Named in errors.
-    """
+    """Convert a lighting configuration, y-up, with its scales of intensity, to z-up lights."""
     entries = data.get('lights', {})
     if not isinstance(entries, dict):
         raise SceneError(f'{source}: "lights" must be an object of lights by name')

@@ -24,20 +24,9 @@ NO_STAGE = 'NONE'
 
 
 def load_habitat_scene(path: Path, scene: str = '') -> Scene:
-    """Load a scene of a data set.
+    """Load a scene instance of a data set, or a stage of that name; without a name the first one.
 
-    Parameters
-    ----------
-    path : Path
-        `*.scene_dataset_config.json`.
-    scene : str
-        Name of a scene instance, or of a stage that stands for itself; the first one without a
-        name.
-
-    Raises
-    ------
-    SceneError
-        If a file is missing or broken; names it and the object that wants it.
+    Raises SceneError, which names a missing or broken file and the object that wants it.
     """
     if not path.name.endswith(SUFFIX):
         raise SceneError(f'{path} is no Habitat scene data set; its name must end in {SUFFIX}')

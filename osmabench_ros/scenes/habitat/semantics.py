@@ -20,13 +20,9 @@ from osmabench_ros.semantics.structure import is_structure, is_unnamed
 def read_label_set(path: Path | None, name: str) -> LabelSet:
     """Read the classes of a semantic scene descriptor.
 
-    Class 0 with a name such as 'unknown' is left out: it means that there is no class. Of
-    classes with the same name the later ones get their id appended, so that names stay unique.
-
-    Raises
-    ------
-    SceneError
-        If an id has no name, or is above 65534.
+    Class 0 with a name such as 'unknown' is left out: it means that there is no class. Later ones
+    of the same name get their id appended, so that names stay unique. Raises SceneError if an id
+    has no name, or is above 65534.
     """
     if path is None:
         return LabelSet(name, ())
@@ -72,13 +68,7 @@ def _entries(data: Mapping[str, Any], path: Path) -> dict[int, str]:
 
 
 def class_id_of(semantic_id: int, labels: LabelSet, what: str, source: str) -> int:
-    """Return the class id of an object, UNLABELLED for 0 unless 0 is a class.
-
-    Raises
-    ------
-    SceneError
-        If the id has no name or does not fit into a semantic image.
-    """
+    """Return an object's class id, UNLABELLED for 0 unless that is one; else SceneError."""
     if semantic_id == 0 and 0 not in labels.by_id:
         return UNLABELLED
     if not 0 <= semantic_id < UNLABELLED:

@@ -1,4 +1,4 @@
-"""Objects of a stage: one without class, or those that HM3D's annotation tells apart."""
+"""Objects of a stage: one without class, or those that HM3D's annotation distinguishes."""
 
 from __future__ import annotations
 
@@ -29,17 +29,7 @@ ASSET_ORIGIN = 'asset_local'
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What a stage brings into the scene.
-
-    Parameters
-    ----------
-    objects : tuple of SceneObject
-        At least one.
-    labels : LabelSet, optional
-        Of the annotation, if the stage has one.
-    rooms : tuple of Room
-        Of the annotation.
-    """
+    """What a stage brings into the scene; labels and rooms are those of its annotation, if any."""
 
     objects: tuple[SceneObject, ...]
     labels: LabelSet | None = None

@@ -24,20 +24,9 @@ from osmabench_ros.scenes.scene import Mesh
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """An object or stage to be placed.
+    """An object or stage to be placed; `frame` (3, 3) maps the file to metres, y up, front -z.
 
-    Parameters
-    ----------
-    config : mapping
-        Its attributes.
-    folder : Path
-        Folder that its paths start from.
-    meshes : tuple of Mesh
-        As in the file.
-    frame : ndarray, shape (3, 3)
-        From the file's coordinates to metres with y up and -z to the front.
-    root : Path
-        Folder of the data set, which its files do not leave.
+    Paths of its `config` start from `folder`; its files do not leave `root`.
     """
 
     config: Mapping[str, Any]
@@ -61,13 +50,7 @@ class Template:
 
 
 class Templates:
-    """Reads templates of a data set.
-
-    Parameters
-    ----------
-    dataset : HabitatDataset
-        Where they are.
-    """
+    """Reads templates of a data set, each once."""
 
     def __init__(self, dataset: HabitatDataset) -> None:
         self.dataset = dataset
@@ -80,26 +63,14 @@ class Templates:
         return self._digest.hexdigest()
 
     def count(self, path: Path, wanted_by: Path) -> None:
-        """Count a file in the digest.
-
-        Raises
-        ------
-        SceneError
-            If it cannot be read.
-        """
+        """Count a file in the digest; SceneError if it cannot be read."""
         try:
             self._digest.update(read_bytes(path, SceneError))
         except SceneError as error:
             raise SceneError(f'{wanted_by}: {error}') from error
 
     def read(self, name: str, where: str, is_stage: bool = False) -> Template:
-        """Return a template by name.
-
-        Raises
-        ------
-        SceneError
-            If it or its mesh is missing or broken; begins with `where`.
-        """
+        """Return a template by name; SceneError, which begins with `where`, if it is broken."""
         if (is_stage, name) not in self._known:
             find = self.dataset.stage_config if is_stage else self.dataset.object_config
             config, folder = find(name)
@@ -157,17 +128,8 @@ def placed(
 ) -> tuple[tuple[Mesh, ...], Pose]:
     """Return the meshes and pose of an instance, z up.
 
-    Parameters
-    ----------
-    template : Template
-        What.
-    entry : mapping
-        Translation, rotation and scale.
-    origin : str
-        'asset_local' if the translation is that of the file's origin; else it is that of the
-        centre of mass, which is `COM` or the middle of the bounding box.
-    where : str
-        Named in errors.
+    The translation is that of the file's origin if `origin` is 'asset_local', else that of the
+    centre of mass: `COM`, or the middle of the bounding box.
     """
     scale, pose = scale_of(entry, where), pose_of(entry, where)
     if origin.lower() != 'asset_local':
