@@ -19,18 +19,10 @@ _REQUIRED = ('question', 'answer', 'category', 'scene_graph_answer')
 
 @dataclass(frozen=True)
 class SavedAnswer:
-    """One line: a question, what was right, what a method said, and the verdict.
+    """One line: a question, what was right, what a method said, and the verdict, if there is one.
 
-    Parameters
-    ----------
-    question : Question
-        Its id is made of scene and text, equal in all conditions of a scene.
-    answer : Answer
-        What the method said.
-    condition : str
-        '' if the file does not say.
-    similar : bool, optional
-        The saved verdict; None if there is none.
+    The question's id is made of scene and text, equal in all conditions of a scene; `condition` is
+    '' if the file does not say.
     """
 
     question: Question
@@ -42,10 +34,8 @@ class SavedAnswer:
 def read_saved_answers(files: Sequence[Path]) -> list[SavedAnswer]:
     """Read JSON lines, plain or gzipped, in order.
 
-    Raises
-    ------
-    QuestionError
-        If a file cannot be read or a line lacks a key; names file and line.
+    Raises QuestionError with file and line if a file cannot be read or a line lacks a key; also if
+    there is no answer at all.
     """
     occurrences: Counter[tuple[str, str, str]] = Counter()
     saved = []

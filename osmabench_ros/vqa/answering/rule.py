@@ -20,10 +20,10 @@ TOLD_EVERY = 20
 
 
 def label_embedder(semantic_map: SemanticMap, label_set: LabelSet) -> SentenceEmbedder | None:
-    """Return the embedder for a map that does not speak the scene's own label set.
+    """Return the embedder for a map with other labels than the scene's; None if not installed.
 
-    A map that does cannot hold a label outside it, so similarity could only mislead. None also
-    where the embedder is not installed.
+    A map with the scene's own label set cannot hold a label outside it, so similarity could only
+    mislead: None for it too.
     """
     own = semantic_map.label_set
     speaks_it = own is not None and own.sha256 == label_set.sha256
@@ -33,12 +33,8 @@ def label_embedder(semantic_map: SemanticMap, label_set: LabelSet) -> SentenceEm
 class RuleAnswerer:
     """Parses the wording of exact questions and answers them from a map's scene graph alone.
 
-    Parameters
-    ----------
-    embedder : Embedder, optional
-        Matches labels that are neither equal nor synonyms; None does without.
-    threshold : float
-        Least cosine similarity of two labels that mean one thing.
+    Labels that are neither equal nor synonyms match from a cosine similarity of `threshold` on;
+    not at all without an embedder.
     """
 
     name = 'rule'
