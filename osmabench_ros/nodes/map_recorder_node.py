@@ -185,7 +185,7 @@ class MapRecorderNode(BenchmarkNode):
         return Health(level, message, values)
 
     def owes_result(self) -> bool:
-        """Tell whether a map is on its way, or its end is what somebody waits for."""
+        """Tell whether a map is on its way, or one must be written before the node exits."""
         unwritten = self.parameter['exit_when_done'] and self._final is None
         return unwritten or self._assembler.missing_chunks > 0
 
