@@ -81,8 +81,7 @@ class Estimate:
 class ModelClient:
     """A language model with cache, patience, budget and a limit of requests at a time.
 
-    Without a cache no reply is kept, without a ledger nothing is limited; raises
-    LanguageModelError if `concurrency` is below 1.
+    Without a cache no reply is kept, without a ledger nothing is limited.
     """
 
     def __init__(
@@ -293,8 +292,7 @@ def raise_if_incomplete(
 ) -> None:
     """Raise IncompleteError if a server failed, with what is missing counted by reason.
 
-    A failure is '' for each thing that got a reply; `what` is the plural of the things, e.g.
-    ``'questions'``; `kept` goes into the error.
+    A failure is '' for what got a reply; `what` is e.g. ``'questions'``; the error has `kept`.
     """
     reasons = Counter(filter(None, failures))
     if reasons:

@@ -23,8 +23,7 @@ _WRONG_KEY = ('API_KEY_INVALID', 'invalid_api_key')
 def failure(model: str, reply: HttpReply) -> LanguageModelError:
     """Return the error for an HTTP status other than success, with an excerpt of the body.
 
-    408, 409, 425, 429 and 5xx may pass, but for a 429 that says that the money or the day's share
-    is used up.
+    408, 409, 425, 429 and 5xx may pass, but no 429 that says that money or quota are used up.
     """
     status, body = reply.status, reply.content.decode('utf-8', 'replace')
     text = excerpt(error_fields(reply.content).get('message') or body)

@@ -13,8 +13,7 @@ from osmabench_ros.language.model import ModelReply, ModelRequest
 class OfflineModel:
     """Stands for another model, e.g. ``'gemini/gemini-2.5-flash'``, when there is no network.
 
-    Cached replies of that model are served; the option `base_url`, the only one, is the address it
-    was asked at, if not the usual one.
+    `base_url`, the only option, is the address that model was asked at, if not the usual one.
     """
 
     def __init__(self, *, model: str = '', options: Mapping[str, Any] | None = None) -> None:

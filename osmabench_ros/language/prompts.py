@@ -20,8 +20,7 @@ _KEYS = ('version', 'system', 'prompt')
 class Prompt:
     """One prompt: what the model is to be, and a Jinja2 template of what it is asked.
 
-    The version is raised whenever the text changes; the digest is of the file; settings are what
-    else the file has, such as the categories of questions.
+    The version is raised whenever the text changes; settings are what else the file has.
     """
 
     name: str

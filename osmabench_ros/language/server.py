@@ -50,9 +50,8 @@ class Server:
     def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> HttpReply:
         """Post JSON and return the reply, whatever its status.
 
-        Raises LanguageModelError if the server redirects, as key and prompt go to the host that
-        was named or nowhere, and TransientModelError if no whole reply comes back within the
-        bounds.
+        Raises LanguageModelError at a redirect, as key and prompt go to the named host or nowhere,
+        and TransientModelError if no whole reply comes back within the bounds.
         """
         host = host_of(url)
         try:

@@ -26,8 +26,7 @@ def default_cache_directory() -> Path:
 class ModelSettings:
     """Which model to ask, e.g. ``'gemini:gemini-2.5-flash'``, and how much of it.
 
-    '' and None take the usual server, the default cache and no budget; `max_tokens` counts tokens
-    in and out, `max_cost` is at the given prices; bounds of one reply are as in `ServerOptions`.
+    '' and None take the usual server, default cache, no budget; tokens are those in and out.
     """
 
     model: str

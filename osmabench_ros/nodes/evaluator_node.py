@@ -124,7 +124,7 @@ class EvaluatorNode(BenchmarkNode):
         return bool(self._queue) or self.parameter['exit_when_done']
 
     def health(self) -> Health:
-        """Tell what is evaluated and how far it is."""
+        """Return what is evaluated and how far it is."""
         job = self._queue.current
         stage, fraction = ('', 0.0) if job is None else job.at
         message = f'evaluating: {stage}' if job is not None else 'waiting for a map'

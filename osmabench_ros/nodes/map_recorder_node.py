@@ -165,7 +165,7 @@ class MapRecorderNode(BenchmarkNode):
         return directory
 
     def health(self) -> Health:
-        """Tell what was recorded, and which chunks are late."""
+        """Return what was recorded, and which chunks are late."""
         missing = self._assembler.missing_chunks
         waited_s = 0.0 if self._arrival is None else self._arrival.waited_s
         level, message = Level.OK, 'waiting for a final map'

@@ -26,8 +26,7 @@ COMPAT_VOXEL_M = 0.05
 class AskedMap:
     """Features of a map beside the text features of all words.
 
-    `text` has the features of `prompts`, a row each, at least one; a point may offer `most_words`
-    words at most.
+    `text` has a row for each prompt, at least one; a point may offer `most_words` at most.
     """
 
     context: SuiteContext

@@ -19,8 +19,7 @@ from osmabench_ros.suites.suite import SuiteContext
 class Part:
     """A class, or a room, whose name begins with "room ".
 
-    `surface` has the rows of the true surface, ascending; `predicted` those of the map's valid
-    points, None if the map does not say.
+    Rows are of the true surface, ascending, and of the map's valid points, None if unknown.
     """
 
     name: str

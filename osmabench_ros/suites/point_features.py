@@ -26,8 +26,7 @@ class FeaturedPoints:
 def featured_points(semantic_map: SemanticMap) -> FeaturedPoints | None:
     """Return the features of a map's points, from the points or the nodes they belong to.
 
-    None if the map has no points or no features that can be compared with text; raises MetricError
-    if a feature row or space does not exist.
+    None if none compare with text; raises MetricError if a feature row or space does not exist.
     """
     dense = semantic_map.dense
     if dense is None:

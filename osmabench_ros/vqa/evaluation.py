@@ -85,8 +85,7 @@ def evaluate_questions(
 ) -> QuestionResult:
     """Ask a map all questions, whose ids are unique, and score the answers.
 
-    Questions, answers and verdicts go to `directory` if there is one, also where a server failed,
-    which raises IncompleteError.
+    `directory` gets all of them, also where a server failed, which raises IncompleteError.
     """
     answers, verdicts = answered_and_judged(
         asked.semantic_map, questions, answerer, judge, directory, progress

@@ -21,8 +21,7 @@ _REQUIRED = ('question', 'answer', 'category', 'scene_graph_answer')
 class SavedAnswer:
     """One line: a question, what was right, what a method said, and the verdict, if there is one.
 
-    The question's id is made of scene and text, equal in all conditions of a scene; `condition` is
-    '' if the file does not say.
+    The id is of scene and text, equal in all conditions; `condition` is '' if not in the file.
     """
 
     question: Question
@@ -34,8 +33,7 @@ class SavedAnswer:
 def read_saved_answers(files: Sequence[Path]) -> list[SavedAnswer]:
     """Read JSON lines, plain or gzipped, in order.
 
-    Raises QuestionError with file and line if a file cannot be read or a line lacks a key; also if
-    there is no answer at all.
+    Raises QuestionError if a file cannot be read, a line lacks a key, or there is no answer.
     """
     occurrences: Counter[tuple[str, str, str]] = Counter()
     saved = []

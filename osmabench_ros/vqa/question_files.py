@@ -72,8 +72,7 @@ def read_complete(path: Path, kind: type[Answer] | type[Verdict], remedy: str = 
 def read_records(path: Path, kind: type[Record]) -> list[Record]:
     """Read JSON lines of one kind: Question, Answer or Verdict.
 
-    Raises QuestionError if the file is missing, a line is malformed (names file and line), or an
-    id repeats.
+    Raises QuestionError if the file is missing, a line is malformed, or an id repeats.
     """
     try:
         lines = read_unpacked(path, QuestionError).decode('utf-8').splitlines()

@@ -72,8 +72,7 @@ def paired_change(
 ) -> Interval:
     """Return the mean change of accuracy on the questions, by (scene, id), both conditions have.
 
-    Its interval is over scenes drawn with replacement; over questions if all are of one scene. `n`
-    is 0 without a shared question.
+    Its interval is over resampled scenes, over questions if there is one scene; `n` may be 0.
     """
     by_scene: dict[str, list[int]] = defaultdict(list)
     for key in sorted(before.keys() & after.keys()):

@@ -53,8 +53,7 @@ COMPAT_EXCLUDED = frozenset({Category.RELATIONS_FUNCTIONAL.value, 'Object Relati
 class AnswerOptions:
     """How a language model is shown a map.
 
-    `compat` has the prompt structure of the published code, without the budget of `graph_tokens`;
-    `without_map` shows none, which measures what the wording gives away.
+    `compat` has the published prompts; `without_map` measures what the wording gives away.
     """
 
     compat: bool = False

@@ -82,8 +82,8 @@ class LanguageModelAnswerer:
     ) -> list[Answer]:
         """Return one answer for each inquiry, joined by id; what a reply lacks has no value.
 
-        Raises IncompleteError if the server failed, with all answers, of which those that are
-        missing say so; replies so far are in the client's cache.
+        Raises IncompleteError with all answers if the server failed; those that are missing say
+        so.
         """
         requests = self.requests(semantic_map, inquiries)
         outcomes = self._client.ask_all(

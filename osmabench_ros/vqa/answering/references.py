@@ -28,8 +28,7 @@ _ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values
 class Referents:
     """Things a phrase may mean, best observed first; empty if the map has none.
 
-    `attribute_unknown`: the map does not say whether things of that label have the colour or
-    material.
+    `attribute_unknown`: the map does not say if things of that label have the colour or material.
     """
 
     nodes: tuple[SceneNode, ...]

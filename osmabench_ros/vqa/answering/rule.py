@@ -20,10 +20,10 @@ TOLD_EVERY = 20
 
 
 def label_embedder(semantic_map: SemanticMap, label_set: LabelSet) -> SentenceEmbedder | None:
-    """Return the embedder for a map with other labels than the scene's; None if not installed.
+    """Return the embedder for a map without the scene's own label set; None if not installed.
 
-    A map with the scene's own label set cannot hold a label outside it, so similarity could only
-    mislead: None for it too.
+    A map with that set gets None too: it holds no label outside it, so similarity could only
+    mislead.
     """
     own = semantic_map.label_set
     speaks_it = own is not None and own.sha256 == label_set.sha256
@@ -33,8 +33,7 @@ def label_embedder(semantic_map: SemanticMap, label_set: LabelSet) -> SentenceEm
 class RuleAnswerer:
     """Parses the wording of exact questions and answers them from a map's scene graph alone.
 
-    Labels that are neither equal nor synonyms match from a cosine similarity of `threshold` on;
-    not at all without an embedder.
+    With an embedder, labels also match from a cosine similarity of `threshold` on.
     """
 
     name = 'rule'

@@ -17,8 +17,7 @@ from osmabench_ros.vqa.questions import Answer, AnswerType, Question
 class Agreement:
     """Agreement of two judges on `n` answers: all, those with different strings, or of a category.
 
-    `kappa` is Cohen's (1960), NaN where both always say the same; the rest are shares: of equal
-    verdicts, and of each judge's positive ones.
+    `kappa` is Cohen's (1960), NaN where both always say the same; the other figures are shares.
     """
 
     group: str

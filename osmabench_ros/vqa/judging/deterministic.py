@@ -39,8 +39,7 @@ class Judge(Protocol):
 class DeterministicJudge:
     """Equality for yes and no, tolerance for numbers, words, synonyms and embedding for text.
 
-    Texts that no rule decides are the same from a cosine similarity of `threshold` on; different
-    if there is no embedder.
+    Texts that no rule decides are equal from cosine `threshold` on, different without an embedder.
     """
 
     name = 'deterministic'

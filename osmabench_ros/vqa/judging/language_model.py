@@ -35,8 +35,7 @@ class LanguageModelJudge:
     def judge(self, pairs: Sequence[_Pair], progress: Progress = silent) -> list[Verdict]:
         """Return one verdict for each pair; what the model declines to judge is a wrong answer.
 
-        Raises IncompleteError if the server failed or keeps leaving verdicts out, with all
-        verdicts, of which those that are missing say so; replies so far are in the client's cache.
+        Raises IncompleteError with all verdicts if the server failed or keeps leaving some out.
         """
         batches = _batches(pairs)
         outcomes = self._client.ask_all(

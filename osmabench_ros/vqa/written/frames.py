@@ -24,8 +24,7 @@ def novel_frames(
 ) -> list[int]:
     """Return frames whose pose is new: far from, or turned away from, every frame taken before.
 
-    Poses are of the camera's optical frame, in order of time; of more than `most` new ones, an
-    even selection.
+    Poses are of the optical frame, in order of time; of more than `most`, an even selection.
     """
     taken: list[int] = []
     for index, pose in enumerate(poses):

@@ -53,10 +53,9 @@ class FrameImage:
 
 @dataclass(frozen=True)
 class WrittenSet:
-    """A question set and how it came about.
+    """A question set and how it came about; failed frames and removals have reasons.
 
-    Histograms count the questions that mention each object, as written and as kept; failed frames
-    have a reason; prompts are name, version and hash.
+    Histograms count the questions that mention each object, as written and as kept.
     """
 
     questions: tuple[Question, ...]
@@ -117,10 +116,9 @@ class QuestionWriter:
     def write(
         self, frames: Sequence[FrameImage], *, scene: str, progress: Progress = silent
     ) -> WrittenSet:
-        """Return the question set of a scene.
+        """Return the question set of a scene; `failed_frames` has those that the model declines.
 
-        A frame that the model declines is in `failed_frames`. Raises IncompleteError if the server
-        failed; replies so far are in the client's cache, so that the next run goes on from there.
+        Raises IncompleteError if the server failed; replies so far are in the client's cache.
         """
         failed: dict[int, str] = {}
         descriptions = self._described(frames, failed, share(progress, 0.0, 1 / 3))
