@@ -16,24 +16,10 @@ OF_LAUNCH = frozenset(
 
 
 def check_argument_names(arguments: Sequence[str], declared: Sequence[str], file: str) -> None:
-    """Check what was given to a launch file on the command line.
+    """Check ``'name:=value'`` arguments from the command line against those a launch file has.
 
-    A file that another one includes sees the other's arguments too, so they are checked only
-    where the command names the file itself.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        As ``'name:=value'``.
-    declared : sequence of str
-        Names of the arguments that the launch file has.
-    file : str
-        Path of the launch file.
-
-    Raises
-    ------
-    ConfigError
-        If it has no argument of a name; names the nearest, and all.
+    A file that another one includes sees the other's arguments too, so they are checked only where
+    the command names the file itself. A ConfigError names the nearest argument, and all.
     """
     if not _commanded(Path(file)):
         return

@@ -1,4 +1,4 @@
-"""The bridge without a run around it, for stacks that are started by somebody else."""
+"""The bridge without a run around it, for stacks that are started separately."""
 
 from __future__ import annotations
 
@@ -13,17 +13,9 @@ from osmabench_ros.ros.transform_settings import TfSettings
 
 
 def bridge_alone(values: Mapping[str, Any]) -> NodeSpec:
-    """Return the bridge with parameters from launch arguments.
+    """Return the bridge with parameters from launch arguments, `participants` separated by commas.
 
-    Parameters
-    ----------
-    values : mapping
-        Parameters of the node by name, but `participants` as one string, separated by commas.
-
-    Raises
-    ------
-    ConfigError
-        If `transforms` and `publish_tf` contradict each other.
+    Raises ConfigError if `transforms` and `publish_tf` contradict each other.
     """
     participants = [item.strip() for item in values['participants'].split(',')]
     tf = TfSettings.from_parameters(values).parameters()
@@ -41,19 +33,9 @@ ONLY_FOR_BAGS = {'start_s': 0.0, 'duration_s': 0.0, 'loop': False, 'clock': True
 
 
 def sequence_player(sequence: Path, values: Mapping[str, Any]) -> NodeSpec:
-    """Return the bridge that plays a recorded sequence once.
+    """Return the bridge that plays a recorded sequence, no bag, once.
 
-    Parameters
-    ----------
-    sequence : Path
-        Folder that is no bag.
-    values : mapping
-        Arguments of replay.launch.py: `rate`, `paused`, and those of `ONLY_FOR_BAGS`.
-
-    Raises
-    ------
-    ConfigError
-        If something is set that only bags have.
+    It takes `rate` and `paused`; raises ConfigError if something is set that only bags have.
     """
     for name, default in ONLY_FOR_BAGS.items():
         if values[name] != default:

@@ -23,20 +23,9 @@ GET = 'python -m habitat_sim.utils.datasets_download --uids'
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set and how to tell that it is there.
+    """A data set and how to find out whether it is there; patterns are below a data folder.
 
-    Parameters
-    ----------
-    name : str
-        For people.
-    config : str
-        Its scene_dataset_config.json below a data folder; a pattern.
-    evidence : str
-        Files that it is useless without, relative to the folder of `config`; a pattern.
-    lacking : str
-        What is missing if there are none.
-    remedy : str
-        How to get it.
+    `evidence` is of files, relative to the folder of `config`, that it is useless without.
     """
 
     name: str
@@ -80,15 +69,7 @@ def data_folders() -> list[Path]:
 
 
 def find_data_set(data_set: DataSet, folders: Sequence[Path]) -> Finding:
-    """Look for a data set; it is never more than optional.
-
-    Parameters
-    ----------
-    data_set : DataSet
-        Which one.
-    folders : sequence of Path
-        The first that has it counts.
-    """
+    """Look for a data set in folders, the first first; it is never more than optional."""
     configs = [found for folder in folders for found in sorted(folder.glob(data_set.config))]
     if not configs:
         places = ' or '.join(str(folder) for folder in folders)
@@ -121,13 +102,7 @@ MAGIC = {'.glb': b'glTF', '.png': b'\x89PNG', '.jpg': b'\xff\xd8'}
 
 
 def examine_scene_files(reference: Path) -> Finding:
-    """Look at the files of a scene that a configuration names.
-
-    Parameters
-    ----------
-    reference : Path
-        A `*.scene_dataset_config.json`, a `scene.json`, or a folder with one.
-    """
+    """Look at the files of a scene: a configuration, `scene.json`, or a folder with the latter."""
     path = reference.expanduser()
     config = path if path.is_file() else path / 'scene.json'
     part, remedy = f'scene {reference.name}', 'get the data set again; see docs/habitat.md'
@@ -153,7 +128,7 @@ def examine_scene_files(reference: Path) -> Finding:
 
 
 def _broken(folder: Path) -> Iterator[str]:
-    """Tell for every model and picture why it cannot be read, '' if it begins as it should."""
+    """Yield for every model and picture why it cannot be read, '' if it begins as it should."""
     for file in sorted(folder.rglob('*')):
         magic = MAGIC.get(file.suffix.lower())
         if magic is None:

@@ -27,12 +27,7 @@ FRAMES_FOLDER = 'frames'
 def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
     """Return the nodes of a run, the bridge last, because it waits for the others.
 
-    Parameters
-    ----------
-    plan : RunPlan
-        The run; its shared folder must be prepared.
-    work : Path, optional
-        Folder that a stack works in, if one maps; that of the run by default.
+    The shared folder must be prepared; a stack works in `work`, by default a folder of the run.
     """
     mapping = mapping_nodes(plan, work or plan.directory / STACK_FOLDER)
     signed = all(spec.signs for spec in mapping if spec.name == MAPPER)

@@ -17,19 +17,10 @@ class Level(str, Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One look at the machine.
+    """One look at the machine, with what to do, '' if there is nothing to do.
 
-    Parameters
-    ----------
-    part : str
-        What was looked at.
-    level : Level
-        ABSENT if only an optional part is missing, WARN if figures may suffer, FAILED if no run
-        is possible.
-    detail : str
-        What was found.
-    remedy : str
-        What to do; empty if there is nothing to do.
+    ABSENT if an optional part is missing, WARN if figures may suffer, FAILED if no run is
+    possible.
     """
 
     part: str

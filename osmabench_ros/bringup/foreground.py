@@ -1,4 +1,4 @@
-"""One node beside a stack that is already running, for as long as somebody looks at it."""
+"""One node beside a stack that is already running, for as long as a command lasts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,7 @@ LogLine = Callable[[str], None]
 
 
 class ForegroundNode:
-    """A node in a process of its own, in the ROS domain of this shell.
-
-    Parameters
-    ----------
-    process : ManagedProcess
-        Runs it.
-    """
+    """A node in a process of its own, in the ROS domain of this shell."""
 
     def __init__(self, process: ManagedProcess) -> None:
         self._process = process
@@ -72,16 +66,9 @@ class ForegroundNode:
 def foreground_node(
     spec: NodeSpec, arguments: Sequence[str] = (), *, grace_s: float = 5.0
 ) -> Iterator[ForegroundNode]:
-    """Yield a node that is active and ends with the block.
+    """Yield a node that runs and ends with the block, within `grace_s` seconds.
 
-    Parameters
-    ----------
-    spec : NodeSpec
-        What to run.
-    arguments : sequence of str
-        Further ROS arguments, such as remappings.
-    grace_s : float
-        How long it may take to end.
+    Further ROS arguments, such as remappings, go to its command line.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_node_')))

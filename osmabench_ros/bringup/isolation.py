@@ -21,15 +21,10 @@ FIRST_DOMAIN, LAST_DOMAIN = 20, 99
 
 @contextmanager
 def private_domain() -> Iterator[int]:
-    """Yield a ROS domain that no other run on this machine has.
+    """Yield a ROS domain that no other run on this machine has; raises RunError if all are taken.
 
-    Of the free ones it is the one that nobody used for longest: DDS holds a process that was
-    killed for present until its lease ends, and a run should not meet such ghosts.
-
-    Raises
-    ------
-    RunError
-        If all are taken.
+    Of the free ones it is the one that was unused for longest: DDS holds a process that was killed
+    for present until its lease ends, and a run should not meet such ghosts.
     """
     folder = lock_folder()
     locks = [folder / str(domain) for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1)]
@@ -58,7 +53,7 @@ def lock_folder() -> Path:
 
 
 def lock(path: Path) -> int | None:
-    """Return a descriptor of a lock, None if somebody has it; through no link, without a byte."""
+    """Return a descriptor of a lock, None if it is held or cannot be opened; follows no link."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError:
@@ -99,12 +94,8 @@ FAR_VARIABLES = ('ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER')
 def transport_environment(discovery_range: str | None = None) -> Mapping[str, str]:
     """Return what lets Fast DDS carry images; nothing if the user chose transports already.
 
-    Parameters
-    ----------
-    discovery_range : str, optional
-        As in ROS_AUTOMATIC_DISCOVERY_RANGE; by default that of this shell. The range alone
-        decides who is found: Fast DDS listens on every interface all the same, unless a profile
-        says otherwise, so LOCALHOST gets one that does.
+    The range is by default that of this shell. It alone decides who is found: Fast DDS listens on
+    every interface all the same, unless a profile says otherwise, so LOCALHOST gets one that does.
     """
     if any(os.environ.get(name) for name in TRANSPORT_VARIABLES):
         return {}

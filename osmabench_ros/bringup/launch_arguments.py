@@ -29,17 +29,10 @@ BOOLEANS = {'true': True, 'false': False}
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a launch file.
+    """An argument of a launch file, as `ros2 launch --show-args` prints it.
 
-    Parameters
-    ----------
-    name, default, description : str
-        As `ros2 launch --show-args` prints them; None for a default makes it required.
-    kind : type
-        str, int, float, bool, Pose (x y z qx qy qz qw), list for texts separated by commas, or
-        dict for a YAML mapping.
-    choices : sequence of str
-        What it may be; empty for anything.
+    Without a default (None) it is required. `kind` is str, int, float, bool, Pose (x y z qx qy qz
+    qw), list for texts separated by commas, or dict for a YAML mapping; no choices allow anything.
     """
 
     name: str
@@ -56,13 +49,7 @@ class Argument:
         )
 
     def value(self, context: LaunchContext) -> Any:
-        """Return what it was set to.
-
-        Raises
-        ------
-        ConfigError
-            If that is no number where there must be one; names the argument.
-        """
+        """Return what it was set to; a ConfigError names the argument if that is not its kind."""
         text = LaunchConfiguration(self.name).perform(context)
         if self.kind is bool:
             return BOOLEANS[text]

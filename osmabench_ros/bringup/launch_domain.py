@@ -53,10 +53,7 @@ def _enter_domain(context: LaunchContext) -> None:
 def claim_nodes(context: LaunchContext, names: Iterable[str], namespace: str = '') -> None:
     """Make sure that this launch alone has nodes of some names in its domain and namespace.
 
-    Raises
-    ------
-    RunError
-        If another has; two nodes of one name would take each other's requests and frames.
+    Raises RunError if another has: two of one name would take each other's requests and frames.
     """
     domain = int(context.environment.get(VARIABLE) or 0)
     wanted = [full_name(namespace, name) for name in names]

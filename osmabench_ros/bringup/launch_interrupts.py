@@ -48,13 +48,7 @@ class Interrupts:
             atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
     def cut_off(self, work: Callable[[], Result]) -> Result:
-        """Return what a function returns that takes long and that Ctrl-C ends.
-
-        Raises
-        ------
-        RunError
-            If Ctrl-C was pressed meanwhile, or before.
-        """
+        """Return what a long function returns; RunError if Ctrl-C was pressed, also before."""
         try:
             if self.heard:
                 raise KeyboardInterrupt
@@ -89,13 +83,7 @@ class _Interrupted(Event):
 
 
 def error_if_interrupted(over: Callable[[], bool]) -> list[LaunchDescriptionEntity]:
-    """Return the actions that make Ctrl-C an error as long as there is no verdict.
-
-    Parameters
-    ----------
-    over : callable
-        Tells whether there is one.
-    """
+    """Return the actions that make Ctrl-C an error as long as there is no verdict."""
 
     def on_shutdown(event: Shutdown, _context: LaunchContext) -> EmitEvent | None:
         # Raised by a handler of Shutdown itself, it would keep others from ending processes.

@@ -21,16 +21,11 @@ READY_PERIOD_S = 0.05
 
 
 def bring_up(node: LifecycleNode) -> OpaqueFunction:
-    """Return the action that configures a node and then activates it.
+    """Return the action that configures and then activates a node that was executed before it.
 
-    launch_ros would activate at the event by which a node tells that it is configured. Such
-    events are volatile: a launch whose subscription the node has not discovered yet never hears
-    of it, and the node stays inactive for ever. The service that was asked answers.
-
-    Parameters
-    ----------
-    node : LifecycleNode
-        Must have been executed before this action.
+    launch_ros activates at an event that is volatile: a launch that has not discovered the node
+    yet never hears of it, and the node stays inactive for ever. The service that was asked
+    answers.
     """
 
     def start(context: LaunchContext) -> None:
@@ -56,7 +51,7 @@ def _bring_up(node: LifecycleNode, client: MatchedClient, context: LaunchContext
 
 
 def _ask(client: MatchedClient, request: ChangeState.Request, context: LaunchContext) -> bool:
-    """Return whether the node is in its next state; one that refuses tells why, and ends."""
+    """Return whether the node is in its next state; one that refuses logs why, and ends."""
     while not client.ready():
         if context.is_shutdown:
             return False

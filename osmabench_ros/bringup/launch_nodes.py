@@ -30,19 +30,10 @@ STOP_S = '30'
 class ManagedNodes:
     """Starts nodes, configures and activates them, and watches that none ends early.
 
-    `ros2 launch` returns 0 whatever its nodes return, unless a handler raises. So this one
-    raises when a node ends before the one whose end is the end of the run.
-
-    Parameters
-    ----------
-    specs : sequence of NodeSpec
-        In the order of their start.
-    verdict : callable
-        Decides about the exit code of the node with `ends_run`.
-    namespace : str
-        Of all nodes, and so of their topics.
-    remappings : mapping of str to str
-        From the names of the topic contract to those of the robot.
+    `ros2 launch` returns 0 whatever its nodes return, unless a handler raises. So this one raises
+    when a node ends before the one whose end is the end of the run, on whose exit code the verdict
+    decides. The namespace is also that of their topics; remappings are from the names of the topic
+    contract.
     """
 
     def __init__(

@@ -24,14 +24,9 @@ from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 
 class RunLaunch:
-    """Starts the nodes of a run and ends with the evaluator's verdict.
+    """Starts the nodes of a run whose shared folder is ready; ends with the evaluator's verdict.
 
-    Parameters
-    ----------
-    plan : RunPlan
-        A run whose shared folder is prepared.
-    namespace : str
-        Of its nodes and topics, /tf and /clock too: a second bridge owns another tree and time.
+    The namespace is of /tf and /clock too: a second bridge owns another tree and time.
     """
 
     def __init__(self, plan: RunPlan, namespace: str = '') -> None:

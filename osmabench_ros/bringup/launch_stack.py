@@ -1,4 +1,4 @@
-"""A mapping stack of somebody else as actions of `ros2 launch`."""
+"""A mapping stack of another project as actions of `ros2 launch`."""
 
 from __future__ import annotations
 
@@ -25,17 +25,9 @@ from osmabench_ros.mappers.live_method import IncludedLaunch, LiveMethod, StackN
 
 
 def stack_actions(method: LiveMethod) -> list[LaunchDescriptionEntity]:
-    """Return what starts a stack.
+    """Return what starts a stack in which every ``${...}`` is replaced.
 
-    Parameters
-    ----------
-    method : LiveMethod
-        With every ``${...}`` replaced.
-
-    Raises
-    ------
-    MissingDependencyError
-        If its package is not installed; says how to install it.
+    Raises MissingDependencyError, with how to install it, if its package is not installed.
     """
     if method.launch is not None:
         return [_included(method.launch, method)]

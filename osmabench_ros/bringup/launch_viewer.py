@@ -25,21 +25,9 @@ def viewer_actions(
 ) -> list[LaunchDescriptionEntity]:
     """Return the viewer and, if wanted, RViz; neither is part of a run, so their end ends nothing.
 
-    Parameters
-    ----------
-    map_directory : str
-        Map on disk to show at once; empty to wait for one on the topics.
-    ground_truth_directory : str
-        Ground truth of the scene, for errors; empty for none.
-    rviz : bool
-        Whether to start RViz; needs the package rviz2.
-    namespace : str
-        Of both, and so of the topics that they look at.
-
-    Raises
-    ------
-    MissingDependencyError
-        If RViz is wanted and not installed; before anything is started.
+    Without a folder of a map it waits for one on the topics, without ground truth it shows no
+    errors. Raises MissingDependencyError before anything is started if RViz is wanted and not
+    installed.
     """
     if rviz:
         _require_rviz()

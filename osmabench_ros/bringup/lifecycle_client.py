@@ -20,17 +20,7 @@ Check = Callable[[], None]
 
 
 class LifecycleClient:
-    """Asks lifecycle nodes to change their state.
-
-    Parameters
-    ----------
-    node : Node
-        Client node.
-    executor : Executor
-        Spins the client node.
-    timeout_s : float
-        For one transition, the start of the process included.
-    """
+    """Asks lifecycle nodes to change state, each within `timeout_s`, start-up included."""
 
     def __init__(self, node: Node, executor: Executor, timeout_s: float) -> None:
         self._node = node
@@ -38,19 +28,9 @@ class LifecycleClient:
         self._timeout_s = timeout_s
 
     def bring_up(self, names: list[str], check: Check) -> None:
-        """Configure all nodes, then activate all.
+        """Configure all nodes in order, then activate all; `check` raises if a process has died.
 
-        Parameters
-        ----------
-        names : list of str
-            Node names in order.
-        check : callable
-            Raises if one of the processes has died.
-
-        Raises
-        ------
-        ParticipantError
-            If a node does not answer in time or refuses.
+        Raises ParticipantError if a node does not answer in time or refuses.
         """
         for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
             for name in names:
@@ -84,7 +64,7 @@ class LifecycleClient:
             )
 
     def _give_time_to_die(self, check: Check) -> None:
-        """Wait for the process to tell its own reason, which is better than ours."""
+        """Wait for the process to end with its own reason, which is better than ours."""
         waiting = AttentiveClock()
         while waiting.now_s() < LAST_WORDS_S:
             check()

@@ -35,17 +35,10 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class LiveRunResult:
-    """What a live run leaves besides its files.
+    """What a live run leaves besides its files; the exit code is of the node that ends the run.
 
-    Parameters
-    ----------
-    exit_code : int
-        Of the node that ends the run.
-    reason : str
-        Its error, empty if it exited with 0.
-    measured : Measurements
-        Frames, latencies, memory. The time of the mapper is what it says it spent on frames;
-        where it says nothing, the wall time from the first frame to the last acknowledgement.
+    The time of the mapper is what it says it spent on frames; where it says nothing, the wall time
+    from the first frame to the last acknowledgement.
     """
 
     exit_code: int
@@ -62,32 +55,11 @@ def run_live(
     timeout_after_frames_s: float,
     progress: Progress,
 ) -> LiveRunResult:
-    """Run nodes until the one that ends the run exits.
+    """Run nodes, in order, until the one that ends the run exits; its code may be non-zero.
 
-    Parameters
-    ----------
-    specs : list of NodeSpec
-        In the order of their start; exactly one has `ends_run`.
-    log_directory : Path
-        Gets a log and a parameter file a node.
-    pacing : str
-        'lockstep' or 'realtime'.
-    stall_timeout_s : float
-        How long the bridge may publish nothing before the run counts as hanging.
-    timeout_after_frames_s : float
-        How long the run may go on after the last frame.
-    progress : callable
-        Told about every published frame.
-
-    Returns
-    -------
-    LiveRunResult
-        Exit code and measurements; `exit_code` may be non-zero.
-
-    Raises
-    ------
-    ParticipantError
-        If a node dies or hangs before the run is over; names it and its reason.
+    The bridge may publish nothing for `stall_timeout_s`, and the run go on after the last frame
+    for `timeout_after_frames_s`. Raises ParticipantError, with the node and its reason, if one
+    dies or hangs before the run is over.
     """
     with ExitStack() as stack:
         domain = stack.enter_context(private_domain())

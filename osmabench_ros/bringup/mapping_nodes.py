@@ -23,25 +23,10 @@ from osmabench_ros.simulation.trajectory import CameraMount
 
 
 def mapping_nodes(plan: RunPlan, work: Path) -> list[NodeSpec]:
-    """Return the nodes that turn frames into the semantic map of a run.
+    """Return the nodes that turn frames into the semantic map of a run, the one that maps first.
 
-    Parameters
-    ----------
-    plan : RunPlan
-        The run.
-    work : Path
-        Folder that a stack works in.
-
-    Returns
-    -------
-    list of NodeSpec
-        The one called "mapper" publishes `semantic_map`; the one called "method", if any, maps
-        for it. The one that maps comes first.
-
-    Raises
-    ------
-    ConfigError
-        If the stack is unknown or a variable of it is not set.
+    The one called "mapper" publishes `semantic_map`; the one called "method", if any, maps for it.
+    Raises ConfigError if the stack is unknown or a variable of it is not set.
     """
     mapper = plan.mapper
     if mapper.stack:
@@ -141,10 +126,7 @@ def _for_this_run(options: dict[str, Any], plan: RunPlan) -> Any:
 def tf_settings(mapper: MapperConfig, method: LiveMethod | None = None) -> TfSettings:
     """Return who publishes which edge of TF: by the configuration, else by the stack's file.
 
-    Raises
-    ------
-    ConfigError
-        If two keys contradict each other.
+    Raises ConfigError if two keys contradict each other.
     """
     transforms, origin = mapper.transforms, mapper.map_origin
     if method is not None:

@@ -1,4 +1,4 @@
-"""Which nodes of a ROS domain are of somebody else: claimed by a launch, or on the graph."""
+"""Which nodes of a ROS domain are of others: claimed by a launch, or on the graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from osmabench_ros.bringup.isolation import lock, lock_folder
 
 LOOK_S = 1.0
-"""How long to look for nodes that no lock tells of: of other users, machines and containers."""
+"""How long to look for nodes that have no lock: of other users, machines and containers."""
 LOOK_PERIOD_S = 0.1
 
 
@@ -28,15 +28,7 @@ class NodeClaims:
         self._held: dict[tuple[int, str], int] = {}
 
     def claim(self, domain: int, names: Sequence[str]) -> list[str]:
-        """Claim nodes; return those that somebody else has.
-
-        Parameters
-        ----------
-        domain : int
-            ROS domain.
-        names : sequence of str
-            With their namespaces; what this process has already is left out.
-        """
+        """Claim nodes by names with namespaces; return those that others have already."""
         new = [name for name in names if (domain, name) not in self._held]
         others = []
         for name in new:

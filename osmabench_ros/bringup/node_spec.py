@@ -20,34 +20,13 @@ METHOD = 'method'
 class NodeSpec:
     """A node with everything that the runner and the launch files need to start it.
 
-    Parameters
-    ----------
-    name : str
-        Name of the node, and of the participant.
-    executable : str
-        Program in lib/osmabench_ros, also the module in osmabench_ros.nodes.
-    parameters : mapping
-        ROS parameters.
-    command : tuple of str
-        Program of somebody else's node; `executable` is unused then.
-    managed : bool
-        Whether it is a lifecycle node that must be configured and activated.
-    acks : bool
-        Whether it acknowledges frames.
-    participant : bool
-        Whether the bridge waits for it.
-    is_node : bool
-        False for a program that starts nodes with names of their own and takes no ROS arguments.
-    participants : tuple of str
-        The names of those that the bridge waits for then.
-    topics : tuple of str
-        Those of a stack that tell of its map and pose; a bag of the run holds them too.
-    tf : TfSettings
-        Who publishes which edge of TF, where it is the node that maps.
-    signs : bool
-        Whether it signs with the token of the run.
-    ends_run : bool
-        Whether its end is the end of the run and its exit code the verdict.
+    `executable` is a program in lib/osmabench_ros and a module in osmabench_ros.nodes, `command` a
+    foreign program in its place. If that starts nodes with names of their own and takes no ROS
+    arguments, `is_node` is False, and the bridge waits for `participants` by name.
+
+    `topics` are those of a stack that have its map and pose, which a bag of the run holds too;
+    `tf` is of the node that maps; `signs` with the token of the run; with `ends_run` its end is
+    the end of the run and its exit code the verdict.
     """
 
     name: str
@@ -65,13 +44,7 @@ class NodeSpec:
     ends_run: bool = False
 
     def command_line(self, parameter_file: str) -> list[str]:
-        """Return the arguments of a process of its own.
-
-        Parameters
-        ----------
-        parameter_file : str
-            YAML file with the parameters.
-        """
+        """Return the arguments of a process of its own, with its parameters in a YAML file."""
         if not self.is_node:
             return list(self.command)
         start = list(self.command) or [sys.executable, '-m', f'{PACKAGE}.nodes.{self.executable}']

@@ -1,4 +1,4 @@
-"""The runner's own node: it listens to a run and remembers what the report tells of it."""
+"""The runner's own node: it listens to a run and remembers what the report says of it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,7 @@ MAX_NAMES, MAX_TEXT, MAX_FRAMES = 100, 4000, 100_000
 class RunObserver:
     """Lifecycle client of the nodes, and listener to the state, acknowledgements and maps.
 
-    Parameters
-    ----------
-    domain : int
-        ROS domain of the run.
-    start_timeout_s : float
-        For a node to come up.
-    clock : callable
-        Steady time in seconds.
-    token : str
-        Of the run; without one everything counts.
-    unsigned : collection of str
-        Participants that do not know it.
+    Without a token everything counts; participants in `unsigned` need none.
     """
 
     def __init__(

@@ -29,32 +29,14 @@ MAP_FOLDER, FRAMES_FOLDER, BAG_FOLDER = 'map', 'frames', 'bag'
 
 @dataclass(frozen=True)
 class OnRobot:
-    """What is recorded and scored beside a running stack.
+    """What is recorded and scored beside a running stack, into a folder that must not exist yet.
 
-    Parameters
-    ----------
-    out : Path
-        Folder for map, bag and report; must not exist yet.
-    config : MatrixConfig
-        Suites and requirements are taken from it.
-    ground_truth : Path, optional
-        Without it the map is recorded and not scored.
-    questions : Path, optional
-        Questions about the scene; made anew from the ground truth if None.
-    stack : str
-        Name in config/methods/live, or a YAML file: who publishes the map.
-    map_topic, map_type : str
-        The same in two words; both empty for a stack that publishes `semantic_map` itself.
-    variables : mapping of str to str
-        What the file of the stack asks for.
-    map_frame_is_world : bool
-        Whether the map is in the frame of the ground truth though TF does not say so.
-    settling : Settling
-        How long its map is waited for once mapping is over.
-    record : bool
-        Whether a bag is recorded too.
-    names : mapping of str to str
-        scene, condition, mapper and simulator for the report, where no run_info says so.
+    Without ground truth the map is recorded and not scored; without questions they are made from
+    it. `stack` (a name in config/methods/live, or a YAML file) or `map_topic` and `map_type` say
+    who publishes the map; all are empty for a stack that publishes `semantic_map` itself.
+
+    `map_frame_is_world`: the map is in the frame of the ground truth though TF does not say so;
+    `names` are scene, condition, mapper and simulator for the report, where no run_info has them.
     """
 
     out: Path
@@ -74,14 +56,8 @@ class OnRobot:
 def nodes_on_robot(settings: OnRobot) -> list[NodeSpec]:
     """Return the nodes; the evaluator ends the run, without one the map recorder.
 
-    Raises
-    ------
-    RunError
-        If there is something in the folder for results.
-    ConfigError
-        If the stack is unknown or named in two ways.
-    SequenceError
-        If the ground truth cannot be read.
+    Raises RunError if there is something in the folder for results, ConfigError if the stack is
+    unknown or named in two ways, SequenceError if the ground truth cannot be read.
     """
     check_folder(settings.out)
     adapters = _adapter(settings)

@@ -50,13 +50,7 @@ MODULES = (
 
 
 def examine(out: Path | None = None) -> list[Finding]:
-    """Look at everything a run needs or could use.
-
-    Parameters
-    ----------
-    out : Path, optional
-        Where results would go; its disk is looked at.
-    """
+    """Look at everything a run needs or could use, and at the disk of `out`, for results."""
     looks: list[Callable[[], Finding]] = [_python, _packages]
     looks += [lambda module=module: _module(module) for module in MODULES]  # type: ignore[misc]
     looks += [_renderer, _habitat, _device, _discovery, _landlock, lambda: _disk(out or Path())]

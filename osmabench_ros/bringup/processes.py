@@ -25,23 +25,9 @@ SEGMENTS_PERIOD_S = 1.0
 
 
 class ManagedProcess:
-    """A child process in a session of its own, logging to a file.
+    """A child process in a session of its own, whose stdout and stderr go to a log.
 
-    Parameters
-    ----------
-    name : str
-        For messages.
-    command : sequence of str
-        Program and arguments.
-    log_file : Path
-        Gets stdout and stderr.
-    environment : mapping of str to str
-        Complete environment of the child.
-
-    Raises
-    ------
-    RunError
-        If the program cannot be started.
+    The environment is the complete one of the child; raises RunError if it cannot be started.
     """
 
     def __init__(
@@ -150,7 +136,7 @@ class ManagedProcess:
 def _guard(group: int) -> subprocess.Popen[bytes]:
     """Start what kills a process group if this process is killed and cannot do it itself.
 
-    Linux tells the death of a parent to its children alone, and a mapper may be a script that
+    Linux signals the death of a parent to its children alone, and a mapper may be a script that
     starts others. A pipe ends for whatever reason its writer does.
     """
     return subprocess.Popen(  # noqa: S603 - a constant script

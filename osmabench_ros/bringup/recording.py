@@ -1,4 +1,4 @@
-"""Records beside a running stack until somebody ends it."""
+"""Records beside a running stack until Ctrl-C, or for some time."""
 
 from __future__ import annotations
 
@@ -24,28 +24,10 @@ Progress = Callable[[RecordingReport], None]
 
 @dataclass(frozen=True)
 class RecordingSettings:
-    """What to record, and how.
+    """What to record, and how, into a folder that must not exist.
 
-    Parameters
-    ----------
-    directory : Path
-        Must not exist.
-    topics : tuple of str
-        Those to record; empty for the topic contract.
-    all_topics : bool
-        Every topic, save hidden ones.
-    exclude : str
-        Regular expression of topics to leave out.
-    compression : Compression
-        Of the bag.
-    max_file_bytes : int
-        Size of a file at which another one begins; 0 never.
-    max_file_s : float
-        Length of a file at which another one begins, seconds; 0 never.
-    acks : bool
-        Take part in a lockstep run.
-    more_topics : tuple of str
-        Those to record besides.
+    No topics are those of the contract; `exclude` is a regular expression; another file begins at
+    `max_file_bytes` or `max_file_s` seconds, at 0 never; `acks` takes part in a lockstep run.
     """
 
     directory: Path
@@ -85,29 +67,11 @@ def record(
     progress: Progress,
     log: Callable[[str], None],
 ) -> RecordingReport:
-    """Record until Ctrl-C, or for some time.
+    """Record until Ctrl-C, or for some seconds if `duration_s` is not 0.
 
-    Parameters
-    ----------
-    settings : RecordingSettings
-        What and how.
-    duration_s : float
-        When to end, seconds; 0 for never.
-    progress : callable
-        Gets the counts twice a second.
-    log : callable
-        Gets what the recorder logs.
-
-    Returns
-    -------
-    RecordingReport
-        What is in the bag, and what is missing.
-
-    Raises
-    ------
-    RunError
-        If there is something in the folder, or the recorder fails, the disk being full say; what
-        was written is kept.
+    `progress` gets the counts twice a second, `log` what the recorder logs. Raises RunError if
+    there is something in the folder, or the recorder fails, the disk being full say; what was
+    written is kept.
     """
     check_folder(settings.directory)
     deadline_s = time.monotonic() + duration_s if duration_s else None

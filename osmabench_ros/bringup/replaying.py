@@ -23,29 +23,10 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class ReplaySettings:
-    """What to play, and how.
+    """What to play, and how; raises ConfigError if a remapping is malformed.
 
-    Parameters
-    ----------
-    bag : Path
-        Folder or file.
-    options : PlaybackOptions
-        Rate, part and loop.
-    step : bool
-        Start paused, and play a frame whenever Enter is pressed.
-    clock : bool
-        Publish /clock.
-    topics : tuple of str
-        Those to play; empty for all.
-    remap : tuple of str
-        Such as ``/camera/color/image_raw:=/image``.
-    msg_paths : tuple of Path
-        Message definitions that the bag lacks.
-
-    Raises
-    ------
-    ConfigError
-        If a remapping is malformed.
+    With `step` a frame is played whenever Enter is pressed; no topics are all; a remapping is like
+    ``/camera/color/image_raw:=/image``; `msg_paths` have message definitions that the bag lacks.
     """
 
     bag: Path
@@ -82,17 +63,9 @@ class ReplaySettings:
 
 
 def replay(settings: ReplaySettings, *, progress: Progress, log: Callable[[str], None]) -> int:
-    """Play a bag to its end, or until Ctrl-C.
+    """Play a bag to its end, or until Ctrl-C; return how many messages were played.
 
-    Returns
-    -------
-    int
-        Messages that were played.
-
-    Raises
-    ------
-    RunError
-        If the player fails; names the reason.
+    Raises RunError with the reason if the player fails.
     """
     arguments = ['-p', 'autostart:=true', '--log-level', 'warn']
     arguments += [item for rule in settings.remap for item in ('-r', rule)]

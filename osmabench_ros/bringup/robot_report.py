@@ -19,17 +19,7 @@ from osmabench_ros.runs.report_model import RunReport, map_remarks, partial_faul
 def conclude(settings: OnRobot, exit_code: int) -> str:
     """Print the figures, write the page, and return the verdict with the path.
 
-    Parameters
-    ----------
-    settings : OnRobot
-        What was measured.
-    exit_code : int
-        Of the node that ended the run.
-
-    Raises
-    ------
-    RunError
-        If that node failed, or requirements do not hold; says where the rest is.
+    Raises RunError, saying where the rest is, if the run failed or requirements do not hold.
     """
     file = settings.out / REPORT
     if settings.ground_truth is None or not file.is_file():

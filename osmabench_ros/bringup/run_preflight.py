@@ -41,21 +41,9 @@ MODEL_KEYS = {'gemini': GEMINI_KEYS, 'openai': (OPENAI_KEY,)}
 
 
 def check_run(config: MatrixConfig, out: Path) -> None:
-    """Refuse a configuration that cannot run here; warn of what is no obstacle.
+    """Refuse a configuration, its names known to be right, that cannot run here; warn of less.
 
-    Parameters
-    ----------
-    config : MatrixConfig
-        What is to be run; its names are known to be right.
-    out : Path
-        Parent of the folder of results.
-
-    Raises
-    ------
-    MissingDependencyError
-        If only installed parts are missing; names all of them.
-    ConfigError
-        If something that the configuration names, or the machine, is at fault; names all.
+    Raises MissingDependencyError if only packages are missing, else ConfigError; both name all.
     """
     findings = examine_run(config, out)
     failed = [item for item in findings if item.level is Level.FAILED]
@@ -211,7 +199,7 @@ def _files(config: MatrixConfig) -> list[Finding]:
 
 
 def _model_keys(config: MatrixConfig) -> list[Finding]:
-    """Look for the keys of language models that suites are told to ask; never at their value."""
+    """Look for the keys of language models that suites are to ask; never at their value."""
     kinds = {
         value.partition(':')[0]
         for suite in config.suites

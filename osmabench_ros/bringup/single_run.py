@@ -38,23 +38,12 @@ CONDITIONS_FOLDER = 'conditions'
 
 
 def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) -> RunPlan:
-    """Plan and prepare one run.
+    """Plan and prepare one run in a new folder of `out`.
 
-    Parameters
-    ----------
-    values : mapping
-        scene, scene_name, seed, condition, velocity, mapper, variables, transforms, publish_tf,
-        settling, pacing, speed_factor, frame_rate_hz, max_frames, image_width, image_height,
-        simulator; the rest comes from config/single_run.yaml.
-    out : Path
-        Folder of results; the run gets a new folder in it.
-    progress : callable
-        Gets what is going on and the fraction done.
-
-    Raises
-    ------
-    OsmabenchError
-        If a value is wrong, or the run was made already.
+    The values are scene, scene_name, seed, condition, velocity, mapper, variables, transforms,
+    publish_tf, settling, pacing, speed_factor, frame_rate_hz, max_frames, image_width,
+    image_height and simulator; the rest comes from config/single_run.yaml. Raises OsmabenchError
+    if a value is wrong, or the run was made already.
     """
     data = load_config(BASE).model_dump(mode='json')
     data['scenes'] = [
@@ -86,21 +75,10 @@ def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) ->
 
 
 def condition_at(name: str, velocity: float, out: Path) -> str:
-    """Return a condition with the robot at a multiple of its speed.
+    """Return a condition, by name or file, with the robot at a multiple of its speed.
 
-    Parameters
-    ----------
-    name : str
-        Name of a condition, or its file.
-    velocity : float
-        1 leaves the condition as it is; any other gets a file of its own, whose name says so.
-    out : Path
-        Folder of results; gets that file.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such condition, or the velocity is none.
+    At 1 it is as it is; any other velocity gets a file of its own in `out`, whose name says so.
+    Raises ConfigError if there is no such condition, or the velocity is none.
     """
     if velocity == 1.0:
         return name

@@ -38,18 +38,9 @@ def stack_values(
     namespace: str = '',
     variables: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return the values of the ``${...}`` of a live method.
+    """Return the values of the ``${...}`` of a live method, with variables that the user has set.
 
-    Parameters
-    ----------
-    work : Path
-        Folder for files of the stack.
-    base_to_camera : Pose
-        Optical frame in base_link.
-    namespace : str
-        Of our topics.
-    variables : mapping of str to str
-        What the user has set.
+    The namespace is that of our topics; the pose is that of the optical frame in base_link.
     """
     prefix = f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
     return {
@@ -78,23 +69,10 @@ def stack_folder(folder: Path) -> Iterator[Path]:
 def prepare_stack(
     name: str, work: Path, values: Mapping[str, str], label_set: LabelSet | None
 ) -> LiveMethod:
-    """Fill in a live method and write what the stack reads when it starts.
+    """Fill in a live method, by name or YAML file, and write what the stack reads when it starts.
 
-    Parameters
-    ----------
-    name : str
-        Name in config/methods/live, or a YAML file.
-    work : Path
-        Folder for its files.
-    values : mapping of str to str
-        From `stack_values`.
-    label_set : LabelSet, optional
-        Classes of our semantic images; written in Hydra's words too.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such stack, or a value is missing.
+    Values are from `stack_values`; the classes of our semantic images, if any, are also written as
+    Hydra's label space. Raises ConfigError if there is no such stack, or a value is missing.
     """
     method = load_live_method(name).filled(values)
     claim_folder(work)

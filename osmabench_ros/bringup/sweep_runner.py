@@ -44,33 +44,10 @@ def run_sweep(
 ) -> SweepReport:
     """Run every scene, condition and mapper in realtime at several speeds.
 
-    Runs that are done stay done, also if other speeds are asked for later. Requirements of the
-    configuration are left aside: they are for its own pacing.
-
-    Parameters
-    ----------
-    config : MatrixConfig
-        What to run.
-    out : Path
-        Parent of the folder of results, which is called ``<name>_sweep``.
-    sweep : SweepConfig, optional
-        Which speeds; that of the configuration by default.
-    fresh : bool
-        Delete what is there.
-    progress : callable
-        Gets what is going on and the fraction done.
-
-    Returns
-    -------
-    SweepReport
-        Also in report.json and report.html of the folder.
-
-    Raises
-    ------
-    ConfigError
-        If a name in the configuration is unknown; before any minute is spent.
-    RunError
-        If the folder is in use, holds other results, or cannot be written to.
+    Runs that are done stay done, also if other speeds are asked for later, unless `fresh` deletes
+    them. Requirements of the configuration are left aside: they are for its own pacing. Results,
+    with the report in report.json and report.html, go to ``<name>_sweep`` in `out`; raises as
+    `run_matrix`.
     """
     sweep = sweep or config.sweep
     root = sweep_folder(config, out)

@@ -1,4 +1,4 @@
-"""Where the server of a language model is: what tells apart two that serve one model name."""
+"""Where the server of a language model is, which distinguishes two that serve one model name."""
 
 from __future__ import annotations
 
@@ -16,26 +16,15 @@ _USUAL = {
 
 
 def server_address(kind: str, base_url: str = '') -> str:
-    """Return the address that a kind of server is asked at.
+    """Return the address of a kind of server, e.g. ``'openai'``.
 
-    Parameters
-    ----------
-    kind : str
-        Kind of server, e.g. ``'openai'``.
-    base_url : str
-        As configured; if '', the environment's, else the usual one of the kind, else ''.
+    It is the configured one; if '', the environment's, else the usual one of the kind, else ''.
     """
     return base_url or os.environ.get(_VARIABLES.get(kind, ''), '') or _USUAL.get(kind, '')
 
 
 def checked_address(kind: str, base_url: str) -> str:
-    """Return the address that a kind of server is asked at.
-
-    Raises
-    ------
-    ConfigError
-        If it is none of http or https.
-    """
+    """Return the address of a kind of server; raises ConfigError if it is not http or https."""
     address = server_address(kind, base_url)
     shown = without_secrets(address)
     parts = urlsplit(shown)
@@ -64,10 +53,7 @@ def is_usual(kind: str, address: str) -> bool:
 def without_secrets(address: str) -> str:
     """Return an address without user, password, query and fragment, where keys may hide.
 
-    Raises
-    ------
-    ConfigError
-        If it is no address.
+    Raises ConfigError if it is no address.
     """
     try:
         parts = urlsplit(address)

@@ -11,13 +11,7 @@ from osmabench_ros.language.model import ModelRequest, Usage, estimated_prompt_t
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of a model, as its provider publishes them today.
-
-    Parameters
-    ----------
-    input_per_million, output_per_million : float
-        Currency units for a million tokens.
-    """
+    """Prices of a model for a million tokens, in any one currency; 0 if unknown."""
 
     input_per_million: float = 0.0
     output_per_million: float = 0.0
@@ -30,19 +24,7 @@ class Prices:
 
 @dataclass(frozen=True)
 class Spending:
-    """What was spent so far.
-
-    Parameters
-    ----------
-    requests : int
-        Requests that went to the server, failed ones included.
-    cache_hits : int
-        Replies that needed none.
-    prompt_tokens, output_tokens : int
-        As the server counts them.
-    cost : float
-        At the given prices.
-    """
+    """What was spent so far; tokens as the server counts them, requests with those that failed."""
 
     requests: int
     cache_hits: int
@@ -54,14 +36,7 @@ class Spending:
 class Ledger:
     """Keeps the accounts of one client; safe for threads.
 
-    Parameters
-    ----------
-    prices : Prices
-        For the cost; 0 where none is known.
-    max_tokens : int, optional
-        Most tokens in and out.
-    max_cost : float, optional
-        Most money.
+    Budgets are of tokens in and out, and of money at the given prices; None has no limit.
     """
 
     def __init__(
@@ -83,10 +58,7 @@ class Ledger:
     def reserve(self, request: ModelRequest) -> Usage:
         """Set aside what a request may use at most; `settle` gives back what it did not.
 
-        Raises
-        ------
-        BudgetExceededError
-            If the request could overrun the budget.
+        Raises BudgetExceededError if the request could overrun the budget.
         """
         wanted = Usage(estimated_prompt_tokens(request), request.max_output_tokens)
         with self._lock:

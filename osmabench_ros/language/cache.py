@@ -15,12 +15,9 @@ _MOST_BYTES = int(2 * MOST_REPLY_MIB * 2**20)
 
 
 class ResponseCache:
-    """Keeps one small file for each reply.
+    """Keeps one small file for each reply: the reply and its tokens; no prompt, no key.
 
-    Parameters
-    ----------
-    directory : Path
-        Made at the first write. A file in it holds the reply and its tokens; no prompt, no key.
+    The folder is made at the first write.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -41,10 +38,7 @@ class ResponseCache:
     def put(self, model: LanguageModel, request: ModelRequest, reply: ModelReply) -> None:
         """Keep a reply; the file appears whole or not at all.
 
-        Raises
-        ------
-        LanguageModelError
-            If the folder cannot be written to.
+        Raises LanguageModelError if the folder cannot be written to.
         """
         path = self._path(model, request)
         data = {

@@ -40,13 +40,8 @@ Progress = Callable[[str, float], None]
 class Patience:
     """How failed requests are tried again.
 
-    Parameters
-    ----------
-    attempts : int
-        Requests at most for one reply.
-    first_wait_s, longest_wait_s : float
-        The wait doubles from the first to the longest, with up to a quarter added at random. A
-        server's Retry-After goes first, within the longest wait.
+    The wait doubles from the first to the longest, with up to a quarter added at random. A
+    server's Retry-After goes first, within the longest wait.
     """
 
     attempts: int = 6
@@ -56,15 +51,7 @@ class Patience:
 
 @dataclass(frozen=True)
 class Outcome(Generic[T]):
-    """A parsed reply, or why there is none.
-
-    Parameters
-    ----------
-    value : object, optional
-        What the parser made of the reply.
-    error : LanguageModelError, optional
-        Set if there is no value.
-    """
+    """A parsed reply, or why there is none."""
 
     value: T | None = None
     error: LanguageModelError | None = None
@@ -79,16 +66,9 @@ class Outcome(Generic[T]):
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a list of requests would take.
+    """What a list of requests would take; tokens and cost are of those that the cache lacks.
 
-    Parameters
-    ----------
-    requests, cached : int
-        All, and those the cache would serve.
-    prompt_tokens, most_output_tokens : int
-        For those it would not; estimated.
-    cost : float
-        At the ledger's prices, if every reply is as long as it may be.
+    They are estimated, as if every reply were as long as it may be.
     """
 
     requests: int
@@ -101,18 +81,7 @@ class Estimate:
 class ModelClient:
     """A language model with cache, patience, budget and a limit of requests at a time.
 
-    Parameters
-    ----------
-    model : LanguageModel
-        Who is asked.
-    cache : ResponseCache, optional
-        Replies kept on disk; None to keep nothing.
-    ledger : Ledger, optional
-        Accounts and budget; without limits if None.
-    patience : Patience
-        Waits and attempts.
-    concurrency : int
-        Requests under way at a time.
+    Without a cache no reply is kept, without a ledger nothing is limited.
     """
 
     def __init__(
@@ -139,16 +108,9 @@ class ModelClient:
 
         A reply that does not parse is asked for again with another seed; only replies that parse
         are kept, and refusals. Once the server does not take the key, or has turned away several
-        requests in a row for good, nothing more is sent.
-
-        Raises
-        ------
-        BudgetExceededError
-            If the request could overrun the budget.
-        RefusalError
-            If the model declined.
-        LanguageModelError
-            If no attempt gave a usable reply.
+        requests in a row for good, nothing more is sent. Raises BudgetExceededError if the request
+        could overrun the budget, RefusalError if the model declined, LanguageModelError if no
+        attempt gave a usable reply.
         """
         kept = self._cache.get(self._model, request) if self._cache else None
         if kept is not None:
@@ -263,7 +225,7 @@ class ModelClient:
             return Outcome(error=error)
 
     def estimate(self, requests: Sequence[ModelRequest]) -> Estimate:
-        """Return what requests would take, asking nobody."""
+        """Return what requests would take, without asking."""
         known = [
             self._cache is not None and self._cache.get(self._model, request) is not None
             for request in requests
@@ -328,23 +290,9 @@ def raise_if_incomplete(
     kept: Sequence[object] = (),
     remedy: str = 'run the same command again to ask the rest',
 ) -> None:
-    """Raise if a server failed.
+    """Raise IncompleteError if a server failed, with what is missing counted by reason.
 
-    Parameters
-    ----------
-    failures : sequence of str
-        For each thing that was asked why the server gave no reply; '' if it did.
-    what : str
-        What was asked, e.g. ``'questions'``.
-    kept : sequence
-        Goes into the error.
-    remedy : str
-        What to do.
-
-    Raises
-    ------
-    IncompleteError
-        Counts what is missing, and by reason.
+    A failure is '' for what got a reply; `what` is e.g. ``'questions'``; the error has `kept`.
     """
     reasons = Counter(filter(None, failures))
     if reasons:

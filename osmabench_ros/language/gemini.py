@@ -26,15 +26,9 @@ _DECLINED = frozenset(
 
 
 class GeminiModel:
-    """One Gemini model.
+    """One Gemini model, for example ``'gemini-2.5-flash'``, with the options of `ServerOptions`.
 
-    Parameters
-    ----------
-    model : str
-        For example ``'gemini-2.5-flash'``.
-    options : mapping
-        `base_url`, and the bounds of `ServerOptions`. The key comes from GEMINI_API_KEY or
-        GOOGLE_API_KEY and travels in a header, never in the address.
+    The key comes from GEMINI_API_KEY or GOOGLE_API_KEY and travels in a header, not the address.
     """
 
     def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:

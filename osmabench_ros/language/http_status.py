@@ -1,4 +1,4 @@
-"""Which failures of a server may pass, and what may be told about them."""
+"""Which failures of a server may pass, and what may be shown of them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,9 @@ _WRONG_KEY = ('API_KEY_INVALID', 'invalid_api_key')
 
 
 def failure(model: str, reply: HttpReply) -> LanguageModelError:
-    """Return the error for an HTTP status other than success.
+    """Return the error for an HTTP status other than success, with an excerpt of the body.
 
-    Parameters
-    ----------
-    model : str
-        Name in the message.
-    reply : HttpReply
-        408, 409, 425, 429 and 5xx may pass, but for a 429 that says that the money or the day's
-        share is used up. An excerpt of the body goes into the message.
+    408, 409, 425, 429 and 5xx may pass, but no 429 that says that money or quota are used up.
     """
     status, body = reply.status, reply.content.decode('utf-8', 'replace')
     text = excerpt(error_fields(reply.content).get('message') or body)

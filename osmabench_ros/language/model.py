@@ -15,14 +15,7 @@ from osmabench_ros.errors import LanguageModelError
 class TransientModelError(LanguageModelError):
     """A request failed in a way that may pass: rate limit, server error, time-out, cut-off reply.
 
-    Parameters
-    ----------
-    message : str
-        What happened.
-    retry_after_s : float, optional
-        How long the server asks to wait.
-    reason : str
-        As of any `LanguageModelError`.
+    `retry_after_s` is how long the server asks to wait, None if it does not.
     """
 
     def __init__(
@@ -42,15 +35,7 @@ class AuthenticationError(LanguageModelError):
 
 @dataclass(frozen=True)
 class ImagePart:
-    """An encoded image that goes with a prompt.
-
-    Parameters
-    ----------
-    data : bytes
-        PNG or JPEG file.
-    media_type : str
-        ``'image/png'`` or ``'image/jpeg'``.
-    """
+    """An encoded image that goes with a prompt; ``'image/png'`` or ``'image/jpeg'``."""
 
     data: bytes
     media_type: str = 'image/png'
@@ -110,13 +95,7 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one request.
-
-    Parameters
-    ----------
-    prompt_tokens, output_tokens : int
-        As the server counts them; 0 if it does not.
-    """
+    """Tokens of one request, as the server counts them; 0 if it does not."""
 
     prompt_tokens: int = 0
     output_tokens: int = 0

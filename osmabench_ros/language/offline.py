@@ -11,14 +11,9 @@ from osmabench_ros.language.model import ModelReply, ModelRequest
 
 
 class OfflineModel:
-    """Stands for another model when there is no network.
+    """Stands for another model, e.g. ``'gemini/gemini-2.5-flash'``, when there is no network.
 
-    Parameters
-    ----------
-    model : str
-        Name of the model whose cached replies are wanted, e.g. ``'gemini/gemini-2.5-flash'``.
-    options : mapping
-        `base_url` alone: the address that model was asked at, if not the usual one.
+    `base_url`, the only option, is the address that model was asked at, if not the usual one.
     """
 
     def __init__(self, *, model: str = '', options: Mapping[str, Any] | None = None) -> None:

@@ -29,15 +29,10 @@ _SUBSTITUTES: Mapping[str, str | None] = {
 
 
 class OpenAIModel:
-    """One model of a compatible server.
+    """One model of a compatible server, with the options of `ServerOptions`.
 
-    Parameters
-    ----------
-    model : str
-        Name the server knows it by.
-    options : mapping
-        `base_url` (else from OPENAI_BASE_URL, else OpenAI's), and the bounds of `ServerOptions`.
-        The key comes from OPENAI_API_KEY; local servers need none.
+    `base_url` comes from OPENAI_BASE_URL if not set, else is OpenAI's. The key comes from
+    OPENAI_API_KEY; local servers need none.
     """
 
     def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:

@@ -35,10 +35,7 @@ class ServerOptions(Strict):
 def checked_server_options(kind: str, model: str, options: Mapping[str, Any]) -> ServerOptions:
     """Return the options as their model.
 
-    Raises
-    ------
-    ConfigError
-        If the model has no name, an option is unknown or does not fit; names it.
+    Raises ConfigError if the model has no name, an option is unknown or does not fit; names it.
     """
     if not model:
         raise ConfigError(f'language model "{kind}": name a model, e.g. {kind}:some-model')

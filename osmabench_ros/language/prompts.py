@@ -18,22 +18,9 @@ _KEYS = ('version', 'system', 'prompt')
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt.
+    """One prompt: what the model is to be, and a Jinja2 template of what it is asked.
 
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    version : int
-        Raised whenever the words change.
-    system : str
-        What the model is told to be.
-    template : str
-        What it is asked; Jinja2.
-    sha256 : str
-        Hex digest of the file.
-    settings : mapping
-        What else the file has, such as the categories of questions.
+    The version is raised whenever the text changes; settings are what else the file has.
     """
 
     name: str
@@ -80,13 +67,7 @@ def _as_data(value: Any) -> str:
 
 
 def load_prompt(name: str) -> Prompt:
-    """Return a prompt of `config/prompts/`.
-
-    Raises
-    ------
-    ConfigError
-        If the file is missing or lacks a key; names both.
-    """
+    """Return a prompt of `config/prompts/`; ConfigError if the file is missing or lacks a key."""
     path: Path = config_path('prompts', f'{name}.yaml')
     data = path.read_bytes()
     try:

@@ -15,19 +15,9 @@ def language_model_names() -> list[str]:
 
 
 def make_language_model(reference: str, options: Mapping[str, Any] | None = None) -> LanguageModel:
-    """Make a language model.
+    """Make a language model of a kind of server, e.g. ``'gemini:gemini-2.5-flash'``.
 
-    Parameters
-    ----------
-    reference : str
-        Kind of server and model, e.g. ``'gemini:gemini-2.5-flash'``, ``'openai:qwen3'``.
-    options : mapping, optional
-        The server's own options.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such kind, it cannot be imported, or an option is wrong.
+    Raises ConfigError if there is no such kind, it cannot be imported, or an option is wrong.
     """
     kind, _, model = reference.partition(':')
     factory = cast('LanguageModelFactory', load_extension(LANGUAGE_MODELS, kind))

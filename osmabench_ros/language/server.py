@@ -27,16 +27,7 @@ _MIB = 2**20
 class HttpReply:
     """What came back, unpacked, with the key struck out wherever the server repeats it.
 
-    Parameters
-    ----------
-    host : str
-        Scheme, host and port that replied.
-    status : int
-        HTTP status.
-    content : bytes
-        Body.
-    retry_after : str, optional
-        Header of that name.
+    The host is scheme, host and port that replied.
     """
 
     host: str
@@ -48,14 +39,7 @@ class HttpReply:
 class Server:
     """Posts to the server of a language model.
 
-    Parameters
-    ----------
-    name : str
-        Server kind and model, for messages.
-    key : str
-        Secret that goes into a header and nowhere else; '' if there is none.
-    options : ServerOptions
-        The bounds.
+    The key goes into a header and nowhere else, '' if there is none; the name is for messages.
     """
 
     def __init__(self, name: str, key: str, options: ServerOptions) -> None:
@@ -66,12 +50,8 @@ class Server:
     def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> HttpReply:
         """Post JSON and return the reply, whatever its status.
 
-        Raises
-        ------
-        LanguageModelError
-            If the server redirects: key and prompt go to the host that was named, or nowhere.
-        TransientModelError
-            If no whole reply comes back within the bounds.
+        Raises LanguageModelError at a redirect, as key and prompt go to the named host or nowhere,
+        and TransientModelError if no whole reply comes back within the bounds.
         """
         host = host_of(url)
         try:

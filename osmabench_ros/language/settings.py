@@ -24,26 +24,9 @@ def default_cache_directory() -> Path:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Which model to ask, and how much of it.
+    """Which model to ask, e.g. ``'gemini:gemini-2.5-flash'``, and how much of it.
 
-    Parameters
-    ----------
-    model : str
-        Kind of server and model, e.g. ``'gemini:gemini-2.5-flash'``.
-    base_url : str
-        Address of the server; '' for the usual one.
-    cache_directory : Path, optional
-        None for the default folder.
-    concurrency : int
-        Requests under way at a time.
-    max_tokens : int, optional
-        Budget of tokens, in and out.
-    max_cost : float, optional
-        Budget of money, at the given prices.
-    prices : Prices
-        Of a million tokens.
-    timeout_s, max_reply_mib : float
-        Bounds of one reply, as in `ServerOptions`.
+    '' and None take the usual server, default cache, no budget; tokens are those in and out.
     """
 
     model: str

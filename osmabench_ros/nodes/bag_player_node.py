@@ -155,7 +155,7 @@ class BagPlayerNode(BenchmarkNode):
         self.finish(0)
 
     def state_message(self) -> RunState:
-        """Return where playing is; the message tells the position and what is wrong."""
+        """Return where playing is; the message has the position and what is wrong."""
         return RunState(
             state=int(self.phase),
             frames_published=self._played,

@@ -115,16 +115,16 @@ class EvaluatorNode(BenchmarkNode):
         )
 
     def cleanup(self) -> None:
-        """Stop what runs; whoever waits for a result is told that it was cancelled."""
+        """Stop what runs; clients that wait for a result learn that it was cancelled."""
         self._automatic = None
         self._queue.stop()
 
     def owes_result(self) -> bool:
-        """Tell whether an evaluation goes on, or its verdict is what somebody waits for."""
+        """Tell whether an evaluation goes on, or the node is to exit with a verdict."""
         return bool(self._queue) or self.parameter['exit_when_done']
 
     def health(self) -> Health:
-        """Tell what is evaluated and how far it is."""
+        """Return what is evaluated and how far it is."""
         job = self._queue.current
         stage, fraction = ('', 0.0) if job is None else job.at
         message = f'evaluating: {stage}' if job is not None else 'waiting for a map'

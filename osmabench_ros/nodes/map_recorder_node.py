@@ -165,7 +165,7 @@ class MapRecorderNode(BenchmarkNode):
         return directory
 
     def health(self) -> Health:
-        """Tell what was recorded, and which chunks are late."""
+        """Return what was recorded, and which chunks are late."""
         missing = self._assembler.missing_chunks
         waited_s = 0.0 if self._arrival is None else self._arrival.waited_s
         level, message = Level.OK, 'waiting for a final map'
@@ -185,7 +185,7 @@ class MapRecorderNode(BenchmarkNode):
         return Health(level, message, values)
 
     def owes_result(self) -> bool:
-        """Tell whether a map is on its way, or its end is what somebody waits for."""
+        """Tell whether a map is on its way, or one must be written before the node exits."""
         unwritten = self.parameter['exit_when_done'] and self._final is None
         return unwritten or self._assembler.missing_chunks > 0
 

@@ -133,7 +133,7 @@ class MapperNode(BenchmarkNode):
         self._publish_when_done()
 
     def health(self) -> Health:
-        """Tell how many frames were mapped, how fast, and whether any comes."""
+        """Return how many frames were mapped, how fast, and whether any comes."""
         receiver, now_s = self._receiver, time.monotonic()
         silent_s = now_s - self._last_frame_s
         level, message = Level.OK, 'published the map' if self._published else 'mapping'

@@ -129,7 +129,7 @@ class SimulatorBridgeNode(BenchmarkNode):
             self._source = None
 
     def fail(self, error: Exception) -> None:
-        """Tell everybody before ending."""
+        """Publish the failure as state of the run before ending."""
         if self.exit_code is None and self._player is not None:
             self._control.fail()
             self._say(shortened(error))
@@ -185,7 +185,7 @@ class SimulatorBridgeNode(BenchmarkNode):
         )
 
     def health(self) -> Health:
-        """Tell rate, drops and how far the run is."""
+        """Return rate, drops and how far the run is."""
         if self._player is None:
             return super().health()
         realtime = self.parameter['pacing'] == 'realtime'

@@ -26,20 +26,7 @@ COMPAT_VOXEL_M = 0.05
 class AskedMap:
     """Features of a map beside the text features of all words.
 
-    Parameters
-    ----------
-    context : SuiteContext
-        Map and ground truth.
-    features : FeaturedPoints
-        Those of the map.
-    tiers : TieredLabels
-        Words for the objects.
-    prompts : list of str, length L >= 1
-        All words.
-    text : ndarray of float32, shape (L, D)
-        Their text features.
-    most_words : int
-        Words a point may offer at most.
+    `text` has a row for each prompt, at least one; a point may offer `most_words` at most.
     """
 
     context: SuiteContext

@@ -67,12 +67,8 @@ class ExactQuestionsSuite:
         """Ask one map the scene's exact questions.
 
         Writes `questions.jsonl`, `answers.jsonl` and `verdicts.jsonl` to the output directory,
-        and `answering.json`, `judging.json` with who did it and how.
-
-        Raises
-        ------
-        IncompleteError
-            If a server failed; what was answered and judged is in the files.
+        also where a server failed, which raises IncompleteError; and `answering.json`,
+        `judging.json` with who did it and how.
         """
         questions = self._questions(context)
         asked = self.questioned(context)

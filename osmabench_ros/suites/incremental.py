@@ -14,17 +14,7 @@ from osmabench_ros.suites.suite import Suite, SuiteContext
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The map at one moment.
-
-    Parameters
-    ----------
-    frames : int
-        Frames the method had seen.
-    time_s : float
-        Time of the newest of them since the start of the run.
-    semantic_map : SemanticMap
-        Its map then.
-    """
+    """The map after a number of frames; the time is of the newest, since the start of the run."""
 
     frames: int
     time_s: float
@@ -48,16 +38,9 @@ class Moment:
 def score_snapshots(
     context: SuiteContext, snapshots: Iterable[Snapshot], suites: Sequence[Suite]
 ) -> list[Moment]:
-    """Score every snapshot against the same ground truth, that of the whole run.
+    """Score every snapshot, in order of time, against the ground truth of the whole run.
 
-    Parameters
-    ----------
-    context : SuiteContext
-        That of the final map; nothing is written to its folder.
-    snapshots : iterable of Snapshot
-        In the order of time; they may be read from disk one by one.
-    suites : sequence of Suite
-        What to compute.
+    They may be read from disk one by one; nothing is written to the folder of the context.
     """
     return [Moment(item.frames, item.time_s, _score(context, item, suites)) for item in snapshots]
 

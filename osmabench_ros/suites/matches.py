@@ -17,16 +17,7 @@ from osmabench_ros.suites.prediction import PredictedCloud, predicted_cloud
 class Matches:
     """Lazily computed matches; indices into the map are those of its valid points.
 
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        The map.
-    ground_truth : GroundTruth
-        The truth.
-    device : str
-        'auto', 'cpu' or 'cuda'.
-    progress : callable, optional
-        Called with a text and the fraction of one search.
+    The device is 'auto', 'cpu' or 'cuda'; progress starts anew for each search.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 
 NodeLabeller = Callable[[SemanticMap, Sequence[str]], Mapping[int, Sequence[tuple[int, float]]]]
 """Ranks names for the nodes of a map: by node id, indices into the names with their scores, best
-first. Nodes that there is nothing to tell of are left out."""
+first. Nodes of which nothing is known are left out."""
 
 _SOLID = frozenset({NodeKind.OBJECT, NodeKind.BACKGROUND})
 

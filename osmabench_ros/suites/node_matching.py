@@ -24,18 +24,11 @@ _SOLID = frozenset({NodeKind.OBJECT, NodeKind.BACKGROUND})
 
 @dataclass(frozen=True, eq=False)
 class MatchedGraph:
-    """Nodes of a map and what they stand for.
+    """Pairs of nodes with seen things, and with parts of the building too.
 
-    Parameters
-    ----------
-    things : NodeMatches
-        Pairs of nodes with seen things. Nodes that stand for parts of the building, or for
-        things that were not seen, or whose masks lie mostly on such surface, are counted on
-        neither side.
-    everything : NodeMatches
-        Pairs of nodes with seen things and with parts of the building.
-    excused : frozenset of int
-        Nodes without a partner that are not counted.
+    Nodes that stand for parts of the building, or for things that were not seen, or whose masks
+    lie mostly on such surface, count on neither side of `things`. `excused` have no partner and do
+    not count.
     """
 
     things: NodeMatches
@@ -48,16 +41,8 @@ def matched_graph(
 ) -> MatchedGraph | None:
     """Pair the objects of a map with the truth; None if they have neither masks nor boxes.
 
-    Parameters
-    ----------
-    context : SuiteContext
-        Map and ground truth.
-    match : str
-        'masks', 'boxes', or 'auto' for masks where the map has them.
-    min_iou : float
-        Least overlap of a pair.
-    gate_m : float
-        Largest distance from surface to map at which a mask covers it.
+    `match` is 'masks', 'boxes', or 'auto' for masks where the map has them; a mask covers surface
+    within `gate_m` metres.
     """
     truth = context.ground_truth
     nodes = list(context.stated_map.graph.of_kind(NodeKind.OBJECT))

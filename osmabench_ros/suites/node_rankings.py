@@ -13,21 +13,10 @@ from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 def ranked_labels(
     semantic_map: SemanticMap, label_set: LabelSet, k: int
 ) -> NDArray[np.int32] | None:
-    """Return the k best classes of every point of a map, best first.
+    """Return the k best classes of every point of a map, shape (N + 1, k), best first.
 
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        Whose nodes carry ranked labels.
-    label_set : LabelSet
-        That of the ground truth; names it does not have become OUTSIDE.
-    k : int
-        Length of a ranking; shorter ones are filled with OUTSIDE.
-
-    Returns
-    -------
-    ndarray of int32, shape (N + 1, k)
-        The last row stands for no point. None unless some node has more than one label.
+    The last row stands for no point; OUTSIDE fills short rankings and replaces names that the
+    label set lacks. None unless some node has more than one label.
     """
     dense, nodes = semantic_map.dense, semantic_map.graph.nodes
     if dense is None or dense.instances is None:

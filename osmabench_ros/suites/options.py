@@ -19,13 +19,7 @@ Options = TypeVar('Options', bound=SuiteOptions)
 
 
 def checked_options(model: type[Options], options: Mapping[str, Any], suite: str) -> Options:
-    """Return the options as their model.
-
-    Raises
-    ------
-    ConfigError
-        If a key is unknown or a value does not fit; names the suite and the key.
-    """
+    """Return the options as their model; a ConfigError names the suite and the key at fault."""
     try:
         return model.model_validate(dict(options))
     except ValidationError as error:

@@ -17,16 +17,9 @@ from osmabench_ros.suites.suite import SuiteContext
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A class or a room.
+    """A class, or a room, whose name begins with "room ".
 
-    Parameters
-    ----------
-    name : str
-        Of the class; rooms begin with "room ".
-    surface : ndarray of int, shape (n,)
-        Rows of the true surface that belong to it, ascending.
-    predicted : ndarray of int, shape (m,), optional
-        Rows of the map's valid points that belong to it; None if the map does not tell.
+    Rows are of the true surface, ascending, and of the map's valid points, None if unknown.
     """
 
     name: str

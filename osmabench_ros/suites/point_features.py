@@ -13,16 +13,9 @@ from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 
 @dataclass(frozen=True, eq=False)
 class FeaturedPoints:
-    """Rows of a feature space for the points and nodes of a map.
+    """Rows of a feature space, comparable with text, for the points and nodes of a map.
 
-    Parameters
-    ----------
-    space : FeatureSpace
-        Comparable with text.
-    rows : ndarray of int64, shape (N,)
-        Feature of each point of the dense map, -1 for none.
-    node_rows : mapping of int to int
-        Feature of each node that has one.
+    `rows` has shape (N,), as the dense map has points, with -1 for none.
     """
 
     space: FeatureSpace
@@ -33,12 +26,7 @@ class FeaturedPoints:
 def featured_points(semantic_map: SemanticMap) -> FeaturedPoints | None:
     """Return the features of a map's points, from the points or the nodes they belong to.
 
-    None if the map has no points or no features that can be compared with text.
-
-    Raises
-    ------
-    MetricError
-        If a feature row or space does not exist.
+    None if none compare with text; raises MetricError if a feature row or space does not exist.
     """
     dense = semantic_map.dense
     if dense is None:

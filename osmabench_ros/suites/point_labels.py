@@ -12,7 +12,7 @@ from osmabench_ros.suites.suite import SuiteContext
 
 
 def point_labels(context: SuiteContext, vocabulary: NDArray[np.int64]) -> NDArray[np.int32] | None:
-    """Return the class of every valid point of the map, None if there is no telling.
+    """Return the class of every valid point of the map, None if there is no way to know it.
 
     A labeller is asked once for each vocabulary, whatever number of figures need its answer.
     """

@@ -16,16 +16,9 @@ from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 @dataclass(frozen=True, eq=False)
 class PredictedCloud:
-    """Points of a map that the method looked at.
+    """Points of a map that the method looked at, metres, shape (N, 3), and their rows in the map.
 
-    Parameters
-    ----------
-    points : ndarray of float32, shape (N, 3)
-        Metres.
-    rows : ndarray of int64, shape (N,)
-        Their rows in the dense map.
-    excluded : int
-        Points the map itself marks as invalid.
+    `excluded` counts points that the map itself marks as invalid.
     """
 
     points: NDArray[np.float32]
@@ -36,10 +29,7 @@ class PredictedCloud:
 def predicted_cloud(semantic_map: SemanticMap) -> PredictedCloud | None:
     """Return the valid points of a map, None if the method gives no points at all.
 
-    Raises
-    ------
-    MetricError
-        If the arrays of the dense part do not fit together.
+    Raises MetricError if the arrays of the dense part do not fit together.
     """
     dense = semantic_map.dense
     if dense is None:
@@ -55,28 +45,12 @@ def predicted_cloud(semantic_map: SemanticMap) -> PredictedCloud | None:
 
 
 def predicted_labels(semantic_map: SemanticMap, label_set: LabelSet) -> NDArray[np.int32] | None:
-    """Return the class of every point of a map in another label set.
+    """Return the class of every point of a map in the label set of the ground truth.
 
-    Labels come from the points; if those have none, from the nodes they belong to. Classes are
-    translated by name, if the map uses a label set of its own.
-
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        With a dense part.
-    label_set : LabelSet
-        That of the ground truth.
-
-    Returns
-    -------
-    ndarray of int32, shape (N,)
-        UNLABELLED where there is none, OUTSIDE (-1) where the ground truth has no such class.
-        None if neither points nor nodes have labels.
-
-    Raises
-    ------
-    MetricError
-        If a label is unknown to the map's own label set, or that is missing.
+    Labels come from the points, else from the nodes they belong to, and are translated by name:
+    UNLABELLED for none, OUTSIDE (-1) for no such class. None if neither points nor nodes have
+    labels; raises MetricError if a label is unknown to the map's own label set, or that is
+    missing.
     """
     dense = semantic_map.dense
     assert dense is not None
@@ -133,10 +107,7 @@ def labels_from_indices(
 ) -> NDArray[np.int32]:
     """Return class ids for the indices that a labeller gave, UNLABELLED for -1.
 
-    Raises
-    ------
-    MetricError
-        If the labeller gave another number of indices, or one outside the vocabulary.
+    Raises MetricError for another number of indices, or one outside the vocabulary.
     """
     if indices.shape != (points,):
         raise MetricError(f'labeller gave {indices.shape} labels for a map of {points} points')

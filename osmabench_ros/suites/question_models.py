@@ -54,7 +54,7 @@ class QuestionModelOptions(SuiteOptions):
     max_reply_mib: float = DEFAULTS.max_reply_mib
 
     def check(self) -> None:
-        """Make the models once, so that a wrong name or a missing key is told early."""
+        """Make the models once, so that a wrong name or a missing key is found early."""
         self.answering_client()
         self.judging_client()
 

@@ -16,19 +16,9 @@ def suite_names() -> list[str]:
 
 
 def make_suite(name: str, options: Mapping[str, Any] | None = None) -> Suite:
-    """Make a suite.
+    """Make the suite of an entry point, e.g. ``'osma_segmentation'``.
 
-    Parameters
-    ----------
-    name : str
-        Name of its entry point, e.g. ``'osma_segmentation'``.
-    options : mapping, optional
-        The suite's own options.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such suite, it cannot be imported, or an option is wrong.
+    Raises ConfigError if there is none, it cannot be imported, or an option is wrong.
     """
     factory = cast('SuiteFactory', load_extension(SUITES, name))
     return factory(options=dict(options or {}))

@@ -22,7 +22,7 @@ Labeller = Callable[[SemanticMap, Sequence[str]], NDArray[np.int64]]
 """Names the points of an open-vocabulary map: index into the names per point, -1 for none."""
 
 Similarity = Callable[[str, str], float]
-"""Tells how alike two labels are, in [-1, 1]."""
+"""How alike two labels are, in [-1, 1]."""
 
 TextEncoder = Callable[[FeatureSpace, Sequence[str]], NDArray[np.float32]]
 """Returns text features (N, D) from the encoder that a feature space of a map comes from."""

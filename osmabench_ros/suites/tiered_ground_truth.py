@@ -19,18 +19,13 @@ COMMON_STEPS = 1
 
 
 def build_tiers(graph: SceneGraph, wordnet: WordNet) -> TieredLabels:
-    """Make tiered labels for the objects and the building of a scene.
+    """Make tiered labels, marked as machine-made, for the objects and the building of a scene.
 
     - Synonyms: the class name, the words WordNet has for it and, for names of several words that
       it does not know, the last word.
     - Depictions: none; a simulator does not say what its pictures show.
     - Look-alikes: classes of the scene with a common more general meaning and a similar size.
     - Clutter: objects whose boxes overlap.
-
-    Returns
-    -------
-    TieredLabels
-        Marked as machine-made.
     """
     nodes = [
         node

@@ -22,18 +22,9 @@ one above it."""
 
 @dataclass(frozen=True)
 class Synset:
-    """One meaning.
+    """One meaning, named by its byte offset in data.noun, with the words for it.
 
-    Parameters
-    ----------
-    offset : int
-        Its place in data.noun, which names it.
-    lexicographer_file : int
-        Kind of meaning, e.g. 6 for artifacts.
-    lemmas : tuple of str
-        Words with this meaning, spaces between parts.
-    hypernyms : tuple of int
-        More general meanings.
+    The file is the kind of meaning, e.g. 6 for artifacts; hypernyms are more general meanings.
     """
 
     offset: int
@@ -45,15 +36,7 @@ class Synset:
 class WordNet:
     """The nouns of a WordNet 3 database.
 
-    Parameters
-    ----------
-    directory : Path
-        Folder with index.noun and data.noun.
-
-    Raises
-    ------
-    MissingDependencyError
-        If the files are not there.
+    Raises MissingDependencyError if index.noun or data.noun is not in the folder.
     """
 
     def __init__(self, directory: Path = DIRECTORY) -> None:
@@ -81,13 +64,7 @@ class WordNet:
         return (self._directory / 'data.noun').read_bytes()
 
     def synset(self, offset: int) -> Synset:
-        """Return a meaning by its offset.
-
-        Raises
-        ------
-        MetricError
-            If the database is damaged.
-        """
+        """Return a meaning by its offset; raises MetricError if the database is damaged."""
         if offset not in self._known:
             end = self._data.find(b'\n', offset)
             line = self._data[offset : end if end >= 0 else None].decode('ascii')

@@ -21,25 +21,9 @@ GIVEN = 'given'
 class AnswerRow:
     """Accuracies of one group of answers, as fractions.
 
-    Parameters
-    ----------
-    scene, condition : str
-        The group; scene 'all' pools the scenes of a condition.
-    answers : str
-        'given' for the saved answers, else the baseline: 'always yes', 'always no',
-        'most frequent', 'question only'.
-    questions : int
-        Size of the group.
-    accuracy : float
-        Overall.
-    low, high : float
-        95 % interval: over scenes where there are several, else of a proportion.
-    accuracy_without_spatial : float, optional
-        Without spatial relations, which OSMa-Bench reports apart; None if nothing is left.
-    categories : mapping of str to float
-        Accuracy of each category that occurs.
-    change, change_low, change_high : float, optional
-        Paired change against the reference condition.
+    Scene 'all' pools the scenes of a condition; `answers` is 'given' or the name of a baseline;
+    `low` and `high` bound the 95 % interval, over scenes where there are several, else of a
+    proportion; changes are paired with the reference's.
     """
 
     scene: str
@@ -66,24 +50,10 @@ def answer_table(
     reference_condition: str = '',
     baselines: bool = True,
 ) -> list[AnswerRow]:
-    """Score saved answers.
+    """Score saved answers: of each group the given ones, then the baselines; pooled groups last.
 
-    Parameters
-    ----------
-    saved : sequence of SavedAnswer
-        Answers of any number of scenes and conditions.
-    judge : Judge, optional
-        Judges those without a saved verdict, and the baselines; the deterministic judge if None.
-    reference_condition : str
-        Condition that the paired changes of the pooled rows start from; none if empty.
-    baselines : bool
-        Add rows of constants, most frequent answers and answers from the wording alone.
-
-    Returns
-    -------
-    list of AnswerRow
-        For each group the given answers, then the baselines; groups in order of scene and
-        condition, pooled groups last.
+    Answers without a saved verdict, and the baselines, go to `judge`, by default the deterministic
+    one; paired changes of pooled rows start from `reference_condition`, and '' leaves them out.
     """
     judge = judge or DeterministicJudge()
     verdicts = {GIVEN: _given_verdicts(saved, judge)}

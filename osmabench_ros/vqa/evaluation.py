@@ -46,16 +46,8 @@ class Answerer(Protocol):
 class QuestionedMap:
     """A map as questions are put to it, and what its accuracy is compared with.
 
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        What the method stands by, with names; an answerer sees nothing else.
-    ceiling_map : SemanticMap, optional
-        Map of the seen ground truth (`baselines.ground_truth_map`).
-    rules : Answerer
-        Who answers from the ceiling map.
-    equality : Judge
-        Who judges that and the baselines.
+    An answerer sees `semantic_map` alone. `rules` answer from the ceiling map, the seen ground
+    truth (`baselines.ground_truth_map`); `equality` judges those answers and the baselines.
     """
 
     semantic_map: SemanticMap
@@ -74,15 +66,7 @@ class QuestionedMap:
 
 @dataclass(frozen=True)
 class QuestionResult:
-    """What came of a question set.
-
-    Parameters
-    ----------
-    answers, verdicts : tuple
-        In order of the questions, one each.
-    records : tuple of MetricRecord
-        Accuracies of the map, baselines, ceiling.
-    """
+    """Answers and verdicts in order of the questions, one each, with the records of `scored`."""
 
     answers: tuple[Answer, ...]
     verdicts: tuple[Verdict, ...]
@@ -99,32 +83,9 @@ def evaluate_questions(
     directory: Path | None = None,
     progress: Progress = silent,
 ) -> QuestionResult:
-    """Ask a map all questions and score the answers.
+    """Ask a map all questions, whose ids are unique, and score the answers.
 
-    Parameters
-    ----------
-    asked : QuestionedMap
-        What the method recorded.
-    questions : sequence of Question
-        Ids unique.
-    answerer, judge : Answerer, Judge
-        Who answers and who judges.
-    suite : str
-        Of the records.
-    directory : Path, optional
-        Gets questions, answers and verdicts.
-    progress : callable
-        Gets what is going on and the fraction done.
-
-    Returns
-    -------
-    QuestionResult
-        With the records of `scored`.
-
-    Raises
-    ------
-    IncompleteError
-        If a server failed; what was answered and judged is in the files.
+    `directory` gets all of them, also where a server failed, which raises IncompleteError.
     """
     answers, verdicts = answered_and_judged(
         asked.semantic_map, questions, answerer, judge, directory, progress
@@ -168,25 +129,10 @@ def scored(
 ) -> list[MetricRecord]:
     """Return the accuracies of verdicts beside those of the baselines and of the ceiling.
 
-    Parameters
-    ----------
-    asked : QuestionedMap
-        What was asked.
-    questions, verdicts : sequence
-        Joined by id.
-    suite, mode : str
-        Of the records.
-    excluded : collection of str
-        Categories that are not applicable, beside those that the map cannot serve.
-    progress : callable
-        Gets what is going on and the fraction done.
-
-    Returns
-    -------
-    list of MetricRecord
-        `accuracy`, `accuracy_answered`, `unanswered` overall (class name '') and by category;
-        `baseline_always_yes`, `baseline_always_no`, `baseline_most_frequent`,
-        `baseline_question_only`, `ceiling_ground_truth` likewise without the last two.
+    `accuracy`, `accuracy_answered`, `unanswered` overall (class name '') and by category;
+    `baseline_always_yes`, `baseline_always_no`, `baseline_most_frequent`,
+    `baseline_question_only`, `ceiling_ground_truth` likewise without the last two. Categories in
+    `excluded` are not applicable, beside those that the map cannot serve.
     """
     left_out = unserved_categories(asked.semantic_map, questions).union(excluded)
 
@@ -242,10 +188,9 @@ def answer_all(
     answerer: Answerer,
     progress: Progress = silent,
 ) -> list[Answer]:
-    """Return one answer for each question, joined by id.
+    """Return one answer for each question, joined by id; with value None where there is none.
 
-    Questions that the map cannot serve are not asked. An answer with an id that was not asked is
-    dropped; a question without answer gets one with value None.
+    Questions that the map cannot serve are not asked; answers to what was not asked are dropped.
     """
     unserved = unserved_categories(semantic_map, questions)
     asked = inquiries(semantic_map, questions)
@@ -271,10 +216,7 @@ def judge_all(
     judge: Judge,
     progress: Progress = silent,
 ) -> list[Verdict]:
-    """Return one verdict for each question, answers joined by id; none missing.
-
-    Questions that the map could not serve are not judged.
-    """
+    """Return one verdict for each question; what the map cannot serve is not judged."""
     by_id = {answer.question_id: answer for answer in answers}
     unserved = {answer.question_id for answer in answers if answer.note == UNSERVED}
     pairs = [(item, by_id.get(item.id)) for item in questions if item.id not in unserved]

@@ -18,15 +18,7 @@ _REVERSED = {RelationType.UNDER.value: RelationType.ON.value}
 
 
 class GraphIndex:
-    """A scene graph, ready to be asked.
-
-    Parameters
-    ----------
-    graph : SceneGraph
-        Any graph; rooms, places and buildings are left out.
-    ids : iterable of int, optional
-        Restrict the things to these ids, e.g. those a trajectory saw.
-    """
+    """A scene graph, ready to be asked about its things, or those among them that `ids` lists."""
 
     def __init__(self, graph: SceneGraph, ids: Iterable[int] | None = None) -> None:
         allowed = None if ids is None else set(ids)

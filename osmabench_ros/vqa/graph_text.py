@@ -18,18 +18,9 @@ _MOST_CAPTIONS = 3
 
 @dataclass(frozen=True)
 class GraphText:
-    """A graph, ready for a prompt.
+    """A graph, ready for a prompt: nodes as one JSON object a line, one relation a line.
 
-    Parameters
-    ----------
-    nodes, relations : str
-        One JSON object, one relation a line.
-    node_ids : frozenset of int
-        Nodes that fitted.
-    nodes_dropped, relations_dropped : int
-        What did not fit, or had no end left.
-    tokens : int
-        Estimated.
+    Relations also count as dropped if an end of theirs was; `tokens` is an estimate.
     """
 
     nodes: str
@@ -41,22 +32,10 @@ class GraphText:
 
 
 def graph_text(graph: SceneGraph, max_tokens: int, *, relations: bool = True) -> GraphText:
-    """Serialise a graph within a budget.
+    """Serialise the things of a graph within an estimated budget, nodes before relations.
 
-    Parameters
-    ----------
-    graph : SceneGraph
-        Rooms and places are left out, their names go with the objects.
-    max_tokens : int
-        Estimated tokens at most, nodes before relations.
-    relations : bool
-        Whether to add them.
-
-    Returns
-    -------
-    GraphText
-        Named nodes come before unnamed ones, then those observed more often. What did not fit is
-        counted.
+    Named nodes come before unnamed ones, then those observed more often; names of rooms go with
+    the objects. What did not fit is counted.
     """
     left = max_tokens
     lines: list[str] = []

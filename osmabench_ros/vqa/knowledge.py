@@ -18,24 +18,11 @@ AFFORDANCES = ('sat on', 'lain on', 'opened', 'picked up', 'written at', 'switch
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The tables of `knowledge.yaml`.
+    """The tables of `knowledge.yaml`, all of labels.
 
-    Parameters
-    ----------
-    affordances : mapping of str to frozenset of str
-        Labels of the things that an affordance holds for.
-    synonyms : mapping of str to str
-        Label to the head of its group of synonyms.
-    household : tuple of str
-        Classes that homes have, in order.
-    fixed : frozenset of str
-        Labels of things that are built in and that no robot carries.
-    unclear : mapping of str to frozenset of str
-        Labels of which people do not agree whether an affordance holds.
-    mixed : frozenset of str
-        Labels of things that have no one colour or material.
-    spelling : mapping of str to str
-        How questions spell some labels.
+    `synonyms` maps to the head of a group, `unclear` has labels of which people do not agree
+    whether an affordance holds, `fixed` what no robot carries, `mixed` what has no one colour or
+    material.
     """
 
     affordances: Mapping[str, frozenset[str]]

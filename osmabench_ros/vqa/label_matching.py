@@ -30,20 +30,9 @@ class Embedder(Protocol):
 class LabelMatcher:
     """Finds the labels of one map that a noun means.
 
-    A noun that the map's own vocabulary holds means exactly that label. For any other noun,
-    labels with the same spelling or the same head of synonyms match, and if there is none, those
-    whose embedding is close.
-
-    Parameters
-    ----------
-    labels : iterable of str
-        Labels that occur in the map.
-    vocabulary : iterable of str
-        Labels the map could have used; empty for open vocabulary.
-    embedder : Embedder, optional
-        None to leave out the last step.
-    threshold : float
-        Least cosine similarity of the last step.
+    A noun of the map's own vocabulary (empty if open) means exactly that label. For any other
+    noun, labels with the same spelling or the same head of synonyms match, and if there is none
+    and there is an embedder, those with a cosine similarity of at least `threshold`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How the stages of question answering tell how far they are."""
+"""How the stages of question answering report their progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Progress = Callable[[str, float], None]
 
 
 def silent(text: str, fraction: float) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 def share(progress: Progress, start: float, end: float, prefix: str = '') -> Progress:
@@ -18,7 +18,7 @@ def share(progress: Progress, start: float, end: float, prefix: str = '') -> Pro
 
 
 def counted(progress: Progress | None, done: str, total: int, what: str) -> Progress:
-    """Return a callback that tells fractions as numbers: '<done> 30 of 184 <what>'."""
+    """Return a callback that reports fractions as numbers: '<done> 30 of 184 <what>'."""
 
     def tell(text: str, fraction: float) -> None:
         del text

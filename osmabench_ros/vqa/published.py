@@ -19,18 +19,9 @@ _REQUIRED = ('question', 'answer', 'category', 'scene_graph_answer')
 
 @dataclass(frozen=True)
 class SavedAnswer:
-    """One line: a question, what was right, what a method said, and the verdict.
+    """One line: a question, what was right, what a method said, and the verdict, if there is one.
 
-    Parameters
-    ----------
-    question : Question
-        Its id is made of scene and text, equal in all conditions of a scene.
-    answer : Answer
-        What the method said.
-    condition : str
-        '' if the file does not say.
-    similar : bool, optional
-        The saved verdict; None if there is none.
+    The id is of scene and text, equal in all conditions; `condition` is '' if not in the file.
     """
 
     question: Question
@@ -42,10 +33,7 @@ class SavedAnswer:
 def read_saved_answers(files: Sequence[Path]) -> list[SavedAnswer]:
     """Read JSON lines, plain or gzipped, in order.
 
-    Raises
-    ------
-    QuestionError
-        If a file cannot be read or a line lacks a key; names file and line.
+    Raises QuestionError if a file cannot be read, a line lacks a key, or there is no answer.
     """
     occurrences: Counter[tuple[str, str, str]] = Counter()
     saved = []

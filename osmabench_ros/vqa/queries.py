@@ -47,16 +47,8 @@ class QueryKind(str, Enum):
 class Query:
     """A question's meaning.
 
-    Parameters
-    ----------
-    kind : QueryKind
-        What is asked.
-    phrases : tuple of str
-        Noun phrases without article, singular, e.g. ``'red wooden chair'``.
-    word : str
-        Relation, colour, material, comparative or affordance the kind needs.
-    number : float, optional
-        Threshold in metres.
+    Phrases are singular noun phrases without article, e.g. ``'red wooden chair'``; `word` is the
+    relation, colour, material, comparative or affordance the kind needs, `number` is in metres.
     """
 
     kind: QueryKind

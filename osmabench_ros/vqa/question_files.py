@@ -36,12 +36,7 @@ def to_json_line(record: Question | Answer | Verdict) -> str:
 def write_records(path: Path, records: Iterable[Record]) -> None:
     """Write records as JSON lines, all of them or none.
 
-    Raises
-    ------
-    QuestionError
-        If two records carry the same question id.
-    RunError
-        If the folder cannot be written to.
+    Raises QuestionError if two carry the same question id, RunError if the folder is not writable.
     """
     items = list(records)
     _check_unique(items, str(path))
@@ -49,7 +44,7 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 
 
 def saved(path: Path | None, work: Callable[[], list[Record]]) -> list[Record]:
-    """Return the records that work gives, and write them to a file if one is named.
+    """Return the records that work gives, and write them to a file if there is a path.
 
     If a server failed meanwhile, what it gave until then is written, and the error goes on.
     """
@@ -67,10 +62,7 @@ def saved(path: Path | None, work: Callable[[], list[Record]]) -> list[Record]:
 def read_complete(path: Path, kind: type[Answer] | type[Verdict], remedy: str = '') -> list[Any]:
     """Read answers or verdicts as `read_records` does.
 
-    Raises
-    ------
-    IncompleteError
-        If a server failed to give some of them; names the remedy.
+    Raises IncompleteError with the remedy if a server failed to give some of them.
     """
     found: list[Any] = read_records(path, kind)
     raise_if_incomplete([item.failure for item in found], f'questions of {path}', (), remedy)
@@ -78,19 +70,9 @@ def read_complete(path: Path, kind: type[Answer] | type[Verdict], remedy: str = 
 
 
 def read_records(path: Path, kind: type[Record]) -> list[Record]:
-    """Read JSON lines of one kind of record.
+    """Read JSON lines of one kind: Question, Answer or Verdict.
 
-    Parameters
-    ----------
-    path : Path
-        File written by `write_records` or by hand.
-    kind : type
-        Question, Answer or Verdict.
-
-    Raises
-    ------
-    QuestionError
-        If the file is missing, a line is malformed (names file and line), or an id repeats.
+    Raises QuestionError if the file is missing, a line is malformed, or an id repeats.
     """
     try:
         lines = read_unpacked(path, QuestionError).decode('utf-8').splitlines()

@@ -38,15 +38,7 @@ class Category(str, Enum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an answer rests on.
-
-    Parameters
-    ----------
-    nodes : tuple of int
-        Ids in the ground-truth graph.
-    frames : tuple of int
-        Indices of frames that show it; empty if unknown.
-    """
+    """Ids in the ground-truth graph, and indices of frames if known, that an answer rests on."""
 
     nodes: tuple[int, ...] = ()
     frames: tuple[int, ...] = ()
@@ -61,11 +53,11 @@ class Question:
     id : str
         Unique in a question set; every later stage joins on it.
     suite : str
-        Who asks, e.g. ``'exact_questions'``.
+        E.g. ``'exact_questions'``.
     scene : str
         Scene it is about.
     category : str
-        A `Category` value, or the suite's own word.
+        A `Category` value, or a name of the suite's own.
     text : str
         The question as it is put.
     answer_type : AnswerType
@@ -154,15 +146,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Inquiry:
-    """The part of a question that an answerer is allowed to see.
-
-    Parameters
-    ----------
-    id, text : str
-        As in the question.
-    answer_type : AnswerType
-        As in the question.
-    """
+    """The part of a question that an answerer is allowed to see."""
 
     id: str
     text: str

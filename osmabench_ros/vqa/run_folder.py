@@ -29,14 +29,9 @@ _MEDIA_TYPES = {'.png': 'image/png', '.jpg': 'image/jpeg', '.jpeg': 'image/jpeg'
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run directory as the question stages see it.
+    """A run directory as the question stages see it: with map/ and, if frames were kept, frames/.
 
-    Parameters
-    ----------
-    directory : Path
-        Holds map/ and, if frames were kept, frames/.
-    name : str
-        Folder of the stages below it. The report page shows what lies under 'vqa'.
+    The stages write below `name`; the report page shows what lies under 'vqa'.
     """
 
     directory: Path
@@ -107,10 +102,7 @@ class RunFolder:
     def summary(self, stage: str) -> dict[str, Any] | None:
         """Read what a stage wrote about itself, None if it did not run.
 
-        Raises
-        ------
-        QuestionError
-            If the file is not what the stage writes.
+        Raises QuestionError if the file is not what the stage writes.
         """
         path = self.folder / f'{stage}.json'
         if not path.exists():

@@ -62,7 +62,7 @@ class Checks(_Reply):
 
 
 class GivenAnswer(_Reply):
-    """One answer from a graph; empty if the graph does not tell."""
+    """One answer from a graph; empty if the graph does not say."""
 
     id: str
     answer: str = Field(max_length=2000)
@@ -90,14 +90,9 @@ class JudgedAnswers(_Reply):
 
 
 def parse(model: type[Reply], text: str) -> Reply:
-    """Return a reply as its model.
+    """Return a reply as its model; ValueError if it is not JSON or does not fit the schema.
 
-    Raises
-    ------
-    RefusalError
-        If the model declines in prose where JSON was asked for.
-    ValueError
-        If it is not JSON or does not fit the schema.
+    Raises RefusalError if the model declines in prose where JSON was asked for.
     """
     bare = _without_fence(text)
     if '{' not in bare and is_refusal(bare):

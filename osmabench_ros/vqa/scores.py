@@ -22,13 +22,7 @@ from osmabench_ros.vqa.questions import Question, Verdict
 
 @dataclass(frozen=True)
 class Tally:
-    """How many questions of a group were answered, and how many rightly.
-
-    Parameters
-    ----------
-    total, answered, correct : int
-        correct <= answered <= total.
-    """
+    """How many questions of a group were answered, and how many rightly."""
 
     total: int
     answered: int
@@ -59,10 +53,7 @@ def scene_bootstrap(
 ) -> tuple[float, float]:
     """Return the 95 % interval of the pooled accuracy over scenes drawn with replacement.
 
-    Parameters
-    ----------
-    correct : mapping of str to sequence of bool
-        Verdicts by scene; of a single scene the interval of a proportion is returned.
+    Of a single scene, the interval of a proportion; NaN without any.
     """
     rows = [(float(sum(values)), float(len(values))) for values in correct.values()]
     if len(rows) < 2:
@@ -79,18 +70,9 @@ def paired_change(
     *,
     seed: int = 0,
 ) -> Interval:
-    """Return the change of accuracy on the questions both conditions have.
+    """Return the mean change of accuracy on the questions, by (scene, id), both conditions have.
 
-    Parameters
-    ----------
-    before, after : mapping of (scene, question id) to bool
-        Whether the answer is right.
-
-    Returns
-    -------
-    Interval
-        Mean change over questions, with an interval over scenes drawn with replacement; over
-        questions if all are of one scene. `n` is 0 without a shared question.
+    Its interval is over resampled scenes, over questions if there is one scene; `n` may be 0.
     """
     by_scene: dict[str, list[int]] = defaultdict(list)
     for key in sorted(before.keys() & after.keys()):
@@ -113,22 +95,10 @@ def records(
     by_category: bool = True,
     answered_too: bool = True,
 ) -> list[MetricRecord]:
-    """Return the accuracies of one answerer as metric records.
+    """Return the accuracies of one answerer as metric records; without verdict counts as wrong.
 
-    Parameters
-    ----------
-    suite, mode, metric : str
-        As in `MetricRecord`, e.g. ``'exact_questions', 'strict', 'accuracy'``.
-    questions : sequence of Question
-        All questions asked.
-    verdicts : mapping of str to Verdict
-        By question id; a question without verdict counts as wrong.
-    not_applicable : collection of str
-        Categories the method cannot serve: they leave the overall figure and are marked.
-    by_category : bool
-        Add a record for each category.
-    answered_too : bool
-        Add `<metric>_answered`, over answered questions alone, and `unanswered`, their share.
+    Categories that are not applicable leave the overall figure and are marked. `answered_too` adds
+    `<metric>_answered`, over answered questions alone, and `unanswered`, their share.
     """
     groups: dict[str, list[Verdict]] = {'': []}
     for question in questions:

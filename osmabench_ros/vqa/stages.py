@@ -53,14 +53,7 @@ COMPAT_EXCLUDED = frozenset({Category.RELATIONS_FUNCTIONAL.value, 'Object Relati
 class AnswerOptions:
     """How a language model is shown a map.
 
-    Parameters
-    ----------
-    compat : bool
-        Prompt structure of the published code.
-    graph_tokens : int
-        Budget for the graph otherwise.
-    without_map : bool
-        Ask without showing any map, which tells what the wording gives away.
+    `compat` has the published prompts; `without_map` measures what the wording gives away.
     """
 
     compat: bool = False
@@ -78,9 +71,9 @@ def generate_exact(run: RunFolder, *, seed: int, count: int = DEFAULT_COUNT) -> 
 
 
 def chosen_frames(run: RunFolder, *, every: int, novelty: bool, most: int) -> list[FrameImage]:
-    """Return the kept frames to write about: each n-th, or those with a new pose.
+    """Return the kept frames to write about, `most` at most: each n-th, or those with a new pose.
 
-    Poses come from the ground truth and count if it has one for every kept frame.
+    Poses come from the ground truth; frames beyond its last pose are never new.
     """
     frames = run.frames()
     if not novelty:
@@ -99,8 +92,8 @@ def generate_written(
 ) -> list[Question]:
     """Have a language model write questions about frames.
 
-    Writes questions.jsonl, generation.json (removals with reasons, histograms, prompt hashes)
-    and histogram.svg.
+    Writes questions.jsonl, generation.json (removals with reasons, histograms, prompt hashes) and
+    histogram.svg.
     """
     scene = run.scene
     claim_folder(run.folder)
@@ -123,12 +116,8 @@ def answer(
 ) -> list[Answer]:
     """Answer a run's questions from its map: by rule, or by a language model if there is one.
 
-    Writes answers.jsonl and answering.json (who, how, what did not fit).
-
-    Raises
-    ------
-    IncompleteError
-        If a server failed; what was answered is in answers.jsonl.
+    Writes answers.jsonl, also where a server failed, which raises IncompleteError, and
+    answering.json (answerer, options, what did not fit).
     """
     options = options or AnswerOptions()
     questions = run.questions()
@@ -161,7 +150,7 @@ def _model_answerer(client: ModelClient, options: AnswerOptions) -> LanguageMode
 def estimate_answers(
     run: RunFolder, asked: QuestionedMap, client: ModelClient, options: AnswerOptions
 ) -> Estimate:
-    """Return what `answer` would ask, asking nobody."""
+    """Return what `answer` would ask, without asking."""
     wanted = inquiries(asked.semantic_map, run.questions())
     if options.without_map:
         return client.estimate(QuestionOnlyAnswerer(client).requests(wanted))
@@ -177,12 +166,8 @@ def judge(
 ) -> list[Verdict]:
     """Judge a run's answers: by rule, or by a language model if there is one.
 
-    Writes verdicts.jsonl and judging.json.
-
-    Raises
-    ------
-    IncompleteError
-        If a server failed; what was judged is in verdicts.jsonl.
+    Writes verdicts.jsonl, also where a server failed, which raises IncompleteError, and
+    judging.json.
     """
     judging = asked.equality if client is None else LanguageModelJudge(client)
     questions, answers = run.questions(), run.answers()
@@ -206,7 +191,7 @@ def judge_of_free_text(client: ModelClient | None) -> Judge:
 
 
 def estimate_verdicts(run: RunFolder, client: ModelClient) -> Estimate:
-    """Return what `judge` would ask, asking nobody."""
+    """Return what `judge` would ask, without asking."""
     given = {item.question_id: item for item in run.answers()}
     pairs = [(question, given.get(question.id)) for question in run.questions()]
     return client.estimate(LanguageModelJudge(client).requests(pairs))

@@ -13,14 +13,7 @@ from osmabench_ros.ros.message_definitions import type_name
 def check_endpoints(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> list[Finding]:
     """Compare who is at a topic with the contract and with each other.
 
-    Parameters
-    ----------
-    topic : ContractTopic
-        What it should be.
-    graph : TopicGraph
-        Who is there.
-    own_hash : str
-        Hash of the type installed here, empty if unknown.
+    `own_hash` is that of the type installed here, '' if unknown.
     """
     if not graph.publishers:
         return [_nobody(topic, graph)]

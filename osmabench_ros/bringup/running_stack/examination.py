@@ -34,20 +34,9 @@ def examine_stack(
     progress: Progress = lambda _text, _fraction: None,
     domain: int | None = None,
 ) -> list[Finding]:
-    """Listen to a running stack for a while and compare it with the topic contract.
+    """Listen to a running stack for some seconds and compare it with the topic contract.
 
-    Parameters
-    ----------
-    names : StackNames
-        How its topics are called.
-    seconds : float
-        How long to listen.
-    config : MatrixConfig, optional
-        What is planned with it: its camera is compared.
-    progress : callable
-        Gets what is going on and the fraction done.
-    domain : int, optional
-        ROS domain; by default that of the shell.
+    The camera is compared with that of a configuration; the domain is by default the shell's.
     """
     seen = observe(
         seconds,

@@ -15,17 +15,7 @@ from osmabench_ros.ros.stack_observation import TF, TF_STATIC
 
 @dataclass(frozen=True)
 class StackNames:
-    """How the topics of a stack are called.
-
-    Parameters
-    ----------
-    namespace : str
-        Of all relative topics of the contract.
-    remappings : mapping of str to str
-        From names of the contract to those of the stack.
-    extra_topics : mapping of str to str
-        Topics of maps that are not of the contract, with their types.
-    """
+    """How a stack calls the topics of the contract, and topics of other maps, with their types."""
 
     namespace: str = ''
     remappings: Mapping[str, str] = field(default_factory=dict)
@@ -33,18 +23,11 @@ class StackNames:
 
 
 def names_of_robot(file: Path) -> StackNames:
-    """Read the names of a stack's topics from a YAML file, such as those of config/methods/live.
+    """Read the names of a stack's topics from a YAML file, or a name in config/methods/live.
 
-    Parameters
-    ----------
-    file : Path
-        Or a name in config/methods/live. Read are a mapping `topics` (names of the contract to
-        those of the stack) and `map` (topic and type); both may be absent, the rest is ignored.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, or names a topic that the contract does not know.
+    Read are a mapping `topics` (names of the contract to those of the stack) and `map` (topic and
+    type); both may be absent, the rest is ignored. Raises ConfigError if the file cannot be read,
+    or names a topic that the contract does not know.
     """
     if not file.suffix and not file.exists():
         known = described_names('methods', 'live')
@@ -71,7 +54,7 @@ def names_of_robot(file: Path) -> StackNames:
 
 
 def check_names_of_topics(remappings: Mapping[str, str], source: str) -> None:
-    """Refuse a remapping of what nobody looks at; raises ConfigError."""
+    """Refuse a remapping of what is not looked at; raises ConfigError."""
     known = {item.name for item in CONTRACT} | {TF, TF_STATIC}
     for name in remappings:
         if name not in known:

@@ -27,18 +27,9 @@ GONE_SHARE = 0.01
 def check_run_info(
     info: RunInfo, camera_info: CameraInfo | None, camera_frame: str, nodes: Sequence[str]
 ) -> list[Finding]:
-    """Compare what run_info says with who and what is there.
+    """Compare what run_info says with the nodes, by full name, and the camera that are there.
 
-    Parameters
-    ----------
-    info : RunInfo
-        The newest.
-    camera_info : CameraInfo, optional
-        Of the colour images.
-    camera_frame : str
-        frame_id of the colour images, empty if none came.
-    nodes : sequence of str
-        Full names of all nodes.
+    The frame is that of the colour images, '' if none came.
     """
     part = topics.RUN_INFO
     findings = []

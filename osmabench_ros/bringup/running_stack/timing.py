@@ -22,15 +22,7 @@ CLOCK_WINDOW_NS = SECOND_NS
 
 
 def check_rate(record: TopicRecord, declared_hz: float | None) -> list[Finding]:
-    """Compare the rate of a topic with the declared one.
-
-    Parameters
-    ----------
-    record : TopicRecord
-        What was heard.
-    declared_hz : float, optional
-        None where nothing is declared, as in lockstep.
-    """
+    """Compare the rate of a topic with the declared one, None if there is none, as in lockstep."""
     count = len(record.received_ns)
     if not count:
         return []
@@ -58,15 +50,7 @@ def check_rate(record: TopicRecord, declared_hz: float | None) -> list[Finding]:
 
 
 def check_stamps(record: TopicRecord, *, simulated: bool) -> list[Finding]:
-    """Check that stamps are set, grow, and belong to the clock in use.
-
-    Parameters
-    ----------
-    record : TopicRecord
-        What was heard.
-    simulated : bool
-        Whether somebody publishes /clock.
-    """
+    """Check that stamps are set, grow, and belong to the clock in use: /clock if `simulated`."""
     stamps = np.array(record.stamps_ns, np.int64)
     if not len(stamps):
         return []

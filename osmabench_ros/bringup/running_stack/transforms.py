@@ -18,17 +18,7 @@ from osmabench_ros.ros.stamps import stamp_from_message
 
 @dataclass(frozen=True)
 class EdgeSample:
-    """One transform as it was heard.
-
-    Parameters
-    ----------
-    parent, child : str
-        Frames.
-    stamp_ns : int
-        Of the transform.
-    is_static : bool
-        Whether it came on /tf_static.
-    """
+    """One transform as it was heard, on /tf or on /tf_static."""
 
     parent: str
     child: str
@@ -51,15 +41,7 @@ def edge_samples(messages: Iterable[Any], *, is_static: bool) -> list[EdgeSample
 
 
 def check_transforms(samples: list[EdgeSample], camera_frame: str) -> list[Finding]:
-    """Check the tree that the edges make.
-
-    Parameters
-    ----------
-    samples : list of EdgeSample
-        In the order they came.
-    camera_frame : str
-        Optical frame of the images.
-    """
+    """Check the tree of the edges, in the order they came, up from the images' optical frame."""
     faults = _authority(samples) + _loops(samples)
     parents = {item.child: item.parent for item in samples}
     root = camera_frame

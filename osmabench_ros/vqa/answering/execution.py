@@ -22,17 +22,7 @@ _NEXT_TO, _ATTACHED = RelationType.NEXT_TO.value, RelationType.ATTACHED_TO.value
 
 @dataclass(frozen=True)
 class Finding:
-    """The answer of a graph.
-
-    Parameters
-    ----------
-    value : str, int, float or None
-        None if the graph does not say.
-    nodes : tuple of int
-        Nodes it rests on.
-    note : str
-        Why there is no answer.
-    """
+    """The answer of a graph: None if it does not say, then the note has the reason."""
 
     value: AnswerValue | None
     nodes: tuple[int, ...] = ()
@@ -44,15 +34,7 @@ class _SilentError(Exception):
 
 
 class QueryExecutor:
-    """Answers queries from one scene graph and nothing else.
-
-    Parameters
-    ----------
-    index : GraphIndex
-        The recorded graph.
-    resolver : ReferenceResolver
-        Resolves noun phrases in it.
-    """
+    """Answers queries from one scene graph and nothing else."""
 
     def __init__(self, index: GraphIndex, resolver: ReferenceResolver) -> None:
         self._index = index

@@ -26,14 +26,8 @@ _WHOLE_GRAPH = 10_000_000
 class LanguageModelAnswerer:
     """Puts the graph and a batch of questions into each prompt.
 
-    Parameters
-    ----------
-    client : ModelClient
-        Who is asked.
-    graph_tokens : int
-        Budget for the graph; what does not fit is counted in `dropped_nodes`.
-    compat : bool
-        The structure of the published code: the whole graph without relations.
+    What exceeds `graph_tokens` is counted in `dropped_nodes` and `dropped_relations`; `compat` has
+    the structure of the published code: the whole graph without relations.
     """
 
     def __init__(
@@ -88,11 +82,8 @@ class LanguageModelAnswerer:
     ) -> list[Answer]:
         """Return one answer for each inquiry, joined by id; what a reply lacks has no value.
 
-        Raises
-        ------
-        IncompleteError
-            If the server failed; with all answers, of which those that are missing say so.
-            Replies so far are in the client's cache.
+        Raises IncompleteError with all answers if the server failed; those that are missing say
+        so.
         """
         requests = self.requests(semantic_map, inquiries)
         outcomes = self._client.ask_all(
@@ -103,13 +94,7 @@ class LanguageModelAnswerer:
 
 
 class QuestionOnlyAnswerer:
-    """Asks a language model the questions without showing any map: what the wording gives away.
-
-    Parameters
-    ----------
-    client : ModelClient
-        Who is asked.
-    """
+    """Asks a language model the questions without showing any map: what the wording gives away."""
 
     def __init__(self, client: ModelClient) -> None:
         self.name = f'{client.name} without map'
@@ -161,13 +146,8 @@ def joined(
 ) -> list[Answer]:
     """Join replies with questions by id.
 
-    Each batch may answer only what it was asked; the first answer to an id counts; node ids that
-    the map does not have are dropped.
-
-    Raises
-    ------
-    IncompleteError
-        If a server failed; with the answers.
+    Raises IncompleteError with the answers if a server failed. Each batch may answer only what it
+    was asked; the first answer to an id counts; node ids that the map does not have are dropped.
     """
     answers: list[Answer] = []
     for batch, outcome in zip(batches(inquiries), outcomes, strict=True):

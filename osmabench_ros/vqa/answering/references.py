@@ -26,14 +26,9 @@ _ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values
 
 @dataclass(frozen=True, eq=False)
 class Referents:
-    """Things a phrase may mean.
+    """Things a phrase may mean, best observed first; empty if the map has none.
 
-    Parameters
-    ----------
-    nodes : tuple of SceneNode
-        Best observed first; empty if the map has none.
-    attribute_unknown : bool
-        True if the map does not say whether things of that label have the colour or material.
+    `attribute_unknown`: the map does not say if things of that label have the colour or material.
     """
 
     nodes: tuple[SceneNode, ...]
@@ -41,15 +36,7 @@ class Referents:
 
 
 class ReferenceResolver:
-    """Resolves noun phrases in one map.
-
-    Parameters
-    ----------
-    index : GraphIndex
-        The map's graph.
-    matcher : LabelMatcher
-        For the labels of that graph.
-    """
+    """Resolves noun phrases in one map."""
 
     def __init__(self, index: GraphIndex, matcher: LabelMatcher) -> None:
         self._index = index
@@ -126,10 +113,10 @@ def _matching(
 
 
 def attribute(node: SceneNode, key: str) -> str | None:
-    """Return the colour or material of a node, None where the map does not tell.
+    """Return the colour or material of a node, None where the map does not state it.
 
-    Methods that write no attributes may tell them in a caption: a word counts if it is the only
-    one of its kind there.
+    Methods that write no attributes may have them in a caption: a colour or material counts if it
+    is the only one there.
     """
     value = node.attributes.get(key)
     if isinstance(value, str) and value:

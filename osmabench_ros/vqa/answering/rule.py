@@ -20,10 +20,10 @@ TOLD_EVERY = 20
 
 
 def label_embedder(semantic_map: SemanticMap, label_set: LabelSet) -> SentenceEmbedder | None:
-    """Return the embedder for a map that does not speak the scene's own label set.
+    """Return the embedder for a map without the scene's own label set; None if not installed.
 
-    A map that does cannot hold a label outside it, so similarity could only mislead. None also
-    where the embedder is not installed.
+    A map with that set gets None too: it holds no label outside it, so similarity could only
+    mislead.
     """
     own = semantic_map.label_set
     speaks_it = own is not None and own.sha256 == label_set.sha256
@@ -33,12 +33,7 @@ def label_embedder(semantic_map: SemanticMap, label_set: LabelSet) -> SentenceEm
 class RuleAnswerer:
     """Parses the wording of exact questions and answers them from a map's scene graph alone.
 
-    Parameters
-    ----------
-    embedder : Embedder, optional
-        Matches labels that are neither equal nor synonyms; None does without.
-    threshold : float
-        Least cosine similarity of two labels that mean one thing.
+    With an embedder, labels also match from a cosine similarity of `threshold` on.
     """
 
     name = 'rule'

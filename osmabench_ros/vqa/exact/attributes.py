@@ -32,7 +32,7 @@ def colors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
 def materials(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask for the material of an object, and whether it is of the right or another one.
 
-    Of one object in eight: cameras see colours, and hardly any map tells materials.
+    Of one object in eight: cameras see colours, and hardly any map states materials.
     """
     kinds = (QueryKind.MATERIAL_OF, QueryKind.HAS_MATERIAL)
     fewer = min(limit, len(view.named) // 8 + 1)

@@ -57,7 +57,7 @@ def _wrong_colors(view: SceneView, rng: np.random.Generator) -> list[str]:
 
 
 def logical(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Join two existence questions so that neither half alone tells the answer."""
+    """Join two existence questions so that neither half alone gives the answer away."""
     there, missing = list(view.by_label), list(view.absent)
     if not there or not missing:
         return

@@ -83,15 +83,14 @@ def generate_questions(
     seen_ids : collection of int
         Instances that the trajectory saw. The rest does not exist for any question.
     scene : str
-        Name of the scene.
+        Written into the questions and their ids.
     seed : int
         The same arguments and seed give the same questions in the same order.
     glimpsed_ids : collection of int
         Instances of which too little was seen to ask about them. Only questions with the same
         answer with and without them are asked.
     label_set : LabelSet, optional
-        Classes of the data set: those marked as structure are never asked about, those absent
-        are plausible for negative questions.
+        Classes marked as structure are never asked about, those absent serve negative questions.
     count : int
         Questions wanted; fewer come if the scene does not allow as many.
     categories : sequence of str
@@ -105,7 +104,7 @@ def generate_questions(
     Raises
     ------
     QuestionError
-        If `count` is below 1 or a category is unknown.
+        If `count` is below 1, a category is unknown or there is none.
     """
     unknown = [name for name in categories if name not in ALL_CATEGORIES]
     if count < 1 or unknown or not categories:
@@ -151,19 +150,9 @@ def _view(
 
 
 def candidates(view: SceneView, seed: int, limit: int) -> list[Draft]:
-    """Return the drafts among which questions are chosen.
+    """Return drafts that the ground truth answers as they say, with what was glimpsed and without.
 
-    All that the sources offer and that the ground truth answers as they say, both with what was
-    glimpsed and without it.
-
-    Parameters
-    ----------
-    view : SceneView
-        The scene.
-    seed : int
-        Of the order.
-    limit : int
-        Things or pairs that a source looks at, at most.
+    Each source looks at `limit` things or pairs at most; `seed` decides the order.
     """
     executors = [_executor(view, index) for index in (view.index, view.wide)]
     drafts: dict[object, Draft] = {}

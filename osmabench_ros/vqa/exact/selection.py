@@ -128,21 +128,10 @@ def _side(draft: Draft) -> str:
 def select(
     drafts: Sequence[Draft], quota: Mapping[str, int], labels: Collection[str]
 ) -> list[Draft]:
-    """Choose drafts.
+    """Choose from drafts in a seeded order; yes and no are equally many in every category.
 
-    Parameters
-    ----------
-    drafts : sequence of Draft
-        Candidates in a seeded order, different from each other.
-    quota : mapping of str to int
-        Wanted number by category. What one category cannot fill goes to those that can.
-    labels : collection of str
-        Objects of the scene, whose mentions are flattened.
-
-    Returns
-    -------
-    list of Draft
-        Ordered by category as in `quota`. Yes and no are equally many in every category.
+    Sorted by category as in `quota`, the numbers wanted: what one category cannot fill goes to
+    those that can. Mentions of `labels`, the objects of the scene, are flattened.
     """
     selector = _Selector(drafts, labels)
     chosen: dict[str, list[Draft]] = {name: [] for name in quota}

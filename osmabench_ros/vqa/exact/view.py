@@ -28,23 +28,7 @@ Item = TypeVar('Item')
 
 @dataclass(frozen=True)
 class Draft:
-    """A question before it is worded and chosen.
-
-    Parameters
-    ----------
-    category : Category
-        Where it belongs.
-    query : Query
-        Its meaning.
-    answer_type : AnswerType
-        Kind of answer.
-    answer : str, int or float
-        The right answer, by the ground truth.
-    nodes : tuple of int
-        Nodes it rests on.
-    tolerance : float
-        Largest accepted error of a number.
-    """
+    """A question before it is worded and chosen; a number may be wrong by `tolerance`."""
 
     category: Category
     query: Query
@@ -61,21 +45,11 @@ def yes_no(category: Category, query: Query, answer: bool, *nodes: SceneNode) ->
 
 
 class SceneView:
-    """The seen part of a ground-truth graph.
+    """The seen part of a ground-truth graph, whose ids are instance ids.
 
-    Parameters
-    ----------
-    graph : SceneGraph
-        Ground truth; ids are instance ids.
-    seen_ids : collection of int
-        Instances that the trajectory saw. The rest does not exist for any question.
-    glimpsed_ids : collection of int
-        Instances of which too little was seen to ask about them. A map may have them: what they
-        would change is not asked either.
-    structure : collection of str
-        Labels of walls, floors and the like, which no question is about.
-    vocabulary : collection of str
-        Classes the data set can label; those absent here may be asked for.
+    What is not in `seen_ids` does not exist for any question. A map may have `glimpsed_ids`: what
+    they would change is not asked. No question is about labels in `structure`; classes of
+    `vocabulary`, those the data set can label, may be asked for where the scene has none.
     """
 
     def __init__(

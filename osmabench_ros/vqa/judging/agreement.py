@@ -15,20 +15,9 @@ from osmabench_ros.vqa.questions import Answer, AnswerType, Question
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of two judges on a group of answers.
+    """Agreement of two judges on `n` answers: all, those with different strings, or of a category.
 
-    Parameters
-    ----------
-    group : str
-        'all', 'different strings', or a category.
-    n : int
-        Answers both judged.
-    agreement : float
-        Share of equal verdicts.
-    kappa : float
-        Cohen's kappa (1960); NaN where both always say the same.
-    judge_yes, published_yes : float
-        Share of each judge's positive verdicts.
+    `kappa` is Cohen's (1960), NaN where both always say the same; the other figures are shares.
     """
 
     group: str
@@ -43,16 +32,8 @@ class Agreement:
 class JudgeCheck:
     """What came of comparing a judge with published verdicts.
 
-    Parameters
-    ----------
-    judge : str
-        Name of the judge.
-    rows : tuple of Agreement
-        All answers, those whose strings differ, then those by category.
-    equal_strings_rejected : tuple of SavedAnswer
-        Equal strings that the judge calls wrong; must be empty.
-    doubtful : tuple of SavedAnswer
-        Yes/no and numeric answers whose published verdict contradicts equality.
+    `equal_strings_rejected` are equal strings that the judge calls wrong, and must be empty;
+    `doubtful` are yes/no and numeric answers whose published verdict contradicts equality.
     """
 
     judge: str
@@ -64,17 +45,7 @@ class JudgeCheck:
 def check_judge(
     saved: Sequence[SavedAnswer], judge: Judge, progress: Progress = silent
 ) -> JudgeCheck:
-    """Judge saved answers and compare with their saved verdicts.
-
-    Parameters
-    ----------
-    saved : sequence of SavedAnswer
-        Those without a verdict are left out.
-    judge : Judge
-        Who is checked.
-    progress : callable
-        Gets how many answers were judged.
-    """
+    """Judge the saved answers that have a verdict, and compare."""
     known = [item for item in saved if item.similar is not None]
     pairs = judged_answers(known)
     verdicts = judge.judge(pairs, counted(progress, 'judged', len(pairs), 'answers'))

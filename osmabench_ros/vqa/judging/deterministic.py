@@ -39,12 +39,7 @@ class Judge(Protocol):
 class DeterministicJudge:
     """Equality for yes and no, tolerance for numbers, words, synonyms and embedding for text.
 
-    Parameters
-    ----------
-    embedder : Embedder, optional
-        Compares texts that no rule decides; None takes them for different.
-    threshold : float
-        Least cosine similarity of two texts that mean one thing.
+    Texts that no rule decides are equal from cosine `threshold` on, different without an embedder.
     """
 
     name = 'deterministic'
@@ -58,7 +53,7 @@ class DeterministicJudge:
     def judge(
         self, pairs: Sequence[tuple[Question, Answer | None]], progress: Progress = silent
     ) -> list[Verdict]:
-        """Return one verdict for each pair, in order; quick, so no progress is told."""
+        """Return one verdict for each pair, in order; too quick to report progress."""
         del progress
         return [self._verdict(question, answer) for question, answer in pairs]
 

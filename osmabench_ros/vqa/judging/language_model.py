@@ -20,13 +20,7 @@ _Pair = tuple[Question, Answer | None]
 
 
 class LanguageModelJudge:
-    """Equality for yes/no and numbers and for equal strings, a language model for the rest.
-
-    Parameters
-    ----------
-    client : ModelClient
-        Who is asked.
-    """
+    """Equality for yes/no and numbers and for equal strings, a language model for the rest."""
 
     def __init__(self, client: ModelClient) -> None:
         self.name = client.name
@@ -41,11 +35,7 @@ class LanguageModelJudge:
     def judge(self, pairs: Sequence[_Pair], progress: Progress = silent) -> list[Verdict]:
         """Return one verdict for each pair; what the model declines to judge is a wrong answer.
 
-        Raises
-        ------
-        IncompleteError
-            If the server failed, or keeps leaving verdicts out; with all verdicts, of which those
-            that are missing say so. Replies so far are in the client's cache.
+        Raises IncompleteError with all verdicts if the server failed or keeps leaving some out.
         """
         batches = _batches(pairs)
         outcomes = self._client.ask_all(

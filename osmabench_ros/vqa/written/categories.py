@@ -14,17 +14,7 @@ from osmabench_ros.vqa.questions import Category
 
 @dataclass(frozen=True)
 class CategoryRequest:
-    """What to ask for in one category.
-
-    Parameters
-    ----------
-    name : Category
-        The category; the prompt and the reply spell it by its value.
-    least, most : int
-        Questions a frame.
-    meaning : str
-        What it is about.
-    """
+    """What to ask for in one category, and how many questions a frame."""
 
     __pydantic_config__ = ConfigDict(extra='forbid')
 
@@ -38,13 +28,7 @@ _REQUESTS = TypeAdapter(tuple[CategoryRequest, ...])
 
 
 def category_requests(prompt: Prompt) -> tuple[CategoryRequest, ...]:
-    """Return the categories that a prompt file lists.
-
-    Raises
-    ------
-    ConfigError
-        If one is unknown or incomplete; names it.
-    """
+    """Return the categories that a prompt file lists; raises ConfigError if one is malformed."""
     try:
         return _REQUESTS.validate_python(prompt.settings.get('categories', ()))
     except ValidationError as error:

@@ -15,18 +15,11 @@ SENTENCE = 'a brown wooden chair stands next to the large white table near the w
 
 
 def expected_requests(writer: QuestionWriter, frames: Sequence[FrameImage]) -> list[ModelRequest]:
-    """Return requests as many and as long as writing about frames may take.
+    """Return requests as many and as long as writing about frames may take, asking no model.
 
     The first are the very requests for descriptions. Those that follow depend on the replies, so
     stand-ins of a rich frame take their place: with as many questions as each category may have,
     none of them sifted out before the model checks them.
-
-    Parameters
-    ----------
-    writer : QuestionWriter
-        Whose prompts are used; nobody is asked.
-    frames : sequence of FrameImage
-        The frames.
     """
     description = Description(
         statements=[SENTENCE] * STATEMENTS,

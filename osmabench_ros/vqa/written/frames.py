@@ -24,15 +24,7 @@ def novel_frames(
 ) -> list[int]:
     """Return frames whose pose is new: far from, or turned away from, every frame taken before.
 
-    Parameters
-    ----------
-    poses : sequence of Pose
-        Optical frame of the camera, in order of time.
-    min_distance_m, min_angle_rad : float
-        A frame is new if, compared with each taken one, it lies so far away or looks so much
-        elsewhere.
-    most : int, optional
-        If more are new, an even selection of so many.
+    Poses are of the optical frame, in order of time; of more than `most`, an even selection.
     """
     taken: list[int] = []
     for index, pose in enumerate(poses):

@@ -16,17 +16,7 @@ _COLORS = ('#9aa5b1', '#1f6feb')
 def write_histogram(path: Path, before: Mapping[str, int], after: Mapping[str, int]) -> None:
     """Draw bars of the most frequent objects to an SVG; equal data gives equal bytes.
 
-    Parameters
-    ----------
-    path : Path
-        Ends in .svg.
-    before, after : mapping of str to int
-        Questions that mention each object.
-
-    Raises
-    ------
-    RunError
-        If the file cannot be written.
+    Counts are of the questions that mention each object; raises RunError if it cannot be written.
     """
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG

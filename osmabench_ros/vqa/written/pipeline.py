@@ -45,15 +45,7 @@ CHECK_BATCH = 5
 
 @dataclass(frozen=True)
 class FrameImage:
-    """A frame to write questions about.
-
-    Parameters
-    ----------
-    index : int
-        0-based number in the sequence.
-    image : ImagePart
-        Its colour image.
-    """
+    """A frame to write questions about, with its 0-based number in the sequence."""
 
     index: int
     image: ImagePart
@@ -61,20 +53,9 @@ class FrameImage:
 
 @dataclass(frozen=True)
 class WrittenSet:
-    """A question set and how it came about.
+    """A question set and how it came about; failed frames and removals have reasons.
 
-    Parameters
-    ----------
-    questions : tuple of Question
-        What is left.
-    removals : tuple of Removal
-        What is not, each with its reason.
-    histogram_before, histogram_after : mapping of str to int
-        Questions that mention each object, as written and as kept.
-    failed_frames : mapping of int to str
-        Frames without questions, and why.
-    prompts : tuple of str
-        Name, version and hash of each prompt.
+    Histograms count the questions that mention each object, as written and as kept.
     """
 
     questions: tuple[Question, ...]
@@ -96,13 +77,7 @@ class WrittenSet:
 
 
 class QuestionWriter:
-    """Writes the questions of one scene with a vision language model.
-
-    Parameters
-    ----------
-    client : ModelClient
-        A model that sees images.
-    """
+    """Writes the questions of one scene with a vision language model."""
 
     def __init__(self, client: ModelClient) -> None:
         self._client = client
@@ -141,13 +116,9 @@ class QuestionWriter:
     def write(
         self, frames: Sequence[FrameImage], *, scene: str, progress: Progress = silent
     ) -> WrittenSet:
-        """Return the question set of a scene.
+        """Return the question set of a scene; `failed_frames` has those that the model declines.
 
-        Raises
-        ------
-        IncompleteError
-            If the server failed; replies so far are in the client's cache, so that the next run
-            goes on from there. A frame that the model declines is in `failed_frames`.
+        Raises IncompleteError if the server failed; replies so far are in the client's cache.
         """
         failed: dict[int, str] = {}
         descriptions = self._described(frames, failed, share(progress, 0.0, 1 / 3))

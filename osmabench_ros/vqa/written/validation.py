@@ -1,4 +1,4 @@
-"""Throws out written questions that rules can tell are no good, and keeps the reason."""
+"""Throws out written questions that rules find to be no good, and keeps the reason."""
 
 from __future__ import annotations
 
@@ -38,19 +38,7 @@ _YES_NO_CATEGORIES = frozenset(
 
 @dataclass(frozen=True)
 class Candidate:
-    """A written question on its way through validation.
-
-    Parameters
-    ----------
-    id : str
-        Unique in the run.
-    frame : int
-        Index of the frame it was written for.
-    category, text, answer : str
-        As the model wrote them.
-    objects : tuple of str
-        Normalised names of what it is about.
-    """
+    """A written question on its way through validation; `objects` are normalised names."""
 
     id: str
     frame: int
@@ -71,17 +59,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Removal:
-    """Why a question is gone.
-
-    Parameters
-    ----------
-    question_id, text : str
-        Which one.
-    stage : str
-        'rules', 'overuse', 'model check' or 'balance'.
-    reason : str
-        In a few words.
-    """
+    """Why a question is gone; stages are 'rules', 'overuse', 'model check' and 'balance'."""
 
     question_id: str
     text: str
@@ -102,18 +80,8 @@ def sift_by_rules(
 ) -> Sifted:
     """Remove malformed, view-dependent, vague, duplicate and contradictory questions.
 
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-        In order of frame.
-    counts : mapping of int to mapping of str to int
-        By frame: how many of each object its description has.
-
-    Returns
-    -------
-    tuple of list of Candidate, list of Removal
-        What is left and what is not. Of two equal questions "Yes" beats "No", and the larger
-        number wins, because one frame does not show everything.
+    `counts` has, by frame, how many of each object its description has. Of two equal questions
+    "Yes" beats "No", and the larger number wins, because one frame does not show everything.
     """
     kept: list[Candidate] = []
     removals: list[Removal] = []
