@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from osmabench_ros.bringup import processes
 from osmabench_ros.bringup.isolation import isolated_environment
 from osmabench_ros.bringup.processes import ManagedProcess
 from osmabench_ros.bringup.shared_memory import FOLDER, SEGMENT_LOCK
@@ -41,8 +42,9 @@ def segments_of(process: ManagedProcess) -> list[Path]:
 
 
 def test_a_killed_process_leaves_no_segment_and_others_keep_theirs(
-    ros_domain: int, tmp_path: Path
+    ros_domain: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(processes, 'SEGMENTS_PERIOD_S', 0.0)
     killed, alive = (started(name, tmp_path, ros_domain) for name in ('killed', 'alive'))
     lost, kept = segments_of(killed), segments_of(alive)
     assert lost
