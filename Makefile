@@ -1,5 +1,6 @@
 # Needs Python 3.10 to 3.13, a C++ compiler and CMake; everything else goes into $(VENV).
-# Targets: demo, test, lint, unit, env, messages, clean. Each is quick when nothing has changed.
+# Targets: demo, test, lint, unit, coverage, env, messages, clean. Those that make something are
+# quick when nothing has changed.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -7,13 +8,14 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.osmabench
 BUILD := $(VENV)/build
 
-.PHONY: help env messages demo test lint unit clean
+.PHONY: help env messages demo test lint unit coverage clean
 
 help:
 	@echo 'make demo   the main job on the embedded scene; ends with a report'
 	@echo 'make test   lint, types, import rules and all tests'
 	@echo 'make lint   the first three of these'
-	@echo 'make unit   tests alone; PYTEST_ARGS="-k word" chooses'
+	@echo 'make unit   tests alone; PYTEST_ARGS="-k word" chooses, PYTEST_ARGS=-n0 runs one at a time'
+	@echo 'make coverage  the same, with a table of what no test runs and htmlcov/index.html'
 	@echo 'make env    the local environment in $(VENV)'
 	@echo 'make clean  remove $(VENV)'
 
@@ -67,10 +69,26 @@ lint: env
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Workers take the tests in their order; the slow ones come first. Their hundreds of processes
+# would compile the package anew in a shell that keeps Python from writing what it compiled.
+unit: export PYTHONDONTWRITEBYTECODE =
 unit: env
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder --benchmark-disable \
+		$(PYTEST_ARGS)
 
-test: lint unit
+coverage: override PYTEST_ARGS += --cov --cov-report=term --cov-report=html
+coverage: unit
+
+# Beside the tests, which leave processors idle while they wait; printed after them.
+test: env
+	@$(MAKE) --no-print-directory lint > $(STAMPS)/lint.log 2>&1 & lint=$$!; \
+	trap 'kill $$lint' INT TERM; \
+	$(MAKE) --no-print-directory unit; unit=$$?; \
+	wait $$lint; lint=$$?; \
+	cat $(STAMPS)/lint.log; \
+	test $$unit -eq 0 || echo 'make test: the tests failed' >&2; \
+	test $$lint -eq 0 || echo 'make test: lint failed' >&2; \
+	test $$unit -eq 0 -a $$lint -eq 0
 
 clean:
 	@test ! -e $(VENV) || { test -d $(STAMPS) && test ! -e $(STAMPS)/users; } || \

@@ -13,13 +13,13 @@ from __future__ import annotations
 import argparse
 import sys
 
+from learn_prototypes import ApartmentSequence, TrainingSetup
 from rich.console import Console
 from rich.table import Table
 
-from osmabench_ros.mappers.registry import make_mapper
-from osmabench_ros.mappers.rehearsal import ApartmentSequence, Rehearsal
+from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.metrics.matching import nearest
+from osmabench_ros.metrics.nearest_neighbours import nearest
 from osmabench_ros.metrics.segmentation import (
     SegmentationScores,
     hallucinated_points,
@@ -28,8 +28,7 @@ from osmabench_ros.metrics.segmentation import (
     strict_confusion,
 )
 from osmabench_ros.metrics.statistics import PairedDifference, paired_difference
-from osmabench_ros.scenes.surface import sample_surface
-from osmabench_ros.scenes.visibility import visible_mask
+from osmabench_ros.scenes.visibility import sample_surface, visible_mask
 from osmabench_ros.semantics.cloud import LabelledCloud
 
 CONDITIONS = ('baseline', 'camera')
@@ -41,10 +40,10 @@ console = Console()
 def main() -> int:
     """Map, score and compare."""
     arguments = _arguments()
-    rehearsal = Rehearsal(width=arguments.width, height=arguments.height)
+    setup = TrainingSetup(width=arguments.width, height=arguments.height)
     rows = []
     for seed in range(arguments.seeds):
-        rows.append([scores.fmiou for scores in _scores_of(seed, arguments.mapper, rehearsal)])
+        rows.append([scores.fmiou for scores in _scores_of(seed, arguments.mapper, setup)])
         figures = ', '.join(
             f'{name} {value:.3f}' for name, value in zip(CONDITIONS, rows[-1], strict=True)
         )
@@ -64,13 +63,13 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _scores_of(seed: int, mapper_name: str, rehearsal: Rehearsal) -> list[SegmentationScores]:
+def _scores_of(seed: int, mapper_name: str, setup: TrainingSetup) -> list[SegmentationScores]:
     """Map one apartment under each condition and score it against what the path shows."""
-    sequence = ApartmentSequence(seed, rehearsal)
+    sequence = ApartmentSequence(seed, setup)
     cloud = sample_surface(sequence.scene, POINTS_PER_M2, seed)
     poses = sequence.trajectory(CONDITIONS[0]).camera_poses
     far_m = 50.0
-    truth = cloud.select(visible_mask(sequence.scene, cloud, poses, rehearsal.intrinsics, far_m))
+    truth = cloud.select(visible_mask(sequence.scene, cloud, poses, setup.intrinsics, far_m))
     scores = []
     for condition in CONDITIONS:
         mapper = make_mapper(mapper_name, label_set=sequence.scene.label_set, seed=seed)

@@ -35,24 +35,24 @@ from rich.console import Console
 from rich.table import Table
 from sensor_msgs.msg import CameraInfo, Image
 
-from osmabench_ros.bringup.foreground import ForegroundNode, foreground_node
-from osmabench_ros.bringup.isolation import isolated_environment, private_domain
-from osmabench_ros.bringup.recording import FINISH_S, RecordingSettings
+from osmabench_ros.base import contract as topics
+from osmabench_ros.bringup.runner.foreground import ForegroundNode, foreground_node
+from osmabench_ros.bringup.runner.recording import FINISH_S, recorder_node
+from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.ros import topics
-from osmabench_ros.ros.images import camera_info_message, image_to_message
-from osmabench_ros.ros.message_definitions import definition_of, hash_of
-from osmabench_ros.ros.poses import pose_message
-from osmabench_ros.ros.qos import frame_profile, latched_profile
-from osmabench_ros.ros.stamps import stamp_to_message
-from osmabench_ros.sequences.mcap_recording import McapRecording
-from osmabench_ros.sequences.recording_options import (
+from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
+from osmabench_ros.ros.messages.message_definitions import definition_of, hash_of
+from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message
+from osmabench_ros.ros.wire.qos import frame_profile, latched_profile
+from osmabench_ros.sequences.bags.mcap_recording import McapRecording
+from osmabench_ros.sequences.bags.recording_report import (
     Compression,
     RecordedTopic,
-    RecordingOptions,
+    RecordingReport,
+    RecordingSettings,
+    read_report,
 )
-from osmabench_ros.sequences.recording_report import RecordingReport, read_report
 
 WIDTH, HEIGHT, RATE_HZ = 640, 480, 25
 DRAWN = 8
@@ -129,8 +129,8 @@ def publish(frames: int) -> None:
 
 def record(folder: Path, frames: int, compression: Compression) -> tuple[RecordingReport, float]:
     """Return the recorder's report and its CPU seconds."""
-    settings = RecordingSettings(folder, compression=compression)
-    with foreground_node(settings.node(), ['-p', 'autostart:=true'], grace_s=FINISH_S) as recorder:
+    node = recorder_node(folder, RecordingSettings(compression=compression))
+    with foreground_node(node, ['-p', 'autostart:=true'], grace_s=FINISH_S) as recorder:
         publisher = subprocess.Popen(
             [sys.executable, __file__, '--publish', str(frames)],
             stdin=subprocess.PIPE,
@@ -167,7 +167,7 @@ def from_memory(write: Callable[[str, int, bytes], None], frames: int) -> None:
 
 def with_mcap(folder: Path, frames: int, compression: Compression) -> None:
     """Write with mcap, as the recorder does."""
-    recording = McapRecording(folder, RecordingOptions(compression))
+    recording = McapRecording(folder, RecordingSettings(compression=compression))
     for name, kind in TYPES.items():
         text = type_text(kind)
         recording.add_topic(RecordedTopic(f'/{name}', text, definition_of(text), hash_of(text)))

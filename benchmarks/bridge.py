@@ -21,29 +21,29 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import rclpy
-import yaml
 from bridge_subscriber import NAME
 from osmabench_ros.msg import FrameAck
 from rclpy.node import Node
 from rich.console import Console
 from rich.table import Table
 
-from osmabench_ros.bringup.isolation import isolated_environment, private_domain
-from osmabench_ros.bringup.node_spec import NodeSpec
-from osmabench_ros.bringup.processes import ManagedProcess
+from osmabench_ros.base import contract as topics
+from osmabench_ros.bringup.runner.processes import ManagedProcess
+from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
+from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.ros import topics
-from osmabench_ros.ros.frame_publisher import FramePublisher
-from osmabench_ros.ros.images import image_to_message
-from osmabench_ros.ros.participants import Participant, missing_participants
-from osmabench_ros.ros.qos import lossless_profile
-from osmabench_ros.ros.simulation_parameters import SIMULATION_PARAMETERS, open_frames
-from osmabench_ros.ros.stamps import stamp_from_message, stamp_to_message
+from osmabench_ros.nodes.simulator_bridge.bridge_source import open_frames
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher
+from osmabench_ros.ros.messages.images import image_to_message
+from osmabench_ros.ros.messages.poses import stamp_from_message, stamp_to_message
+from osmabench_ros.ros.node.participants import DeclaredParticipant, missing_participants
+from osmabench_ros.ros.node.settings import BridgeSettings
+from osmabench_ros.ros.wire.qos import lossless_profile
+from osmabench_ros.runs.config import CameraConfig, SceneConfig, TrajectoryConfig
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.simulation.frame_source import SimulatedFrames
 from osmabench_ros.simulation.navigation import NavigationMap
@@ -53,6 +53,7 @@ SIZES = ((640, 480), (1200, 680))
 IMAGES = {'rgbd': 'RGB-D', 'all': 'all four'}
 TARGET_OVERHEAD = 0.15
 TIMEOUT_S = 60.0
+IDLE = DeclaredParticipant(name=NAME, acks=True)
 console = Console()
 
 
@@ -62,14 +63,14 @@ class Setting:
 
     folder: Path
     environment: dict[str, str]
-    parameters: dict[str, Any]
+    settings: BridgeSettings
     duration_s: float
 
-    def values(self, size: tuple[int, int], frames: int) -> dict[str, Any]:
-        """Return the bridge's parameters for so many frames along the whole path."""
-        changed = {'image_width': size[0], 'image_height': size[1]}
-        rate = {'frame_rate_hz': (frames - 0.5) / self.duration_s}
-        return {**self.parameters, **changed, **rate}
+    def values(self, size: tuple[int, int], frames: int) -> BridgeSettings:
+        """Return the bridge's settings for so many frames along the whole path."""
+        camera = CameraConfig(width=size[0], height=size[1])
+        trajectory = TrajectoryConfig(frame_rate_hz=(frames - 0.5) / self.duration_s)
+        return self.settings.model_copy(update={'camera': camera, 'trajectory': trajectory})
 
     def subscriber(self, images: str, frames: int) -> ManagedProcess:
         """Start the idle mapper."""
@@ -77,14 +78,12 @@ class Setting:
         command = [sys.executable, program, '--frames', str(frames), '--images', images]
         return ManagedProcess(NAME, command, self.folder / f'{NAME}.log', self.environment)
 
-    def bridge(self, values: dict[str, Any]) -> ManagedProcess:
+    def bridge(self, values: BridgeSettings) -> ManagedProcess:
         """Start the bridge as runs do; it waits for the idle mapper."""
-        participants = {'participants': [str(Participant(NAME, acks=True))], 'autostart': True}
-        spec = NodeSpec('simulator_bridge', 'simulator_bridge_node', {**values, **participants})
-        file = self.folder / 'bridge.yaml'
-        file.write_text(yaml.safe_dump(spec.parameter_document()))
-        log = self.folder / 'bridge.log'
-        return ManagedProcess(spec.name, spec.command_line(str(file)), log, self.environment)
+        waiting = values.model_copy(update={'participants': (IDLE,)})
+        spec = NodeSpec('simulator_bridge', 'simulator_bridge_node', waiting)
+        command = [*spec.command_line(self.folder), '-p', 'autostart:=true']
+        return ManagedProcess(spec.name, command, self.folder / 'bridge.log', self.environment)
 
 
 @contextmanager
@@ -98,10 +97,12 @@ def prepared(options: argparse.Namespace) -> Iterator[Setting]:
         path = plan_path(navigation, goals=5, seed=options.seed)
         file = Path(name) / 'path.json'
         file.write_text(json.dumps(path.to_json()))
-        parameters = {spec.name: spec.default for spec in SIMULATION_PARAMETERS}
-        named = {'scene': options.scene, 'seed': options.seed, 'condition': options.condition}
-        parameters |= {**named, 'path_file': str(file)}
-        yield Setting(Path(name), environment, parameters, float(path.times_s(Motion())[-1]))
+        settings = BridgeSettings(
+            scene=SceneConfig(reference=options.scene, seed=options.seed),
+            condition=options.condition,
+            path_file=file,
+        )
+        yield Setting(Path(name), environment, settings, float(path.times_s(Motion())[-1]))
 
 
 class AcknowledgedPublisher:
@@ -120,7 +121,7 @@ class AcknowledgedPublisher:
 
     def wait_for_subscriber(self, frame: Frame) -> None:
         """Publish a first frame until it is acknowledged, as readers may match late."""
-        self._spin_until(lambda: not missing_participants(self.node, [Participant(NAME, True)]))
+        self._spin_until(lambda: not missing_participants(self.node, [IDLE]))
         while self._acknowledged_ns < frame.stamp_ns:
             self._publisher.publish(frame)
             self._spin_until(lambda: self._acknowledged_ns >= frame.stamp_ns, 3.0, strict=False)

@@ -16,8 +16,8 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.ros.acknowledger import Acknowledger
-from osmabench_ros.ros.frame_receiver import FrameReceiver
+from osmabench_ros.ros.node.acknowledger import Acknowledger
+from osmabench_ros.ros.node.frame_receiver import FrameReceiver
 
 NAME = 'idle_mapper'
 

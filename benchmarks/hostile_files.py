@@ -53,7 +53,7 @@ def _read_config(folder: Path) -> object:
 
 
 def _write_condition(folder: Path) -> None:
-    from osmabench_ros.configuration import config_path
+    from osmabench_ros.base.configuration import config_path
 
     text = config_path('conditions', 'dynamic.yaml').read_text()
     (folder / 'light.yaml').write_text(text)
@@ -70,7 +70,7 @@ def _write_labels(folder: Path) -> None:
 
 
 def _read_labels(folder: Path) -> object:
-    from osmabench_ros.maps.label_file import read_label_file
+    from osmabench_ros.maps.labelling import read_label_file
 
     return read_label_file(folder / 'labels.yaml')
 
@@ -236,8 +236,7 @@ _add('npz', _write_npz, _read_npz)
 
 def _importer(method: str, inner: str = '') -> Callable[[Path], object]:
     def read(folder: Path) -> object:
-        from osmabench_ros.maps.importer import ImportOptions
-        from osmabench_ros.maps.registry import import_map
+        from osmabench_ros.maps.importer import ImportOptions, import_map
 
         return import_map(method, folder / 'map' / inner, ImportOptions())
 
@@ -355,27 +354,27 @@ _add('khronos', _written_by(_write_graph('sparkdsg')), _importer('khronos', 'gra
 
 
 def _write_map(folder: Path) -> None:
-    from osmabench_ros.maps.storage import write_map
+    from osmabench_ros.maps.disk.storage import write_map
 
     write_map(sample_map(), folder / 'map')
 
 
 def _read_map(folder: Path) -> object:
-    from osmabench_ros.maps.storage import read_map
-    from osmabench_ros.maps.validation import faults_of_directory
+    from osmabench_ros.maps.disk.storage import read_map
+    from osmabench_ros.maps.disk.validation import faults_of_directory
 
     faults_of_directory(folder / 'map')
     return read_map(folder / 'map')
 
 
 def _write_archive(folder: Path) -> None:
-    from osmabench_ros.maps.archive import pack_map
+    from osmabench_ros.maps.disk.archive import pack_map
 
     (folder / 'map.zip').write_bytes(pack_map(sample_map()))
 
 
 def _read_archive(folder: Path) -> object:
-    from osmabench_ros.maps.archive import unpack_map
+    from osmabench_ros.maps.disk.archive import unpack_map
 
     return unpack_map((folder / 'map.zip').read_bytes())
 
@@ -391,7 +390,7 @@ def _write_mcap(compression: str) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
         from sequences.test_mcap_recording import BULK, MARK, recording, serialized
 
-        from osmabench_ros.sequences.recording_options import Compression
+        from osmabench_ros.sequences.bags.recording_report import Compression
 
         made = recording(folder / 'bag', compression=Compression(compression))
         for index in range(20):
@@ -410,7 +409,7 @@ def _write_sqlite(folder: Path) -> None:
 
 
 def _read_bag(folder: Path) -> object:
-    from osmabench_ros.sequences.bag import open_bag
+    from osmabench_ros.sequences.bags.bag import open_bag
 
     with open_bag(folder / 'bag') as bag:
         return [message.deserialise() for message in bag.messages()]
@@ -485,7 +484,7 @@ def _write_confusions(folder: Path) -> None:
 
 
 def _read_confusions(folder: Path) -> object:
-    from osmabench_ros.metrics.confusion_files import read_confusion_sets
+    from osmabench_ros.metrics.confusion import read_confusion_sets
 
     return read_confusion_sets([folder / 'all.npz', folder / 'office_conf_matrix.pkl'])
 
@@ -549,7 +548,7 @@ def _write_trajectory(folder: Path) -> None:
 
 
 def _read_trajectory(folder: Path) -> object:
-    from osmabench_ros.runs.recorded_trajectories import read_trajectory
+    from osmabench_ros.runs.prepare.recorded_trajectories import read_trajectory
 
     return read_trajectory(str(folder / 'path.tum'))
 

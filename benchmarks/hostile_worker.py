@@ -22,7 +22,7 @@ from typing import Any
 from hostile_files import READERS
 from hostile_mutations import mutate
 
-from osmabench_ros.configuration import share_directories
+from osmabench_ros.base.configuration import share_directories
 from osmabench_ros.errors import OsmabenchError
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND

@@ -39,14 +39,13 @@ from rich.console import Console
 from osmabench_ros.base.files import check_file, write_json
 from osmabench_ros.metrics.confusion import confusion_matrix
 from osmabench_ros.metrics.device import resolve_device
-from osmabench_ros.metrics.matching import NeighbourIndex, Neighbours
+from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, Neighbours
 from osmabench_ros.metrics.openlex3d import PointFeatures, top_n_frequency
 from osmabench_ros.metrics.similarity import best_prompts
 from osmabench_ros.metrics.tiers import TieredObject, tiers_by_id
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
-from osmabench_ros.suites.matches import Matches
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
-from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.suite import Correspondences, SuiteContext
 
 PROMPTS, DIMENSIONS = 3_500, 1_024
 RANKED_BY_PUBLISHED_WAY = 200
@@ -220,7 +219,7 @@ def peak_gib() -> float:
     return int(found[1]) / 2**20
 
 
-def match_scene(matches: Matches) -> None:
+def match_scene(matches: Correspondences) -> None:
     """Do all the matching that the suites share."""
     _ = matches.fused_to_map, matches.surface_to_map, matches.map_to_truth
 

@@ -31,9 +31,8 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
-from osmabench_ros.simulation.registry import make_simulator
 from osmabench_ros.simulation.robot_path import Motion, plan_path
-from osmabench_ros.simulation.simulator import Simulator
+from osmabench_ros.simulation.simulator import Simulator, make_simulator
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 
 SIZES = ((640, 480), (1200, 680))

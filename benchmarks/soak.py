@@ -36,7 +36,6 @@ from typing import Any
 
 import psutil
 import rclpy
-import yaml
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunState
 from osmabench_ros.srv import ControlRun
 from rclpy.executors import SingleThreadedExecutor
@@ -45,20 +44,21 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import theilslopes
 
+from osmabench_ros.base import contract
+from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import check_file, written_file
-from osmabench_ros.bringup.definition import EVALUATOR, nodes_of_run
-from osmabench_ros.bringup.isolation import isolated_environment, private_domain
-from osmabench_ros.bringup.lifecycle_client import LifecycleClient
-from osmabench_ros.bringup.node_spec import NodeSpec
-from osmabench_ros.bringup.processes import ManagedProcess
-from osmabench_ros.bringup.recording import FINISH_S
-from osmabench_ros.bringup.run_recording import bag_directory
-from osmabench_ros.ros import services, topics
-from osmabench_ros.ros.qos import latched_profile
+from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient
+from osmabench_ros.bringup.runner.processes import ManagedProcess
+from osmabench_ros.bringup.runner.recording import FINISH_S
+from osmabench_ros.bringup.spec.definition import EVALUATOR, nodes_of_run
+from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
+from osmabench_ros.bringup.spec.node_spec import NodeSpec
+from osmabench_ros.bringup.spec.run_recording import bag_directory
+from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.preparation import prepare_scene, scene_keys
-from osmabench_ros.sequences.recording_report import read_report
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.sequences.bags.recording_report import read_report
 
 MIB = 2**20
 SAMPLE_S = 0.5
@@ -135,7 +135,7 @@ class Conductor(Node):
         self.create_subscription(RunState, topics.RUN_STATE, self._on_state, latched)
         self.create_subscription(RecordedMap, topics.RECORDED_MAP, self._on_map, latched)
         self.create_subscription(EvaluationReport, topics.EVALUATION, self._on_report, latched)
-        self._reset = self.create_client(ControlRun, services.RESET_RUN)
+        self._reset = self.create_client(ControlRun, contract.RESET_RUN)
 
     def _on_state(self, message: RunState) -> None:
         self.state = message
@@ -182,10 +182,8 @@ class Soak:
         environment = isolated_environment(domain)
         self.processes = {}
         for spec in specs:
-            file = folder / f'{spec.name}.yaml'
-            file.write_text(yaml.safe_dump(spec.parameter_document()))
             self.processes[spec.name] = ManagedProcess(
-                spec.name, spec.command_line(str(file)), folder / f'{spec.name}.log', environment
+                spec.name, spec.command_line(folder), folder / f'{spec.name}.log', environment
             )
         self._watched = {name: psutil.Process(item.pid) for name, item in self.processes.items()}
         self._watched['(this script)'] = psutil.Process()
@@ -249,8 +247,9 @@ def planned(folder: Path, frames: int) -> RunPlan:
         'recording': {'enabled': True, 'split_size_mb': 50},
     }
     config = parse_config(data, 'soak')
-    [plan] = plan_runs(config, scene_keys(config), folder)
-    prepare_scene(plan, lambda text, _fraction: console.print(text))
+    preparation = Preparation()
+    [plan] = preparation.plans(config, folder)
+    preparation.prepare(plan, lambda text, _fraction: console.print(text))
     plan.directory.mkdir(parents=True, exist_ok=True)
     return plan
 
@@ -259,7 +258,9 @@ def lasting(spec: NodeSpec) -> NodeSpec:
     """Return a node that does not end with the first map."""
     if spec.name != EVALUATOR:
         return spec
-    return replace(spec, parameters={**spec.parameters, 'exit_when_done': False})
+    assert spec.settings is not None
+    settings = spec.settings.model_copy(update={'exit_when_done': False})
+    return replace(spec, settings=settings)
 
 
 def soak(folder: Path, arguments: argparse.Namespace) -> tuple[Soak, Any]:

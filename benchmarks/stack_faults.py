@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from osmabench_ros.bringup.isolation import isolated_environment, private_domain
+from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
 
 FAULTS = {
     'silent depth': ('camera/depth/image_rect', 'no message came'),

@@ -6,20 +6,24 @@ from launch.actions import LogInfo, OpaqueFunction
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
-from osmabench_ros.bringup.launch_interrupts import interrupts
+from osmabench_ros.bringup.launching.launch_interrupts import interrupts
 
 # Before what takes long to load: Ctrl-C meanwhile is an error too.
 interrupts.install()
 
-from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
-from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
-from osmabench_ros.bringup.on_robot import OnRobot, nodes_on_robot
-from osmabench_ros.bringup.robot_report import conclude
+from osmabench_ros.base.strict import validated
+from osmabench_ros.bringup.launching.launch_arguments import (
+    Argument,
+    arguments_of,
+    declarations,
+    values,
+)
+from osmabench_ros.bringup.launching.launch_nodes import ManagedNodes, ended
+from osmabench_ros.bringup.runner.on_robot import OnRobot, conclude, nodes_on_robot
 from osmabench_ros.mappers.live_method import live_method_names
-from osmabench_ros.maps.topics.kinds import POINT_CLOUD, READERS
+from osmabench_ros.ros.node.settings import MapAdapterSettings
 from osmabench_ros.runs.config import load_config
 from osmabench_ros.runs.mapper_config import Settling
-from osmabench_ros.simulation.section import validated
 
 ARGUMENTS = (
     Argument('out', 'on_robot', 'New folder for map, bag and report'),
@@ -29,8 +33,7 @@ ARGUMENTS = (
     Argument('stack', '', f'A YAML file, or one of {", ".join(live_method_names())}'),
     Argument('variables', '{}', 'What its file asks for, as a YAML mapping', dict),
     Argument('map_topic', '', 'Instead of stack: where the map is published'),
-    Argument('map_type', POINT_CLOUD, 'Type of that topic', choices=tuple(READERS)),
-    Argument('map_frame_is_world', 'false', 'Take its frame for that of the ground truth', bool),
+    *arguments_of(MapAdapterSettings, 'map_type map_frame_is_world'),
     Argument('settling', '{}', 'settle_s, settle_timeout_s, allow_partial: YAML mapping', dict),
     Argument('record', 'true', 'Record a bag too', bool),
     Argument('condition', '', 'For the report'),

@@ -9,34 +9,34 @@ from launch.events.process import ProcessExited
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
-from osmabench_ros.bringup.launch_interrupts import error_if_interrupted, interrupts
+from osmabench_ros.bringup.launching.launch_interrupts import error_if_interrupted, interrupts
 
 # Before what takes long to load: Ctrl-C meanwhile is an error too.
 interrupts.install()
 
-from osmabench_ros.bringup.bridge_alone import sequence_player
-from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
-from osmabench_ros.bringup.launch_nodes import ManagedNodes, ended
-from osmabench_ros.bringup.node_spec import NodeSpec
-from osmabench_ros.bringup.replaying import BAG_PLAYER
-from osmabench_ros.sequences.bag import is_bag
+from osmabench_ros.bringup.launching.launch_arguments import (
+    Argument,
+    arguments_of,
+    declarations,
+    settings_from,
+    values,
+)
+from osmabench_ros.bringup.launching.launch_nodes import ManagedNodes, ended
+from osmabench_ros.bringup.runner.replaying import BAG_PLAYER
+from osmabench_ros.bringup.spec.definition import sequence_player
+from osmabench_ros.bringup.spec.node_spec import NodeSpec
+from osmabench_ros.sequences.bags.bag import is_bag
+from osmabench_ros.sequences.bags.playback import PlaybackSettings
 
 ARGUMENTS = (
     Argument('bag', None, 'Folder of a bag, an .mcap or .db3 file; or folder of a sequence'),
     Argument('mode', 'topics', 'Play it, or score its map', str, ('topics', 'evaluate')),
-    Argument('rate', '1.0', 'Seconds of the bag in a second', float),
-    Argument('start_s', '0.0', 'Seconds into the bag to start at', float),
-    Argument('duration_s', '0.0', 'Seconds of the bag to play; 0 to the end', float),
-    Argument('loop', 'false', 'Start over at the end', bool),
-    Argument('paused', 'false', 'Wait for the services start_run or step_run', bool),
-    Argument('clock', 'true', 'Publish /clock', bool),
-    Argument('topics', '', 'Topics to play, by commas; empty for all'),
+    *arguments_of(PlaybackSettings, 'rate start_s duration_s loop paused clock topics'),
     Argument('remappings', '{}', 'From topics of the bag to others, a YAML mapping', dict),
     Argument('map_topic', '', 'mode:=evaluate: topic of the map, if the bag has several'),
     Argument('ground_truth', '', 'mode:=evaluate: ground truth; empty: reference-free'),
     Argument('out', 'evaluation', 'mode:=evaluate: folder of the report'),
 )
-PLAYED = ('rate', 'start_s', 'duration_s', 'loop', 'paused', 'clock')
 
 
 def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
@@ -48,12 +48,8 @@ def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     if Path(bag).is_dir() and not is_bag(Path(bag)):
         player = sequence_player(Path(bag), given)
         return ManagedNodes([player], ended, remappings=given['remappings']).actions()
-    parameters = {
-        **{name: given[name] for name in PLAYED},
-        'bag': bag,
-        'topics': [topic.strip() for topic in given['topics'].split(',')],
-    }
-    player = NodeSpec(BAG_PLAYER, 'bag_player_node', parameters, ends_run=True)
+    settings = settings_from(PlaybackSettings, {**given, 'bag': bag})
+    player = NodeSpec(BAG_PLAYER, 'bag_player_node', settings, ends_run=True)
     return ManagedNodes([player], ended, remappings=given['remappings']).actions()
 
 
@@ -64,8 +60,8 @@ def evaluation(bag: str, given: dict[str, str]) -> list[LaunchDescriptionEntity]
         '--ground-truth': given['ground_truth'],
         '--out': given['out'],
     }
-    words = [word for name, text in options.items() if text for word in (name, text)]
-    command = [sys.executable, '-m', 'osmabench_ros.cli', 'evaluate', '--bag', bag, *words]
+    arguments = [item for name, text in options.items() if text for item in (name, text)]
+    command = [sys.executable, '-m', 'osmabench_ros.cli', 'evaluate', '--bag', bag, *arguments]
     process = ExecuteProcess(cmd=command, name='evaluate', output='screen')
 
     over = False

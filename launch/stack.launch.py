@@ -6,9 +6,9 @@ from launch.actions import OpaqueFunction
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
-from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
-from osmabench_ros.bringup.launch_stack import stack_actions
-from osmabench_ros.bringup.stack_values import prepare_stack, stack_values
+from osmabench_ros.bringup.launching.launch_arguments import Argument, declarations, values
+from osmabench_ros.bringup.launching.launch_run import stack_actions
+from osmabench_ros.bringup.spec.mapping_nodes import prepare_stack, stack_values
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.sequences.ground_truth import read_ground_truth

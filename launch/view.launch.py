@@ -4,12 +4,17 @@ from launch.actions import OpaqueFunction
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
-from osmabench_ros.bringup.launch_arguments import Argument, declarations, values
-from osmabench_ros.bringup.launch_viewer import viewer_actions
+from osmabench_ros.bringup.launching.launch_arguments import (
+    Argument,
+    arguments_of,
+    declarations,
+    values,
+)
+from osmabench_ros.bringup.launching.launch_viewer import viewer_actions
+from osmabench_ros.ros.node.settings import MapViewerSettings
 
 ARGUMENTS = (
-    Argument('map_directory', '', 'Map on disk to show at once; none waits for the topics'),
-    Argument('ground_truth_directory', '', 'Ground truth of the scene, for errors'),
+    *arguments_of(MapViewerSettings, 'map_directory ground_truth_directory'),
     Argument('rviz', 'true', 'Start RViz; needs the package rviz2', bool),
     Argument('namespace', '', 'Of the topics to look at'),
 )

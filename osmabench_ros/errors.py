@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 _LONGEST_MESSAGE = 4000
@@ -19,7 +20,7 @@ class OsmabenchError(Exception):
     exit_code = 1
 
     def __str__(self) -> str:
-        """Return the message; what it quotes may be endless, or meant for the terminal."""
+        """Return the message, shortened and without control characters."""
         text = ''.join(
             char if char.isprintable() or char == '\n' else ascii(char)[1:-1]
             for char in super().__str__()[:_LONGEST_MESSAGE]
@@ -29,7 +30,7 @@ class OsmabenchError(Exception):
 
 
 class OsmabenchWarning(UserWarning):
-    """Something that goes on, but not as it looks; names what, and the remedy."""
+    """The work goes on, but a result may mislead; names the cause and the remedy."""
 
 
 class ConfigError(OsmabenchError):
@@ -80,7 +81,7 @@ class LanguageModelError(OsmabenchError):
     message : str
         What happened.
     reason : str
-        The same in a few words, equal for all requests that fail alike; the message if ''.
+        A short form that is equal for all requests with the same failure; the message if ''.
     """
 
     def __init__(self, message: str, *, reason: str = '') -> None:
@@ -130,12 +131,38 @@ class RequirementError(RunError):
     exit_code = 4
 
 
-def suggestion(word: str, choices: Iterable[str]) -> str:
+@contextmanager
+def errors_as(
+    kind: type[OsmabenchError],
+    what: str,
+    *caught: type[Exception] | tuple[type[Exception], ...],
+    remedy: str = '',
+    shown: Callable[[Exception], str] = str,
+) -> Iterator[None]:
+    """Turn the caught errors of a block into one `kind` of error that begins with `what`."""
+    try:
+        yield
+    except Exception as error:
+        if not any(isinstance(error, item) for item in caught):
+            raise
+        raise kind(f'{what}: {shown(error)}' + (f'; {remedy}' if remedy else '')) from error
+
+
+@contextmanager
+def needing(purpose: str, remedy: str) -> Iterator[None]:
+    """Turn a failed import in a block into an error that says what needs it, and the remedy."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingDependencyError(f'{purpose} ({error}); {remedy}') from error
+
+
+def suggestion(wrong: str, choices: Iterable[str]) -> str:
     """Return the tail of an error message: the nearest choice, and all of them.
 
     Parameters
     ----------
-    word : str
+    wrong : str
         What the user wrote.
     choices : iterable of str
         What would have been accepted.
@@ -146,13 +173,13 @@ def suggestion(word: str, choices: Iterable[str]) -> str:
         For example ``'Did you mean "camera"? Choose from: baseline, camera.'``
     """
     known = sorted(choices)
-    near = difflib.get_close_matches(word, known, n=1)
+    near = difflib.get_close_matches(wrong, known, n=1)
     hint = f'Did you mean "{near[0]}"? ' if near else ''
     return f'{hint}Choose from: {", ".join(known) or "(nothing is registered)"}.'
 
 
 def show_warnings_as_lines() -> None:
-    """Let `OsmabenchWarning` be a line on stderr, without the place in the code it comes from."""
+    """Show each `OsmabenchWarning` as one line on stderr, without its place in the code."""
     usual = warnings.formatwarning
 
     def formatted(

@@ -10,7 +10,7 @@ import rclpy
 from osmabench_ros.srv import ControlRun, StepRun
 from rclpy.node import Node
 
-from osmabench_ros.ros.matched_client import MatchedClient
+from osmabench_ros.ros.wire.matched_client import MatchedClient
 
 
 def main() -> None:

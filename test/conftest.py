@@ -1,21 +1,35 @@
-"""Skips what this machine cannot run, with the reason."""
+"""Skips what this machine cannot run, with the reason, and shares tests out to workers."""
 
+import contextlib
+import fcntl
 import importlib.util
 import os
 import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
 
 import pytest
+from prepared_scenes import PreparedScenes
 
-from osmabench_ros.bringup.isolation import transport_environment
-from osmabench_ros.bringup.shared_memory import FOLDER, SEGMENT_LOCK, remove_if_dead
+from osmabench_ros.bringup.spec.isolation import (
+    FOLDER,
+    SEGMENT_LOCK,
+    remove_if_dead,
+    transport_environment,
+)
 
 # Nothing in the tests may reach or wait for the network.
 os.environ.setdefault('HF_HUB_OFFLINE', '1')
 os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
 # What tests do in their own process goes the way that nodes of a run go.
 os.environ.update(transport_environment())
+
+FOLDER_OF_TESTS = Path(__file__).parent
+FOREIGN_SEGMENTS = pytest.StashKey[set[Path]]()
+YOUNG_S = 10.0
+"""A lock file of Fast DDS that is younger may not be locked yet, though its process lives."""
 
 
 def _lacks_ros() -> str:
@@ -41,32 +55,108 @@ def _lacks_browser() -> str:
     return '' if which('chromium') else 'chromium is not installed'
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many workers `-n auto` is: whole runs wait for DDS and for their processes."""
+    return len(os.sched_getaffinity(0)) * 3 // 2 + 1
+
+
+# The first, so that no time limit of a test counts while it waits.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Run a test marked `alone` while the other workers run none."""
+    if 'PYTEST_XDIST_WORKER' not in os.environ:
+        return (yield)
+    folder = item.config._tmp_path_factory.getbasetemp().parent
+    how = fcntl.LOCK_EX if _needs_the_machine(item) else fcntl.LOCK_SH
+    with (folder / 'next.lock').open('w') as entry, (folder / 'tests.lock').open('w') as running:
+        fcntl.flock(entry, how)  # none begins before one that waits for the machine
+        fcntl.flock(running, how)
+        fcntl.flock(entry, fcntl.LOCK_UN)
+        try:
+            return (yield)
+        finally:
+            fcntl.flock(running, fcntl.LOCK_UN)  # a forked child may still have the file
+
+
+def _needs_the_machine(item: pytest.Item) -> bool:
+    return item.get_closest_marker('alone') is not None
+
+
+# A wrapper, so that xdist reads the groups afterwards.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
     for marker, look in (('ros', _lacks_ros), ('gl', _lacks_gl), ('browser', _lacks_browser)):
         marked = [item for item in items if item.get_closest_marker(marker)]
         reason = look() if marked else ''
         if reason:
             for item in marked:
                 item.add_marker(pytest.mark.skip(reason=reason))
+    slow = {item.path for item in items if item.get_closest_marker('slow')}
+    # Slow ones first, so that none is left for the end; those that need the machine, last.
+    items.sort(key=lambda item: (_needs_the_machine(item), item.path not in slow))
+    for item in items:
+        if item.get_closest_marker('xdist_group') is None and not _stands_alone(item):
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(FOLDER_OF_TESTS))))
+    yield
+    grouped = [item for item in items if item.get_closest_marker('xdist_group')]
+    # It writes the group behind the name, which not every pytest lets it do.
+    if getattr(config.option, 'loadgroup', False) and not all('@' in i.nodeid for i in grouped):
+        raise pytest.UsageError(
+            f'pytest-xdist cannot group tests with pytest {pytest.__version__}, and what a module '
+            'makes once would be made on each worker; install requirements/development.txt'
+        )
+
+
+def _stands_alone(item: pytest.Item) -> bool:
+    """Return whether a test is slow and shares nothing that is made once for its module."""
+    shared = (
+        fixture
+        for name in item.fixturenames
+        for fixture in item._fixtureinfo.name2fixturedefs.get(name, ())
+    )
+    return item.get_closest_marker('slow') is not None and not any(
+        fixture.scope == 'module' and fixture.argname != no_shared_memory_left.__name__
+        for fixture in shared
+    )
 
 
 def _segment_locks() -> set[Path]:
     return {path for path in FOLDER.glob('fastrtps_*') if SEGMENT_LOCK.fullmatch(path.name)}
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[FOREIGN_SEGMENTS] = _segment_locks()
+
+
+# Once the workers have ended.
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not hasattr(session.config, 'workerinput'):
+        _remove_segments(session.config, unlocked_s=0.0)
+
+
 @pytest.fixture(scope='module', autouse=True)
-def no_shared_memory_left() -> 'object':
-    """Remove what killed processes of a module leave: whole runs fill /dev/shm with it."""
-    before = _segment_locks()
+def no_shared_memory_left(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Remove what killed processes leave: whole runs fill /dev/shm with it."""
     yield
-    for lock_file in _segment_locks() - before:
-        remove_if_dead(lock_file)
+    _remove_segments(pytestconfig, unlocked_s=YOUNG_S)
+
+
+def _remove_segments(config: pytest.Config, unlocked_s: float) -> None:
+    """Remove segments of dead processes: those of living ones, of any worker, are locked."""
+    for lock_file in _segment_locks() - config.stash[FOREIGN_SEGMENTS]:
+        with contextlib.suppress(FileNotFoundError):  # another worker was first
+            if time.time() - lock_file.stat().st_mtime >= unlocked_s:
+                remove_if_dead(lock_file)
 
 
 @pytest.fixture
 def ros_domain() -> 'object':
     """A ROS domain that nothing else on this machine uses, nor any test just before."""
-    from osmabench_ros.bringup.isolation import private_domain
+    from osmabench_ros.bringup.spec.isolation import private_domain
 
     with private_domain() as domain:
         yield domain
@@ -81,6 +171,21 @@ def ros_context(ros_domain: int) -> 'object':
     rclpy.init(context=context, domain_id=ros_domain, args=[])
     yield context
     context.try_shutdown()
+
+
+@pytest.fixture(scope='session')
+def for_all_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this session that its workers share; who writes into it keeps the others out."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if os.environ.get('PYTEST_XDIST_WORKER') else folder
+
+
+@pytest.fixture(scope='session')
+def prepared(for_all_workers: Path) -> PreparedScenes:
+    """Scenes for runs that do not test their own preparation, which takes half of their time."""
+    folder = for_all_workers / 'prepared'
+    folder.mkdir(exist_ok=True)
+    return PreparedScenes(folder)
 
 
 @pytest.fixture(scope='session')

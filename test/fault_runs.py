@@ -59,10 +59,12 @@ def orphans(tmp_path: Path) -> list[str]:
 
 def half_written(tmp_path: Path) -> list[Path]:
     """Return files and folders that were not renamed to what they were to become."""
+    # What goes while one looks is no error for os.walk.
     return [
-        path
-        for path in (tmp_path / 'runs').rglob('*')
-        if path.name.startswith('.') and path.name != LEDGER
+        Path(folder) / name
+        for folder, folders, files in os.walk(tmp_path / 'runs')
+        for name in (*folders, *files)
+        if name.startswith('.') and name != LEDGER
     ]
 
 
@@ -70,7 +72,7 @@ def failure(
     tmp_path: Path, process: subprocess.Popen, code: int | None = None, *, tidy: bool = True
 ) -> str:
     """Expect an error and a clean machine, and return what was said, in one line."""
-    text, _ = process.communicate(timeout=400)
+    text, _ = process.communicate(timeout=880)
     assert process.returncode != 0, text
     assert code is None or process.returncode == code, text
     assert 'Traceback' not in text

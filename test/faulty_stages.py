@@ -20,15 +20,15 @@ from osmabench_ros.base.ledger import LEDGER
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.base.scratch import PREFIX
 from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.maps.snapshots import SnapshotFolder
-from osmabench_ros.maps.storage import write_map
+from osmabench_ros.maps.disk.storage import SnapshotFolder, scratch_beside, write_files, write_map
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.plan import plan_runs
-from osmabench_ros.runs.report_model import RunReport, Status
-from osmabench_ros.runs.results_folder import claim, held
+from osmabench_ros.runs.results.report_model import RunReport, Status
+from osmabench_ros.runs.results.results_folder import claim, held
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
@@ -42,6 +42,13 @@ CONFIG = parse_config(
     },
     'test',
 )
+
+
+def keep_map(snapshots: SnapshotFolder, semantic_map: SemanticMap) -> bool:
+    """Keep a map as the recorder does; return whether it was its turn."""
+    with scratch_beside(snapshots.directory) as files:
+        write_files(semantic_map, files)
+        return snapshots.keep(semantic_map.header.stamp_ns, files)
 
 
 def hold(root: Path) -> None:
@@ -73,7 +80,7 @@ STAGES: dict[str, Callable[[Path], None]] = {
     ),
     'map': lambda root: write_map(labelled_map(), root / 'run' / 'map'),
     'snapshots': lambda root: (
-        SnapshotFolder(root / 'run' / 'maps', 5).keep(labelled_map()) and None
+        keep_map(SnapshotFolder(root / 'run' / 'maps', 5), labelled_map()) and None
     ),
     'evaluation': evaluate,
     'report': report,

@@ -1,4 +1,4 @@
-"""A driver of somebody else: `foreign_camera.py ENCODING PIXEL...`, bytes of each pixel.
+"""A foreign driver: `foreign_camera.py ENCODING PIXEL...`, bytes of each pixel.
 
 Publishes one frame again and again, with depth in millimetres, until its parent is gone.
 """

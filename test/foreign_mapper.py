@@ -1,4 +1,4 @@
-"""A mapping method of somebody else, as a node of its own, that misbehaves on demand."""
+"""A foreign mapping method as a node of its own that misbehaves on demand."""
 
 import contextlib
 import os
@@ -18,20 +18,20 @@ from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import Image
 
+from osmabench_ros.base import contract as topics
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
-from osmabench_ros.ros import topics
-from osmabench_ros.ros.acknowledger import Acknowledger
-from osmabench_ros.ros.frame_receiver import FrameReceiver
-from osmabench_ros.ros.map_messages import MapPublisher
-from osmabench_ros.ros.qos import latched_profile
-from osmabench_ros.ros.run_token import RunToken
+from osmabench_ros.ros.messages.map_messages import MapPublisher
+from osmabench_ros.ros.node.acknowledger import Acknowledger
+from osmabench_ros.ros.node.frame_receiver import FrameReceiver
+from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.wire.run_token import RunToken
 from osmabench_ros.semantics.labels import LabelSet
 
 MISCHIEF = sys.argv[1]
 MISCHIEF_FRAME = 2
 SLOW_S = 0.1
-TOLD = os.environ.get('TEST_TOLD', '') if MISCHIEF == 'if_told' else ''
-STRANGER = Path(__file__).with_name('stranger.py')
+ORDER = os.environ.get('TEST_ORDER', '') if MISCHIEF == 'on_order' else ''
+INTRUDER = Path(__file__).with_name('intruder.py')
 HUGE = 33 * 2**20
 
 
@@ -56,7 +56,7 @@ class ForeignMapper(Node):
 
         if MISCHIEF == 'stop_clock':
             self.set_parameters([Parameter('use_sim_time', value=True)])
-        if TOLD == 'kill_evaluator':
+        if ORDER == 'kill_evaluator':
             # It begins to work on the map at this moment.
             self.create_subscription(
                 RecordedMap, topics.RECORDED_MAP,
@@ -71,17 +71,17 @@ class ForeignMapper(Node):
                 os.abort()
             if MISCHIEF == 'stop_clock':
                 self.stop_clock()
-            if TOLD == 'upset':
+            if ORDER == 'upset':
                 upset()
             if MISCHIEF == 'stop_nodes':
                 for node in ('map_recorder', 'evaluator'):
                     send(node, signal.SIGSTOP)
                 os.kill(os.getpid(), signal.SIGSTOP)
-            if 'hang' in (MISCHIEF, TOLD):
+            if 'hang' in (MISCHIEF, ORDER):
                 print('hanging', flush=True)
                 time.sleep(1000)
-            if MISCHIEF in ('stranger', 'double'):
-                start_stranger('mapper' if MISCHIEF == 'double' else 'intruder')
+            if MISCHIEF in ('intruder', 'double'):
+                start_intruder('mapper' if MISCHIEF == 'double' else 'intruder')
                 # Longer than a look at the graph takes; the others acknowledge meanwhile.
                 time.sleep(1000)
             if MISCHIEF == 'fill_disk':
@@ -149,13 +149,13 @@ class ForeignMapper(Node):
         self.announcer.publish(message)
 
 
-def start_stranger(name: str) -> None:
+def start_intruder(name: str) -> None:
     environment = {key: text for key, text in os.environ.items() if 'TOKEN' not in key}
-    stranger = subprocess.Popen(
-        [sys.executable, str(STRANGER), name, topics.SEMANTIC_MAP],
+    intruder = subprocess.Popen(
+        [sys.executable, str(INTRUDER), name, topics.SEMANTIC_MAP],
         env=environment, stdout=subprocess.PIPE,
     )  # fmt: skip
-    stranger.stdout.readline()
+    intruder.stdout.readline()
 
 
 def fill_disk(folder: str) -> None:
@@ -184,7 +184,7 @@ def upset() -> None:
 def send(node: str, number: signal.Signals) -> None:
     """Signal another node of the run."""
     for process in psutil.Process(os.getppid()).children():
-        if f'{node}_node' in ' '.join(process.cmdline()):
+        if f'osmabench_ros.nodes.{node}.node' in process.cmdline():
             process.send_signal(number)
 
 

@@ -17,13 +17,13 @@ from osmabench_ros.msg import LabelClass, LabelInfo, Light, LightingState, RunIn
 from rclpy.duration import Duration
 from rclpy.node import Node
 
+from osmabench_ros.base import contract as topics
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.ros import topics
-from osmabench_ros.ros.frame_publisher import FramePublisher
-from osmabench_ros.ros.qos import latched_profile
-from osmabench_ros.ros.stamps import stamp_to_message
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher
+from osmabench_ros.ros.messages.poses import stamp_to_message
+from osmabench_ros.ros.wire.qos import latched_profile
 
 FIRST_NS = 1_000_000_000
 STEP_NS = 40_000_000

@@ -15,7 +15,7 @@ import rclpy
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile
 
-from osmabench_ros.ros.message_definitions import message_class
+from osmabench_ros.ros.messages.message_definitions import message_class
 
 KINDS = {
     '/run_info': 'osmabench_ros/msg/RunInfo',

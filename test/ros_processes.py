@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.bringup.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import isolated_environment
 
 TEST_FOLDER = Path(__file__).parent
 
@@ -71,7 +71,7 @@ def node_arguments(name: str, parameters: Mapping[str, Any]) -> list[str]:
     """Return what runs a node of this package, active at once."""
     settings = {**parameters, 'autostart': True}
     pairs = [item for key, value in settings.items() for item in ('-p', f'{key}:={_text(value)}')]
-    return ['-m', f'osmabench_ros.nodes.{name}', '--ros-args', *pairs]
+    return ['-m', f'osmabench_ros.nodes.{name.removesuffix("_node")}.node', '--ros-args', *pairs]
 
 
 def _text(value: Any) -> str:

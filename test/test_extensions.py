@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from osmabench_ros.base.extensions import KINDS, MAPPERS, SUITES, extension_names, load_extension
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.extensions import KINDS, MAPPERS, SUITES, extension_names, load_extension
-from osmabench_ros.mappers.registry import make_mapper
+from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.suites.registry import make_suite
+from osmabench_ros.suites.suite import make_suite
 
 CODE = """
 class Mine:

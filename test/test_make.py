@@ -9,7 +9,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SCRIPT = REPOSITORY / 'requirements' / 'install_debian.sh'
-NEEDED = ('bash', 'grep', 'ls', 'make', 'mkdir', 'rm', 'sh', 'test', 'touch')
+NEEDED = ('bash', 'cat', 'grep', 'ls', 'make', 'mkdir', 'rm', 'sh', 'test', 'touch')
 LAST = '${@: -1}'
 
 pytestmark = pytest.mark.skipif(
@@ -73,9 +73,9 @@ def test_root_gets_what_is_missing(tmp_path: Path) -> None:
 def test_who_may_not_install_is_told_what_to_run(tmp_path: Path) -> None:
     system = System(tmp_path)
     (system.installed / 'cmake').touch()
-    code, told = system.install()
+    code, reported = system.install()
     assert code == 3
-    assert 'sudo apt-get install wordnet-base' in told
+    assert 'sudo apt-get install wordnet-base' in reported
 
 
 @pytest.mark.parametrize('online', [True, False])
@@ -84,16 +84,16 @@ def test_a_package_that_cannot_be_had_is_named_and_the_others_are_installed(
 ) -> None:
     system = System(tmp_path, user=0)
     system.offer('wordnet-base', online=online)
-    code, told = system.install()
+    code, reported = system.install()
     assert code == (0 if online else 3), 'without a network another try may get it'
-    assert 'Could not install: cmake.' in told
+    assert 'Could not install: cmake.' in reported
     assert (system.installed / 'wordnet-base').exists()
 
 
 def test_other_systems_are_told_the_names(tmp_path: Path) -> None:
-    code, told = System(tmp_path, debian=False).install()
+    code, reported = System(tmp_path, debian=False).install()
     assert code == 0
-    assert 'cmake wordnet-base' in told
+    assert 'cmake wordnet-base' in reported
 
 
 def test_make_goes_on_and_looks_again_until_nothing_is_missing(tmp_path: Path) -> None:
@@ -149,3 +149,25 @@ def test_an_environment_goes_and_what_a_link_leads_to_stays(tmp_path: Path) -> N
     for _ in range(2):
         system.make(f'VENV={real}', 'clean')
         assert not real.exists()
+
+
+@pytest.mark.parametrize('failing', ['', 'python', 'ruff', 'lint-imports'])
+def test_tests_and_lint_run_beside_each_other_and_each_can_fail(
+    failing: str, tmp_path: Path
+) -> None:
+    system, venv = System(tmp_path), tmp_path / 'venv'
+    for folder in (venv / 'bin', venv / '.osmabench'):
+        folder.mkdir(parents=True)
+    for stamp in ('system', 'python', 'messages'):
+        (venv / '.osmabench' / stamp).touch()
+    for name in ('python', 'ruff', 'mypy', 'lint-imports'):
+        program = venv / 'bin' / name
+        program.write_text(f'#!/bin/sh\necho "{name} ran"\nexit {int(name == failing)}\n')
+        program.chmod(0o755)
+    done = system.run(str(system.tools / 'make'), f'VENV={venv}', 'test')
+    assert (done.returncode != 0) == bool(failing), done.stderr
+    assert 'python ran' in done.stdout
+    assert done.stdout.index('python ran') < done.stdout.index('ruff ran'), 'lint is printed last'
+    assert ('lint-imports ran' in done.stdout) == (failing != 'ruff')
+    said = {'': '', 'python': 'the tests failed'}.get(failing, 'lint failed')
+    assert said in done.stderr

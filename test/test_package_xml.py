@@ -1,4 +1,4 @@
-"""What package.xml asks of rosdep is had from apt on Ubuntu 24.04; the rest is in one file."""
+"""package.xml, requirements/ and pyproject.toml say the same, and apt has all of package.xml."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from osmabench_ros.bringup.beside_ros import requirements, requirements_file
+from osmabench_ros.bringup.doctor.beside_ros import requirements, requirements_file
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -128,6 +128,68 @@ def test_every_python_package_is_in_package_xml_or_in_the_one_file() -> None:
         if KEYS.get(name, f'python3-{name}') not in from_apt
     }
     assert {item.name: str(item.specifier) for item in requirements()} == beside
+
+
+def test_a_python_key_of_package_xml_is_in_pyproject_or_builds_and_tests() -> None:
+    root = ET.parse(REPOSITORY / 'package.xml').getroot()
+    run = {str(item.text) for item in root if item.tag in ('depend', 'exec_depend')}
+    assert {key for key in run if key.startswith('python3-')} == {
+        key for key in (KEYS.get(name, f'python3-{name}') for name in declared()) if key in run
+    }
+    tests = {str(item.text) for item in root if item.tag == 'test_depend'}
+    tools = {f'python3-{item.name}' for item in pins('development')}
+    assert {key for key in tests if key.startswith('python3-')} <= tools
+
+
+UNPINNED = frozenset(['rerun-sdk'])
+"""Tests that need them are skipped without; too large to be fetched for those alone."""
+
+
+def pins(name: str) -> list[Requirement]:
+    text = (REPOSITORY / 'requirements' / f'{name}.txt').read_text('utf-8')
+    lines = [line for line in text.splitlines() if line and not line.startswith('#')]
+    return [Requirement(line) for line in lines]
+
+
+def dependencies() -> dict[str, list[Requirement]]:
+    """Return the ranges that pyproject.toml gives, extras included, by name."""
+    project = tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
+    extras = project['optional-dependencies'].values()
+    found: dict[str, list[Requirement]] = {}
+    for line in (*project['dependencies'], *(line for extra in extras for line in extra)):
+        item = Requirement(line)
+        found.setdefault(item.name, []).append(item)
+    return found
+
+
+@pytest.mark.parametrize('name', sorted(set(dependencies()) - UNPINNED))
+def test_a_dependency_has_a_pin_within_its_range(name: str) -> None:
+    found = [pin for pin in (*pins('runtime'), *pins('development')) if pin.name == name]
+    assert found, 'add it to requirements/runtime.txt'
+    for pin in found:
+        versions = [item.version for item in pin.specifier]
+        assert len(versions) == 1
+        for item in dependencies()[name]:
+            assert item.specifier.contains(versions[0]), f'{pin} is outside of {item}'
+
+
+def test_what_is_pinned_for_the_package_is_a_dependency_of_it() -> None:
+    assert {pin.name for pin in pins('runtime')} <= set(dependencies())
+
+
+def test_a_requirement_stands_in_one_file_once_for_each_system() -> None:
+    lines = [str(pin) for name in ('runtime', 'development', 'ros_jazzy') for pin in pins(name)]
+    assert len(set(lines)) == len(lines)
+    names = [{pin.name for pin in pins(name)} for name in ('runtime', 'development', 'ros_jazzy')]
+    assert sum(map(len, names)) == len(set().union(*names))
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
+    version = project['version']
+    assert ET.parse(REPOSITORY / 'package.xml').findtext('version') == version
+    assert f'\nversion: {version}\n' in (REPOSITORY / 'CITATION.cff').read_text('utf-8')
+    assert f'\n{version} (' in (REPOSITORY / 'CHANGELOG.rst').read_text('utf-8')
 
 
 def test_the_readme_gives_that_file_to_pip_after_rosdep_and_before_colcon() -> None:

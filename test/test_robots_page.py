@@ -22,7 +22,7 @@ from runs.plain_room import labelled_map
 from runs.recorded_room import cloud, labels, true_poses, write_room
 from small_config import small_config
 
-from osmabench_ros.bringup.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import isolated_environment
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -42,8 +42,8 @@ def commands() -> list[str]:
     # In the text a name such as `osmabench run` is not there to be typed.
     found += [item for item in re.findall(r'`([^`\n]+)`', text) if item.count(' ') > 1]
     starts = ('osmabench ', 'ros2 ', 'export ')
-    told = [item for item in found if item.startswith(starts)]
-    return [item if MARK in item else item.split(' #')[0].strip() for item in told]
+    reported = [item for item in found if item.startswith(starts)]
+    return [item if MARK in item else item.split(' #')[0].strip() for item in reported]
 
 
 TAKEN = []
@@ -96,8 +96,8 @@ class Command:
 EXPORT, TOKEN = Command('export ROS_DOMAIN_ID'), Command('export OSMABENCH_RUN_TOKEN')
 DOCTOR, RECORD = Command('osmabench doctor'), Command('osmabench record')
 IMPORT, TRUTH = Command('osmabench import-scene'), Command('osmabench ground-truth')
-SCAN = Command('osmabench evaluate --bag kitchen_1 --reference scan.ply')
-POSES = Command('osmabench evaluate --bag kitchen_1 --pose-topic')
+SCAN = Command('osmabench evaluate-bag kitchen_1 --reference scan.ply')
+POSES = Command('osmabench evaluate-bag kitchen_1 --pose-topic')
 SWEEP, SWEEP_HELP = Command('osmabench sweep my.yaml'), Command('osmabench sweep --help')
 RECORD_LAUNCH = Command('ros2 launch osmabench_ros record')
 ON_ROBOT = Command('ros2 launch osmabench_ros on_robot')
@@ -129,16 +129,16 @@ def wait_for(running: subprocess.Popen[str], words: str) -> None:
 
 
 def test_a_running_camera_is_examined_and_recorded(tmp_path: Path, ros_domain: int) -> None:
-    from osmabench_ros.sequences.bag import open_bag
+    from osmabench_ros.sequences.bags.bag import open_bag
 
     camera = TEST_FOLDER.parent / 'benchmarks' / 'faulty_stacks.py'
     with process(ros_domain, str(camera), f'none={ros_domain}') as running:
         wait_for(running, 'none')
-        told = EXPORT.run(tmp_path, ros_domain, f'&& {DOCTOR.text(ros_domain)} --json')
+        reported = EXPORT.run(tmp_path, ros_domain, f'&& {DOCTOR.text(ros_domain)} --json')
         RECORD.run(tmp_path, ros_domain, '--duration 8')
         running.terminate()
         running.wait(60)
-    levels = {(item['part'], item['level']) for item in json.loads(told)}
+    levels = {(item['part'], item['level']) for item in json.loads(reported)}
     assert ('camera/depth/image_rect', 'ok') in levels
     assert ('/rtabmap/cloud_map', 'absent') in levels
     with open_bag(tmp_path / 'kitchen_2') as bag:
@@ -202,8 +202,8 @@ def test_a_stack_is_recorded_controlled_and_scored(kitchen: Path, ros_domain: in
     ):
         frames.wait('/clock', 1)
         for service in SERVICES:
-            told = service.run(kitchen, ros_domain)
-            assert 'error_code=0' in told, told
+            reported = service.run(kitchen, ros_domain)
+            assert 'error_code=0' in reported, reported
         # After the reset it has begun anew.
         frames.wait('/clock', 12)
         with GOAL.started(kitchen, ros_domain) as goal:

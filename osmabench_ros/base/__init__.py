@@ -1,1 +1,1 @@
-"""What other packages share, such as files, limits and strict models."""
+"""Files, limits, strict models and processes, which all other packages share."""

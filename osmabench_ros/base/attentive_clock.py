@@ -1,4 +1,4 @@
-"""A clock for watchdogs, which stands while the process that watches does not look."""
+"""A clock for watchdogs that stops while the watching process itself is suspended or busy."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ LONGEST_S = 0.5
 
 
 class AttentiveClock:
-    """Steady seconds; from one reading to the next at most `longest_s` of them count.
+    """Steady seconds, of which at most `longest_s` count from one reading to the next.
 
-    A process that was stopped (Ctrl-Z, SIGSTOP) or got no processor received nothing meanwhile,
-    and must not take that for the silence of others. Read it more often than `longest_s`.
+    A process that was stopped received nothing meanwhile: that is not others' silence.
     """
 
     def __init__(
@@ -23,7 +22,7 @@ class AttentiveClock:
         self._now_s = 0.0
 
     def now_s(self) -> float:
-        """Return the seconds since the clock was made in which its owner looked."""
+        """Return the seconds counted since the clock was made."""
         read_s = self._steady_s()
         self._now_s += min(read_s - self._read_s, self._longest_s)
         self._read_s = read_s

@@ -1,4 +1,4 @@
-"""Writing that leaves nothing half-written, and hashes of what was written."""
+"""Atomic writing of files and folders, and hashes of their content."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ from osmabench_ros.base.owned_folder import (
 from osmabench_ros.base.scratch import in_scratch, remove_leftovers, scratch_in
 from osmabench_ros.errors import RunError
 
+_BLOCK_BYTES = 2**20
+
 
 class Existing(Enum):
-    """What happens to a folder that is ours and has to be written again."""
+    """What happens to a folder of ours that has to be written again."""
 
     REFUSE = 'refuse'
     REPLACE = 'replace'
@@ -49,11 +51,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def written_file(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Yield a temporary path of the same name, which becomes `path` if the block succeeds.
-
-    Replaces a file of ours, and with `overwrite` any other; raises RunError if there is a file
-    that is not ours, or a link, or the folder cannot be written to.
-    """
+    """Yield a temporary path that becomes `path`, if that is not foreign, on success."""
     check_file(path, overwrite=overwrite)
     with naming(path):
         make_folder(path.parent)
@@ -74,11 +72,7 @@ def check_file(path: Path, *, overwrite: bool = False) -> None:
 
 
 def create_file(path: Path) -> BinaryIO:
-    """Open a new file for writing bit by bit, such as a log; an old one of ours goes first.
-
-    Raises RunError if there is a file that is not ours, or a link, or the folder cannot be written
-    to.
-    """
+    """Open a new file for writing bit by bit; raises RunError if there is one that is not ours."""
     with naming(path):
         make_folder(path.parent)
         refuse_foreign([path])
@@ -143,7 +137,7 @@ def _appear(path: Path, draft: Path) -> None:
 
 
 def _move_into(path: Path, draft: Path, existing: Existing) -> None:
-    """Move files one by one, those at the top last; a folder of the user's keeps its own files."""
+    """Move files one by one, top-level files last; other files in the target folder stay."""
     made = _made(draft)
     for kind in (Kind.FOLDER, Kind.FILE):
         refuse_foreign(
@@ -171,11 +165,20 @@ def _made(draft: Path) -> list[Entry]:
     return [Entry(name, kind) for name, kind in kinds if kind is not None]
 
 
-def sha256_of(path: Path, *, without: Collection[Path] = ()) -> str:
-    """Return the hex digest of a file, or of a folder's files with their names.
+def sha256_of_data(data: Any) -> str:
+    """Return the hex digest of plain data, the same for the same content."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
-    The ledger, and what is in or below `without`, does not count.
-    """
+
+def add_file(digest: hashlib._Hash, path: Path) -> None:
+    """Feed a digest the content of a file, piece by piece."""
+    with path.open('rb') as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            digest.update(block)
+
+
+def sha256_of(path: Path, *, without: Collection[Path] = ()) -> str:
+    """Return the hex digest of a file, or of a folder's files with their names, save `without`."""
     digest = hashlib.sha256()
     files = (
         [path]
@@ -192,5 +195,5 @@ def sha256_of(path: Path, *, without: Collection[Path] = ()) -> str:
         digest.update(
             item.relative_to(path.parent if path.is_file() else path).as_posix().encode()
         )
-        digest.update(item.read_bytes())
+        add_file(digest, item)
     return digest.hexdigest()

@@ -67,6 +67,22 @@ def pixels_of(message: Any, encodings: Sequence[str] = tuple(PIXEL_TYPES)) -> ND
     return pixels if channels == 1 else pixels.reshape(message.height, message.width, channels)
 
 
+def image_fields(pixels: NDArray[Any], encoding: str) -> dict[str, Any]:
+    """Return the fields of an image, save the header, by name; the data are bytes, shape (N,)."""
+    dtype, channels = PIXEL_TYPES[encoding]
+    if pixels.dtype != dtype:
+        raise ValueError(f'{encoding} needs {dtype}, not {pixels.dtype}')
+    height, width = pixels.shape[:2]
+    return {
+        'height': height,
+        'width': width,
+        'encoding': encoding,
+        'is_bigendian': 0,
+        'step': width * channels * dtype.itemsize,
+        'data': np.ascontiguousarray(pixels, dtype.newbyteorder('<')).reshape(-1).view(np.uint8),
+    }
+
+
 def color_of(message: Any) -> NDArray[np.uint8]:
     """Return a colour or grey image as RGB, shape (height, width, 3); raises as `pixels_of`."""
     pixels = pixels_of(message, COLOR_ENCODINGS)
@@ -76,10 +92,7 @@ def color_of(message: Any) -> NDArray[np.uint8]:
 
 
 def depth_of(message: Any) -> NDArray[np.float32]:
-    """Return depth in metres with REP-118's meaning of NaN and infinity; raises as `pixels_of`.
-
-    16-bit images are millimetres, in which 0 is invalid.
-    """
+    """Return depth in metres (NaN, inf as in REP-118); 16-bit images are mm, 0 invalid."""
     depth = pixels_of(message, DEPTH_ENCODINGS)
     if depth.dtype == np.uint16:
         return np.where(depth == 0, np.float32(np.nan), depth.astype(np.float32) / 1000)

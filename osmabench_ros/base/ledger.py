@@ -1,11 +1,11 @@
-"""The list of what this package made in a folder of results: only that is ever deleted.
+"""The list of files that this package made in a folder of results; it deletes no others.
 
 ``.osmabench-files`` at the root of the folder is text. Its first line is `HEADER`; each further
 line is ``+`` (made) or ``-`` (gone again), a kind (``f`` file, ``d`` folder, ``l`` link) and the
 path below the root as a JSON string, such as ``+f"shared/path.json"``. A line is appended before
 what it names is made, by any of the processes of a run. A copy of the folder carries its list.
 
-A list may come from a stranger, so it is data: one that names anything but a path below its own
+A list may come from an untrusted source: one that names anything but a path below its own
 folder is refused, and nothing is reached through a link or in something mounted.
 """
 
@@ -52,7 +52,7 @@ class Entry:
 
 
 def kind_at(path: Path) -> Kind | None:
-    """Return what is at a path, without following a link; None for what is never made here."""
+    """Return the kind of file at a path, following no link; None if it is another kind."""
     mode = path.lstat().st_mode
     if stat.S_ISLNK(mode):
         return Kind.LINK
@@ -62,18 +62,15 @@ def kind_at(path: Path) -> Kind | None:
 
 
 def absolute(path: Path) -> Path:
-    """Return an absolute path; raises RunError for a NUL, or if the current folder is gone.
-
-    Links stay, except before a "..", where they are resolved.
-    """
+    """Return an absolute path, links kept except before ".."; raises RunError for a NUL."""
     if '\0' in str(path):
         raise RunError(f'{str(path)!r:.100} holds a NUL character, which no path may have')
     try:
         path = path.absolute()
     except OSError as error:
         raise RunError(
-            f'{path} starts at the current folder, which is gone; change to another, or name the '
-            'whole path'
+            f'{path} starts at the current folder, which no longer exists; '
+            'change to another, or name the whole path'
         ) from error
     if '..' not in path.parts:
         return path
@@ -89,7 +86,7 @@ class Ledger:
 
     @classmethod
     def create(cls, root: Path, entries: Iterable[Entry] = ()) -> Ledger:
-        """Give a folder a ledger, which appears whole; a ledger that is there stays."""
+        """Create the ledger of a folder atomically; an existing ledger stays."""
         with _drafted(root, entries) as draft:
             try:
                 os.link(draft, root / LEDGER)
@@ -99,7 +96,7 @@ class Ledger:
         return cls(root)
 
     def settle(self) -> None:
-        """Write what is listed and there in order, so that equal folders have equal ledgers."""
+        """Rewrite the ledger in sorted order: equal folders have equal ledgers."""
         with self._locked():
             there = (item for item in self.entries() if os.path.lexists(self.root / item.path))
             with _drafted(self.root, there) as draft:
@@ -113,7 +110,7 @@ class Ledger:
         return Entry(text, kind)
 
     def entries(self) -> set[Entry]:
-        """Return what is listed; raises RunError if that cannot be in the folder."""
+        """Return the entries; raises RunError if one cannot be in the folder."""
         listed: set[Entry] = set()
         for line in self._read()[len(HEADER) :].splitlines():
             # A line that was cut off in the middle lists nothing: it came before what it names.
@@ -130,24 +127,20 @@ class Ledger:
         return listed
 
     def has(self, entry: Entry) -> bool:
-        """Return whether something is listed."""
+        """Return whether a path is listed."""
         text = self._read()
         return text.rfind(b'\n' + entry.line('+')) > text.rfind(b'\n' + entry.line('-'))
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """List what is about to be made."""
+        """Add entries for files or folders that are about to be made."""
         self._append('+', entries)
 
     def forget(self, entries: Sequence[Entry]) -> None:
-        """Take what is gone off the list."""
+        """Remove entries whose files are gone."""
         self._append('-', entries)
 
     def remove(self, below: str = '') -> None:
-        """Delete what is listed at a path below the root, or all; files, links, then folders.
-
-        Nothing else is touched: no folder that holds anything, nothing of another kind than is
-        listed, nothing that a link or a mount leads to. Harmless a second time.
-        """
+        """Delete what is listed at a path below the root, or all; touch nothing else."""
         chosen = [
             entry
             for entry in self.entries()
@@ -191,7 +184,7 @@ class Ledger:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """Yield a descriptor of the ledger that no other process writes to or replaces."""
+        """Yield a descriptor of the ledger, locked against other processes."""
         file, current = self.root / LEDGER, False
         while not current:
             handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
@@ -220,7 +213,7 @@ def has_ledger(folder: Path) -> bool:
 
 
 def _text_of(file: Path, limit: int) -> bytes | None:
-    """Return the beginning of a ledger, None if it is none; a link is none."""
+    """Return the beginning of a ledger; None if it is no ledger or a link."""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -234,7 +227,7 @@ def _text_of(file: Path, limit: int) -> bytes | None:
 
 
 def _is_below(path: str) -> bool:
-    """Return whether a path leads to something below a folder, by its letters."""
+    """Return whether a path is below a folder, judged by its text alone."""
     try:
         plain = b'\0' not in os.fsencode(path) and '\\' not in path
     except UnicodeEncodeError:
@@ -245,10 +238,7 @@ def _is_below(path: str) -> bool:
 
 @contextmanager
 def _opened(root: Path, folder: str, mounted: frozenset[str]) -> Iterator[int | None]:
-    """Yield a descriptor of a folder below a root; None if it is not ours.
-
-    That is one reached by a link or a mount, or in a folder of results of its own.
-    """
+    """Yield a descriptor of a folder below a root; None if it is not ours, or linked."""
     with contextlib.ExitStack() as stack:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
         try:

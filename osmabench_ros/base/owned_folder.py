@@ -1,4 +1,4 @@
-"""Folders of results: which are ours, what may be made in them, and what may be deleted."""
+"""Folders of results: which belong to this package, and what it may write and delete there."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ from osmabench_ros.errors import OsmabenchWarning, RunError
 _NAMED = 3
 _REMEDIES: dict[int | None, str] = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), 'free disk space, or '),
-    # NumPy tells how much was written, not why no more.
+    # NumPy's error says how much was written, not why writing stopped.
     None: 'free disk space if that is why, or ',
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), 'make it writable, or '),
 }
 
 
 def claim_folder(path: Path) -> None:
-    """Make a folder of results, or make sure that one that is there is ours or empty.
+    """Make a folder of results, or make sure that it is ours or empty; else RunError.
 
-    Every command that writes a folder calls this before it spends any time. Below a folder that is
-    ours, what is made is listed there. Raises RunError, and touches nothing, if it is foreign, a
-    link, no folder, holds links where we wrote files, or cannot be made.
+    Every command that writes a folder calls this before it spends any time.
     """
     path = absolute(path)
     refuse_foreign([path], folders=True)
@@ -43,10 +41,7 @@ def claim_folder(path: Path) -> None:
 
 
 def refuse_foreign(paths: Iterable[Path], *, folders: bool = False) -> None:
-    """Raise RunError if anything at the paths is not listed as ours; touches nothing.
-
-    Where they are to be `folders`, they may also be empty, or of results of their own.
-    """
+    """Raise RunError if anything at the paths, or in `folders`, is not ours; touches nothing."""
     for path in map(absolute, paths):
         with naming(path):
             _refuse_foreign(path, folders=folders)
@@ -72,7 +67,7 @@ def _refuse_foreign(path: Path, *, folders: bool) -> None:
 
 
 def refuse_remains(paths: Iterable[Path]) -> None:
-    """Raise RunError for a folder that appears whole and of which only foreign files are left."""
+    """Raise RunError for a folder made in one step that holds only foreign files by now."""
     for path in map(absolute, paths):
         ledger = owner_of(path)
         if ledger is None or not path.is_dir():
@@ -86,7 +81,7 @@ def refuse_remains(paths: Iterable[Path]) -> None:
 
 
 def is_ours(path: Path) -> bool:
-    """Return whether a file or folder is listed as made by this package, or is a scratch one."""
+    """Return whether a path is listed as made by this package, or is a scratch folder."""
     path = absolute(path)
     if in_scratch(path):
         return True
@@ -97,10 +92,7 @@ def is_ours(path: Path) -> bool:
 
 
 def owner_of(path: Path) -> Ledger | None:
-    """Return the ledger that what is made at a path belongs into: of the nearest owned folder.
-
-    None in a scratch folder, and where no folder above is one of results.
-    """
+    """Return the ledger of the nearest owned folder, None in scratch folders or without one."""
     path = absolute(path)
     if has_ledger(path):
         return Ledger(path)
@@ -110,10 +102,7 @@ def owner_of(path: Path) -> Ledger | None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it that are missing; listed where a folder is ours.
-
-    Raises RunError if a file, a link or a folder that is not ours stands in the way.
-    """
+    """Make a folder and missing ones above, listed where a folder is ours; may raise RunError."""
     path = absolute(path)
     ledger = owner_of(path)
     if ledger is None or ledger.root == path:
@@ -129,10 +118,7 @@ def make_folder(path: Path) -> None:
 
 
 def list_files(paths: Iterable[Path], kind: Kind = Kind.FILE) -> None:
-    """List files of one folder that are about to be made, where their folder is ours.
-
-    Raises RunError if one is there that is not ours.
-    """
+    """List files about to be made where their folder is ours; RunError if one is not ours."""
     chosen = list(paths)
     ledger = owner_of(chosen[0].parent) if chosen else None
     if ledger is not None:
@@ -142,7 +128,7 @@ def list_files(paths: Iterable[Path], kind: Kind = Kind.FILE) -> None:
 
 
 def remove_ours(path: Path) -> None:
-    """Delete what is ours at a path, and warn of what stays."""
+    """Delete our files at a path, and warn about those that stay."""
     path = absolute(path)
     ledger = owner_of(path)
     if ledger is None or not os.path.lexists(path):
@@ -155,7 +141,7 @@ def remove_ours(path: Path) -> None:
 
 
 def foreign_in(path: Path) -> list[Path]:
-    """Return what is not ours in a folder of ours, the topmost of it; looks through no link."""
+    """Return the topmost foreign paths in a folder of ours; follows no link."""
     ledger, found = owner_of(path), []
     listed = set() if ledger is None else ledger.entries()
     for place, folders, files in os.walk(absolute(path)):
@@ -167,7 +153,7 @@ def foreign_in(path: Path) -> list[Path]:
 
 
 def _is_among(listed: set[Entry], ledger: Ledger | None, path: Path) -> bool:
-    """Return whether something is listed, or ours by itself: a ledger, or a scratch folder."""
+    """Return whether a path is listed, or is a ledger or a scratch folder."""
     if path.name == LEDGER or in_scratch(path / path.name):
         return True
     kind = kind_at(path)
@@ -175,7 +161,7 @@ def _is_among(listed: set[Entry], ledger: Ledger | None, path: Path) -> bool:
 
 
 def remove_what_was_left(root: Path) -> None:
-    """Remove the scratch folders of killed processes in a folder of results that is held."""
+    """Remove the scratch folders of killed processes in a locked folder of results."""
     root = absolute(root)
     ledger, folders = owner_of(root), [root]
     if ledger is not None:
@@ -185,21 +171,21 @@ def remove_what_was_left(root: Path) -> None:
 
 
 def settle(path: Path) -> None:
-    """Bring the ledger of a folder into an order that depends on nothing but what is there."""
+    """Sort the ledger of a folder, so that it depends only on the folder's content."""
     ledger = owner_of(path)
     if ledger is not None:
         ledger.settle()
 
 
 def move_ours(source: Path, target: Path) -> None:
-    """Rename a folder within one of results; RunError if it or the target holds foreign files."""
+    """Rename a folder of results; RunError if it or the target holds foreign files."""
     source, target = absolute(source), absolute(target)
     ledger = owner_of(source)
     assert ledger is not None
     refuse_foreign([source], folders=True)
     foreign = foreign_in(source)
     if foreign:
-        raise RunError(f'{_names(foreign)} is not ours and stands in the way; move it elsewhere')
+        raise RunError(f'{_names(foreign)} is not ours and blocks the target; move it elsewhere')
     inside = [source, *entries_in(source)]
     old = [ledger.entry(item, kind_at(item) or Kind.FILE) for item in inside]
     refuse_foreign([target], folders=True)
@@ -210,13 +196,13 @@ def move_ours(source: Path, target: Path) -> None:
 
 
 def entries_in(folder: Path) -> list[Path]:
-    """Return what is in a folder and below, through no link."""
+    """Return the content of a folder and its subfolders, following no link."""
     walk = os.walk(folder)
     return sorted(Path(place, name) for place, *names in walk for name in chain(*names))
 
 
 def _refuse_reached_by_link(path: Path) -> None:
-    """Refuse a path that leads through a link within a folder of results, not above it."""
+    """Refuse a path that goes through a link inside a folder of results."""
     ledger = owner_of(path.parent)
     if ledger is None:
         return
@@ -247,7 +233,7 @@ def _refuse_links(ledger: Ledger) -> None:
 
 
 def is_blank(folder: Path) -> bool:
-    """Return whether there is nothing in a folder but a ledger and scratch folders of ours."""
+    """Return whether a folder holds only a ledger and scratch folders of ours."""
     with naming(folder):
         names = set(os.listdir(folder)) - ({LEDGER} if has_ledger(folder) else set())
         return all(name.startswith(PREFIX) for name in names) and all(
@@ -280,7 +266,7 @@ def _names(paths: list[Path]) -> str:
 
 @contextlib.contextmanager
 def naming(path: Path, what: str = 'cannot write') -> Iterator[None]:
-    """Raise a RunError that names the path for what the file system refuses."""
+    """Turn an OSError of the block into a RunError that names the path."""
     try:
         yield
     except OSError as error:
@@ -288,7 +274,7 @@ def naming(path: Path, what: str = 'cannot write') -> Iterator[None]:
 
 
 def refused(error: OSError, path: Path, what: str = 'cannot write') -> RunError:
-    """Return what the file system refuses as an error that names path, reason and remedy."""
+    """Return an OSError as an error that names path, reason and remedy."""
     remedy = _REMEDIES.get(error.errno, '')
     place = shown(error.filename or path)
     return RunError(f'{what} {place}: {error.strerror or error}; {remedy}choose another --out')

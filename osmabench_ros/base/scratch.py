@@ -1,4 +1,4 @@
-"""Folders for what is not finished yet, which prove that they are this package's to delete."""
+"""Temporary folders with a mark by which this package recognises that it may delete them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOUNTS = Path('/proc/self/mountinfo')
 
 @contextmanager
 def scratch_in(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder below a folder that exists; it is removed with all that is left in it.
+    """Yield an empty folder below an existing one; it is removed with its content afterwards.
 
     The scratch folder holds a mark that names the package, the scratch folder and its inode, so
     that a copy of it, or a folder of the user's with such a name, is not taken for ours. The mark
@@ -54,10 +54,7 @@ def in_scratch(path: Path) -> bool:
 
 
 def remove_leftovers(folders: Iterable[Path]) -> list[Path]:
-    """Remove the scratch folders of killed processes directly below some folders.
-
-    Returns those that stay, as they lack the proof or hold something foreign.
-    """
+    """Remove the scratch folders of killed processes; return those that stay, as not ours."""
     staying = []
     for folder in folders:
         with contextlib.suppress(OSError):
@@ -67,10 +64,7 @@ def remove_leftovers(folders: Iterable[Path]) -> list[Path]:
 
 
 def is_unfinished(scratch: Path) -> bool:
-    """Return whether a process was killed before it could write the mark: there is no byte in it.
-
-    Such a folder stays, for it has no proof, but is no reason to refuse the one that it is in.
-    """
+    """Return whether a process was killed before it wrote a byte of the mark."""
     if scratch.is_symlink() or not _NAME.fullmatch(scratch.name) or not scratch.is_dir():
         return False
     found = {item.name: item.lstat() for item in scratch.iterdir()}
@@ -79,7 +73,7 @@ def is_unfinished(scratch: Path) -> bool:
 
 
 def mount_points_in(folder: Path) -> frozenset[str]:
-    """Return the real paths of what is mounted on or below a folder; never to be deleted from."""
+    """Return the mount points on or below a folder, from which nothing may be deleted."""
     real = os.path.realpath(folder).rstrip('/')
     try:
         lines = _MOUNTS.read_text('utf-8', 'surrogateescape').splitlines()
@@ -120,7 +114,7 @@ def _is_marked(scratch: Path, handle: int) -> bool:
 
 
 def _removed_if_left(scratch: Path) -> bool:
-    """Remove a scratch folder that no process uses; false if it is none, or stays."""
+    """Remove a scratch folder that no process uses; return whether it was removed."""
     try:
         handle = _opened_mark(scratch)
     except OSError:
@@ -140,7 +134,7 @@ def _removed_if_left(scratch: Path) -> bool:
 
 
 def _remove(scratch: Path) -> bool:
-    """Remove a scratch folder, the mark last; not where something is mounted in it."""
+    """Remove a scratch folder, the mark last; not if something is mounted in it."""
     if mount_points_in(scratch) or set(os.listdir(scratch)) - {MARK, CONTENT}:
         return False
     try:

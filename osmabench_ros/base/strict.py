@@ -1,34 +1,93 @@
-"""The one base of what configurations, options and manifests may say, and its names and paths."""
+"""The base of all data models, and the error texts about their faults."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
+from osmabench_ros.base.files import read_json
+from osmabench_ros.base.limits.reading import shown
+from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, suggestion
+
+Model = TypeVar('Model')
+_LONGEST_VALUE = 60
 _LONGEST_NAME = 100
 _LONGEST_PART_BYTES, _LONGEST_PATH_BYTES = 255, 4095
 """Of Linux: NAME_MAX, and PATH_MAX with its last byte."""
 
 
 class Strict(BaseModel):
-    """Refuses keys that it does not know, infinite numbers, and true and false for numbers."""
+    """Immutable; refuses unknown keys, infinite numbers, and true and false for numbers."""
 
     model_config = ConfigDict(extra='forbid', frozen=True, allow_inf_nan=False)
 
     # No validator of fields: discriminators of unions must not have one.
     @model_validator(mode='before')
     @classmethod
-    def _refuse_bools_as_numbers(cls, data: Any) -> Any:
-        if isinstance(data, Mapping):
-            for name, field in cls.model_fields.items():
-                value = data.get(field.alias or name)
-                if _holds_bool(value) and not _takes_bool(field.annotation):
-                    raise ValueError(f'"{name}": true and false are neither numbers nor texts')
+    def _refuse_unknown_keys_and_bools(cls, data: Any) -> Any:
+        if isinstance(data, BaseModel):
+            return data
+        if not isinstance(data, Mapping):
+            raise ValueError('must be a mapping of keys to values')
+        fields = {field.alias or name: field for name, field in cls.model_fields.items()}
+        for key, value in data.items():
+            if key not in fields:
+                raise ValueError(
+                    f'unknown key "{shown(str(key))}". {suggestion(str(key), fields)}'
+                )
+            if _holds_bool(value) and not _takes_bool(fields[key].annotation):
+                raise ValueError(f'"{key}": true and false are neither numbers nor texts')
         return data
+
+
+def validated(
+    model: type[Model],
+    data: Any,
+    source: str,
+    kind: type[OsmabenchError] = ConfigError,
+    *,
+    remedy: str = '',
+) -> Model:
+    """Check data from outside against a model; the error names `source`, place and remedy."""
+    try:
+        return TypeAdapter(model).validate_python(data)
+    except ValidationError as error:
+        tail = f'; {remedy}' if remedy else ''
+        raise kind(f'{source}: {first_fault(error)}{tail}') from error
+
+
+def read_model(model: type[Model], file: Path) -> Model:
+    """Read a JSON file of a run into a model; RunError if it is missing or malformed."""
+    remedy = 'restore it, or start over with --fresh'
+    return validated(model, read_json(file), f'{file} is malformed', RunError, remedy=remedy)
+
+
+def first_fault(error: ValidationError) -> str:
+    """Return the first fault with its place, if it has one."""
+    fault = error.errors(include_url=False, include_context=False)[0]
+    place = '.'.join(str(part) for part in fault['loc'])
+    return ': '.join(filter(None, (place, fault_text(fault))))
+
+
+def fault_text(fault: Any) -> str:
+    """Return what is wrong at one place of the data, and the value there."""
+    text = str(fault['msg']).removeprefix('Value error, ')
+    if fault['type'] in ('missing', 'value_error'):
+        return text
+    value = repr(fault['input'])
+    value = value if len(value) <= _LONGEST_VALUE else f'{value[: _LONGEST_VALUE - 3]}...'
+    return f'{text} (it is {value})'
 
 
 def _holds_bool(value: Any) -> bool:
@@ -40,7 +99,7 @@ def _holds_bool(value: Any) -> bool:
 
 
 def _takes_bool(kind: Any) -> bool:
-    """Return whether a type is or holds a bool; models look at their own fields."""
+    """Return whether a type is or contains a bool; models check their own fields."""
     if parts := get_args(kind):
         return any(_takes_bool(part) for part in parts)
     if kind in (bool, Any, object, dict, list):
@@ -49,7 +108,7 @@ def _takes_bool(kind: Any) -> bool:
 
 
 def plain_name(value: str) -> str:
-    """Return a name of letters, digits, "_" and "-", fit for a path; ValueError for another."""
+    """Return a name if it has only letters, digits, "_" and "-"; else raise ValueError."""
     if not value or not all(char.isalnum() or char in '_-' for char in value):
         raise ValueError('a name consists of letters, digits, "_" and "-"')
     return _of_bearable_length(value)

@@ -1,4 +1,4 @@
-"""`osmabench conditions`: what light and motion there is."""
+"""`osmabench conditions`: lists and previews conditions of light and motion."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
-from osmabench_ros.cli.rerun_option import Overwrite
+from osmabench_ros.base.progress import shown_progress
+from osmabench_ros.base.settings import Named
+from osmabench_ros.cli.options import Overwrite, with_option_groups
+from osmabench_ros.runs.config import SceneConfig, SimulatorConfig
 
 app = typer.Typer(help='List and preview conditions of light, motion and sensor.')
 
@@ -36,33 +38,24 @@ def list_all() -> None:
 
 
 @app.command()
+@with_option_groups
 def preview(
+    scene: Annotated[SceneConfig, Named('seed', reference='scene', scene='scene-name')],
+    simulator: Annotated[SimulatorConfig, Named(name='simulator')],
     names: Annotated[
         list[str] | None, typer.Argument(help='Conditions; all of the package by default.')
     ] = None,
     output: Annotated[Path, typer.Option('--output', '-o', help='Image to write.')] = Path(
         'conditions.png'
     ),
-    scene: Annotated[
-        str, typer.Option(help="'apartment', or a *.scene_dataset_config.json.")
-    ] = 'apartment',
-    scene_name: Annotated[str, typer.Option(help='Scene of a data set.')] = '',
-    seed: Annotated[int, typer.Option(min=0, help='Seed of the scene and the path.')] = 0,
-    simulator: Annotated[str, typer.Option(help='Simulator backend.')] = 'opengl',
     overwrite: Overwrite = False,
 ) -> None:
     """Render the same views under each condition into one contact sheet."""
     from osmabench_ros.simulation.conditions import list_conditions
     from osmabench_ros.simulation.preview import PreviewSettings, write_contact_sheet
 
-    settings = PreviewSettings(scene, scene_name, seed, simulator)
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task('rendering', total=1.0)
-        write_contact_sheet(
-            names or list_conditions(),
-            output,
-            settings,
-            lambda text, done: bar.update(task, description=text, completed=done),
-            overwrite=overwrite,
-        )
+    settings = PreviewSettings(scene.reference, scene.scene, scene.seed, simulator.name)
+    with shown_progress() as progress:
+        chosen = names or list_conditions()
+        write_contact_sheet(chosen, output, settings, progress, overwrite=overwrite)
     Console().print(f'wrote {output}')

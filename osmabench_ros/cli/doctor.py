@@ -11,13 +11,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from osmabench_ros.bringup.finding import Finding, Level
-from osmabench_ros.bringup.preflight import examine
-from osmabench_ros.cli.progress import shown_progress
+from osmabench_ros.base.progress import shown_progress
+from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from osmabench_ros.bringup.doctor.preflight import examine
+from osmabench_ros.cli.run import needs_ros
 from osmabench_ros.errors import ConfigError, ContractError, MissingDependencyError
 from osmabench_ros.runs.config import MatrixConfig, load_config
 
-STYLE = {Level.OK: 'green', Level.ABSENT: 'yellow', Level.WARN: 'yellow', Level.FAILED: 'red'}
+STYLE = {
+    Severity.OK: 'green',
+    Severity.ABSENT: 'yellow',
+    Severity.WARN: 'yellow',
+    Severity.FAILED: 'red',
+}
 
 
 def doctor(
@@ -57,7 +63,7 @@ def doctor(
     else:
         findings = _machine(out, planned)
     _show(findings, as_json=as_json)
-    broken = list(dict.fromkeys(item.part for item in findings if item.level is Level.FAILED))
+    broken = list(dict.fromkeys(item.part for item in findings if item.level is Severity.FAILED))
     if broken and stack:
         raise ContractError(f'no run would be right with: {", ".join(broken)}')
     if broken:
@@ -67,7 +73,7 @@ def doctor(
 def _machine(out: Path, planned: MatrixConfig | None) -> list[Finding]:
     findings = examine(out)
     if planned is not None:
-        from osmabench_ros.bringup.run_preflight import examine_run
+        from osmabench_ros.bringup.doctor.run_preflight import examine_run
 
         findings += examine_run(planned, out)
     return findings
@@ -82,18 +88,13 @@ def _stack(
     *,
     quiet: bool,
 ) -> list[Finding]:
-    try:
+    with needs_ros('looking at a stack'):
         from osmabench_ros.bringup.running_stack.examination import examine_stack
         from osmabench_ros.bringup.running_stack.names import (
             StackNames,
             check_names_of_topics,
             names_of_robot,
         )
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'a stack can be looked at with ROS 2 and the messages of this package ({error}); '
-            'source your ROS workspace, or make env'
-        ) from error
     named = names_of_robot(robot) if robot else StackNames()
     own = dict(_pair(text) for text in remap)
     check_names_of_topics(own, '--remap')

@@ -1,4 +1,4 @@
-"""Starts the osmabench command, or says what pip has to install before it can."""
+"""Starts the osmabench command, or names the packages that pip has to install first."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run the command; where a package of ours is missing or too old, name the file for pip."""
+    """Run the command; if a required package is missing or too old, name the file for pip."""
     try:
         from osmabench_ros.cli.main import main as command
     except ImportError as error:
-        from osmabench_ros.bringup.beside_ros import requirements_file, unmet_requirements
+        from osmabench_ros.bringup.doctor.beside_ros import requirements_file, unmet_requirements
 
         unmet = unmet_requirements()
         if not unmet:

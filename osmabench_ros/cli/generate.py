@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
-from osmabench_ros.cli.progress import shown_progress
+from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.runs.config import load_config
-from osmabench_ros.runs.generated_truth import generate_ground_truth
-from osmabench_ros.runs.generation import OutputFormat, generate_sequences
+from osmabench_ros.runs.prepare.generation import (
+    OutputFormat,
+    generate_ground_truth,
+    generate_sequences,
+)
 
 
 def generate(

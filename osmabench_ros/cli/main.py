@@ -16,14 +16,13 @@ from osmabench_ros.cli import (
     conditions,
     doctor,
     evaluate,
+    evaluate_bag,
     generate,
     import_scene,
-    learn_prototypes,
     record,
     replay,
     run,
     score,
-    score_answers,
     score_trajectory,
     sweep,
     view,
@@ -41,16 +40,16 @@ app = typer.Typer(
 app.command('demo')(run.demo)
 app.command('run')(run.run)
 app.command('sweep')(sweep.sweep)
-app.command('learn-prototypes')(learn_prototypes.learn_prototypes)
 app.command('doctor')(doctor.doctor)
 app.command('evaluate')(evaluate.evaluate)
+app.command('evaluate-bag')(evaluate_bag.evaluate_bag)
 app.command('generate')(generate.generate)
 app.command('ground-truth')(evaluate.ground_truth)
 app.command('import-scene')(import_scene.import_scene)
 app.command('record')(record.record)
 app.command('replay')(replay.replay)
 app.command('view')(view.view)
-score.app.command('answers')(score_answers.answers)
+score.app.command('answers')(score.answers)
 score.app.command('trajectory')(score_trajectory.trajectory)
 app.add_typer(map_command.app, name='map')
 app.add_typer(score.app, name='score')
@@ -59,7 +58,7 @@ app.add_typer(conditions.app, name='conditions')
 
 
 class InterruptedBySignalError(SystemExit):
-    """Raised where the signal struck, so that everything on the way out cleans up."""
+    """Raised at the point of the signal, so that all open contexts clean up."""
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
@@ -69,14 +68,14 @@ def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
     raise InterruptedBySignalError(128 + number)
 
 
-def main() -> NoReturn:
-    """Run the command; an error of ours is one line and an exit code, never a traceback."""
+def main(command: typer.Typer = app) -> NoReturn:
+    """Run a command; an error of ours is one line and an exit code, never a traceback."""
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, _interrupt)
     console = Console(stderr=True, soft_wrap=True)
     show_warnings_as_lines()
     try:
-        app()
+        command()
     except OsmabenchError as error:
         console.print(f'[bold red]error:[/] {escape(str(error))}', highlight=False)
         sys.exit(error.exit_code)

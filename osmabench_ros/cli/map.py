@@ -10,20 +10,25 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.base.files import check_folder
 from osmabench_ros.base.limits.documents import read_text
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.errors import ConfigError, errors_as
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.disk.storage import read_map, write_map
+from osmabench_ros.maps.disk.validation import faults_of_directory
+from osmabench_ros.maps.export import export_openlex3d, export_point_cloud
+from osmabench_ros.maps.importer import (
+    ImportOptions,
+    World,
+    find_importer,
+    import_map,
+    importer_names,
+)
 from osmabench_ros.maps.importers.pointcloud import read_label_set
 from osmabench_ros.maps.labelling import label_by_features, read_text_features
-from osmabench_ros.maps.openlex3d_export import export_openlex3d
-from osmabench_ros.maps.point_cloud_export import export_point_cloud
-from osmabench_ros.maps.registry import find_importer, import_map, importer_names
-from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.maps.summary import contents_of, summary_of
-from osmabench_ros.maps.validation import faults_of_directory
-from osmabench_ros.runs.map_labelling import label_map
+from osmabench_ros.runs.evaluate.open_vocabulary import label_map
 
 app = typer.Typer(help='Check, import, export and describe semantic maps.', no_args_is_help=True)
 
@@ -91,7 +96,7 @@ def import_(
     label_set: Annotated[
         Path | None, typer.Option(help='JSON with "classes", each "id" and "name".')
     ] = None,
-    frame_id: Annotated[str, typer.Option(help='Frame of the map.')] = 'world',
+    frame_id: Annotated[str, typer.Option(help='Frame of the map.')] = WORLD_FRAME,
     scene: Annotated[str, typer.Option(help='Scene that was mapped.')] = '',
     condition: Annotated[str, typer.Option(help='Condition it was mapped under.')] = '',
     frames_used: Annotated[int, typer.Option(help='Frames the method integrated.')] = 0,
@@ -185,7 +190,5 @@ def export(
 
 
 def _pose(path: Path) -> Pose:
-    try:
+    with errors_as(ConfigError, f'{path} holds no rigid 4x4 matrix', ValueError):
         return Pose.from_matrix(np.loadtxt(read_text(path, ConfigError).splitlines()))
-    except ValueError as error:
-        raise ConfigError(f'{path} holds no rigid 4x4 matrix: {error}') from error

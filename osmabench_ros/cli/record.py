@@ -12,65 +12,45 @@ from rich.markup import escape
 from rich.status import Status
 from rich.table import Table
 
-from osmabench_ros.errors import ConfigError, MissingDependencyError
-from osmabench_ros.sequences.recording_options import Compression
-from osmabench_ros.sequences.recording_report import RecordingReport
+from osmabench_ros.base.settings import Named
+from osmabench_ros.cli.options import with_option_groups
+from osmabench_ros.cli.run import needs_ros
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.sequences.bags.recording_report import RecordingReport, RecordingSettings
 
 UNITS = {'': 1, 'K': 10**3, 'M': 10**6, 'G': 10**9, 'T': 10**12}
 
 
+@with_option_groups
 def record(
     out: Annotated[Path, typer.Option(help='Folder of the bag; must not exist, or be empty.')],
-    topics: Annotated[
-        list[str] | None,
-        typer.Option(help='Topic to record; may be repeated. Default: the topic contract.'),
-    ] = None,
-    all_topics: Annotated[bool, typer.Option('--all', help='Record every topic.')] = False,
-    exclude: Annotated[
-        str, typer.Option(help='Leave out topics that this regular expression matches.')
-    ] = '',
+    recording: Annotated[
+        RecordingSettings,
+        Named(
+            *('topics', 'exclude', 'compression', 'acks'),
+            all_topics='all',
+            max_file_s='split-duration',
+        ),
+    ],
     split_size: Annotated[
         str, typer.Option(help='Begin a new file at this size, e.g. 2G; 0 never.')
     ] = '0',
-    split_duration: Annotated[
-        float, typer.Option(min=0.0, help='Begin a new file after these seconds; 0 never.')
-    ] = 0.0,
-    compression: Annotated[Compression, typer.Option(help='Of the bag.')] = Compression.ZSTD,
     duration: Annotated[
         float, typer.Option(min=0.0, help='End after these seconds; 0 at Ctrl-C.')
     ] = 0.0,
-    acks: Annotated[
-        bool,
-        typer.Option('--acks', help='Acknowledge frames, as a declared participant of a run.'),
-    ] = False,
 ) -> None:
     """Record topics of a running stack (ROS_DOMAIN_ID) to an MCAP bag until Ctrl-C.
 
     Says at the end how many messages of each topic are there and how many were lost.
     """
-    _check_pattern(exclude)
     max_file_bytes = bytes_from_text(split_size)
-    try:
-        from osmabench_ros.bringup.recording import RecordingSettings
-        from osmabench_ros.bringup.recording import record as record_bag
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'recording needs ROS 2 and the messages of this package ({error}); '
-            'source your ROS workspace, or make env'
-        ) from error
-    settings = RecordingSettings(
-        out,
-        tuple(topics or ()),
-        all_topics,
-        exclude,
-        compression,
-        max_file_bytes,
-        split_duration,
-        acks,
-    )
+    with needs_ros('recording'):
+        from osmabench_ros.bringup.runner.recording import record as record_bag
+    settings = recording.model_copy(update={'max_file_bytes': max_file_bytes})
     console = Console(stderr=True)
     with console.status('recording; Ctrl-C ends it') as status:
         report = record_bag(
+            out,
             settings,
             duration_s=duration,
             progress=lambda now: _show(status, now),
@@ -79,23 +59,8 @@ def record(
     print_report(report, out)
 
 
-def _check_pattern(text: str) -> None:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ConfigError(
-            f"--exclude {text} is no regular expression: {error}; write e.g. '/camera/.*'"
-        ) from error
-
-
 def bytes_from_text(text: str) -> int:
-    """Return a number of bytes such as ``2G``, ``500MB`` or ``1000000``; K is 1000.
-
-    Raises
-    ------
-    ConfigError
-        If it is none.
-    """
+    """Return a number of bytes such as ``2G``, ``500MB`` or ``1000000``; may raise ConfigError."""
     match = re.fullmatch(r'\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*', text, re.IGNORECASE)
     if match is None:
         raise ConfigError(f'split size "{text}" is no size; write e.g. 500M or 2G')

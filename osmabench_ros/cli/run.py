@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from osmabench_ros.base.files import check_file
-from osmabench_ros.cli.progress import shown_progress
-from osmabench_ros.cli.rerun_option import Overwrite, RerunFile
-from osmabench_ros.errors import MissingDependencyError, RequirementError, RunError
+from osmabench_ros.base.progress import shown_progress
+from osmabench_ros.cli.options import Overwrite, RerunFile
+from osmabench_ros.errors import RequirementError, RunError, needing
+from osmabench_ros.reports.rerun.rerun_export import record_runs
 from osmabench_ros.reports.terminal import print_report
-from osmabench_ros.reports.view_of_run import record_runs
 from osmabench_ros.runs.config import MatrixConfig, load_config, with_scene
 from osmabench_ros.runs.dry_run import expected_work
-from osmabench_ros.runs.report_model import MatrixReport, Status
+from osmabench_ros.runs.results.report_model import MatrixReport, Status
 
 Out = Annotated[Path, typer.Option(help='Folder that gets a folder of results a configuration.')]
 Fresh = Annotated[
@@ -64,23 +63,19 @@ def demo(
     _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun, overwrite)
 
 
-@contextmanager
-def needs_ros() -> Iterator[None]:
-    """Say what to do if an import inside fails for lack of ROS."""
-    try:
-        yield
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'a run needs ROS 2 and the messages of this package ({error}); '
-            'source your ROS workspace, or make env; osmabench doctor tells what is missing'
-        ) from error
+def needs_ros(what: str = 'a run') -> AbstractContextManager[None]:
+    """Return a context in which a failed import of ROS becomes an error with the remedy."""
+    return needing(
+        f'{what} needs ROS 2 and the messages of this package',
+        'source your ROS workspace, or make env; osmabench doctor says what is missing',
+    )
 
 
 def _run(
     config: MatrixConfig, out: Path, fresh: bool, rerun: Path | None, overwrite: bool
 ) -> None:
     with needs_ros():
-        from osmabench_ros.bringup.runner import run_matrix
+        from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     if rerun is not None:
         check_file(rerun, overwrite=overwrite)
     with shown_progress() as progress:

@@ -6,14 +6,17 @@ import csv
 import json
 import math
 import sys
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from osmabench_ros.metrics.confusion_files import read_confusion_sets
+from osmabench_ros.metrics.confusion import read_confusion_sets
 from osmabench_ros.metrics.segmentation import COMPAT_IGNORED, score_scenes
+from osmabench_ros.vqa.answer_table import AnswerRow, answer_table
+from osmabench_ros.vqa.published import read_saved_answers
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -50,7 +53,7 @@ def confusion(
     """Score confusion matrices by the rules of OSMa-Bench.
 
     Prints miou, fmiou, macc and scene: a row for each scene, then "overall" (the summed matrix)
-    and "overall_mean". With several sets of scenes a column tells where a row is from.
+    and "overall_mean". With several sets of scenes a column names the set of a row.
     """
     sets = read_confusion_sets(files, together=together)
     ignored = COMPAT_IGNORED if ignore is None else tuple(ignore)
@@ -68,8 +71,65 @@ def confusion(
 
 
 def _with_nulls(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace figures that do not exist by None, which both formats can say."""
+    """Replace NaN figures by None, which both formats can write."""
     return {
         key: None if isinstance(value, float) and math.isnan(value) else value
         for key, value in row.items()
     }
+
+
+_CHANGES = ('change', 'change_low', 'change_high')
+
+
+def answers(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help='JSON lines, plain or .gz, with question, answer, category, scene_graph_answer '
+            'and, if known, similar, scene and condition.'
+        ),
+    ],
+    table_format: Annotated[
+        TableFormat, typer.Option('--format', help='How to print the rows.')
+    ] = TableFormat.CSV,
+    reference: Annotated[
+        str, typer.Option(help='Condition that paired changes of the pooled rows start from.')
+    ] = '',
+    baselines: Annotated[
+        bool, typer.Option(help='Add constants, most frequent answers and question-only.')
+    ] = True,
+) -> None:
+    """Recompute accuracies, overall and by category, from saved answers.
+
+    Verdicts are taken from "similar"; answers without one are judged by rule. A row for each
+    scene and condition, then pooled rows with an interval over scenes.
+    """
+    table = answer_table(
+        read_saved_answers(files), reference_condition=reference, baselines=baselines
+    )
+    rows = _flat(table, with_changes=bool(reference))
+    if table_format is TableFormat.JSON:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def _flat(table: Sequence[AnswerRow], *, with_changes: bool) -> list[dict[str, Any]]:
+    categories = sorted({name for row in table for name in row.categories})
+    return [
+        {
+            'scene': row.scene,
+            'condition': row.condition,
+            'answers': row.answers,
+            'questions': row.questions,
+            'accuracy': row.accuracy,
+            'low': row.low,
+            'high': row.high,
+            'accuracy_without_spatial': row.accuracy_without_spatial,
+            **{name: getattr(row, name) for name in _CHANGES if with_changes},
+            **{name: row.categories.get(name) for name in categories},
+        }
+        for row in table
+    ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,32 +16,70 @@ from rich.table import Table
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder
-from osmabench_ros.cli import bag_options as options
+from osmabench_ros.cli.options import with_option_groups
 from osmabench_ros.errors import OsmabenchWarning
-from osmabench_ros.metrics.evo_figures import evo_figures
-from osmabench_ros.metrics.trajectory import DeltaUnit, TrajectoryAlignment
+from osmabench_ros.metrics.trajectory import (
+    DEFAULT_MAX_DIFFERENCE_S,
+    DeltaInterval,
+    DeltaUnit,
+    TrajectoryAlignment,
+)
 from osmabench_ros.metrics.trajectory_records import (
     ALIGNED,
     SUITE,
     TrajectoryScore,
+    TrajectorySettings,
+    evo_figures,
     score_trajectory,
 )
 from osmabench_ros.reports.cells import plain
-from osmabench_ros.reports.trajectory_page import write_trajectory_page
-from osmabench_ros.runs.recorded_trajectories import read_trajectory
+from osmabench_ros.reports.page.bag_page import write_trajectory_page
+from osmabench_ros.runs.prepare.recorded_trajectories import read_trajectory
 
 _NAMES = 'TUM file, or BAG:TOPIC; the topic may be /tf:PARENT.CHILD.'
 
+pose_option = partial(typer.Option, rich_help_panel='Trajectory')
 
+TrajectoryAlign = Annotated[
+    TrajectoryAlignment,
+    pose_option(help='Alignment of the poses before absolute errors (as in evo).'),
+]
+
+
+@dataclass(frozen=True)
+class PairingOptions:
+    """Which poses of two trajectories are compared."""
+
+    max_diff: Annotated[
+        float,
+        pose_option(
+            '--max-diff', min=0, help='Largest difference of stamps that belong together, seconds.'
+        ),
+    ] = DEFAULT_MAX_DIFFERENCE_S
+    time_offset: Annotated[
+        float, pose_option(help="Seconds added to the stamps of the stack's poses.")
+    ] = 0.0
+    rpe_delta: Annotated[float, pose_option(help='Interval of relative errors.')] = 1.0
+    rpe_unit: Annotated[DeltaUnit, pose_option(help='Unit of that interval.')] = DeltaUnit.FRAMES
+    rpe_all_pairs: Annotated[
+        bool,
+        pose_option(
+            '--rpe-all-pairs', help='Relative errors over all pairs, not only consecutive ones.'
+        ),
+    ] = False
+
+    def settings(self, alignment: TrajectoryAlignment) -> TrajectorySettings:
+        """Return how trajectories are compared."""
+        interval = DeltaInterval(self.rpe_delta, self.rpe_unit, self.rpe_all_pairs)
+        return TrajectorySettings(alignment, self.max_diff, self.time_offset, interval)
+
+
+@with_option_groups
 def trajectory(
     estimate: Annotated[str, typer.Argument(help=f"The stack's own poses: {_NAMES}")],
     reference: Annotated[str, typer.Argument(help=f'True poses: {_NAMES}')],
-    align: options.TrajectoryAlign = TrajectoryAlignment.SE3,
-    max_diff: options.MaxDifference = options.DEFAULT_DIFFERENCE_S,
-    time_offset: options.TimeOffset = 0.0,
-    rpe_delta: options.RpeDelta = 1.0,
-    rpe_unit: options.RpeUnit = DeltaUnit.FRAMES,
-    rpe_all_pairs: options.RpeAllPairs = False,
+    pairing: PairingOptions,
+    align: TrajectoryAlign = TrajectoryAlignment.SE3,
     out: Annotated[
         Path | None, typer.Option(help='Folder that gets trajectory.json and trajectory.html.')
     ] = None,
@@ -53,9 +93,7 @@ def trajectory(
     Needs no ROS. Figures under "trajectory" are those of the poses as recorded, under
     "trajectory@aligned" those after the alignment.
     """
-    settings = options.trajectory_settings(
-        align, max_diff, time_offset, rpe_delta, rpe_unit, rpe_all_pairs
-    )
+    settings = pairing.settings(align)
     if out is not None:
         claim_folder(out)
     true, own = read_trajectory(reference), read_trajectory(estimate)

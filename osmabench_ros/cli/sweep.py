@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from osmabench_ros.cli.progress import shown_progress
+from osmabench_ros.base.progress import shown_progress
+from osmabench_ros.base.settings import Named
+from osmabench_ros.base.strict import validated
+from osmabench_ros.cli.options import with_option_groups
 from osmabench_ros.cli.run import Fresh, Out, needs_ros
 from osmabench_ros.errors import ConfigError, RequirementError, RunError
 from osmabench_ros.reports.sweep import print_sweep
 from osmabench_ros.runs.config import MatrixConfig, SweepConfig, load_config
 from osmabench_ros.runs.sweep import SweepReport
-from osmabench_ros.simulation.section import validated
 
 
+@with_option_groups
 def sweep(
     config: Annotated[str, typer.Argument(help='YAML file, or a name in config/, e.g. demo.')],
+    changes: Annotated[
+        dict[str, Any],
+        Named('lowest', 'highest', 'steps_per_octave', 'max_loss', changes=SweepConfig),
+    ],
     speeds: Annotated[
         str,
         typer.Option(help="Speed factors to try, e.g. '0.5,1,2,4'; without, a search is made."),
     ] = '',
-    lowest: Annotated[float | None, typer.Option(help='Slowest speed of the search.')] = None,
-    highest: Annotated[float | None, typer.Option(help='Fastest speed of the search.')] = None,
-    steps_per_octave: Annotated[
-        int | None, typer.Option(help='How fine the search is: speeds per doubling.')
-    ] = None,
-    max_loss: Annotated[
-        float | None, typer.Option(help='Share of frames that may be lost, e.g. 0.05.')
-    ] = None,
     out: Out = Path('runs'),
     fresh: Fresh = False,
 ) -> None:
@@ -43,41 +42,27 @@ def sweep(
     for every mapper.
     """
     loaded = load_config(config)
-    chosen = _chosen(loaded, speeds, lowest, highest, steps_per_octave, max_loss)
+    chosen = _chosen(loaded, speeds, changes)
     with needs_ros():
-        from osmabench_ros.bringup.sweep_runner import run_sweep, sweep_folder
+        from osmabench_ros.bringup.runner.sweep_runner import run_sweep, sweep_folder
     with shown_progress() as progress:
         report = run_sweep(loaded, out, chosen, fresh=fresh, progress=progress)
     print_sweep(report, sweep_folder(loaded, out))
     _exit_with_verdict(report)
 
 
-def _chosen(
-    config: MatrixConfig,
-    speeds: str,
-    lowest: float | None,
-    highest: float | None,
-    steps_per_octave: int | None,
-    max_loss: float | None,
-) -> SweepConfig:
-    given = {
-        'lowest': lowest,
-        'highest': highest,
-        'steps_per_octave': steps_per_octave,
-        'max_loss': max_loss,
-    }
-    changes = {name: value for name, value in given.items() if value is not None}
+def _chosen(config: MatrixConfig, speeds: str, changes: dict[str, Any]) -> SweepConfig:
     if speeds:
-        changes['speeds'] = _numbers(speeds)  # type: ignore[assignment]
+        changes = {**changes, 'speeds': _numbers(speeds)}
     elif {'lowest', 'highest', 'steps_per_octave'} & changes.keys():
-        changes['speeds'] = ()  # type: ignore[assignment]
+        changes = {**changes, 'speeds': ()}
     return validated(SweepConfig, {**config.sweep.model_dump(), **changes}, 'sweep')
 
 
 def _numbers(text: str) -> tuple[float, ...]:
-    words = [word for word in re.split(r'[,\s]+', text) if word]
+    numbers = [item for item in re.split(r'[,\s]+', text) if item]
     try:
-        return tuple(float(word) for word in words)
+        return tuple(float(item) for item in numbers)
     except ValueError as error:
         raise ConfigError(f"--speeds {text}: give numbers, e.g. '0.5,1,2,4' ({error})") from error
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from osmabench_ros.base.files import check_file
-from osmabench_ros.cli.progress import shown_progress
-from osmabench_ros.cli.rerun_option import Overwrite
-from osmabench_ros.reports.view_of_run import record_map, record_run
+from osmabench_ros.base.progress import shown_progress
+from osmabench_ros.cli.options import Overwrite
+from osmabench_ros.reports.rerun.rerun_export import record_map, record_run
 from osmabench_ros.runs.run_on_disk import open_run
 
 

@@ -2,39 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from osmabench_ros.cli.model_options import ModelOptions, with_model_options
-from osmabench_ros.cli.progress import shown_progress
-from osmabench_ros.cli.vqa_tables import (
-    print_check,
-    print_estimate,
-    print_records,
-    print_spending,
-)
+from osmabench_ros.base.progress import shown_progress
+from osmabench_ros.base.settings import Named
+from osmabench_ros.cli.options import with_option_groups
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.language.client import Estimate, ModelClient
-from osmabench_ros.runs.questioned_map import questioned_map
-from osmabench_ros.runs.results_folder import undisturbed
+from osmabench_ros.language.client import CostEstimate, ModelClient
+from osmabench_ros.language.settings import ModelAccess
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.runs.evaluate.questioned_map import questioned_map
+from osmabench_ros.runs.results.results_folder import undisturbed
 from osmabench_ros.vqa import stages
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
-from osmabench_ros.vqa.applicability import UNSERVED
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT
-from osmabench_ros.vqa.judging.agreement import check_judge, judged_answers
+from osmabench_ros.vqa.judging.agreement import JudgeCheck, check_judge, judged_answers
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
+from osmabench_ros.vqa.llm_generated.pipeline import QuestionWriter, expected_requests
 from osmabench_ros.vqa.published import read_saved_answers
 from osmabench_ros.vqa.run_folder import RunFolder
-from osmabench_ros.vqa.written.expectation import expected_requests
-from osmabench_ros.vqa.written.pipeline import QuestionWriter
+from osmabench_ros.vqa.scores import UNSERVED
+
+_WIDTH = 240
+
+
+def print_estimate(estimate: CostEstimate) -> None:
+    """Print what requests would take."""
+    typer.echo(
+        f'{estimate.requests} requests, {estimate.cached} of them in the cache; about '
+        f'{estimate.prompt_tokens} tokens to send, at most {estimate.most_output_tokens} to '
+        f'receive, cost at most {estimate.cost:.4f}'
+    )
+
+
+def print_spending(client: ModelClient | None) -> None:
+    """Print the accounts of a model, nothing if none was asked."""
+    if client is None:
+        return
+    spent = client.ledger.spending
+    typer.echo(
+        f'{spent.requests} requests, {spent.cache_hits} replies from the cache, '
+        f'{spent.prompt_tokens} tokens sent, {spent.output_tokens} received, '
+        f'cost {spent.cost:.4f}'
+    )
+
+
+def print_records(records: Sequence[MetricRecord]) -> None:
+    """Print accuracies in percent, a row a category."""
+    metrics = list(dict.fromkeys(record.metric for record in records))
+    table = Table('category', 'n', *metrics)
+    for category in dict.fromkeys(record.class_name for record in records):
+        own = {r.metric: r for r in records if r.class_name == category}
+        cells = [_cell(own.get(metric)) for metric in metrics]
+        count = str(next(iter(own.values())).n)
+        table.add_row(category or 'all', count, *cells)
+    _console().print(table)
+
+
+def print_check(check: JudgeCheck, listed: int) -> None:
+    """Print agreement and kappa by group, then some of the doubtful verdicts."""
+    table = Table('answers', 'n', 'agreement', 'kappa', f'{check.judge} yes', 'published yes')
+    for row in check.rows:
+        table.add_row(
+            row.group,
+            str(row.n),
+            f'{100 * row.agreement:.2f} %',
+            f'{row.kappa:.3f}',
+            f'{100 * row.judge_yes:.1f} %',
+            f'{100 * row.published_yes:.1f} %',
+        )
+    _console().print(table)
+    typer.echo(f'equal strings rejected: {len(check.equal_strings_rejected)}')
+    typer.echo(f'published verdicts that contradict equality: {len(check.doubtful)}')
+    for item in check.doubtful[:listed]:
+        verdict = 'Yes' if item.similar else 'No'
+        typer.echo(
+            f'  {item.question.scene} {item.condition}: "{item.question.text}" right '
+            f'"{item.question.answer}", given "{item.answer.value}", verdict {verdict}'
+        )
+
+
+def _console() -> Console:
+    """Return a console; without a terminal no column is cut."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_WIDTH)
+
+
+def _cell(record: MetricRecord | None) -> str:
+    if record is None or record.value is None:
+        return 'n/a'
+    return f'{100 * record.value:.1f}'
+
 
 app = typer.Typer(help='Generate, answer and judge questions about a run.', no_args_is_help=True)
 
 _LISTED_VERDICTS = 20
+_PANEL = 'Language model'
+_OFFLINE = ('rule', 'deterministic', 'offline', '')
+"""Answering and judging without a model."""
 
 
 class QuestionKind(str, Enum):
@@ -48,14 +120,33 @@ RunArgument = Annotated[Path, typer.Argument(help='Folder of a run, below its ma
 FolderOption = Annotated[
     str, typer.Option('--folder', help='Folder of the stages in the run; the page shows "vqa".')
 ]
+Access = Annotated[
+    ModelAccess,
+    Named(
+        *('base_url', 'cache', 'concurrency', 'max_tokens', 'max_cost'),
+        *('input_price', 'output_price'),
+        panel=_PANEL,
+        timeout_s='timeout',
+        max_reply_mib='max-reply',
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        '--dry-run',
+        help='Print counts and expected cost; ask no model.',
+        rich_help_panel=_PANEL,
+    ),
+]
 JudgeOption = Annotated[str, typer.Option('--judge', help='"deterministic", or a model.')]
 
 
 @app.command()
-@with_model_options
+@with_option_groups
 def generate(
     run: RunArgument,
-    options: ModelOptions,
+    access: Access,
+    dry_run: DryRun = False,
     kind: Annotated[QuestionKind, typer.Option(help='From the graph, or by a model.')] = (
         QuestionKind.EXACT
     ),
@@ -72,13 +163,13 @@ def generate(
     """Make the questions of a run's scene."""
     place = RunFolder(run, folder)
     if kind is QuestionKind.EXACT:
-        _generate_exact(place, count, seed, dry_run=options.dry_run)
+        _generate_exact(place, count, seed, dry_run=dry_run)
         return
-    client = options.client(model)
+    client = _client(access, model)
     if client is None:
         raise ConfigError('written questions need --model, e.g. gemini:gemini-2.5-flash')
     frames = stages.chosen_frames(place, every=every, novelty=novelty, most=max_frames)
-    if options.dry_run:
+    if dry_run:
         print_estimate(client.estimate(expected_requests(QuestionWriter(client), frames)))
         typer.echo(f'for {len(frames)} frames, if every question reaches the check')
         return
@@ -99,10 +190,11 @@ def _generate_exact(place: RunFolder, count: int, seed: int | None, *, dry_run: 
 
 
 @app.command()
-@with_model_options
+@with_option_groups
 def answer(
     run: RunArgument,
-    options: ModelOptions,
+    access: Access,
+    dry_run: DryRun = False,
     answerer: Annotated[str, typer.Option(help='"rule", or a model.')] = 'rule',
     compat: Annotated[bool, typer.Option(help='Prompts built as the published code does.')] = (
         False
@@ -116,8 +208,8 @@ def answer(
     """Answer a run's questions from its recorded scene graph."""
     place = RunFolder(run, folder)
     shown = stages.AnswerOptions(compat, graph_tokens, without_map)
-    client = options.client(answerer)
-    if options.dry_run:
+    client = _client(access, answerer)
+    if dry_run:
         _print_dry_answers(place, client, shown)
         return
     given = questioned_map(place)
@@ -130,6 +222,10 @@ def answer(
         f'{_not_asked(len(answers) - len(asked))}'
     )
     print_spending(client)
+
+
+def _client(access: ModelAccess, model: str) -> ModelClient | None:
+    return None if model in _OFFLINE else access.client_of(model)
 
 
 def _not_asked(count: int) -> str:
@@ -146,17 +242,18 @@ def _print_dry_answers(
 
 
 @app.command()
-@with_model_options
+@with_option_groups
 def judge(
     run: RunArgument,
-    options: ModelOptions,
+    access: Access,
+    dry_run: DryRun = False,
     judge_name: JudgeOption = 'deterministic',
     folder: FolderOption = 'vqa',
 ) -> None:
     """Judge a run's answers."""
     place = RunFolder(run, folder)
-    client = options.client(judge_name)
-    if options.dry_run:
+    client = _client(access, judge_name)
+    if dry_run:
         _print_dry_judge(client, lambda asked: stages.estimate_verdicts(place, asked))
         return
     given = questioned_map(place)
@@ -172,7 +269,7 @@ def judge(
 
 
 def _print_dry_judge(
-    client: ModelClient | None, estimate: Callable[[ModelClient], Estimate]
+    client: ModelClient | None, estimate: Callable[[ModelClient], CostEstimate]
 ) -> None:
     if client is None:
         typer.echo('the deterministic judge makes no request')
@@ -196,10 +293,11 @@ def report(
 
 
 @app.command('judge-check')
-@with_model_options
+@with_option_groups
 def judge_check(
     files: Annotated[list[Path], typer.Argument(help='Saved answers with "similar".')],
-    options: ModelOptions,
+    access: Access,
+    dry_run: DryRun = False,
     judge_name: JudgeOption = 'deterministic',
     list_doubtful: Annotated[
         int, typer.Option(min=0, help='Doubtful published verdicts to list.')
@@ -209,9 +307,9 @@ def judge_check(
 
     Exit code 1 if the judge rejects an answer that is equal to the right one.
     """
-    client = options.client(judge_name)
+    client = _client(access, judge_name)
     saved = read_saved_answers(files)
-    if options.dry_run:
+    if dry_run:
         pairs = judged_answers(saved)
         _print_dry_judge(
             client, lambda asked: asked.estimate(LanguageModelJudge(asked).requests(pairs))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+MIN_FOCAL_PX, MAX_PX = 1e-3, 1e6
+"""Of a camera matrix; beyond, directions of pixels are no longer exact."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,33 @@ class Intrinsics:
         focal = width / 2 / math.tan(hfov_rad / 2)
         return cls(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
 
+    @classmethod
+    def from_camera_info(cls, message: Any) -> Intrinsics:
+        """Return the camera of a CameraInfo; ValueError if it is distorted or no pinhole."""
+        if not all(abs(value) <= 1e-9 for value in message.d):
+            distortion = [float(value) for value in message.d[:8]]
+            raise ValueError(f'images must be rectified, D is {distortion}')
+        k = [float(value) for value in message.k]
+        lengths = all(MIN_FOCAL_PX <= k[place] <= MAX_PX for place in (0, 4))
+        if not (lengths and all(abs(value) <= MAX_PX for value in k)):
+            raise ValueError(
+                f'K is {k}; focal lengths must lie in {MIN_FOCAL_PX:g} to {MAX_PX:g} pixels, and '
+                'no entry may be larger. Calibrate the camera'
+            )
+        return cls(message.width, message.height, k[0], k[4], k[2], k[5])
+
+    def camera_info_fields(self) -> dict[str, Any]:
+        """Return the fields of a sensor_msgs/CameraInfo, save the header, by name."""
+        return {
+            'height': self.height,
+            'width': self.width,
+            'distortion_model': 'plumb_bob',
+            'd': np.zeros(5),
+            'k': self.matrix.ravel(),
+            'r': np.eye(3).ravel(),
+            'p': np.hstack([self.matrix, np.zeros((3, 1))]).ravel(),
+        }
+
     @property
     def matrix(self) -> NDArray[np.float64]:
         """Camera matrix K, shape (3, 3)."""
@@ -66,10 +97,7 @@ class Intrinsics:
         return rays
 
     def back_project(self, depth_m: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Return points (height, width, 3) in the optical frame for z-depth in metres.
-
-        Pixels whose depth is NaN or infinite give points that are not finite.
-        """
+        """Return points (height, width, 3), optical frame, of z-depth in metres or NaN."""
         if depth_m.shape != (self.height, self.width):
             raise ValueError(
                 f'depth is {depth_m.shape}, the intrinsics say {(self.height, self.width)}'

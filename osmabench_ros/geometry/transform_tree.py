@@ -1,4 +1,4 @@
-"""A tree of coordinate frames whose edges move over time, as tf2 keeps it."""
+"""A tree of coordinate frames whose edges change over time, as in tf2."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class TransformTree:
                 edge = self._edges[sample.child] = _Edge(sample.parent, sample.is_static)
             if edge.parent != sample.parent:
                 raise ContractError(
-                    f'TF: frame "{sample.child}" lies in "{edge.parent}" and in '
-                    f'"{sample.parent}"; one node only may publish where a frame lies'
+                    f'TF: frame "{sample.child}" has the parents "{edge.parent}" and '
+                    f'"{sample.parent}"; only one node may publish the parent of a frame'
                 )
             if edge.is_static and not sample.is_static:
                 edge.is_static, edge.samples = False, {}
@@ -107,7 +107,7 @@ class TransformTree:
         return None
 
     def lookup_or_last(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
-        """Return what `lookup` does, else the last pose: a map may be newer than all of TF."""
+        """As `lookup`, else return the last pose: a map may be newer than all of TF."""
         pose = self.lookup(parent, child, stamp_ns)
         if pose is not None or not self.connects(parent, child):
             return pose
@@ -135,7 +135,7 @@ class TransformTree:
             if name in self._edges and not self._edges[name].is_static
         ]
         if not moving:
-            raise ContractError(f'TF: nothing moves between "{parent}" and "{child}"')
+            raise ContractError(f'TF: no moving transform between "{parent}" and "{child}"')
         stamps = max(moving, key=lambda edge: len(edge.stamps_ns)).stamps_ns.tolist()
         found = ((stamp, self.lookup(parent, child, stamp, 0)) for stamp in stamps)
         known = [(stamp, pose) for stamp, pose in found if pose is not None]
@@ -146,13 +146,15 @@ class TransformTree:
         return StampedTrajectory.from_poses(known, parent, child)
 
     def _ancestors(self, frame: str) -> Iterator[str]:
-        """Yield the frame and those it lies in."""
+        """Yield the frame and its ancestors."""
         seen = {frame}
         yield frame
         while frame in self._edges:
             frame = self._edges[frame].parent
             if frame in seen:
-                raise ContractError(f'TF: frame "{frame}" lies in itself, over {sorted(seen)}')
+                raise ContractError(
+                    f'TF: frame "{frame}" is its own ancestor, over {sorted(seen)}'
+                )
             seen.add(frame)
             yield frame
 

@@ -1,4 +1,4 @@
-"""Counts tokens and money, and says stop in time."""
+"""Counts tokens and cost, and enforces the budget."""
 
 from __future__ import annotations
 
@@ -33,11 +33,8 @@ class Spending:
     cost: float
 
 
-class Ledger:
-    """Keeps the accounts of one client; safe for threads.
-
-    Budgets are of tokens in and out, and of money at the given prices; None has no limit.
-    """
+class Account:
+    """Keeps the accounts of one client, limited in tokens and money; safe for threads."""
 
     def __init__(
         self,
@@ -56,10 +53,7 @@ class Ledger:
         self._cache_hits = 0
 
     def reserve(self, request: ModelRequest) -> Usage:
-        """Set aside what a request may use at most; `settle` gives back what it did not.
-
-        Raises BudgetExceededError if the request could overrun the budget.
-        """
+        """Set aside what a request may use at most; BudgetExceededError if that is too much."""
         wanted = Usage(estimated_prompt_tokens(request), request.max_output_tokens)
         with self._lock:
             total = _sum(self._spent, self._reserved, wanted)
@@ -84,7 +78,7 @@ class Ledger:
             )
 
     def settle(self, reserved: Usage, used: Usage) -> None:
-        """Replace what was set aside by what was used."""
+        """Replace a reservation by the actual use."""
         with self._lock:
             self._reserved = Usage(
                 self._reserved.prompt_tokens - reserved.prompt_tokens,

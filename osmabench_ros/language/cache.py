@@ -1,4 +1,4 @@
-"""Replies of language models on disk: what was answered is never asked again."""
+"""Cache of language-model replies on disk; no request is sent twice."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from osmabench_ros.base.files import written_file
 from osmabench_ros.errors import LanguageModelError, RunError
 from osmabench_ros.language.model import LanguageModel, ModelReply, ModelRequest, Usage
 from osmabench_ros.language.options import MOST_REPLY_MIB
-from osmabench_ros.language.reply_json import json_object
+from osmabench_ros.language.reply import json_object
 
 _MOST_BYTES = int(2 * MOST_REPLY_MIB * 2**20)
 
 
 class ResponseCache:
-    """Keeps one small file for each reply: the reply and its tokens; no prompt, no key.
-
-    The folder is made at the first write.
-    """
+    """Keeps one small file for each reply: the reply and its tokens; no prompt, no key."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -36,10 +33,7 @@ class ResponseCache:
             return None
 
     def put(self, model: LanguageModel, request: ModelRequest, reply: ModelReply) -> None:
-        """Keep a reply; the file appears whole or not at all.
-
-        Raises LanguageModelError if the folder cannot be written to.
-        """
+        """Keep a reply; the file appears whole or not at all."""
         path = self._path(model, request)
         data = {
             'model': model.name,

@@ -13,11 +13,10 @@ from typing import Generic, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
+from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import BudgetExceededError, IncompleteError, LanguageModelError
-from osmabench_ros.language.bad_replies import malformed_replies
-from osmabench_ros.language.budget import Ledger
+from osmabench_ros.language.budget import Account
 from osmabench_ros.language.cache import ResponseCache
-from osmabench_ros.language.excerpt import excerpt
 from osmabench_ros.language.model import (
     AuthenticationError,
     LanguageModel,
@@ -28,16 +27,15 @@ from osmabench_ros.language.model import (
     Usage,
     estimated_prompt_tokens,
 )
+from osmabench_ros.language.reply import excerpt, malformed_replies
 
 T = TypeVar('T')
 Parser = Callable[[str], T]
 """Turns a reply into a value; raises ValueError if it is not what was asked for."""
 
-Progress = Callable[[str, float], None]
-
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How failed requests are tried again.
 
     The wait doubles from the first to the longest, with up to a quarter added at random. A
@@ -50,7 +48,7 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[T]):
+class Parsed(Generic[T]):
     """A parsed reply, or why there is none."""
 
     value: T | None = None
@@ -65,11 +63,8 @@ class Outcome(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What a list of requests would take; tokens and cost are of those that the cache lacks.
-
-    They are estimated, as if every reply were as long as it may be.
-    """
+class CostEstimate:
+    """What a list of requests would take, estimated for those that the cache lacks."""
 
     requests: int
     cached: int
@@ -79,27 +74,24 @@ class Estimate:
 
 
 class ModelClient:
-    """A language model with cache, patience, budget and a limit of requests at a time.
-
-    Without a cache no reply is kept, without a ledger nothing is limited.
-    """
+    """A language model with cache, patience, budget and a limit of requests at a time."""
 
     def __init__(
         self,
         model: LanguageModel,
         *,
         cache: ResponseCache | None = None,
-        ledger: Ledger | None = None,
-        patience: Patience | None = None,
+        ledger: Account | None = None,
+        patience: RetryPolicy | None = None,
         concurrency: int = 4,
     ) -> None:
         if concurrency < 1:
             raise LanguageModelError(f'concurrency is {concurrency}; at least 1 is needed')
         self.name = model.name
-        self.ledger = ledger or Ledger()
+        self.ledger = ledger or Account()
         self._model = model
         self._cache = cache
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
         self._concurrency = concurrency
         self._breaker = _Breaker()
 
@@ -190,9 +182,9 @@ class ModelClient:
         requests: Sequence[ModelRequest],
         parse: Parser[T] | Sequence[Parser[T]],
         *,
-        progress: Progress | None = None,
+        progress: Progress = silent,
         what: str = 'replies',
-    ) -> list[Outcome[T]]:
+    ) -> list[Parsed[T]]:
         """Return an outcome for each request, in order; a failure is an outcome, not an end.
 
         There is one parser for all requests, or one for each.
@@ -200,7 +192,7 @@ class ModelClient:
         When the budget is used up, requests that are under way finish and are kept, the rest is
         not sent, and their outcome says so.
         """
-        outcomes: list[Outcome[T]] = [Outcome() for _ in requests]
+        outcomes: list[Parsed[T]] = [Parsed() for _ in requests]
         parsers = [parse] * len(requests) if callable(parse) else parse
         with ThreadPoolExecutor(self._concurrency) as pool:
             running = {
@@ -210,21 +202,20 @@ class ModelClient:
             try:
                 for done, future in enumerate(as_completed(running), start=1):
                     outcomes[running[future]] = future.result()
-                    if progress is not None:
-                        progress(f'{what}: {done} of {len(requests)}', done / len(requests))
+                    progress(f'{what}: {done} of {len(requests)}', done / len(requests))
             except BaseException:
                 # Ctrl-C: what is queued must not be sent, what is answered is in the cache.
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
         return outcomes
 
-    def _outcome(self, request: ModelRequest, parse: Parser[T]) -> Outcome[T]:
+    def _outcome(self, request: ModelRequest, parse: Parser[T]) -> Parsed[T]:
         try:
-            return Outcome(value=self.ask(request, parse))
+            return Parsed(value=self.ask(request, parse))
         except LanguageModelError as error:
-            return Outcome(error=error)
+            return Parsed(error=error)
 
-    def estimate(self, requests: Sequence[ModelRequest]) -> Estimate:
+    def estimate(self, requests: Sequence[ModelRequest]) -> CostEstimate:
         """Return what requests would take, without asking."""
         known = [
             self._cache is not None and self._cache.get(self._model, request) is not None
@@ -235,7 +226,7 @@ class ModelClient:
             sum(estimated_prompt_tokens(request) for request in new),
             sum(request.max_output_tokens for request in new),
         )
-        return Estimate(
+        return CostEstimate(
             len(requests),
             sum(known),
             usage.prompt_tokens,
@@ -275,7 +266,7 @@ class _Breaker:
                 self._last = error
 
     def check(self) -> None:
-        """Raise if nothing more is to be sent."""
+        """Raise if no more requests may be sent."""
         if self._last is not None:
             raise LanguageModelError(f'not asked any more: {self._last}', reason=self._last.reason)
 
@@ -296,9 +287,9 @@ def raise_if_incomplete(
     """
     reasons = Counter(filter(None, failures))
     if reasons:
-        told = ', '.join(f'{reason} ({count})' for reason, count in reasons.most_common())
+        causes = ', '.join(f'{reason} ({count})' for reason, count in reasons.most_common())
         raise IncompleteError(
-            f'{reasons.total()} of {len(failures)} {what} unanswered: {told}; '
+            f'{reasons.total()} of {len(failures)} {what} unanswered: {causes}; '
             f'what was answered is kept: {remedy}',
             kept,
         )

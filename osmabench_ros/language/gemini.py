@@ -8,14 +8,16 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from osmabench_ros.errors import LanguageModelError, MissingDependencyError
-from osmabench_ros.language.address import checked_address, host_of, without_secrets
-from osmabench_ros.language.bad_replies import cut_off, malformed_replies
-from osmabench_ros.language.http_status import failure
+from osmabench_ros.errors import LanguageModelError, needing
 from osmabench_ros.language.model import ModelReply, ModelRequest, RefusalError, Usage, token_count
-from osmabench_ros.language.options import checked_server_options
-from osmabench_ros.language.reply_json import json_object
-from osmabench_ros.language.server import Server
+from osmabench_ros.language.options import (
+    checked_address,
+    checked_server_options,
+    host_of,
+    without_secrets,
+)
+from osmabench_ros.language.reply import cut_off, json_object, malformed_replies
+from osmabench_ros.language.server import Server, failure
 
 KEY_VARIABLES = ('GEMINI_API_KEY', 'GOOGLE_API_KEY')
 _DECLINED = frozenset(
@@ -42,13 +44,9 @@ class GeminiModel:
             raise LanguageModelError(
                 f'{self.name} needs a key in the environment variable {KEY_VARIABLES[0]}'
             )
-        try:
+        with needing('Gemini needs google-genai', 'install osmabench_ros[language]'):
             from google import genai
             from google.genai import types
-        except ImportError as error:
-            raise MissingDependencyError(
-                'Gemini needs google-genai; install osmabench_ros[language]'
-            ) from error
         self._types = types
         self._client = genai.Client(
             api_key=key,
@@ -107,10 +105,7 @@ class GeminiModel:
 
 
 class _Transport:
-    """Carries the requests of google-genai, whose HTTP library has no bounds of its own.
-
-    What httpx wants of a transport, for any of the libraries of that kind.
-    """
+    """Carries the requests of google-genai, whose HTTP library has no bounds of its own."""
 
     def __init__(self, name: str, server: Server) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""What every language model offers, and what it is asked."""
+"""The interface of language models, and their requests."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from osmabench_ros.errors import LanguageModelError
 
 
 class TransientModelError(LanguageModelError):
-    """A request failed in a way that may pass: rate limit, server error, time-out, cut-off reply.
-
-    `retry_after_s` is how long the server asks to wait, None if it does not.
-    """
+    """A request failed in a way that may pass; the server may ask to wait `retry_after_s`."""
 
     def __init__(
         self, message: str, retry_after_s: float | None = None, *, reason: str = ''
@@ -159,12 +156,7 @@ class LanguageModel(Protocol):
     def generate(self, request: ModelRequest) -> ModelReply:
         """Ask once.
 
-        Raises
-        ------
-        TransientModelError
-            If trying again may help.
-        LanguageModelError
-            If it does not.
+        Raises TransientModelError if trying again may help, LanguageModelError if it does not.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The model that is not there: serves what the cache holds, asks no server."""
+"""A model without server: replies come from the cache only."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError
-from osmabench_ros.language.address import server_address, without_secrets
 from osmabench_ros.language.model import ModelReply, ModelRequest
+from osmabench_ros.language.options import server_address, without_secrets
 
 
 class OfflineModel:
-    """Stands for another model, e.g. ``'gemini/gemini-2.5-flash'``, when there is no network.
-
-    `base_url`, the only option, is the address that model was asked at, if not the usual one.
-    """
+    """Stands for another model, once asked at `base_url`, when there is no network."""
 
     def __init__(self, *, model: str = '', options: Mapping[str, Any] | None = None) -> None:
         given = dict(options or {})
@@ -27,7 +24,7 @@ class OfflineModel:
         self.server = without_secrets(server_address(model.partition('/')[0], base_url))
 
     def generate(self, request: ModelRequest) -> ModelReply:
-        """Raise: what is not in the cache cannot be had without a network."""
+        """Raise an error, as the reply is not in the cache."""
         place = f' at {self.server}' if self.server else ''
         start = ' '.join(request.prompt.split())[:60]
         raise LanguageModelError(

@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError
-from osmabench_ros.language.address import checked_address, is_usual, without_secrets
-from osmabench_ros.language.bad_replies import cut_off, malformed_replies
-from osmabench_ros.language.excerpt import excerpt
-from osmabench_ros.language.http_status import error_fields, failure
 from osmabench_ros.language.model import ModelReply, ModelRequest, RefusalError, Usage, token_count
-from osmabench_ros.language.options import ServerOptions, checked_server_options
-from osmabench_ros.language.reply_json import json_object
-from osmabench_ros.language.server import Server
+from osmabench_ros.language.options import (
+    ServerOptions,
+    checked_address,
+    checked_server_options,
+    is_usual,
+    without_secrets,
+)
+from osmabench_ros.language.reply import cut_off, excerpt, json_object, malformed_replies
+from osmabench_ros.language.server import Server, error_fields, failure
 
 KEY_VARIABLE = 'OPENAI_API_KEY'
 

@@ -1,52 +1,83 @@
-"""Options of a server behind which a language model runs."""
+"""Options of a server behind which a language model runs, and where it is."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from osmabench_ros.base.strict import Strict
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.base.settings import setting
+from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.errors import ConfigError
+
+_VARIABLES = {'openai': 'OPENAI_BASE_URL', 'gemini': 'GOOGLE_GEMINI_BASE_URL'}
+OPENAI_SERVER = 'https://api.openai.com/v1'
+_USUAL = {'openai': OPENAI_SERVER, 'gemini': 'https://generativelanguage.googleapis.com'}
+
+
+def server_address(kind: str, base_url: str = '') -> str:
+    """Return the configured address, else the environment's, else the usual one of the kind."""
+    return base_url or os.environ.get(_VARIABLES.get(kind, ''), '') or _USUAL.get(kind, '')
+
+
+def checked_address(kind: str, base_url: str) -> str:
+    """Return the address of a kind of server; raises ConfigError if it is not http or https."""
+    address = server_address(kind, base_url)
+    shown = without_secrets(address)
+    parts = urlsplit(shown)
+    try:
+        usable = parts.scheme in ('http', 'https') and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(
+            f'the base_url of a language model is "{shown}"; it must be like http://127.0.0.1:8000'
+        )
+    return address
+
+
+def host_of(address: str) -> str:
+    """Return scheme, host and port of an address; ValueError if it is none."""
+    parts = urlsplit(address)
+    return f'{parts.scheme}://{parts.netloc.rpartition("@")[2].lower()}'
+
+
+def is_usual(kind: str, address: str) -> bool:
+    """Return whether an address is that of the company whose API the kind speaks."""
+    return without_secrets(address) == _USUAL.get(kind)
+
+
+def without_secrets(address: str) -> str:
+    """Return an address without user, password, query and fragment, where keys may hide."""
+    try:
+        parts = urlsplit(address)
+        host = parts.netloc.rpartition('@')[2].lower()
+    except ValueError as error:
+        raise ConfigError(f'the base_url of a language model is no address: {error}') from None
+    return urlunsplit((parts.scheme, host, parts.path.rstrip('/'), '', ''))
+
 
 MOST_REPLY_MIB = 256.0
 """No honest reply is larger."""
 
 
 class ServerOptions(Strict):
-    """What may be set about a server; keys are not among it.
+    """What may be set about a server; keys are not among it."""
 
-    Parameters
-    ----------
-    base_url : str
-        Another address than the usual one; '' for the usual.
-    timeout_s : float
-        Longest wait for a whole reply, from the connection to its last byte.
-    max_reply_mib : float
-        Largest reply in MiB, after unpacking.
-    """
-
-    base_url: str = ''
-    timeout_s: float = Field(120.0, gt=0, le=86_400)
-    max_reply_mib: float = Field(8.0, gt=0, le=MOST_REPLY_MIB)
+    base_url: str = setting('', 'Address of a server of your own.')
+    timeout_s: float = Field(
+        120.0, gt=0, le=86_400, description='Longest wait for a whole reply, in seconds.'
+    )
+    max_reply_mib: float = Field(
+        8.0, gt=0, le=MOST_REPLY_MIB, description='Largest reply in MiB, unpacked.'
+    )
 
 
 def checked_server_options(kind: str, model: str, options: Mapping[str, Any]) -> ServerOptions:
-    """Return the options as their model.
-
-    Raises ConfigError if the model has no name, an option is unknown or does not fit; names it.
-    """
+    """Return the options as their model; ConfigError names what is unknown or does not fit."""
     if not model:
         raise ConfigError(f'language model "{kind}": name a model, e.g. {kind}:some-model')
-    try:
-        return ServerOptions.model_validate(dict(options))
-    except ValidationError as error:
-        fault = error.errors()[0]
-        key = '.'.join(str(part) for part in fault['loc'])
-        hint = ''
-        if fault['type'] == 'extra_forbidden':
-            hint = ' ' + suggestion(key, ServerOptions.model_fields)
-        raise ConfigError(
-            f'language model "{kind}", option "{key}": {fault["msg"]}.{hint}'
-        ) from None
+    return validated(ServerOptions, options, f'language model "{kind}"')

@@ -9,19 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.limits.documents import parse_yaml
-from osmabench_ros.configuration import config_path
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.errors import ConfigError, errors_as
 
 _KEYS = ('version', 'system', 'prompt')
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt: what the model is to be, and a Jinja2 template of what it is asked.
-
-    The version is raised whenever the text changes; settings are what else the file has.
-    """
+    """One prompt: what the model is to be, and a Jinja2 template of what it is asked."""
 
     name: str
     version: int
@@ -31,11 +28,7 @@ class Prompt:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def render(self, **values: Any) -> str:
-        """Fill the template in; a value that is missing is a ConfigError.
-
-        Text from scenes and maps goes in as JSON through the filter `data`, so that it cannot be
-        taken for a part of the prompt.
-        """
+        """Fill the template in, texts as JSON by `data`; ConfigError if a value is missing."""
         import jinja2
 
         # The output is a prompt, not a page: escaping would change what is asked.
@@ -46,10 +39,8 @@ class Prompt:
             lstrip_blocks=True,
         )
         environment.filters['data'] = _as_data
-        try:
+        with errors_as(ConfigError, f'prompt "{self.name}"', jinja2.TemplateError):
             return environment.from_string(self.template).render(**values)
-        except jinja2.TemplateError as error:
-            raise ConfigError(f'prompt "{self.name}": {error}') from error
 
     @property
     def identity(self) -> str:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import threading
+import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any
 from urllib.parse import urljoin
 
-from osmabench_ros.errors import LanguageModelError, MissingDependencyError
-from osmabench_ros.language.address import host_of
-from osmabench_ros.language.excerpt import excerpt, without_secret
-from osmabench_ros.language.model import TransientModelError
-from osmabench_ros.language.options import ServerOptions
+from osmabench_ros.errors import LanguageModelError, MissingDependencyError, needing
+from osmabench_ros.language.model import AuthenticationError, TransientModelError
+from osmabench_ros.language.options import ServerOptions, host_of
+from osmabench_ros.language.reply import excerpt, json_object, without_secret
 
 _CHUNK_BYTES = 16 * 1024
 _MIB = 2**20
@@ -25,10 +28,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class HttpReply:
-    """What came back, unpacked, with the key struck out wherever the server repeats it.
-
-    The host is scheme, host and port that replied.
-    """
+    """What came back, unpacked, with the key struck out wherever the server repeats it."""
 
     host: str
     status: int
@@ -37,10 +37,7 @@ class HttpReply:
 
 
 class Server:
-    """Posts to the server of a language model.
-
-    The key goes into a header and nowhere else, '' if there is none; the name is for messages.
-    """
+    """Posts to the server of a language model; the key goes into a header and nowhere else."""
 
     def __init__(self, name: str, key: str, options: ServerOptions) -> None:
         self._name = name
@@ -76,11 +73,7 @@ class Server:
             response = session.post(
                 url,
                 data=body,
-                headers={
-                    **headers,
-                    'Content-Type': 'application/json',
-                    'Accept-Encoding': 'gzip',
-                },
+                headers={**headers, 'Content-Type': 'application/json', 'Accept-Encoding': 'gzip'},
                 # Else requests would take a password from ~/.netrc in place of the key.
                 auth=lambda prepared: prepared,
                 timeout=self._options.timeout_s,
@@ -176,13 +169,9 @@ class _Deadline:
 
 def _session(deadline: _Deadline) -> Any:
     """Return a session for one request, with the proxies and certificates of the environment."""
-    try:
+    with needing('language models need requests', 'install osmabench_ros[language]'):
         import requests
         from requests.adapters import HTTPAdapter
-    except ImportError as error:
-        raise MissingDependencyError(
-            'language models need requests; install osmabench_ros[language]'
-        ) from error
 
     def watched(pool: Any) -> Any:
         class Connection(pool.ConnectionCls):  # type: ignore[misc]
@@ -221,7 +210,7 @@ def _is_timeout(error: BaseException | None) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    """Return what lies at the bottom of an error; the layers above quote addresses and headers."""
+    """Return the root cause of an error; outer errors quote addresses and headers."""
     import requests
 
     while error.__context__ is not None:
@@ -230,3 +219,87 @@ def _cause(error: BaseException) -> str:
     if isinstance(error, requests.RequestException):
         return name
     return excerpt(f'{name}: {error}')
+
+
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+_OUT_OF_CREDIT = ('insufficient_quota', 'billing_hard_limit_reached')
+_WRONG_KEY = ('API_KEY_INVALID', 'invalid_api_key')
+
+
+def failure(model: str, reply: HttpReply) -> LanguageModelError:
+    """Return the error for an HTTP status; 408, 409, 425, 429 (not quota) and 5xx may pass."""
+    status, body = reply.status, reply.content.decode('utf-8', 'replace')
+    text = excerpt(error_fields(reply.content).get('message') or body)
+    message = f'{model} replied with HTTP status {status}: {text or "(empty)"}'
+    reason = f'{status} {_PHRASES.get(status, "")}'.strip() + f' from {reply.host}'
+    details = list(_texts(_parsed(reply.content)))
+    if _is_used_up(details):
+        return LanguageModelError(
+            f'{message}; the quota of the key is used up',
+            reason=f'the quota of the key at {reply.host} is used up',
+        )
+    if status in (408, 409, 425, 429) or status >= 500:
+        wait = _seconds(reply.retry_after)
+        wait = _retry_delay(details) if wait is None else wait
+        return TransientModelError(message, wait, reason=reason)
+    if status in (401, 403) or any(value in _WRONG_KEY for _, value in details):
+        return AuthenticationError(f'{message}; check the key in the environment', reason=reason)
+    return LanguageModelError(message, reason=reason)
+
+
+def error_fields(content: bytes) -> dict[str, str]:
+    """Return the texts of the object `error` of a reply, such as its `param` and `code`."""
+    error = _parsed(content).get('error')
+    if not isinstance(error, dict):
+        return {}
+    return {key: value for key, value in error.items() if isinstance(value, str)}
+
+
+def _parsed(content: bytes) -> dict[str, Any]:
+    """Return the object of an error; Google puts it into a list of one."""
+    try:
+        return json_object(content.strip().removeprefix(b'[').removesuffix(b']'))
+    except ValueError:
+        return {}
+
+
+def _texts(data: Any, key: str = '') -> Iterator[tuple[str, str]]:
+    """Yield all texts of a JSON value with the key they stand under."""
+    if isinstance(data, dict):
+        for name, value in data.items():
+            yield from _texts(value, str(name))
+    elif isinstance(data, list):
+        for value in data:
+            yield from _texts(value, key)
+    elif isinstance(data, str):
+        yield key, data
+
+
+def _is_used_up(details: list[tuple[str, str]]) -> bool:
+    """Return whether waiting a little cannot help: no credit (OpenAI), a daily quota (Google)."""
+    return any(
+        value in _OUT_OF_CREDIT or (key == 'quotaId' and 'PerDay' in value)
+        for key, value in details
+    )
+
+
+def _retry_delay(details: list[tuple[str, str]]) -> float | None:
+    """Return Google's google.rpc.RetryInfo, e.g. '34.07s', in seconds."""
+    for key, value in details:
+        if key == 'retryDelay' and re.fullmatch(r'\d+(?:\.\d+)?s', value):
+            return float(value[:-1])
+    return None
+
+
+def _seconds(value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        # When to ask again may come as a date of the wall clock, which nothing else here uses.
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError, OSError):
+        return None

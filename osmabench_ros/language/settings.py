@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from osmabench_ros.language.budget import Ledger, Prices
+from pydantic import Field
+
+from osmabench_ros.base.extensions import LANGUAGE_MODELS, extension_names, load_extension
+from osmabench_ros.base.settings import setting
+from osmabench_ros.base.strict import FilePath
+from osmabench_ros.language.budget import Account, Prices
 from osmabench_ros.language.cache import ResponseCache
-from osmabench_ros.language.client import ModelClient, Patience
+from osmabench_ros.language.client import ModelClient
+from osmabench_ros.language.model import LanguageModel, LanguageModelFactory
 from osmabench_ros.language.options import ServerOptions
-from osmabench_ros.language.registry import make_language_model
 
-DEFAULTS = ServerOptions()
+
+def language_model_names() -> list[str]:
+    """Return the kinds of servers that are installed, in alphabetical order."""
+    return extension_names(LANGUAGE_MODELS)
+
+
+def make_language_model(reference: str, options: Mapping[str, Any] | None = None) -> LanguageModel:
+    """Make a language model of a kind of server, e.g. ``'gemini:gemini-2.5-flash'``.
+
+    Raises ConfigError if there is no such kind, it cannot be imported, or an option is wrong.
+    """
+    kind, _, model = reference.partition(':')
+    factory = cast('LanguageModelFactory', load_extension(LANGUAGE_MODELS, kind))
+    return factory(model=model, options=dict(options or {}))
 
 
 def default_cache_directory() -> Path:
@@ -22,34 +40,35 @@ def default_cache_directory() -> Path:
     return (Path(base) if base else Path.home() / '.cache') / 'osmabench' / 'responses'
 
 
-@dataclass(frozen=True)
-class ModelSettings:
-    """Which model to ask, e.g. ``'gemini:gemini-2.5-flash'``, and how much of it.
+class ModelAccess(ServerOptions):
+    """Where language models are asked, and how much of them; tokens are those in and out."""
 
-    '' and None take the usual server, default cache, no budget; tokens are those in and out.
-    """
+    cache: FilePath | None = setting(None, 'Folder of kept replies; else ~/.cache/osmabench.')
+    concurrency: int = setting(4, 'Requests under way at a time.', 1)
+    max_tokens: int | None = setting(None, 'Stop before more tokens than these are used.', 1)
+    max_cost: float | None = Field(None, gt=0, description='Stop before more than this is spent.')
+    input_price: float = setting(0.0, 'Price of a million tokens sent.', 0)
+    output_price: float = setting(0.0, 'Price of a million tokens received.', 0)
 
-    model: str
-    base_url: str = ''
-    cache_directory: Path | None = None
-    concurrency: int = 4
-    max_tokens: int | None = None
-    max_cost: float | None = None
-    prices: Prices = field(default_factory=Prices)
-    timeout_s: float = DEFAULTS.timeout_s
-    max_reply_mib: float = DEFAULTS.max_reply_mib
-
-    def client(self, patience: Patience | None = None) -> ModelClient:
-        """Return a client; a wrong name or a missing key is an error here."""
-        kind = self.model.partition(':')[0]
+    def client_of(self, model: str) -> ModelClient:
+        """Return a client for a model, with its own accounts; a missing key is an error here."""
         options: dict[str, Any] = {'base_url': self.base_url}
-        if kind != 'offline':
+        if model.partition(':')[0] != 'offline':
             options |= {'timeout_s': self.timeout_s, 'max_reply_mib': self.max_reply_mib}
-        model = make_language_model(self.model, options)
+        prices = Prices(self.input_price, self.output_price)
         return ModelClient(
-            model,
-            cache=ResponseCache(self.cache_directory or default_cache_directory()),
-            ledger=Ledger(self.prices, max_tokens=self.max_tokens, max_cost=self.max_cost),
-            patience=patience,
+            make_language_model(model, options),
+            cache=ResponseCache(self.cache or default_cache_directory()),
+            ledger=Account(prices, max_tokens=self.max_tokens, max_cost=self.max_cost),
             concurrency=self.concurrency,
         )
+
+
+class ModelSettings(ModelAccess):
+    """Which model to ask, e.g. ``'gemini:gemini-2.5-flash'``, and how."""
+
+    model: str
+
+    def client(self) -> ModelClient:
+        """Return a client for it; raises as `client_of`."""
+        return self.client_of(self.model)

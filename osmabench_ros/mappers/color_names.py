@@ -1,4 +1,4 @@
-"""Names colours with the common colour terms, as a person would say them."""
+"""Names colours with the common colour terms, whatever the brightness of the light."""
 
 from __future__ import annotations
 
@@ -7,6 +7,35 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
+
+from osmabench_ros.base.color import decoded, encoded_image
+
+COLUMN_M = 1.0
+BRIGHT_SHARE = 0.9
+"""The luminance that this share of a column stays below counts as white."""
+
+WHITE_LUMINANCE = 0.85
+MAX_GAIN = 8.0
+
+_REC709 = np.array([0.2126, 0.7152, 0.0722])
+
+
+def without_light(points: NDArray[np.floating], colors: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return sRGB colours as if every column of the map were lit brightly; none gets darker."""
+    if not len(points):
+        return colors
+    linear = decoded(colors / 255.0)
+    luminance = linear @ _REC709
+    columns = np.floor(points[:, :2] / COLUMN_M).astype(np.int64)
+    _, column = np.unique(columns, axis=0, return_inverse=True)
+    column = column.reshape(-1)
+    order = np.lexsort((luminance, column))
+    sizes = np.bincount(column)
+    starts = np.cumsum(sizes) - sizes
+    white = luminance[order][starts + (BRIGHT_SHARE * (sizes - 1)).astype(np.int64)]
+    gain = np.clip(WHITE_LUMINANCE / np.maximum(white, 1e-6), 1.0, MAX_GAIN)
+    return encoded_image(linear * gain[column][:, None])
+
 
 COLOR_EXAMPLES: Mapping[str, tuple[int, int, int]] = MappingProxyType(
     {
@@ -46,10 +75,7 @@ def lab_from_rgb(rgb: NDArray[np.uint8]) -> NDArray[np.float64]:
 
 
 def color_indices(rgb: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return for each colour (N, 3) the position of its name in COLOR_EXAMPLES, shape (N,).
-
-    The name is that of the nearest example in CIELAB (CIE 1976 colour difference).
-    """
+    """Return for each colour (N, 3) the row (N,) of the nearest of COLOR_EXAMPLES in CIELAB."""
     examples = np.array(list(COLOR_EXAMPLES.values()), np.uint8)
     palette, inverse = np.unique(rgb.reshape(-1, 3), axis=0, return_inverse=True)
     difference = lab_from_rgb(palette)[:, None] - lab_from_rgb(examples)

@@ -1,8 +1,4 @@
-"""Fuses the points of many frames in a voxel grid, exactly and independently of their order.
-
-Every sum is an integer, so the result depends neither on the order of the frames nor on when it
-is asked for, and the same frames give the same bytes.
-"""
+"""Fuses points of frames in a voxel grid by integer sums, so independently of their order."""
 
 from __future__ import annotations
 
@@ -85,10 +81,7 @@ class FusedCells:
         return np.asarray(self.counts / np.bincount(voxel, weights=self.counts)[voxel])
 
     def winner_rows(self, abstaining: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """Return one cell a voxel: the one with most points, the lower segment in a tie.
-
-        Cells that are True in `abstaining` win only where no other is.
-        """
+        """Return one cell a voxel, that with most points; `abstaining` only if no other is."""
         votes = self.counts if abstaining is None else np.where(abstaining, 0, self.counts)
         order = np.lexsort((self.segments, -votes, self.voxels))
         _, first = np.unique(self.voxels[order], return_index=True)
@@ -120,10 +113,7 @@ def _sorted_group(
 
 
 class VoxelFusion:
-    """Sums points, colours and `extra_columns` integer columns in a voxel grid.
-
-    Memory grows with the surface that was seen, not with the number of frames.
-    """
+    """Sums points, colours and `extra_columns` integers in voxels; memory grows with surface."""
 
     def __init__(self, voxel_m: float, extra_columns: int = 0) -> None:
         self.voxel_m = voxel_m
@@ -140,12 +130,7 @@ class VoxelFusion:
         segments: NDArray[np.integer],
         extras: NDArray[np.integer] | None = None,
     ) -> None:
-        """Fuse the points of one frame, finite, in metres.
-
-        Neighbours in the array should be neighbours in space. `segments` (N,) are 0 to
-        MAX_SEGMENTS - 1, `extras` (N, E). Raises MapError if a point lies outside the grid or a
-        segment is out of range.
-        """
+        """Fuse finite points (N, 3) of one frame, in metres; raises MapError if out of range."""
         if not len(points):
             return
         keys, steps = self._pack(points, segments)

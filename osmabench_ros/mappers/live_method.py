@@ -5,25 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+import yaml
 from pydantic import Field, model_validator
 
-from osmabench_ros.base.strict import FolderName, PathBelow
-from osmabench_ros.configuration import described, described_names
+from osmabench_ros.base.configuration import described, described_names
+from osmabench_ros.base.strict import FolderName, PathBelow, Strict, validated
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.offline_method import filled
+from osmabench_ros.mappers.offline.method import filled
 from osmabench_ros.mappers.transform_edges import Edges, MapOrigin
-from osmabench_ros.simulation.section import Section, validated
+from osmabench_ros.semantics.labels import LabelSet
+
+
+def hydra_label_space(label_set: LabelSet) -> str:
+    """Return the label space file (YAML) that Hydra and Khronos need for a label set."""
+    ids = [item.id for item in label_set.classes]
+    return yaml.safe_dump(
+        {
+            'total_semantic_labels': max(ids, default=-1) + 1,
+            'dynamic_labels': [],
+            'invalid_labels': [],
+            'object_labels': [item.id for item in label_set.classes if not item.structure],
+            'surface_places_labels': [
+                item.id for item in label_set.classes if item.structure and item.name == 'floor'
+            ],
+            'label_names': [{'label': item.id, 'name': item.name} for item in label_set.classes],
+        },
+        sort_keys=False,
+    )
+
 
 FOLDER = ('methods', 'live')
 
 _Value = TypeVar('_Value')
 
 
-class IncludedLaunch(Section):
-    """A launch file of the stack, the arguments it gets, and names that are mapped for its nodes.
-
-    `parameters` are set on every node in it, `remappings` go from the stack's name to ours.
-    """
+class IncludedLaunch(Strict):
+    """A launch file of the stack, its arguments, `parameters` of all nodes, and remappings."""
 
     package: str
     file: str
@@ -32,7 +49,7 @@ class IncludedLaunch(Section):
     remappings: dict[str, str] = Field(default_factory=dict)
 
 
-class StackNode(Section):
+class StackNode(Strict):
     """A node of the stack that needs no launch file."""
 
     package: str
@@ -44,28 +61,28 @@ class StackNode(Section):
     remappings: dict[str, str] = Field(default_factory=dict)
 
 
-class StackProgram(Section):
+class StackProgram(Strict):
     """A program of the stack that is no ROS executable, without a shell."""
 
     command: tuple[str, ...] = Field(min_length=1)
     directory: str = '.'
 
 
-class Topic(Section):
+class Topic(Strict):
     """A topic of the stack, and the type of its messages as ROS writes it."""
 
     topic: str
     type: str
 
 
-class MapFile(Section):
+class MapFile(Strict):
     """A file or folder that the finish service makes the stack write, and its importer."""
 
     path: str
     importer: str
 
 
-class FinishService(Section):
+class FinishService(Strict):
     """What is called once all frames are out, so that the stack completes its map."""
 
     service: str
@@ -73,7 +90,7 @@ class FinishService(Section):
     request: dict[str, Any] = Field(default_factory=dict)
 
 
-class LiveMethod(Section):
+class LiveMethod(Strict):
     """A mapping stack that runs on ROS 2 by itself.
 
     Parameters
@@ -144,11 +161,7 @@ class LiveMethod(Section):
                 )
 
     def filled(self, values: Mapping[str, str]) -> LiveMethod:
-        """Return the method with every ``${...}`` replaced.
-
-        Raises ConfigError, which names method and name, if a variable is not set or a name
-        unknown.
-        """
+        """Return the method with every ``${...}`` replaced; ConfigError names what is not set."""
         where = f'method {self.name}'
         self.check_variables(values)
         fields = self.model_dump()
@@ -176,9 +189,6 @@ def live_method_names() -> list[str]:
 
 
 def load_live_method(name_or_path: str) -> LiveMethod:
-    """Load a stack by its name in config/methods/live, or from a YAML file.
-
-    Raises ConfigError, which names the file and the key, if there is none or a key is wrong.
-    """
+    """Load a stack by its name in config/methods/live, or from a YAML file; or ConfigError."""
     data, source = described(name_or_path, *FOLDER)
     return validated(LiveMethod, data, source)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
 
+from osmabench_ros.base.extensions import MAPPERS, extension_names, load_extension
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 
 
-class Mapper(Protocol):
-    """Integrates frames one by one and yields a semantic map at any time.
-
-    A mapper is made by its entry point in the group ``osmabench.mappers``, called as
-    ``factory(label_set=LabelSet, seed=int, options=dict)``. An option it does not know is a
-    ConfigError.
-    """
-
-    uses_ground_truth: bool
-    """Whether it reads the semantic and instance images of a frame."""
+class Method(Protocol):
+    """Integrates frames one by one and yields a semantic map at any time."""
 
     def integrate(self, frame: Frame) -> None:
         """Take one frame into the map."""
@@ -27,6 +21,17 @@ class Mapper(Protocol):
     def semantic_map(self, *, final: bool) -> SemanticMap:
         """Return the map so far; `final` if no frame will follow."""
         ...
+
+
+class Mapper(Method, Protocol):
+    """What an entry point in the group ``osmabench.mappers`` makes.
+
+    That is called as ``factory(label_set=LabelSet, seed=int, options=dict)``. An option it does
+    not know is a ConfigError.
+    """
+
+    uses_ground_truth: bool
+    """Whether it reads the semantic and instance images of a frame."""
 
 
 class MapperFactory(Protocol):
@@ -38,3 +43,27 @@ class MapperFactory(Protocol):
     def __call__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> Mapper:
         """Make a mapper for one run."""
         ...
+
+
+def mapper_names() -> list[str]:
+    """Return the names of all mappers that are installed, in alphabetical order."""
+    return extension_names(MAPPERS)
+
+
+def mapper_class(name: str) -> MapperFactory:
+    """Return the constructor of a mapper by its entry point, e.g. ``'oracle'``.
+
+    Raises ConfigError if there is no such mapper, or it cannot be imported.
+    """
+    return cast('MapperFactory', load_extension(MAPPERS, name))
+
+
+def make_mapper(
+    name: str, *, label_set: LabelSet, seed: int = 0, options: Mapping[str, Any] | None = None
+) -> Mapper:
+    """Make a mapper for one run by its entry point, e.g. ``'oracle'``, with its own options.
+
+    Raises ConfigError if there is no such mapper, it cannot be imported, or an option is wrong.
+    """
+    factory = mapper_class(name)
+    return factory(label_set=label_set, seed=seed, options=dict(options or {}))

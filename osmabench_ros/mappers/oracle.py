@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.ndimage import maximum_filter
 
+from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
 from osmabench_ros.mappers.nodes import NodeBuilder
-from osmabench_ros.mappers.options import MapperOptions, parse_options
-from osmabench_ros.mappers.room_nodes import with_rooms
+from osmabench_ros.mappers.rooms import with_rooms
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
 from osmabench_ros.semantics.relations import derive_relations
@@ -24,7 +24,7 @@ from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 _BLOCK = 4
 
 
-class OracleOptions(MapperOptions):
+class OracleOptions(Strict):
     """Options of the oracle mapper.
 
     Parameters
@@ -67,12 +67,7 @@ def require_ground_truth(
 def near_contacts(
     instance: NDArray[np.int32], depth_m: NDArray[np.float32], reach_m: float
 ) -> NDArray[np.bool_]:
-    """Return the pixels (height, width) near a border across which two instances touch.
-
-    They touch where the depth of neighbouring pixels differs by less than `reach_m`; an object
-    that merely hides another does not. Blocks of 4 x 4 pixels that hold such a border, and their
-    neighbours, are near it.
-    """
+    """Return the pixels (height, width) near borders where instances touch within `reach_m`."""
     height, width = instance.shape
     contact = np.zeros((height + -height % _BLOCK, width + -width % _BLOCK), np.bool_)
     for axis in (0, 1):
@@ -86,18 +81,14 @@ def near_contacts(
 
 
 class OracleMapper:
-    """Fuses the semantic and instance images that the simulator gives.
-
-    A voxel at the border of two objects holds a point of each, and voxels are smaller there, so
-    that no border moves. `options` are `OracleOptions`; `seed` is unused.
-    """
+    """Fuses the simulator's class and instance images, in smaller voxels at objects' borders."""
 
     name = 'oracle'
     uses_ground_truth = True
 
     def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
         del seed
-        self.options = parse_options(OracleOptions, options, self.name)
+        self.options = validated(OracleOptions, options, f'mapper "{self.name}"')
         self.label_set = label_set
         self._inside = VoxelFusion(self.options.voxel_m)
         self._borders = VoxelFusion(self.options.border_voxel_m)
@@ -107,10 +98,7 @@ class OracleMapper:
         self._stamp_ns = 0
 
     def integrate(self, frame: Frame) -> None:
-        """Take one frame into the map.
-
-        Raises ConfigError if it has no ground truth, or a class id is not in the label set.
-        """
+        """Take one frame into the map; ConfigError if it has no ground truth or other classes."""
         semantic, instance = require_ground_truth(frame, self.name)
         step = self.options.stride
         used = np.zeros(frame.depth_m.shape, np.bool_)

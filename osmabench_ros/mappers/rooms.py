@@ -8,15 +8,18 @@ Segmentation: Survey, Implementation, and Analysis, ICRA 2016).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.mappers.descriptors import floor_height
+from osmabench_ros.mappers.appearance.descriptors import floor_height
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
 
 CELL_M = 0.05
 WALL_FROM_M, WALL_TO_M, WALL_BIN_M = 0.4, 1.9, 0.1
@@ -33,7 +36,7 @@ NO_ROOM = 0
 
 
 @dataclass(frozen=True, eq=False)
-class RoomPlan:
+class FoundRooms:
     """Floor plan with rooms.
 
     Parameters
@@ -51,10 +54,7 @@ class RoomPlan:
     boxes: tuple[AxisAlignedBox, ...]
 
     def room_of(self, points: NDArray[np.floating]) -> NDArray[np.int32]:
-        """Return the room of points (..., 3), of the nearest cell of a room for those in walls.
-
-        NO_ROOM only if the plan has no rooms.
-        """
+        """Return the room of points (..., 3), of the nearest cell of a room for those in walls."""
         cells = np.floor((points[..., :2] - self.origin_m) / CELL_M).astype(np.int64)
         cells = np.clip(cells, 0, np.array(self.rooms.shape) - 1)
         return np.asarray(self._nearest_room[cells[..., 0], cells[..., 1]])
@@ -69,12 +69,12 @@ class RoomPlan:
         return np.asarray(self.rooms[tuple(nearest)])
 
 
-def find_rooms(points: NDArray[np.floating]) -> RoomPlan:
+def find_rooms(points: NDArray[np.floating]) -> FoundRooms:
     """Find the rooms of a map of one storey from surface points (N, 3), z up, metres."""
     from skimage.segmentation import watershed
 
     if not len(points):
-        return RoomPlan(np.zeros(2), np.zeros((1, 1), np.int32), ())
+        return FoundRooms(np.zeros(2), np.zeros((1, 1), np.int32), ())
     origin = points[:, :2].min(axis=0).astype(np.float64) - CELL_M
     cells = np.floor((points[:, :2] - origin) / CELL_M).astype(np.int64)
     shape = tuple(cells.max(axis=0) + 2)
@@ -86,7 +86,7 @@ def find_rooms(points: NDArray[np.floating]) -> RoomPlan:
     clearance = ndimage.distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1] * CELL_M
     cores, _ = ndimage.label(clearance > DOOR_M / 2, structure=np.ones((3, 3)))
     rooms = _without_small(watershed(-clearance, cores, mask=inside & (clearance > 0)))
-    return RoomPlan(origin, rooms, _boxes(rooms, cells, points))
+    return FoundRooms(origin, rooms, _boxes(rooms, cells, points))
 
 
 def _walls(
@@ -126,3 +126,63 @@ def _boxes(
         low, high = np.quantile(own, [0.002, 0.998], axis=0)
         found.append(AxisAlignedBox(low, high))
     return tuple(found)
+
+
+FIRST_ROOM_ID = 1_000_001
+"""Ids of rooms lie above those of instances."""
+
+TELLING_OBJECTS = MappingProxyType(
+    {
+        'bathroom': ('bathtub', 'shower', 'toilet', 'toilet paper', 'towel', 'washing machine'),
+        'bedroom': ('bed', 'bedside table', 'blanket', 'nightstand', 'pillow', 'wardrobe'),
+        'dining room': ('dining chair', 'dining table'),
+        'kitchen': (
+            'cooktop',
+            'fridge',
+            'kitchen counter',
+            'microwave',
+            'oven',
+            'range hood',
+            'refrigerator',
+            'stove',
+        ),
+        'living room': ('armchair', 'coffee table', 'couch', 'sofa', 'television', 'tv'),
+        'study': ('computer', 'desk', 'desk lamp', 'keyboard', 'monitor', 'office chair'),
+    }
+)
+"""Objects by which the purpose of a room is guessed."""
+
+UNKNOWN_ROOM = 'room'
+
+
+def room_label(object_names: Iterable[str]) -> ScoredLabel:
+    """Return the purpose that most telling objects hint at, and their share; else 'room'."""
+    names = list(object_names)
+    votes = {
+        purpose: sum(name in telling for name in names)
+        for purpose, telling in TELLING_OBJECTS.items()
+    }
+    best = max(votes, key=lambda purpose: votes[purpose])
+    if not votes[best]:
+        return ScoredLabel(UNKNOWN_ROOM)
+    return ScoredLabel(best, votes[best] / sum(votes.values()))
+
+
+def with_rooms(nodes: Sequence[SceneNode], points: NDArray[np.floating]) -> tuple[SceneNode, ...]:
+    """Return the nodes, which have boxes, with their room as parent, then the room nodes."""
+    plan = find_rooms(points)
+    if not plan.boxes or not nodes:
+        return tuple(nodes)
+    centers = np.array([node.box.center for node in nodes if node.box is not None])
+    rooms = plan.room_of(centers)
+    placed = []
+    inside: dict[int, list[str]] = {}
+    for node, room in zip(nodes, rooms.tolist(), strict=True):
+        lies_in_one = node.kind is NodeKind.OBJECT and room != NO_ROOM
+        placed.append(replace(node, parent=FIRST_ROOM_ID + room - 1) if lies_in_one else node)
+        if lies_in_one:
+            inside.setdefault(room, []).append(node.label)
+    for room, box in enumerate(plan.boxes, start=1):
+        label = room_label(inside.get(room, ()))
+        placed.append(SceneNode(FIRST_ROOM_ID + room - 1, NodeKind.ROOM, (label,), box=box))
+    return tuple(placed)

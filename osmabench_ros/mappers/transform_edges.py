@@ -40,11 +40,7 @@ def edge_of(text: str) -> tuple[str, str]:
 
 
 def parents_of(edges: Iterable[str]) -> dict[str, str]:
-    """Return the parent of each frame that edges place.
-
-    Raises ValueError if one is no edge, a frame has two parents, or frames lie in each other in a
-    circle.
-    """
+    """Return the parent of each frame that edges place; raises ValueError if they are no tree."""
     parents: dict[str, str] = {}
     for parent, child in map(edge_of, edges):
         if parents.setdefault(child, parent) != parent:
@@ -55,11 +51,13 @@ def parents_of(edges: Iterable[str]) -> dict[str, str]:
 
 
 def way_up(frame: str, parents: dict[str, str]) -> list[str]:
-    """Return a frame and those it lies in, root last; raises ValueError if it lies in itself."""
+    """Return a frame and its ancestors, root last; raises ValueError for a cycle."""
     way, last = {frame: None}, frame
     while (parent := parents.get(last)) is not None:
         if parent in way:
-            raise ValueError(f'frame "{frame}" lies in itself, over {ARROW.join(reversed(way))}')
+            raise ValueError(
+                f'frame "{frame}" is its own ancestor, over {ARROW.join(reversed(way))}'
+            )
         way[parent], last = None, parent
     return list(way)
 

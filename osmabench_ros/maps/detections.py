@@ -1,4 +1,4 @@
-"""Boxes with class hypotheses, as vision_msgs/Detection3D has them, to nodes and back."""
+"""Conversion of boxes with class hypotheses, as in vision_msgs/Detection3D, to nodes and back."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ from osmabench_ros.semantics.scene_graph import SceneNode, ScoredLabel
 
 @dataclass(frozen=True, eq=False)
 class Detection:
-    """A box and what may be in it: (class by name or by id, score); `id` is '' for none.
-
-    The pose is in the frame of the message, the size full edge lengths (3,) in metres. The id is
-    the sender's name of the thing, the same in all messages about it.
-    """
+    """A box (pose, size (3,) in metres) and what may be in it: (class name or id, score)."""
 
     pose: Pose
     size: NDArray[np.float64]
@@ -32,12 +28,10 @@ class Detection:
 def nodes_of_detections(
     detections: Sequence[Detection], label_set: LabelSet | None = None
 ) -> tuple[SceneNode, ...]:
-    """Return one node a detection, labels best first.
+    """Return one node a detection, labels best first; ValueError names a bad size.
 
-    A class that is given as a number is looked up in the label set; without one it is called
-    "class <number>". Ids are kept as node ids if all are different whole numbers from 1 up, else
-    as source ids alone. Raises ValueError, which names the detection, if a size is not three
-    lengths >= 0.
+    Classes by number are looked up in the label set, else called "class <number>"; ids are kept as
+    node ids if all are different whole numbers from 1 up, else as source ids.
     """
     nodes = []
     for node_id, item in zip(_node_ids(detections), detections, strict=True):
@@ -59,11 +53,7 @@ def nodes_of_detections(
 
 
 def detection_of_node(node: SceneNode) -> Detection | None:
-    """Return a node as a box with hypotheses, None if it has no box.
-
-    Classes are given by name: the id of a class means nothing without its label set. A score
-    that the method does not give is NaN.
-    """
+    """Return a node as a box with hypotheses by class name, None if it has no box."""
     hypotheses = tuple((label.name, label.score) for label in node.labels)
     if node.oriented_box is not None:
         box = node.oriented_box
@@ -101,7 +91,7 @@ def _badness(label: ScoredLabel) -> float:
 
 
 def class_of(given: str, label_set: LabelSet | None) -> tuple[str, int]:
-    """Return name and id of a class that a message gives by name or by number."""
+    """Return name and id of a class that is given by name or by number."""
     if given.isascii() and given.isdigit():
         number = int(given)
         found = label_set.by_id.get(number) if label_set else None

@@ -1,11 +1,15 @@
-"""What every importer of a method's files offers, and the options they share."""
+"""The interface of importers, and the options they share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
+from osmabench_ros.base.contract import WORLD_FRAME
+from osmabench_ros.base.extensions import MAP_IMPORTERS, extension_names, load_extension
+from osmabench_ros.base.limits.reading import naming_errors
+from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.axes import World as World
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -14,7 +18,7 @@ from osmabench_ros.semantics.labels import LabelSet
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What a method's files do not say themselves.
+    """Information that a method's files do not contain.
 
     Parameters
     ----------
@@ -43,7 +47,7 @@ class ImportOptions:
     world: World | None = None
     metres_per_unit: float = 1.0
     pose: Pose = field(default_factory=Pose.identity)
-    frame_id: str = 'world'
+    frame_id: str = WORLD_FRAME
     label_set: LabelSet | None = None
     scene: str = ''
     condition: str = ''
@@ -55,8 +59,49 @@ class ImportOptions:
 
 
 class MapImporter(Protocol):
-    """What an entry point in the group ``osmabench.map_importers`` names."""
+    """Importer that an entry point in ``osmabench.map_importers`` names."""
 
     def __call__(self, path: Path, options: ImportOptions) -> SemanticMap:
-        """Read what a method left at `path`; a MapError names the files that are expected."""
+        """Read a method's output at `path`; a MapError names the expected files."""
         ...
+
+
+def importer_names() -> list[str]:
+    """Return the names of all importers that are installed, in alphabetical order."""
+    return extension_names(MAP_IMPORTERS)
+
+
+def find_importer(method: str) -> MapImporter:
+    """Return the importer of a method; ConfigError if there is none, or it cannot be imported."""
+    return cast('MapImporter', load_extension(MAP_IMPORTERS, method))
+
+
+def import_map(method: str, path: Path, options: ImportOptions | None = None) -> SemanticMap:
+    """Read the output files of a mapping method.
+
+    Parameters
+    ----------
+    method : str
+        Name of an importer, e.g. ``'conceptgraphs'``.
+    path : Path
+        File or folder of the method.
+    options : ImportOptions, optional
+        What the files do not say themselves.
+
+    Returns
+    -------
+    SemanticMap
+        z up, metres.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such importer.
+    MapError
+        If the files are missing or malformed; names them.
+    """
+    importer = find_importer(method)
+    with naming_errors(path, MapError):
+        if not path.exists():
+            raise MapError(f'{path} does not exist; give the file or folder that {method} wrote')
+        return importer(path, options or ImportOptions())

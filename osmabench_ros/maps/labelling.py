@@ -1,29 +1,58 @@
-"""Labels for open-vocabulary maps: the class whose text feature lies nearest."""
+"""Labels for open-vocabulary maps: the class with the nearest text feature."""
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.limits.arrays import read_npy
-from osmabench_ros.errors import MapError
+from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.errors import ConfigError, MapError
 from osmabench_ros.maps.semantic_map import DenseMap, FeatureSpace, SemanticMap
-from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 
+_FORMS = """expected "7: chair" lines, or "classes:" with "id" and "name" each"""
+
+
+def read_label_file(path: Path) -> LabelSet:
+    """Read a label set, ``7: chair`` or ``classes: [{id: 7, name: chair, structure: false}]``."""
+    data = read_yaml(path, ConfigError)
+    try:
+        classes = _classes(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f'label file {path}: {error!r}; {_FORMS}') from error
+    return LabelSet(path.stem, tuple(sorted(classes, key=lambda item: item.id)))
+
+
+def _classes(data: Any) -> list[LabelClass]:
+    if 'classes' in data:
+        return [
+            LabelClass(
+                int(item['id']),
+                normalised_name(str(item['name'])),
+                bool(item.get('structure', False)),
+            )
+            for item in data['classes']
+        ]
+    return [LabelClass(int(key), normalised_name(str(name))) for key, name in data.items()]
+
+
 _CHUNK_ROWS = 1 << 16
+
+LABELS_OF_A_NODE = 5
 
 
 def averaged_text_features(features: NDArray[np.floating]) -> NDArray[np.float32]:
     """Average text features (T, C, D) of T prompt templates to float32 (C, D) of unit length.
 
-    Each feature is brought to unit length, the templates of a class are averaged, and the mean is
-    brought to unit length, as CLIP's zero-shot classification and OSMa-Bench do. Raises MapError
-    if the shape is wrong, or a feature is zero or not finite.
+    Each is brought to unit length before and after, as CLIP's zero-shot classification and
+    OSMa-Bench do. Raises MapError if the shape is wrong, or a feature is zero or not finite.
     """
     if features.ndim != 3 or not features.shape[0]:
         raise MapError(f'text features are {features.shape}; (templates, classes, D) is needed')
@@ -31,11 +60,7 @@ def averaged_text_features(features: NDArray[np.floating]) -> NDArray[np.float32
 
 
 def read_text_features(path: Path, label_set: LabelSet) -> NDArray[np.float32]:
-    """Read text features from a .npy file as float32 (C, D) of unit length.
-
-    The file holds (C, D), or (T, C, D) with one set a template, the C classes in the order of the
-    label set. Raises MapError if it is malformed or has another number of classes.
-    """
+    """Read text features (C, D), or (T, C, D) by template, as float32 (C, D) of unit length."""
     features = read_npy(path, MapError)
     if features.ndim not in (2, 3) or features.shape[-2] != len(label_set.classes):
         raise MapError(
@@ -51,7 +76,7 @@ def label_by_features(
     label_set: LabelSet,
     *,
     space: str = '',
-    top_k: int = 5,
+    top_k: int = LABELS_OF_A_NODE,
 ) -> SemanticMap:
     """Give every node and point the class with the highest cosine to its feature.
 
@@ -98,7 +123,7 @@ def label_by_features(
 
 
 def space_to_label_by(semantic_map: SemanticMap, name: str = '') -> FeatureSpace:
-    """Return the named space, default the points', else a comparable one; MapError if none."""
+    """Return the named space, else the points', else a comparable one; MapError if none."""
     spaces = semantic_map.feature_spaces
     method = semantic_map.header.provenance.method
     if not name and semantic_map.dense is not None and semantic_map.dense.feature_space:

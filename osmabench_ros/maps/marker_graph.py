@@ -1,4 +1,4 @@
-"""Scene graphs out of markers; takes any object with the fields of a MarkerArray."""
+"""Scene graphs from markers; accepts any object with the fields of a MarkerArray."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from osmabench_ros.errors import ContractError
+from osmabench_ros.base.contract import WORLD_FRAME
+from osmabench_ros.errors import ContractError, errors_as
 from osmabench_ros.geometry.boxes import OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
@@ -25,13 +26,11 @@ _AT_CENTER_M = 0.01
 def graph_of_markers(
     markers: Iterable[Any], topic: str, label_set: LabelSet | None = None
 ) -> SceneGraph:
-    """Return the scene graph that markers draw; later ones replace or delete earlier ones.
+    """Return the scene graph of markers; later ones replace or delete earlier ones.
 
-    Solids (cubes, spheres, cylinders) are nodes. The label of a node is the text of its marker,
-    else the text of the label with the same id; its class id is that of the label set. Lines of a
-    line list that go from the centre of one node to that of another are edges, their type is the
-    text or the namespace of the list. Scores, captions, attributes, kinds, parents and features
-    are lost. Raises ContractError if frames differ, or a pose or size is malformed.
+    Solids are nodes, labelled by their text or that of the text marker with the same id; lines of
+    a line list between two centres are edges, typed by the text or the namespace of the list.
+    Raises ContractError if frames differ, or a pose or size is malformed.
     """
     current: dict[tuple[str, int], Any] = {}
     for marker in markers:
@@ -52,11 +51,11 @@ def graph_of_markers(
         for marker, node_id in zip(solids, ids, strict=True)
     )
     lines = [marker for marker in current.values() if marker.type == _LINE_LIST]
-    return SceneGraph(nodes, _edges(lines, nodes), next(iter(frames), 'world'))
+    return SceneGraph(nodes, _edges(lines, nodes), next(iter(frames), WORLD_FRAME))
 
 
 def _node_ids(solids: Sequence[Any]) -> list[int]:
-    """Return the ids of the markers if they can be node ids, else new ones."""
+    """Return the ids of the markers if they are valid node ids, else new ones."""
     ids = [int(marker.id) for marker in solids]
     if min(ids, default=1) >= 1 and len(set(ids)) == len(ids):
         return ids
@@ -68,7 +67,7 @@ def _node(
 ) -> SceneNode:
     name = marker.text or text
     class_id = UNLABELLED if label_set is None else label_set.id_of(name)
-    try:
+    with errors_as(ContractError, f'topic "{topic}": marker {marker.ns}/{marker.id}', ValueError):
         box = OrientedBox(_pose(marker.pose), np.array(_xyz(marker.scale)))
         return SceneNode(
             node_id,
@@ -77,14 +76,12 @@ def _node(
             oriented_box=box,
             source_id=f'{marker.ns}/{marker.id}',
         )
-    except ValueError as error:
-        raise ContractError(f'topic "{topic}": marker {marker.ns}/{marker.id}: {error}') from error
 
 
 def _pose(message: Any) -> Pose:
     q = message.orientation
     quaternion = (q.x, q.y, q.z, q.w)
-    # As RViz does: a rotation that nobody filled in is none.
+    # As RViz does: an all-zero quaternion means no rotation.
     return Pose.from_quaternion(
         quaternion if any(quaternion) else (0.0, 0.0, 0.0, 1.0), _xyz(message.position)
     )

@@ -1,4 +1,4 @@
-"""Points as sensor_msgs/PointCloud2 lays them out, without ROS: records, fields, and back."""
+"""The point layout of sensor_msgs/PointCloud2, encoded and decoded without ROS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CODES = {kind: code for code, kind in DATATYPES.items()}
 
 @dataclass(frozen=True)
 class PointFieldLayout:
-    """A field of a point, as sensor_msgs/PointField has it."""
+    """A field of a point, as in sensor_msgs/PointField."""
 
     name: str
     offset: int
@@ -29,7 +29,7 @@ class PointFieldLayout:
 
 
 def records_of(dense: DenseMap) -> NDArray[Any]:
-    """Return one record a point: x, y, z, and rgb, label, instance where the map has them.
+    """Return one record per point: x, y, z, and rgb, label, instance if the map has them.
 
     Records (N,) are little-endian and packed. `rgb` is a float whose bits are 0x00RRGGBB, as PCL
     has it; `label` is a class id, 65535 for none; `instance` a node id, 0 for none.
@@ -70,11 +70,7 @@ def records_of_buffer(
     row_step: int,
     big_endian: bool = False,
 ) -> NDArray[Any]:
-    """Return the records (height * width,) of an untrusted PointCloud2.
-
-    They hold the fields of one number a point. Raises ContractError if sizes and offsets do not
-    fit the data.
-    """
+    """Return the records (height * width,) of a PointCloud2; may raise ContractError."""
     order = '>' if big_endian else '<'
     names, formats, offsets = [], [], []
     for field in fields:
@@ -104,11 +100,7 @@ def records_of_buffer(
 
 
 def dense_of_records(records: NDArray[Any]) -> tuple[DenseMap, int]:
-    """Return the points of records, and how many were dropped because they are not finite.
-
-    rgb or rgba, label and instance are taken if they are there. Raises ContractError if x, y or z
-    is missing, or an id does not fit 32 bits.
-    """
+    """Return the finite points of records, and the number of dropped ones."""
     names = records.dtype.names or ()
     if not {'x', 'y', 'z'} <= set(names):
         raise ContractError(f'PointCloud2: fields x, y, z are needed, there are {list(names)}')

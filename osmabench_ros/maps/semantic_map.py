@@ -1,4 +1,4 @@
-"""The semantic map: what every method's output becomes, whatever its own format."""
+"""The semantic map, the common form of every method's output."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.errors import MapError
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
@@ -23,7 +24,7 @@ scene graph. Such a node counts as a mask, and not as a node of the graph."""
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a map comes from.
+    """Origin of a map.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class MapHeader:
     """
 
     provenance: Provenance
-    frame_id: str = 'world'
+    frame_id: str = WORLD_FRAME
     stamp_ns: int = 0
     complete: bool = True
     remark: str = ''

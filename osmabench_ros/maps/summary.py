@@ -1,4 +1,4 @@
-"""What a map holds, in a few lines."""
+"""Summaries of a map's content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from osmabench_ros.semantics.labels import UNLABELLED
 
 
 def summary_of(semantic_map: SemanticMap) -> list[tuple[str, str]]:
-    """Return (what, how much) of a map, for people; parts that it lacks are named as absent."""
+    """Return (part, amount) pairs as text; missing parts are named as absent."""
     header, graph = semantic_map.header, semantic_map.graph
     origin = header.provenance
     kinds = Counter(node.kind.value for node in graph.nodes)
@@ -34,7 +34,7 @@ def summary_of(semantic_map: SemanticMap) -> list[tuple[str, str]]:
 
 
 def contents_of(semantic_map: SemanticMap) -> str:
-    """Return in a line what a map holds, and how large it is, so that wrong axes show."""
+    """Return one line with the content and the extent of a map, which shows wrong axes."""
     graph, dense = semantic_map.graph, semantic_map.dense
     parts = [f'{len(graph.nodes)} nodes', f'{len(graph.edges)} edges']
     if dense is None or not len(dense.points):

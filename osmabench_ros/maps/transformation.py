@@ -1,4 +1,4 @@
-"""Maps in another frame."""
+"""Transformation of maps to another frame."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ _TURN_DEG = 1e-6
 
 
 def transformed_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) -> SemanticMap:
-    """Return a map with all coordinates transformed into those of the new frame.
-
-    Axis-aligned boxes of turned maps are drawn anew: around the points of a node, else around its
-    oriented box, else around its turned axis-aligned box, which makes it larger.
-    """
+    """Return a map in the new frame; axis-aligned boxes are drawn anew and may become larger."""
     dense = semantic_map.dense
     if dense is not None:
         points = by.transform(dense.points).astype(np.float32)

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.files import written_file
 from osmabench_ros.base.limits.arrays import read_npz
-from osmabench_ros.errors import MetricError
+from osmabench_ros.base.limits.reading import naming_errors
+from osmabench_ros.errors import MetricError, errors_as
+from osmabench_ros.maps.untrusted.unpickling import load_pickle
 from osmabench_ros.metrics.device import resolve_device, to_tensor
 
 if TYPE_CHECKING:
     import torch
+
 
 OUTSIDE = -1
 """Label of what lies outside the vocabulary or has no class."""
@@ -137,7 +140,7 @@ def _counts(pair: Sequence[Any], labels: NDArray[np.int64], device: torch.device
 
 
 def _places(labels: Any, offset: int, table: torch.Tensor) -> torch.Tensor:
-    """Return where labels stand in the table; its ends stand for all that lies beyond."""
+    """Return the table index of each label; labels beyond the table get its ends."""
     import torch
 
     values = to_tensor(labels, table.device)
@@ -148,10 +151,7 @@ def _places(labels: Any, offset: int, table: torch.Tensor) -> torch.Tensor:
 
 
 def _lookup(labels: NDArray[np.int64], device: torch.device) -> tuple[torch.Tensor, int]:
-    """Return the index of every label, and what to add to a label to look it up.
-
-    The first and last entries stand for everything below and above.
-    """
+    """Return the index of every label, and what to add to a label to look it up."""
     offset = 1 - int(labels.min())
     outside = int(np.flatnonzero(labels == OUTSIDE)[0])
     small = len(labels) ** 2 < 2**31
@@ -161,7 +161,7 @@ def _lookup(labels: NDArray[np.int64], device: torch.device) -> tuple[torch.Tens
 
 
 def summed(matrices: Iterable[ConfusionMatrix]) -> ConfusionMatrix:
-    """Add matrices by label, whatever labels each of them has.
+    """Add matrices by label; each may have different labels.
 
     Returns
     -------
@@ -191,10 +191,7 @@ def write_confusions(matrices: Mapping[str, ConfusionMatrix], path: Path) -> Non
 def read_confusions(path: Path) -> dict[str, ConfusionMatrix]:
     """Read what `write_confusions` wrote; scenes in the order of the file.
 
-    Raises
-    ------
-    MetricError
-        If the file cannot be read or an array is missing or of another shape.
+    Raises MetricError if the file cannot be read or an array is missing or of another shape.
     """
     arrays = read_npz(path, MetricError)
     try:
@@ -206,3 +203,90 @@ def read_confusions(path: Path) -> dict[str, ConfusionMatrix]:
         raise MetricError(
             f'{path}: not a file of confusion matrices (<scene>/matrix, <scene>/labels): {error}'
         ) from error
+
+
+PICKLE_SUFFIX = '_conf_matrix.pkl'
+"""A published pickle is named after its scene, followed by this."""
+
+
+def read_confusion_sets(
+    paths: Sequence[Path], *, together: bool = False
+) -> dict[str, dict[str, ConfusionMatrix]]:
+    """Read sets of scenes that belong together, such as a method under a condition.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        An .npz archive is a set, and so is a folder of pickles or archives; pickles that are
+        named one by one form one set together.
+    together : bool
+        Take everything as one set, as the archives of several runs of one method.
+
+    Returns
+    -------
+    dict
+        Matrices per scene and set; a set is called by its path.
+
+    Raises
+    ------
+    MetricError
+        If a file is missing or malformed, or a folder holds no matrices.
+    """
+    sets: dict[str, dict[str, ConfusionMatrix]] = {}
+    single: dict[str, ConfusionMatrix] = {}
+    for path in paths:
+        if path.is_dir():
+            sets[str(path)] = _read_folder(path)
+        elif path.suffix == '.npz':
+            sets[str(path)] = read_confusions(path)
+        else:
+            _add(single, _scene_of(path), read_confusion_pickle(path), path)
+    if together:
+        for scenes in sets.values():
+            for scene, matrix in scenes.items():
+                _add(single, scene, matrix, paths[0])
+        return {' '.join(str(path) for path in paths): single}
+    if single:
+        sets[' '.join(str(path) for path in paths if path.suffix != '.npz')] = single
+    return sets
+
+
+def read_confusion_pickle(path: Path) -> ConfusionMatrix:
+    """Read one published pickle, a dictionary of 'conf_matrix' and 'labels', without running it.
+
+    Raises MetricError if the file does not hold these two, MapError if the file is missing or
+    damaged, UnsafePickleError if it asks for anything but numbers and arrays.
+    """
+    with naming_errors(path, MetricError):
+        data: Any = load_pickle(path)
+        if not isinstance(data, Mapping) or not {'conf_matrix', 'labels'} <= set(data):
+            raise MetricError(f'{path} holds no dictionary of "conf_matrix" and "labels"')
+        counts = data['conf_matrix']
+        if not isinstance(counts, np.ndarray):  # of a list of texts any size could be made
+            raise MetricError(f'{path}: "conf_matrix" is no array')
+        with errors_as(MetricError, f'{path}: no published confusion matrix', MetricError):
+            return ConfusionMatrix(counts, np.asarray(data['labels'], np.int64))
+
+
+def _read_folder(path: Path) -> dict[str, ConfusionMatrix]:
+    found: dict[str, ConfusionMatrix] = {}
+    for file in sorted(path.glob(f'*{PICKLE_SUFFIX}')):
+        _add(found, _scene_of(file), read_confusion_pickle(file), file)
+    for file in sorted(path.glob('*.npz')):
+        for scene, matrix in read_confusions(file).items():
+            _add(found, scene, matrix, file)
+    if not found:
+        raise MetricError(f'{path} holds neither *{PICKLE_SUFFIX} nor *.npz files')
+    return found
+
+
+def _scene_of(path: Path) -> str:
+    return path.name.removesuffix(PICKLE_SUFFIX).removesuffix('.pkl')
+
+
+def _add(
+    found: dict[str, ConfusionMatrix], scene: str, matrix: ConfusionMatrix, path: Path
+) -> None:
+    if scene in found:
+        raise MetricError(f'{path}: scene "{scene}" occurs twice in one set; score them apart')
+    found[scene] = matrix

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from osmabench_ros.errors import ConfigError, MissingDependencyError
+from osmabench_ros.errors import ConfigError, needing
 
 if TYPE_CHECKING:
     import torch
@@ -26,12 +26,11 @@ def resolve_device(name: str = 'auto') -> torch.device:
     ConfigError
         If the device does not exist here.
     """
-    try:
+    with needing(
+        'the metrics need torch',
+        'install it with: pip install "osmabench_ros[metrics]"',
+    ):
         import torch
-    except ImportError as error:
-        raise MissingDependencyError(
-            'the metrics need torch; install it with: pip install "osmabench_ros[metrics]"'
-        ) from error
     if name == 'auto':
         return torch.device('cuda' if torch.cuda.is_available() else 'cpu')
     try:

@@ -8,21 +8,16 @@ from dataclasses import dataclass
 
 from osmabench_ros.metrics.graph_matching import NodeMatches
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.scene_graph import (
-    RelationType,
-    SceneEdge,
-    SceneGraph,
-    SceneNode,
-)
+from osmabench_ros.semantics.scene_graph import RelationType, SceneEdge, SceneGraph, SceneNode
 
 SameLabel = Callable[[str, str], bool]
-"""Tells whether a predicted label means a true one; the order of arguments is that."""
+"""Called with a predicted and a true label; returns whether they mean the same."""
 
 SYMMETRIC = frozenset({RelationType.NEXT_TO.value, RelationType.NEAR.value})
 """Relations whose direction means nothing."""
 
 INVERSE = {'above': 'under', 'contains': 'in', 'supports': 'on', 'has part': 'part of'}
-"""Other methods' words for a relation of this package with source and target exchanged."""
+"""Relation names of other methods that mean a relation here with source and target exchanged."""
 
 SYNONYMS = {
     'on top of': 'on',
@@ -41,7 +36,7 @@ SYNONYMS = {
     'mounted on': 'attached to',
     'belongs to': 'part of',
 }
-"""Other methods' words for a relation of this package."""
+"""Relation names of other methods that mean a relation of this package."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,7 @@ class Share:
 
 
 def exactly(predicted: str, true: str) -> bool:
-    """Tell whether two labels are the same name, apart from case, spaces and underscores."""
+    """Return whether two labels are equal apart from case, spaces and underscores."""
     return normalised_name(predicted) == normalised_name(true)
 
 
@@ -137,7 +132,7 @@ class RelationScores:
         Predicted relations that end at a node that stands for nothing. They leave precision, for
         such nodes are counted already, but keep their place among the k best.
     unknown : int
-        Predicted relations whose word is none of `RelationType` nor a synonym; left out.
+        Predicted relations whose name is neither a `RelationType` nor a synonym; left out.
     """
 
     precision: Share
@@ -151,25 +146,25 @@ class RelationScores:
 Triple = tuple[int, str, int]
 
 
-def canonical_relation(source: int, word: str, target: int) -> Triple | None:
-    """Return a relation in this package's words, None if the word is none of them.
+def canonical_relation(source: int, name: str, target: int) -> Triple | None:
+    """Return a relation under its name in this package, None if the name is unknown.
 
     Parameters
     ----------
     source, target : int
-        Node ids; exchanged for words such as "above", ordered for symmetric ones.
-    word : str
+        Node ids; exchanged for relations such as "above", ordered for symmetric ones.
+    name : str
         For example ``'on top of'``.
     """
-    word = normalised_name(word)
-    if word in INVERSE:
-        source, word, target = target, INVERSE[word], source
-    word = SYNONYMS.get(word, word)
-    if word not in {item.value for item in RelationType}:
+    name = normalised_name(name)
+    if name in INVERSE:
+        source, name, target = target, INVERSE[name], source
+    name = SYNONYMS.get(name, name)
+    if name not in {item.value for item in RelationType}:
         return None
-    if word in SYMMETRIC and source > target:
+    if name in SYMMETRIC and source > target:
         source, target = target, source
-    return source, word, target
+    return source, name, target
 
 
 def relation_scores(
@@ -191,11 +186,11 @@ def relation_scores(
     predicted, true : SceneGraph
         The graphs.
     same : callable
-        Tells whether a predicted label means a true one.
+        Returns whether a predicted label means a true one.
     considered : iterable of int, optional
         True nodes that count, such as those that were seen; all by default.
     kinds : iterable of str, optional
-        Relations that count, in this package's words; all by default.
+        Relations that count, by their names in this package; all by default.
     ks : sequence of int
         Ranks of recall@k. Relations without a score rank last, in the order they came.
 
@@ -243,10 +238,10 @@ def _true_triples(
 def _ranked_triples(
     graph: SceneGraph, true_of: Mapping[int, int], kinds: frozenset[str] | None
 ) -> tuple[list[Triple | None], int]:
-    """Return predicted relations between true ids, best first, each of them once.
+    """Return unique predicted relations between true ids, best first.
 
     None holds the place of a relation that ends at an unmatched node. Beside them the number of
-    relations whose word is unknown.
+    relations whose name is unknown.
     """
     found: dict[Triple, bool] = {}
     unknown = 0
@@ -257,8 +252,8 @@ def _ranked_triples(
         elif kinds is None or triple[1] in kinds:
             found[triple] = triple[0] in true_of and triple[2] in true_of
     return [
-        canonical_relation(true_of[a], word, true_of[b]) if matched else None
-        for (a, word, b), matched in found.items()
+        canonical_relation(true_of[a], name, true_of[b]) if matched else None
+        for (a, name, b), matched in found.items()
     ], unknown
 
 

@@ -1,4 +1,4 @@
-"""Which node of a map stands for which true object."""
+"""Matching of the nodes of a map with true objects."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class NodeMatches:
 
     @property
     def precision(self) -> float:
-        """Share of predicted nodes that stand for something, in [0, 1]; NaN without any."""
+        """Share of predicted nodes that are matched, in [0, 1]; NaN without any."""
         return len(self.pairs) / self.predicted if self.predicted else float('nan')
 
     @property
     def recall(self) -> float:
-        """Share of true nodes that were found, in [0, 1]; NaN without any."""
+        """Share of true nodes that are matched, in [0, 1]; NaN without any."""
         return len(self.pairs) / self.true if self.true else float('nan')
 
     @property
@@ -115,17 +115,17 @@ def box_iou_of_nodes(
     """Return the IoU of axis-aligned boxes, shape (P, G), in [0, 1]; 0 for nodes without one."""
     low_p, high_p = _corners(predicted)
     low_t, high_t = _corners(true)
-    edges = np.minimum(high_p[:, None], high_t) - np.maximum(low_p[:, None], low_t)
-    shared = np.prod(np.maximum(edges, 0), axis=2)
+    shared = np.ones((len(predicted), len(true)))
+    for axis in range(3):  # one at a time: thousands of objects make large tables
+        top = np.minimum(high_p[:, None, axis], high_t[:, axis])
+        shared *= np.maximum(top - np.maximum(low_p[:, None, axis], low_t[:, axis]), 0)
     volumes = np.prod(high_p - low_p, axis=1)[:, None] + np.prod(high_t - low_t, axis=1)
     with np.errstate(invalid='ignore', divide='ignore'):
         iou = shared / (volumes - shared)
     return np.asarray(np.nan_to_num(iou, nan=0.0, posinf=0.0))
 
 
-def _corners(
-    nodes: Sequence[SceneNode],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _corners(nodes: Sequence[SceneNode]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the corners of boxes, shapes (N, 3); NaN where there is none."""
     low, high = np.full((2, len(nodes), 3), np.nan)
     for i, node in enumerate(nodes):

@@ -86,7 +86,7 @@ class _Grid:
         return columns * self._extent[2] + cells[..., 2]
 
     def is_one_block(self, queries: torch.Tensor) -> bool:
-        """Tell whether every query already looks at every reference."""
+        """Return whether every query already looks at every reference."""
         cells = self._cells(queries)
         return bool(((cells <= 1) & (cells >= self._extent - 2)).all())
 

@@ -18,7 +18,7 @@ MAP_THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 def greedy_hits(
     iou: NDArray[np.float64], confidence: NDArray[np.float64], threshold: float
 ) -> NDArray[np.bool_]:
-    """Tell which masks hit an instance that no better mask has hit before.
+    """Return which masks hit an instance that no better mask has hit before.
 
     Masks choose in order of confidence, equal ones in their own order, the free instance with
     the largest IoU, if that is at least the threshold.
@@ -156,7 +156,7 @@ def instances_of_pieces(
 
 
 def mean_excess(counts: NDArray[np.integer]) -> float:
-    """Return how many too many there are on average: mean of max(count - 1, 0); 0 is best."""
+    """Return the mean number of surplus pieces: mean of max(count - 1, 0); 0 is best."""
     return float(np.maximum(counts - 1, 0).mean()) if len(counts) else float('nan')
 
 

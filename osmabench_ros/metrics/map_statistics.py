@@ -1,18 +1,19 @@
-"""What can be said about a map without a reference: what it holds, and where it repeats itself."""
+"""Statistics of a map without a reference: content, and repeated objects."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics.geometry import occupied_voxels
+from osmabench_ros.metrics.graph_matching import box_iou_of_nodes
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.voxels import occupied_voxels
 from osmabench_ros.semantics.labels import UNLABELLED, normalised_name
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
+from osmabench_ros.semantics.scene_graph import NodeKind
 
 SUITE = 'map_statistics'
 OVERLAP_IOU = 0.25
@@ -84,13 +85,13 @@ def _points(semantic_map: SemanticMap) -> Iterator[MetricRecord]:
 
 
 def _repetitions(semantic_map: SemanticMap) -> Iterator[MetricRecord]:
-    """Yield objects whose box overlaps that of another one, with the same name and at all."""
+    """Yield objects whose box overlaps another one's: of the same name, and of any."""
     boxed = [node for node in semantic_map.graph.of_kind(NodeKind.OBJECT) if node.box is not None]
     if not boxed or len(boxed) > MAX_BOXES:
         for metric in ('overlapping_objects', 'duplicate_objects'):
             yield MetricRecord.not_applicable(SUITE, '', metric, higher_is_better=False)
         return
-    overlapping = box_ious(boxed) >= OVERLAP_IOU
+    overlapping = box_iou_of_nodes(boxed, boxed) >= OVERLAP_IOU
     np.fill_diagonal(overlapping, False)
     names = np.array([normalised_name(node.label) for node in boxed])
     same = (names[:, None] == names) & (names != '')
@@ -99,21 +100,6 @@ def _repetitions(semantic_map: SemanticMap) -> Iterator[MetricRecord]:
         ('duplicate_objects', overlapping & same),
     ):
         yield _record(metric, int(pairs.any(axis=1).sum()), n=len(boxed), better=False)
-
-
-def box_ious(nodes: Sequence[SceneNode]) -> NDArray[np.float64]:
-    """Return intersection over union of the axis-aligned boxes of all pairs, shape (N, N)."""
-    boxes = [node.box for node in nodes if node.box is not None]
-    low = np.array([box.minimum for box in boxes])
-    high = np.array([box.maximum for box in boxes])
-    shared = np.ones((len(boxes), len(boxes)))
-    for axis in range(3):
-        top = np.minimum(high[:, None, axis], high[None, :, axis])
-        bottom = np.maximum(low[:, None, axis], low[None, :, axis])
-        shared *= np.maximum(top - bottom, 0)
-    volumes = np.prod(high - low, axis=1)
-    union = volumes[:, None] + volumes - shared
-    return np.asarray(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0))
 
 
 def _record(

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics.matching import Neighbours
-from osmabench_ros.metrics.tiers import Category, TieredLabels
+from osmabench_ros.metrics.nearest_neighbours import Neighbours
+from osmabench_ros.metrics.tiers import TieredLabels, WordCategory
 
 GATE_M = 0.05
 """Largest distance between a true point and the predicted one that it is compared with."""
@@ -20,7 +20,7 @@ GATE_M = 0.05
 
 @dataclass(frozen=True, eq=False)
 class PointFeatures:
-    """Which feature speaks for each true point.
+    """The feature of each true point.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def top_n_frequency(
     *,
     gate_m: float = GATE_M,
     compat: bool = False,
-) -> dict[Category, float]:
+) -> dict[WordCategory, float]:
     r"""Return how often the best word of each point falls into each category.
 
     A point takes the best category among the N words of its feature, or MISSING if the nearest
@@ -91,9 +91,9 @@ def top_n_frequency(
     """
     ids, objects = _distinct(points.object_ids)
     table = labels.table(ids, prompts)
-    scored = table[:, 0] != Category.NONE if len(prompts) else np.zeros(len(ids), bool)
+    scored = table[:, 0] != WordCategory.NONE if len(prompts) else np.zeros(len(ids), bool)
     if not scored.any():
-        return {item: math.nan for item in Category if item is not Category.NONE}
+        return {item: math.nan for item in WordCategory if item is not WordCategory.NONE}
     kept = scored[objects]
     owner, rows, missing = objects[kept], points.rows[kept], points.distances_m[kept] > gate_m
     if not compat or not len(best):
@@ -102,20 +102,20 @@ def top_n_frequency(
         missing[:] = True
     near = ~missing
     pairs = _counted_pairs(owner[near], rows[near] % max(len(best), 1), len(ids), len(best))
-    category = table[pairs.objects[:, None], best[pairs.rows]].min(axis=1, initial=Category.NONE)
-    kinds = len(Category) - 1
+    category = table[pairs.objects[:, None], best[pairs.rows]].min(
+        axis=1, initial=WordCategory.NONE
+    )
+    kinds = len(WordCategory) - 1
     place = pairs.objects * kinds + category
     counts = np.bincount(place, pairs.counts, len(ids) * kinds).reshape(len(ids), kinds)
-    counts[:, Category.MISSING] += np.bincount(owner[missing], minlength=len(ids))
+    counts[:, WordCategory.MISSING] += np.bincount(owner[missing], minlength=len(ids))
     counts = counts[scored]
     means = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
-    return {Category(i): float(value) for i, value in enumerate(means)}
+    return {WordCategory(i): float(value) for i, value in enumerate(means)}
 
 
-def _distinct(
-    ids: NDArray[np.integer],
-) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    """Return the ids that occur, ascending, and where each of the given ones stands among them."""
+def _distinct(ids: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Return the distinct ids, ascending, and the index of each given id among them."""
     if not len(ids) or int(ids.max()) - int(ids.min()) > len(ids):
         return np.unique(ids, return_inverse=True)
     low = ids.min()
@@ -126,7 +126,7 @@ def _distinct(
 
 
 class _Pairs(NamedTuple):
-    """Objects with features, and how many points have both."""
+    """Pairs of object and feature, with the number of points of each pair."""
 
     objects: NDArray[np.integer]
     rows: NDArray[np.integer]
@@ -144,8 +144,8 @@ def _counted_pairs(
     return _Pairs(used // max(features, 1), used % max(features, 1), counts[used])
 
 
-def category_shares(frequency: Mapping[Category, float]) -> Iterator[tuple[str, float]]:
+def category_shares(frequency: Mapping[WordCategory, float]) -> Iterator[tuple[str, float]]:
     """Yield names and shares of the categories, best first."""
-    for item in Category:
-        if item is not Category.NONE:
+    for item in WordCategory:
+        if item is not WordCategory.NONE:
             yield item.name.lower(), frequency[item]

@@ -12,7 +12,7 @@ from osmabench_ros.errors import MetricError
 
 
 class Mode(str, Enum):
-    """Whose rules a figure follows."""
+    """The rules of a figure: as published or strict."""
 
     NONE = ''
     COMPAT = 'compat'
@@ -71,12 +71,12 @@ class MetricRecord:
     def not_applicable(
         cls, suite: str, mode: str, metric: str, *, higher_is_better: bool = True
     ) -> MetricRecord:
-        """Return the record of a figure the method gives no material for."""
+        """Return the record of a figure for which the method gives no data."""
         return cls(suite, mode, metric, higher_is_better=higher_is_better, applicable=False)
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What a record is about, without its figures: suite, mode, metric, class name."""
+        """Identity of a record: suite, mode, metric, class name."""
         return self.suite, self.mode, self.metric, self.class_name
 
     def to_json(self) -> dict[str, Any]:
@@ -87,10 +87,7 @@ class MetricRecord:
     def from_json(cls, data: Mapping[str, Any]) -> MetricRecord:
         """Rebuild from `to_json`; other keys, such as those of the run, are left aside.
 
-        Raises
-        ------
-        MetricError
-            If a key is missing or a figure is not a number.
+        Raises MetricError if a key is missing or a figure is not a number.
         """
         try:
             return cls(**{name: data[name] for name in cls.__dataclass_fields__})

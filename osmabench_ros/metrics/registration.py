@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import MetricError, MissingDependencyError
+from osmabench_ros.errors import MetricError, needing
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
 
@@ -165,10 +165,6 @@ def _cloud(o3d: Any, points: NDArray[np.floating], normals: NDArray[np.floating]
 
 
 def _open3d() -> Any:
-    try:
+    with needing('alignment by ICP needs open3d', 'pip install osmabench_ros[geometry]'):
         import open3d
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'alignment by ICP needs open3d ({error}); pip install osmabench_ros[geometry]'
-        ) from error
     return open3d

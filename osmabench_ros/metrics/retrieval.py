@@ -25,7 +25,7 @@ COMPAT_ALIGNMENT_M = math.sqrt(0.001)
 
 @dataclass(frozen=True, eq=False)
 class Retrieval:
-    """Queries, what each should find, and how like it every predicted object is.
+    """Queries, their true objects, and their similarity to every predicted object.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Retrieval:
             )
 
     def order(self, query: int) -> NDArray[np.intp]:
-        """Return the predicted objects from most to least alike."""
+        """Return the predicted objects from most to least similar."""
         return np.argsort(-self.similarity[:, query], kind='stable')
 
 
@@ -127,7 +127,7 @@ def compat_average_precision(
 def _compat_verdicts(
     overlapping: NDArray[np.bool_], scores: Sequence[float]
 ) -> tuple[list[tuple[bool, float]], int]:
-    """Return right and wrong retrievals of a query with their scores, and what was missed."""
+    """Return right and wrong retrievals of a query with their scores, and the missed ones."""
     verdicts: list[tuple[bool, float]] = []
     used: set[int] = set()
     missed = 0

@@ -17,7 +17,7 @@ from osmabench_ros.metrics.confusion import (
     confusion_matrix,
     summed,
 )
-from osmabench_ros.metrics.matching import Neighbours
+from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.semantics.labels import UNLABELLED
 
 COMPAT_IGNORED = (0,)
@@ -232,7 +232,7 @@ def hallucinated_points(
     dict of int to int
         True points per class id, ascending.
     """
-    from osmabench_ros.metrics.voxels import occupied_voxels
+    from osmabench_ros.metrics.geometry import occupied_voxels
 
     if not hallucinated.any() or not len(truth_points):
         return {}

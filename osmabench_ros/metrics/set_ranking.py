@@ -18,7 +18,7 @@ _EPSILON = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class BoxScores:
-    """Scores of ranks against the interval of ranks where they belong.
+    """Scores of ranks against their expected interval.
 
     Parameters
     ----------

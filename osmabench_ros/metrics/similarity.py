@@ -99,10 +99,8 @@ def cosine_similarity(
 ) -> NDArray[np.float32]:
     """Return the cosines of features (N, D) with prompts (L, D), shape (N, L), in [-1, 1].
 
-    Raises
-    ------
-    MetricError
-        If the dimensions differ, as they do between encoders, or a value is not finite.
+    Raises MetricError if the dimensions differ, as they do between encoders, or a value is not
+    finite.
     """
     result = np.empty((len(features), len(prompts)), np.float32)
     for part, cosines in _chunks(features, prompts, device):

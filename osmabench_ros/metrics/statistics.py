@@ -1,4 +1,4 @@
-"""Intervals, paired differences and robustness: what a difference of figures is worth."""
+"""Confidence intervals, tests of paired differences, and robustness."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Interval:
     value : float
         The figure; NaN if there is none.
     low, high : float
-        Bounds; NaN with fewer than two units, from which nothing can be told.
+        Bounds; NaN with fewer than two units, too few for an interval.
     n : int
         Units that were resampled.
     unit : str

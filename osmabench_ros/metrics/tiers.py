@@ -1,4 +1,4 @@
-"""Tiered labels of OpenLex3D: what an object may be called, and how wrong another word is."""
+"""Tiered labels of OpenLex3D: acceptable names of an object, and categories of others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXCLUDED_SYNONYMS = ('wall', 'floor', 'ceiling', 'doorframe', 'ledge', 'windowle
 """Objects with such a synonym are not scored."""
 
 
-class Category(IntEnum):
+class WordCategory(IntEnum):
     """Category of a word for an object, best first; a point takes the best of its words."""
 
     SYNONYM = 0
@@ -89,11 +89,11 @@ class TieredLabels:
         columns: dict[str, list[int]] = {}
         for index, prompt in enumerate(prompts):
             columns.setdefault(stripped(prompt), []).append(index)
-        table = np.full((len(object_ids), len(prompts)), Category.INCORRECT, np.int8)
+        table = np.full((len(object_ids), len(prompts)), WordCategory.INCORRECT, np.int8)
         for row, object_id in enumerate(object_ids):
             item = self.objects.get(int(object_id))
             if item is None or not self.is_scored(item):
-                table[row] = Category.NONE
+                table[row] = WordCategory.NONE
                 continue
             neighbours = (self.objects[i] for i in item.clutter if i in self.objects)
             nearby = [word for other in neighbours for tier in other.tiers for word in tier]
@@ -105,7 +105,7 @@ class TieredLabels:
 
     @staticmethod
     def is_scored(item: TieredObject) -> bool:
-        """Tell whether an object counts: it has synonyms, and none is part of a building."""
+        """Return whether an object counts: it has synonyms, and none is part of a building."""
         words = {stripped(word) for word in item.synonyms}
         return bool(words) and not words & set(EXCLUDED_SYNONYMS)
 
@@ -117,10 +117,7 @@ class TieredLabels:
 def read_tiers(path: Path) -> TieredLabels:
     """Read a gt_categories.json.
 
-    Raises
-    ------
-    MetricError
-        If the file is missing or malformed; names it and the sample.
+    Raises MetricError if the file is missing or malformed; names it and the sample.
     """
     try:
         data = read_json(path, MetricError)

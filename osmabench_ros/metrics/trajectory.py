@@ -18,7 +18,7 @@ DEFAULT_MAX_DIFFERENCE_S = 0.01
 
 
 class TrajectoryAlignment(str, Enum):
-    """How an estimate is brought to the reference before absolute errors are taken."""
+    """How an estimate is aligned with the reference before absolute errors are computed."""
 
     NONE = 'none'
     SE3 = 'se3'
@@ -35,7 +35,7 @@ class DeltaUnit(str, Enum):
 
 
 @dataclass(frozen=True)
-class Interval:
+class DeltaInterval:
     """Over which relative errors are taken.
 
     Parameters
@@ -96,10 +96,7 @@ class ErrorStatistics:
 def error_statistics(errors: NDArray[np.floating]) -> ErrorStatistics:
     """Return the figures that evo reports; the standard deviation is that of the population.
 
-    Raises
-    ------
-    MetricError
-        If there is no error to speak of.
+    Raises MetricError if there is no error to speak of.
     """
     if not len(errors):
         raise MetricError('there are no errors to take figures of')
@@ -123,7 +120,7 @@ def associated(
     max_difference_s: float = DEFAULT_MAX_DIFFERENCE_S,
     offset_s: float = 0.0,
 ) -> tuple[StampedTrajectory, StampedTrajectory]:
-    """Return the poses of both that belong together by their stamps.
+    """Return the poses of both trajectories matched by stamp.
 
     As in evo, every pose of the shorter trajectory (the estimate if they are equally long) gets
     the nearest in time of the other, the earlier of two equally near ones, if that is within the
@@ -165,7 +162,7 @@ def associated(
 def alignment_of(
     reference: StampedTrajectory, estimate: StampedTrajectory, kind: TrajectoryAlignment
 ) -> Similarity:
-    """Return what takes an associated estimate to the reference.
+    """Return the transformation from an associated estimate to the reference.
 
     SE(3) and Sim(3) are Umeyama's least squares over all positions; origin puts the first pose
     of the estimate onto the first of the reference.
@@ -205,7 +202,7 @@ def absolute_errors(reference: StampedTrajectory, estimate: StampedTrajectory) -
 
 
 def relative_errors(
-    reference: StampedTrajectory, estimate: StampedTrajectory, interval: Interval
+    reference: StampedTrajectory, estimate: StampedTrajectory, interval: DeltaInterval
 ) -> PoseErrors:
     r"""Return the relative pose errors of associated trajectories.
 
@@ -224,13 +221,10 @@ def relative_errors(
     return PoseErrors(np.linalg.norm(step - true_step, axis=1), angles_deg(between), second)
 
 
-def pairs_of(trajectory: StampedTrajectory, interval: Interval) -> NDArray[np.int64]:
+def pairs_of(trajectory: StampedTrajectory, interval: DeltaInterval) -> NDArray[np.int64]:
     """Return the pairs of rows of an interval, shape (K, 2).
 
-    Raises
-    ------
-    MetricError
-        If there is none.
+    Raises MetricError if there is none.
     """
     if interval.unit is DeltaUnit.FRAMES:
         pairs = _pairs_by_index(len(trajectory), int(interval.delta), interval.all_pairs)
@@ -255,14 +249,14 @@ def _pairs_by_index(count: int, delta: int, all_pairs: bool) -> NDArray[np.int64
 
 
 def _measure(trajectory: StampedTrajectory, unit: DeltaUnit) -> NDArray[np.float64]:
-    """Return time in seconds, or the way in metres, since the first pose."""
+    """Return time in seconds, or travelled distance in metres, since the first pose."""
     if unit is DeltaUnit.SECONDS:
         return np.asarray((trajectory.stamps_ns - trajectory.stamps_ns[0]) / 1e9)
     steps = np.linalg.norm(np.diff(trajectory.positions, axis=0), axis=1)
     return np.concatenate([[0.0], np.cumsum(steps)])
 
 
-def _pairs_by_measure(measure: NDArray[np.float64], interval: Interval) -> NDArray[np.int64]:
+def _pairs_by_measure(measure: NDArray[np.float64], interval: DeltaInterval) -> NDArray[np.int64]:
     if interval.all_pairs:
         return _all_pairs(measure, interval)
     ends = [0]
@@ -274,7 +268,7 @@ def _pairs_by_measure(measure: NDArray[np.float64], interval: Interval) -> NDArr
     return np.array(list(itertools.pairwise(ends)), np.int64).reshape(-1, 2)
 
 
-def _all_pairs(measure: NDArray[np.float64], interval: Interval) -> NDArray[np.int64]:
+def _all_pairs(measure: NDArray[np.float64], interval: DeltaInterval) -> NDArray[np.int64]:
     first = np.arange(len(measure) - 1)
     wanted = measure[first] + interval.delta
     above = np.searchsorted(measure, wanted, side='left')

@@ -1,4 +1,4 @@
-"""What the camera of a run saw, and from where: out of its bag, else what pictures were kept."""
+"""Camera images and poses of a run, from its bag or else its sample pictures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from PIL import Image
 
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.reports.sample_frames import FRAMES_FOLDER, camera_poses
+from osmabench_ros.reports.pictures.sample_frames import FRAMES_FOLDER, camera_poses
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.sequences.recorded import open_sequence
 
@@ -27,11 +27,7 @@ DEPTH_PER_M = 1000
 
 @dataclass(frozen=True, eq=False)
 class TrackedFrame:
-    """One frame as a viewer shows it, `time_s` after the first; its pose is optical, in the world.
-
-    `picture` is a PNG or JPEG, `depth` a 16-bit PNG in millimetres, 0 where unknown; both are
-    empty if they were not kept.
-    """
+    """One frame for a viewer: its time, optical pose, PNG or JPEG, and depth as a PNG of mm."""
 
     index: int
     time_s: float

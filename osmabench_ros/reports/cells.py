@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from osmabench_ros.reports.headline import NOT_APPLICABLE
+from osmabench_ros.runs.results.report_model import Record
 
 
 @dataclass(frozen=True)
@@ -27,13 +32,11 @@ class Cell:
 _NOISE = 1e-9
 _LARGEST = 1e15
 ABSENT = Cell(NOT_APPLICABLE)
+FORMULA_STARTS = ('=', '+', '-', '@', '\t', '\r')
 
 
 def plain(value: float | None) -> str:
-    """Return a value of any unit with four significant digits, and whole numbers as they are.
-
-    What is less than a billionth is rounding noise, whatever the unit.
-    """
+    """Return a value of any unit with four significant digits, and whole numbers as they are."""
     if value is None:
         return NOT_APPLICABLE
     if not math.isfinite(value):
@@ -43,3 +46,36 @@ def plain(value: float | None) -> str:
     if abs(value) >= 1000 and abs(value) < _LARGEST:
         return f'{value:.0f}'
     return f'{value:.4g}'
+
+
+def scaled_cell(value: float | None, factor: float, digits: int, absent: Cell = ABSENT) -> Cell:
+    """Return the cell of a value times a factor, with so many digits after the point."""
+    return absent if value is None else Cell(f'{factor * value:.{digits}f}', repr(value))
+
+
+def record_cell(record: Record | None, number: Callable[[float], str] = plain) -> Cell:
+    """Return the cell of a figure with its interval; `number` is how values are written."""
+    if record is None or record.value is None:
+        return ABSENT
+    interval = ''
+    if record.low is not None and record.high is not None:
+        interval = f'[{number(record.low)}, {number(record.high)}]'
+    return Cell(number(record.value), repr(record.value), interval, note=f'{record.n} samples')
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows as comma-separated values; a formula's text gets an apostrophe in front."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, lineterminator='\n')
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _in_csv(value) for name, value in row.items()})
+    return buffer.getvalue()
+
+
+def _in_csv(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
+        return f"'{value}"
+    return value

@@ -1,4 +1,4 @@
-"""What conditions and mappers change, unit by unit, and what such a change is worth."""
+"""Comparison of conditions and mappers by unit, with tests of significance."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
 from osmabench_ros.metrics.statistics import Interval
-from osmabench_ros.reports.cells import ABSENT, Cell
+from osmabench_ros.reports.cells import ABSENT, Cell, scaled_cell
 from osmabench_ros.reports.content import PageContent, RunSection
 from osmabench_ros.reports.headline import Headline
-from osmabench_ros.reports.run_view import Run, baseline_condition, computed_headlines, distinct
+from osmabench_ros.reports.report_run import Run, baseline_condition, computed_headlines, distinct
 
 QUESTIONS = 'exact_questions'
 OBJECTS = 'object accuracy'
@@ -23,11 +23,7 @@ Units = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Contrast:
-    """A condition beside the reference condition, or a mapper beside the reference mapper.
-
-    `subject` is the mapper whose conditions are compared, or the condition whose mappers are;
-    `comparison` is of shares, 0 to 1.
-    """
+    """A condition beside the reference condition of a mapper, or a mapper beside its own."""
 
     subject: str
     other: str
@@ -37,7 +33,7 @@ class Contrast:
 
     @property
     def units(self) -> str:
-        """What was resampled, e.g. '184 questions of one scene'."""
+        """Description of the resampled units, e.g. '184 questions of one scene'."""
         found = self.comparison.paired.difference
         if found.unit == 'scenes':
             return f'{found.n} scene{"" if found.n == 1 else "s"}'
@@ -50,10 +46,10 @@ class Contrast:
         return (
             _interval(paired.difference),
             _interval(self.comparison.robustness),
-            _plain(paired.effect_size, 2),
+            _finite(paired.effect_size, 2),
             # Of one pair it could be nothing but -1 or 1.
-            _plain(paired.rank_biserial, 2) if paired.difference.n > 1 else ABSENT,
-            _plain(self.comparison.adjusted_p, 4),
+            _finite(paired.rank_biserial, 2) if paired.difference.n > 1 else ABSENT,
+            _finite(self.comparison.adjusted_p, 4),
         )
 
 
@@ -138,7 +134,7 @@ def _objects(sections: Sequence[RunSection]) -> dict[tuple[str, str], Units]:
 def _contrasts(
     measured: Sequence[_Measured], subjects: Sequence[str], reference: str, *, axis: int
 ) -> Iterator[Contrast]:
-    """Yield what differs along an axis of (mapper, condition) for every value of the other."""
+    """Yield the contrasts along one axis of (mapper, condition) for every value of the other."""
     for subject in subjects:
         for item in measured:
             figures = {
@@ -163,5 +159,5 @@ def _interval(interval: Interval) -> Cell:
     return Cell(f'{100 * interval.value:+.1f}', repr(interval.value), bounds)
 
 
-def _plain(value: float, digits: int) -> Cell:
-    return Cell(f'{value:.{digits}f}', repr(value)) if math.isfinite(value) else ABSENT
+def _finite(value: float, digits: int) -> Cell:
+    return scaled_cell(value if math.isfinite(value) else None, 1, digits)

@@ -1,4 +1,4 @@
-"""What a page shows of every run: pictures, and the questions with their answers."""
+"""Content of the page for every run: pictures, questions and answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.reports.illustrations import (
+from osmabench_ros.reports.pictures.illustrations import (
     RunPictures,
     ScenePictures,
     run_pictures,
@@ -21,7 +21,7 @@ from osmabench_ros.reports.question_data import (
     read_dialogue,
     used_nodes,
 )
-from osmabench_ros.reports.run_view import Run
+from osmabench_ros.reports.report_run import Run
 from osmabench_ros.semantics.scene_graph import SceneGraph
 
 MOST_ILLUSTRATED = 16
@@ -40,13 +40,13 @@ class RunSection:
 
     @property
     def shown(self) -> bool:
-        """Whether there is anything to show."""
+        """Whether the section has any content."""
         return self.run.failed or self.pictures is not None or bool(self.remark)
 
 
 @dataclass(frozen=True, eq=False)
 class PageContent:
-    """What is read from the folders of the runs, for the page; `dialogues` are by run id."""
+    """Content of the page, from the folders of the runs; `dialogues` are by run id."""
 
     scenes: tuple[ScenePictures, ...]
     sections: tuple[RunSection, ...]
@@ -55,7 +55,7 @@ class PageContent:
 
 
 def gather(runs: Sequence[Run]) -> PageContent:
-    """Read the folders of the runs; what is missing there becomes a remark."""
+    """Read the folders of the runs; missing files become remarks."""
     scenes = {run.scene: run for run in reversed(runs)}
     drawn = {
         name: _drawn_scene(scenes[name], f'scene-{i}') for i, name in enumerate(sorted(scenes))

@@ -1,20 +1,18 @@
-"""The few figures that stand for a run in tables and plots."""
+"""The headline figures of a run in tables and plots."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from osmabench_ros.runs.report_model import Record, RunReport
+from osmabench_ros.runs.results.report_model import Record
 
 NOT_APPLICABLE = '–'  # noqa: RUF001 - the en dash is the sign for it
 
 
 @dataclass(frozen=True)
 class Headline:
-    """A figure that tables show: the record of this suite, mode (None if it has none) and metric.
-
-    The figure is shown times 100 if `percent`; `explanation` is one sentence for the page.
-    """
+    """A figure that tables show, by suite, mode and metric; times 100 if `percent`."""
 
     title: str
     suite: str
@@ -22,6 +20,14 @@ class Headline:
     metric: str
     percent: bool
     explanation: str
+
+    def record_in(self, records: Iterable[Record], suffix: str = '') -> Record | None:
+        """Return the record over all classes, None if there is none; `suffix` is of the metric."""
+        wanted = (self.suite, self.mode, f'{self.metric}{suffix}', '')
+        for record in records:
+            if (record.suite, record.mode, record.metric, record.class_name) == wanted:
+                return record
+        return None
 
     def text(self, record: Record | None) -> str:
         """Return the cell of a table; an en dash if the figure is not applicable."""
@@ -89,16 +95,3 @@ HEADLINES = (
         'What the most frequent answer of each category scores without any map.',
     ),
 )
-
-
-def headline_value(run: RunReport, headline: Headline) -> Record | None:
-    """Return the record of a headline over all classes, None if the run has none."""
-    for record in run.metrics:
-        if (
-            record.suite == headline.suite
-            and record.metric == headline.metric
-            and record.mode == headline.mode
-            and not record.class_name
-        ):
-            return record
-    return None

@@ -5,25 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from osmabench_ros.base.files import write_json
-from osmabench_ros.reports.csv_file import write_csv
-from osmabench_ros.reports.page import write_page
+from osmabench_ros.base.files import write_json, write_text
+from osmabench_ros.reports.cells import csv_text
+from osmabench_ros.reports.page.page import write_page
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.evaluation import versions
+from osmabench_ros.runs.evaluate.evaluation import versions
+from osmabench_ros.runs.evaluate.over_time import judged_records
 from osmabench_ros.runs.plan import RunPlan, config_digest
-from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, partial_fault, unmet
-from osmabench_ros.runs.run_records import judged_records
+from osmabench_ros.runs.results.report_model import (
+    MatrixReport,
+    Record,
+    RunReport,
+    Status,
+    partial_fault,
+    unmet,
+)
 from osmabench_ros.runs.run_warnings import noted_warnings
+
+
+def write_csv(report: MatrixReport, path: Path) -> Path:
+    """Write one row a record, columns as in report.json, null as an empty cell."""
+    write_text(path, csv_text(list(Record.model_fields), (r.model_dump() for r in report.metrics)))
+    return path
 
 
 def write_matrix_report(
     config: MatrixConfig, plans: Sequence[RunPlan], runs: Sequence[RunReport], root: Path
 ) -> MatrixReport:
-    """Write report.json, report.csv and report.html of a matrix into its folder.
-
-    The matrix passed if every run completed, with a whole map unless a partial one is allowed, and
-    every requirement holds. `plans` and `runs` are in the same order.
-    """
+    """Write report.json, report.csv and report.html of a matrix into its folder."""
     may_be_partial = {plan.identity.run_id for plan in plans if plan.mapper.allow_partial}
     partial = [run.run_id for run in runs if not run.map_complete]
     failed = (

@@ -1,4 +1,4 @@
-"""What became of every point of the ground-truth surface."""
+"""Outcome of every point of the ground-truth surface."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.reports.palette import Outcome
+from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.sequences.ground_truth import GroundTruth
@@ -15,7 +15,7 @@ from osmabench_ros.suites.osma_segmentation import SegmentationOptions
 from osmabench_ros.suites.prediction import predicted_labels
 from osmabench_ros.suites.suite import SuiteContext
 
-OUTCOMES = tuple(Outcome)
+OUTCOMES = tuple(PointOutcome)
 
 
 def gate_of(suites: Sequence[SuiteConfig]) -> float:
@@ -27,11 +27,7 @@ def gate_of(suites: Sequence[SuiteConfig]) -> float:
 
 
 def surface_outcomes(context: SuiteContext, gate_m: float) -> NDArray[np.uint8] | None:
-    """Return the index into OUTCOMES of every visible surface point, as strict mode sees it.
-
-    uint8 (N,), matched within `gate_m` metres; None if the map has no points, or no labels of its
-    own.
-    """
+    """Return the index into OUTCOMES of every visible surface point, uint8 (N,), or None."""
     truth, predicted = context.ground_truth, context.matches.predicted
     if predicted is None:
         return None
@@ -40,14 +36,14 @@ def surface_outcomes(context: SuiteContext, gate_m: float) -> NDArray[np.uint8] 
         return None
     near = context.matches.surface_to_map
     found = np.append(labels[predicted.rows], UNLABELLED)[near.indices]
-    codes = np.full(len(truth.surface), OUTCOMES.index(Outcome.WRONG), np.uint8)
-    codes[found == truth.surface.labels] = OUTCOMES.index(Outcome.CORRECT)
-    codes[found == UNLABELLED] = OUTCOMES.index(Outcome.UNLABELLED)
-    codes[~near.within(gate_m)] = OUTCOMES.index(Outcome.MISSING)
+    codes = np.full(len(truth.surface), OUTCOMES.index(PointOutcome.WRONG), np.uint8)
+    codes[found == truth.surface.labels] = OUTCOMES.index(PointOutcome.CORRECT)
+    codes[found == UNLABELLED] = OUTCOMES.index(PointOutcome.UNLABELLED)
+    codes[~near.within(gate_m)] = OUTCOMES.index(PointOutcome.MISSING)
     return codes
 
 
-def shares(codes: NDArray[np.uint8]) -> dict[Outcome, float]:
+def shares(codes: NDArray[np.uint8]) -> dict[PointOutcome, float]:
     """Return the share of surface points of every outcome; zeros without points."""
     counts = np.bincount(codes, minlength=len(OUTCOMES))
     total = max(len(codes), 1)
@@ -55,14 +51,11 @@ def shares(codes: NDArray[np.uint8]) -> dict[Outcome, float]:
 
 
 def object_shares(codes: NDArray[np.uint8], truth: GroundTruth) -> dict[int, float]:
-    """Return the share of the visible surface of every labelled object that got its class.
-
-    By instance id; points without a class or an instance count nowhere.
-    """
+    """Return by instance id the share of visible surface that got its class."""
     instances, labels = truth.surface.instances, truth.surface.labels
     counted = (instances > 0) & (labels != UNLABELLED)
     ids, place = np.unique(instances[counted], return_inverse=True)
-    right = codes[counted] == OUTCOMES.index(Outcome.CORRECT)
+    right = codes[counted] == OUTCOMES.index(PointOutcome.CORRECT)
     found = np.bincount(place, right, len(ids)) / np.bincount(place, minlength=len(ids))
     return {int(number): float(share) for number, share in zip(ids, found, strict=True)}
 

@@ -1,20 +1,24 @@
-"""Frames, latencies and map staleness of the runs, from the file that differs between repeats."""
+"""Frames, latencies and map staleness of the runs, from timings.json."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from osmabench_ros.reports.cells import ABSENT, Cell
-from osmabench_ros.reports.run_view import Run, distinct
+from osmabench_ros.reports.cells import Cell, scaled_cell
+from osmabench_ros.reports.report_run import Run, distinct
 from osmabench_ros.runs.config import PacingMode
-from osmabench_ros.runs.participation import Participation
-from osmabench_ros.runs.timings import TIMINGS, Measurements, read_measurements
+from osmabench_ros.runs.results.timings import (
+    TIMINGS,
+    Measurements,
+    Participation,
+    read_measurements,
+)
 
 
 @dataclass(frozen=True)
 class TimedRun:
-    """A run with its title and what was measured while it went on."""
+    """A run with its title and measurements."""
 
     run: Run
     measured: Measurements
@@ -32,7 +36,7 @@ class NodeRow:
 
 @dataclass(frozen=True)
 class StalenessRow:
-    """How far the map of a realtime run lagged behind."""
+    """Staleness of the map of a realtime run."""
 
     title: str
     cells: tuple[Cell, ...]
@@ -40,11 +44,7 @@ class StalenessRow:
 
 @dataclass(frozen=True)
 class PacingView:
-    """Rows of realtime runs, and counts of lockstep runs and of the frames that they published.
-
-    `lockstep_lost` counts frames that a node did not acknowledge, where anything but 0 is a fault;
-    `ignored`, messages that lacked the signature of the run token and did not count.
-    """
+    """Rows of realtime runs, and counts of lockstep runs, of frames lost and messages ignored."""
 
     nodes: tuple[NodeRow, ...]
     staleness: tuple[StalenessRow, ...]
@@ -68,15 +68,12 @@ def timed_runs(runs: Sequence[Run]) -> list[TimedRun]:
 
 def _title(run: Run, several_scenes: bool) -> str:
     speed = run.plan.identity.speed_factor
-    words = [run.title, '' if speed is None else f'at {speed:g} x']
-    return ' · '.join(filter(None, [*words, run.scene if several_scenes else '']))
+    parts = [run.title, '' if speed is None else f'at {speed:g} x']
+    return ' · '.join(filter(None, [*parts, run.scene if several_scenes else '']))
 
 
 def pacing_view(runs: Sequence[Run]) -> PacingView:
-    """Return frames, latencies and staleness of the runs.
-
-    Raises RunError if a timings.json is malformed.
-    """
+    """Return frames, latencies and staleness of the runs; RunError if timings are malformed."""
     timed = timed_runs(runs)
     realtime = [item for item in timed if item.measured.pacing == PacingMode.REALTIME.value]
     lockstep = [item.measured for item in timed if item not in realtime]
@@ -105,9 +102,9 @@ def _node_cells(node: Participation) -> tuple[Cell, ...]:
         node.processing_mean_s,
     )
     return (
-        *(_cell(value, 1.0, 0, UNKNOWN) for value in frames),
-        _cell(node.loss, 100.0, 1, UNKNOWN),
-        *(_cell(value, 1000.0, 1) for value in latencies),
+        *(scaled_cell(value, 1.0, 0, UNKNOWN) for value in frames),
+        scaled_cell(node.loss, 100.0, 1, UNKNOWN),
+        *(scaled_cell(value, 1000.0, 1) for value in latencies),
     )
 
 
@@ -115,14 +112,10 @@ def _staleness_cells(measured: Measurements) -> tuple[Cell, ...]:
     stale = measured.staleness
     values = (None,) * 3 if stale is None else (stale.mean_s, stale.max_s, stale.final_s)
     return (
-        _cell(measured.speed_factor, 1.0, 2),
-        _cell(None if stale is None else stale.maps, 1.0, 0),
-        *(_cell(value, 1.0, 2) for value in values),
+        scaled_cell(measured.speed_factor, 1.0, 2),
+        scaled_cell(None if stale is None else stale.maps, 1.0, 0),
+        *(scaled_cell(value, 1.0, 2) for value in values),
     )
 
 
 UNKNOWN = Cell('unknown', note='the node does not say')
-
-
-def _cell(value: float | None, factor: float, digits: int, none: Cell = ABSENT) -> Cell:
-    return none if value is None else Cell(f'{factor * value:.{digits}f}', repr(value))

@@ -10,6 +10,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.color import encoded_image
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 _GOLDEN_ANGLE_DEG = 137.50776405003785
@@ -21,8 +22,8 @@ _NO_CLASS = (125, 125, 125)
 Rgb = tuple[int, int, int]
 
 
-class Outcome(Enum):
-    """What became of a point of the ground-truth surface, with a colour-blind-safe colour."""
+class PointOutcome(Enum):
+    """Outcome of a point of the ground-truth surface, with a colour-blind-safe colour."""
 
     CORRECT = ('right class', (0, 114, 178))
     WRONG = ('wrong class', (230, 120, 0))
@@ -39,11 +40,7 @@ HALLUCINATED: Rgb = (150, 20, 20)
 
 
 def class_colors(label_set: LabelSet) -> Mapping[int, Rgb]:
-    """Return a colour a class: vivid for objects, pale for structure, the same for every map.
-
-    Colours cannot set forty classes apart; hues follow the golden angle, so that neighbours in the
-    label set differ most.
-    """
+    """Return one colour per class: vivid for objects, pale for structure, fixed for all maps."""
     colors: dict[int, Rgb] = {UNLABELLED: _NO_CLASS}
     things = [item for item in label_set.classes if not item.structure]
     structures = [item for item in label_set.classes if item.structure]
@@ -66,9 +63,9 @@ def colors_of_labels(labels: NDArray[np.integer], colors: Mapping[int, Rgb]) -> 
     return np.asarray(table[np.where(known, labels, UNLABELLED)])
 
 
-def word_color(word: str) -> Rgb:
-    """Return the colour of a word that no label set numbers, the same in every map and run."""
-    digest = hashlib.sha256(word.encode()).digest()
+def name_color(name: str) -> Rgb:
+    """Return the colour of a class name without an id, the same in every map and run."""
+    digest = hashlib.sha256(name.encode()).digest()
     lightness, chroma = _RINGS[digest[0] % len(_RINGS)]
     return _from_oklch(lightness, chroma, 360 * int.from_bytes(digest[1:3], 'big') / 65536)
 
@@ -101,6 +98,5 @@ def _from_oklch(lightness: float, chroma: float, hue_deg: float) -> Rgb:
         0.0,
         1.0,
     )
-    gamma = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    red, green, blue = (round(255 * float(channel)) for channel in gamma)
+    red, green, blue = encoded_image(linear).tolist()
     return red, green, blue

@@ -9,11 +9,10 @@ from typing import Any
 
 from osmabench_ros.errors import IncompleteError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.reports.sample_frames import SampleFrame
-from osmabench_ros.reports.topview import TopGrid
-from osmabench_ros.runs.evaluation import ANSWERS_FOLDER
+from osmabench_ros.reports.pictures.sample_frames import SampleFrame
+from osmabench_ros.reports.pictures.topview import TopGrid
+from osmabench_ros.runs.evaluate.evaluation import ANSWERS_FOLDER
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
-from osmabench_ros.vqa.applicability import UNSERVED
 from osmabench_ros.vqa.question_files import (
     ANSWERS,
     QUESTIONS,
@@ -22,14 +21,14 @@ from osmabench_ros.vqa.question_files import (
     read_records,
 )
 from osmabench_ros.vqa.questions import Answer, AnswerValue, Evidence, Question, Verdict
-from osmabench_ros.vqa.scores import paired_change
+from osmabench_ros.vqa.scores import UNSERVED, paired_change
 
 _CAPTION_LENGTH = 80
 
 
 @dataclass(frozen=True, eq=False)
 class Dialogue:
-    """What a run was asked and what came of it: an answer and a verdict a question, in order."""
+    """Questions of a run with one answer and verdict each, in order."""
 
     questions: tuple[Question, ...] = ()
     answers: tuple[Answer, ...] = ()
@@ -46,10 +45,7 @@ class Dialogue:
 
 
 def read_dialogue(directory: Path) -> Dialogue:
-    """Read the questions, answers and verdicts that the suites left in a run's folder.
-
-    A folder without answers gives an empty dialogue.
-    """
+    """Read the questions, answers and verdicts in a run's folder, empty without answers."""
     questions: dict[str, Question] = {}
     answers: dict[str, Answer] = {}
     verdicts: dict[str, Verdict] = {}
@@ -85,7 +81,7 @@ def paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, float] | 
 
 
 def question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:
-    """Return what is the same for all runs of a scene: one object a question."""
+    """Return the data that all runs of a scene share: one object per question."""
     return [
         {
             'id': item.id,
@@ -100,7 +96,7 @@ def question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:
 
 
 def answer_rows(dialogue: Dialogue, frames: Sequence[SampleFrame]) -> dict[str, dict[str, Any]]:
-    """Return what differs between runs, by question id."""
+    """Return the data of one run, by question id."""
     rows = zip(dialogue.questions, dialogue.answers, dialogue.verdicts, strict=True)
     return {
         question.id: {
@@ -132,10 +128,7 @@ def _verdict_word(verdict: Verdict) -> str:
 
 
 def _best_frame(evidence: Evidence, frames: Sequence[SampleFrame]) -> dict[str, Any] | None:
-    """Return the frame a question was written about, else the one that shows most of its nodes.
-
-    With the places of those nodes.
-    """
+    """Return the frame a question is about, or that shows most of its nodes, and their places."""
     written = [frame for frame in frames if frame.index in evidence.frames]
     if written:
         return {'index': written[0].index, 'boxes': {}}

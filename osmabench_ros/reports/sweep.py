@@ -2,24 +2,115 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.base.files import write_json, write_text
-from osmabench_ros.reports.cells import ABSENT, Cell
+from osmabench_ros.reports.cells import Cell, csv_text, record_cell, scaled_cell
 from osmabench_ros.reports.headline import HEADLINES, Headline
-from osmabench_ros.reports.page import PAGE, page_environment, trusted
-from osmabench_ros.reports.sweep_plot import sweep_plot
-from osmabench_ros.runs.report_model import Record
+from osmabench_ros.reports.page.page import PAGE, page_environment, trusted
+from osmabench_ros.reports.plots.svg import MUTED, inline_svg, new_figure, page_style, series_style
+from osmabench_ros.reports.terminal import report_console
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+_COLUMNS = 3
+Value = Callable[[SweepPoint], 'tuple[float, float | None, float | None] | None']
+"""A figure of a run with the bounds of its interval; None without one."""
+
+
+def sweep_plot(report: SweepReport, headlines: Sequence[Headline]) -> str:
+    """Return loss and the headline figures by speed, one line a series; '' without any run."""
+    if not any(not point.error for series in report.series for point in series.points):
+        return ''
+    panels: list[tuple[str, Value]] = [('Loss', _loss)]
+    panels += [(item.title, _quality(item)) for item in headlines]
+    columns = min(_COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    with page_style('sweep'):
+        figure = new_figure(9.3, 2.5 * rows + 0.45)
+        grid = figure.subplots(rows, columns, squeeze=False)
+        for axes, (title, value) in zip(grid.flat, panels, strict=False):
+            _lines(axes, report, value)
+            axes.set_title(f'{title}, %')
+        for unused in list(grid.flat)[len(panels) :]:
+            unused.remove()
+        grid.flat[0].axhline(
+            100 * report.max_loss, color=MUTED, linewidth=1.4, linestyle=(0, (3, 2))
+        )
+        handles, labels = grid.flat[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc='outside upper left', ncols=min(len(labels), 3))
+        figure.supxlabel('speed factor: stamp seconds per wall second', fontsize=9)
+        return inline_svg(figure, 'sweep', 'Loss of frames and map quality against speed')
+
+
+def _lines(axes: Axes, report: SweepReport, value: Value) -> None:
+    speeds = sorted({point.speed_factor for series in report.series for point in series.points})
+    for number, series in enumerate(report.series):
+        style = series_style(number)
+        color = style['color']
+        found = [
+            (point, shown)
+            for point in series.points
+            if not point.error and (shown := value(point)) is not None
+        ]
+        xs = [point.speed_factor for point, _ in found]
+        axes.plot(
+            xs,
+            [shown[0] for _, shown in found],
+            marker='o',
+            **style,
+            markersize=4,
+            linewidth=1.6,
+            label=series.title,
+        )
+        for x, (_, (_, low, high)) in zip(xs, found, strict=True):
+            if low is not None and high is not None:
+                axes.vlines(x, low, high, color=color, linewidth=1.1)
+        # A speed that was not reached stands hollow.
+        slow = [(p.speed_factor, shown[0]) for p, shown in found if not p.reached]
+        axes.plot(
+            [x for x, _ in slow],
+            [y for _, y in slow],
+            'o',
+            color=color,
+            markersize=7,
+            markerfacecolor='none',
+        )
+    axes.set_xscale('log', base=2)
+    axes.set_xticks(speeds, [f'{speed:g}' for speed in speeds], rotation=45 * (len(speeds) > 6))
+    axes.minorticks_off()
+    axes.set_ylim(-4, 104)
+    axes.grid(axis='y')
+
+
+def _loss(point: SweepPoint) -> tuple[float, float | None, float | None] | None:
+    return None if point.loss is None else (100 * point.loss, None, None)
+
+
+def _quality(headline: Headline) -> Value:
+    def value(point: SweepPoint) -> tuple[float, float | None, float | None] | None:
+        for record in point.metrics:
+            key = (record.suite, record.mode, record.metric)
+            if key == (headline.suite, headline.mode, headline.metric):
+                if record.value is None:
+                    return None
+                low, high = (
+                    None if bound is None else 100 * bound for bound in (record.low, record.high)
+                )
+                return 100 * record.value, low, high
+        return None
+
+    return value
 
 
 @dataclass(frozen=True)
@@ -71,7 +162,7 @@ def shown_headlines(report: SweepReport) -> list[Headline]:
     return [
         item
         for item in HEADLINES
-        if not item.is_baseline and any(_record(point, item) is not None for point in points)
+        if not item.is_baseline and any(item.record_in(point.metrics) for point in points)
     ]
 
 
@@ -84,15 +175,15 @@ def sweep_rows(series: SweepSeries, headlines: Sequence[Headline]) -> list[Sweep
             point.follows(series.max_loss),
             point is fastest,
             _cells(point),
-            tuple(_figure(_record(point, item), item) for item in headlines),
+            tuple(record_cell(item.record_in(point.metrics), item.number) for item in headlines),
         )
         for point in series.points
     ]
 
 
 def print_sweep(report: SweepReport, directory: Path, console: Console | None = None) -> None:
-    """Print loss and quality by speed, the verdicts, and where the rest is."""
-    console = console or Console(width=None if sys.stdout.isatty() else 110)
+    """Print loss and quality by speed, the verdicts, and the path of the report."""
+    console = console or report_console()
     headlines = [item for item in shown_headlines(report) if item.mode != 'compat']
     for series in report.series:
         console.print(f'[bold]{escape(series.title)}[/]', highlight=False)
@@ -124,40 +215,16 @@ def _table(series: SweepSeries, headlines: Sequence[Headline]) -> Table:
 
 def _cells(point: SweepPoint) -> tuple[Cell, ...]:
     return (
-        _number(point.reached_speed_factor, 1.0, 2),
-        _number(point.frames if not point.error else None, 1.0, 0),
-        _number(point.received, 1.0, 0),
-        _number(point.mapped, 1.0, 0),
-        _number(point.dropped, 1.0, 0),
-        _number(point.loss, 100.0, 1),
-        _number(point.latency_p50_s, 1000.0, 0),
-        _number(point.latency_p95_s, 1000.0, 0),
-        _number(point.staleness_mean_s, 1.0, 1),
+        scaled_cell(point.reached_speed_factor, 1.0, 2),
+        scaled_cell(point.frames if not point.error else None, 1.0, 0),
+        scaled_cell(point.received, 1.0, 0),
+        scaled_cell(point.mapped, 1.0, 0),
+        scaled_cell(point.dropped, 1.0, 0),
+        scaled_cell(point.loss, 100.0, 1),
+        scaled_cell(point.latency_p50_s, 1000.0, 0),
+        scaled_cell(point.latency_p95_s, 1000.0, 0),
+        scaled_cell(point.staleness_mean_s, 1.0, 1),
     )
-
-
-def _number(value: float | None, factor: float, digits: int) -> Cell:
-    return ABSENT if value is None else Cell(f'{factor * value:.{digits}f}', repr(value))
-
-
-def _figure(record: Record | None, headline: Headline) -> Cell:
-    if record is None or record.value is None:
-        return ABSENT
-    interval = ''
-    if record.low is not None and record.high is not None:
-        interval = f'[{headline.number(record.low)}, {headline.number(record.high)}]'
-    return Cell(headline.text(record), repr(record.value), interval, note=f'{record.n} samples')
-
-
-def _record(point: SweepPoint, headline: Headline) -> Record | None:
-    for record in point.metrics:
-        if (record.suite, record.mode, record.metric) == (
-            headline.suite,
-            headline.mode,
-            headline.metric,
-        ):
-            return record
-    return None
 
 
 def _csv(report: SweepReport) -> str:
@@ -172,9 +239,4 @@ def _csv(report: SweepReport) -> str:
                     record.value
                 )
             rows.append(row)
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text(list(dict.fromkeys(key for row in rows for key in row)), rows)

@@ -1,4 +1,4 @@
-"""What a bag says beside its map: who recorded it, labels, frames, poses, and when all came."""
+"""Content of a bag beside its map: recorder, labels, frames, poses and times."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import ConfigError, SequenceError
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.contract import COMPRESSED_IMAGE, IMAGE, TF_TYPE, TYPES
+from osmabench_ros.errors import ConfigError, SequenceError, errors_as
 from osmabench_ros.geometry.transform_tree import TransformTree
-from osmabench_ros.metrics.message_timing import MessageTiming, message_timing
-from osmabench_ros.metrics.staleness import Staleness, StalenessMeter
+from osmabench_ros.metrics.message_timing import (
+    MessageTiming,
+    Staleness,
+    StalenessMeter,
+    message_timing,
+)
 from osmabench_ros.semantics.labels import LabelClass, LabelSet, normalised_name
-from osmabench_ros.sequences.bag import Bag
-from osmabench_ros.sequences.pose_topics import TF_TYPE, stamp_ns_of, transform_tree_of
+from osmabench_ros.sequences.bags.bag import Bag
+from osmabench_ros.sequences.pose_topics import stamp_ns_of, transform_tree_of
 
-RUN_INFO = 'osmabench_ros/msg/RunInfo'
-LABEL_INFO = 'osmabench_ros/msg/LabelInfo'
+RUN_INFO, LABEL_INFO = TYPES[topics.RUN_INFO], TYPES[topics.LABEL_INFO]
 VISION_LABELS = 'vision_msgs/msg/LabelInfo'
-CLOCK = 'rosgraph_msgs/msg/Clock'
+CLOCK = TYPES[topics.CLOCK]
 _KEPT = (RUN_INFO, LABEL_INFO, VISION_LABELS, TF_TYPE, CLOCK)
-_IMAGES = ('sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage')
+_IMAGES = (IMAGE, COMPRESSED_IMAGE)
 
 
 @dataclass(frozen=True, eq=False)
 class TopicTimes:
-    """When the messages of a topic were recorded, and their header stamps; each of shape (N,).
-
-    `message_type` is such as ``sensor_msgs/msg/Image``; `stamps_ns` is None if it has no header.
-    """
+    """When messages of a topic were recorded, and their header stamps or None; each (N,)."""
 
     message_type: str
     log_ns: NDArray[np.int64]
@@ -41,11 +43,7 @@ class TopicTimes:
 
 @dataclass(frozen=True, eq=False)
 class BagContent:
-    """A bag, looked through once: the times of its topics, and the messages that describe it.
-
-    `kept` has (topic, deserialised message) by message type; `cut_off` says why the bag is not
-    complete, '' if it is; `start_ns` is the log time of the first message.
-    """
+    """A bag after one pass: the times of its topics, and the messages that describe it."""
 
     topics: Mapping[str, TopicTimes]
     kept: Mapping[str, list[tuple[str, Any]]]
@@ -65,18 +63,13 @@ class BagContent:
 
     @cached_property
     def label_set(self) -> LabelSet | None:
-        """What class ids mean by the bag's LabelInfo, of either package; None if it has none.
-
-        Raises SequenceError if it is malformed.
-        """
+        """Label set of the bag's LabelInfo, of either package; None if it has none."""
         for kind, classes in ((LABEL_INFO, _own_classes), (VISION_LABELS, _vision_classes)):
             for topic, message in self.kept.get(kind, [])[-1:]:
-                try:
+                with errors_as(SequenceError, f'topic "{topic}"', ConfigError):
                     name = getattr(message, 'name', '') or 'recorded'
                     found = sorted(classes(message), key=lambda item: item.id)
                     return LabelSet(name, tuple(found))
-                except ConfigError as error:
-                    raise SequenceError(f'topic "{topic}": {error}') from error
         return None
 
     @cached_property
@@ -102,7 +95,7 @@ class BagContent:
         }
 
     def staleness(self, map_topic: str) -> Staleness | None:
-        """Return how far the map lagged behind the images; None without images or stamped maps."""
+        """Return the staleness of the map; None without images or stamped maps."""
         maps = self.topics[map_topic]
         frames = [
             times
@@ -122,10 +115,7 @@ class BagContent:
 
 
 def read_content(bag: Bag, types: Collection[str] | None = None) -> BagContent:
-    """Look through a bag once, or only its topics of some types; raises SequenceError if empty.
-
-    It keeps what describes the recording, not its data.
-    """
+    """Read a bag in one pass, or only topics of some types; raises SequenceError if empty."""
     log: dict[str, list[int]] = defaultdict(list)
     stamps: dict[str, list[int | None]] = defaultdict(list)
     found: dict[str, str] = {}

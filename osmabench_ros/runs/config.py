@@ -1,4 +1,4 @@
-"""What a configuration file of `osmabench run` may say."""
+"""Models of the configuration file of `osmabench run`."""
 
 from __future__ import annotations
 
@@ -11,35 +11,34 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
+from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.base.limits.reading import shown
-from osmabench_ros.base.strict import FilePath, PathText, PlainName
-from osmabench_ros.configuration import config_path
+from osmabench_ros.base.settings import setting
+from osmabench_ros.base.strict import FilePath, PathText, PlainName, Strict, validated
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.runs.mapper_config import EvaluationConfig as EvaluationConfig
 from osmabench_ros.runs.mapper_config import MapperConfig as MapperConfig
-from osmabench_ros.runs.recording_config import EvaluationConfig as EvaluationConfig
-from osmabench_ros.runs.recording_config import RecordingConfig as RecordingConfig
+from osmabench_ros.runs.mapper_config import RecordingConfig as RecordingConfig
+from osmabench_ros.runs.mapper_config import SweepConfig as SweepConfig
 from osmabench_ros.runs.requirement import Requirement as Requirement
 from osmabench_ros.runs.requirement import known_suites
-from osmabench_ros.runs.sweep_config import SweepConfig as SweepConfig
+from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.simulation.conditions import Condition, load_condition, name_of_condition
-from osmabench_ros.simulation.section import Section, validated
+from osmabench_ros.simulation.simulator import Simulator, make_simulator
 from osmabench_ros.simulation.strategies import Strategy
-from osmabench_ros.suites.registry import repeated_suite, told_twice
+from osmabench_ros.simulation.trajectory import CameraMount
+from osmabench_ros.suites.suite import repeated_suite, repetition_fault
 
 
-class SceneConfig(Section):
-    """Which scene; `reference` is 'apartment' or a path to a scene data set.
+class SceneConfig(Strict):
+    """Which scene: 'apartment', a path to a data set, or a recorded one with its ground truth."""
 
-    Or a recorded one: `sequence` is a folder or bag, `ground_truth` the folder made for it, and
-    `topics` what a bag of a robot calls the parts of a frame.
-    """
-
-    reference: PathText = 'apartment'
-    scene: str = ''
-    seed: int = Field(0, ge=0, lt=2**31)
+    reference: PathText = setting('apartment', "'apartment', or a *.scene_dataset_config.json.")
+    scene: str = setting('', 'Scene of a data set; the only one by default.')
+    seed: int = Field(0, ge=0, lt=2**31, description='Seed of the scene, path and questions.')
     sequence: FilePath | None = None
     ground_truth: FilePath | None = None
     topics: SequenceReading = SequenceReading()
@@ -55,16 +54,16 @@ class SceneConfig(Section):
         return self
 
 
-class CameraConfig(Section):
+class CameraConfig(Strict):
     """The robot's camera."""
 
-    width: int = Field(640, ge=16, le=4096)
-    height: int = Field(480, ge=16, le=4096)
-    hfov_deg: float = Field(90.0, ge=1, le=179)
-    mounting_height_m: float = Field(1.5, ge=0.01, le=3)
-    pitch_deg: float = Field(0.0, ge=-90, le=90)
-    near_m: float = Field(0.05, ge=0.001, le=10)
-    far_m: float = Field(50.0, ge=1, le=10_000)
+    width: int = setting(640, 'Pixels.', 16, 4096)
+    height: int = setting(480, 'Pixels.', 16, 4096)
+    hfov_deg: float = setting(90.0, 'Horizontal field of view, degrees.', 1, 179)
+    mounting_height_m: float = setting(1.5, 'Camera above the floor, metres.', 0.01, 3)
+    pitch_deg: float = setting(0.0, 'Positive looks down, degrees.', -90, 90)
+    near_m: float = setting(0.05, 'Nearest depth, metres.', 0.001, 10)
+    far_m: float = setting(50.0, 'Farthest depth, metres.', 1, 10_000)
 
     @property
     def intrinsics(self) -> Intrinsics:
@@ -72,38 +71,34 @@ class CameraConfig(Section):
         return Intrinsics.from_hfov(self.width, self.height, math.radians(self.hfov_deg))
 
     @property
-    def pitch_rad(self) -> float:
-        """Positive looks down."""
-        return math.radians(self.pitch_deg)
+    def mount(self) -> CameraMount:
+        """Pose of the camera on the robot."""
+        return CameraMount(self.mounting_height_m, math.radians(self.pitch_deg))
 
 
-class RobotConfig(Section):
+class RobotConfig(Strict):
     """Size of the robot that paths are planned for."""
 
-    radius_m: float = Field(0.2, ge=0.01, le=1)
-    height_m: float = Field(1.5, ge=0.01, le=3)
+    radius_m: float = setting(0.2, 'For planning a path, metres.', 0.01, 1)
+    height_m: float = setting(1.5, 'For planning a path, metres.', 0.01, 3)
 
 
 class PoseFrame(str, Enum):
-    """Whose poses a recorded trajectory holds."""
+    """The frame whose poses a recorded trajectory holds."""
 
     BASE = 'base'
     CAMERA = 'camera'
 
 
 class Planner(str, Enum):
-    """What finds the way between goals.
-
-    GRID is built in; NAVMESH takes the shortest way on Habitat-Sim's navigation mesh, GREEDY the
-    steps of 0.06 m and turns of 4 degrees of its GreedyGeodesicFollower, as OSMa-Bench's code.
-    """
+    """What finds the way between goals: GRID is built in, the others are of Habitat-Sim."""
 
     GRID = 'grid'
     NAVMESH = 'navmesh'
     GREEDY = 'greedy_follower'
 
 
-class TrajectoryConfig(Section):
+class TrajectoryConfig(Strict):
     """Path and sampling; speeds are those of the condition.
 
     `recorded` names poses to drive along instead of goals: a TUM file, ``BAG:TOPIC``, or the
@@ -111,15 +106,15 @@ class TrajectoryConfig(Section):
     `navmesh` is a file for the planners of Habitat-Sim, which compute a mesh without one.
     """
 
-    strategy: Strategy = Strategy.FOLLOW
-    goals: int = Field(5, ge=1, le=100)
+    strategy: Strategy = setting(Strategy.FOLLOW, 'How the goals of a path are chosen.')
+    goals: int = setting(5, 'Goals of a path that is planned.', 1, 100)
     goal_points: tuple[tuple[float, float], ...] = ()
     planner: Planner = Planner.GRID
     navmesh: PathText = ''
     recorded: PathText = ''
     recorded_frame: PoseFrame = PoseFrame.BASE
-    frame_rate_hz: float = Field(5.0, ge=0.01, le=1000)
-    max_frames: int = Field(60, ge=2)
+    frame_rate_hz: float = setting(5.0, 'Frames per second of stamp time.', 0.01, 1000)
+    max_frames: int = setting(60, 'Frames at the speed of the baseline.', 2)
 
     @model_validator(mode='after')
     def _one_choice_of_goals(self) -> TrajectoryConfig:
@@ -147,31 +142,45 @@ class PacingMode(str, Enum):
     REALTIME = 'realtime'
 
 
-class PacingConfig(Section):
+class PacingConfig(Strict):
     """Timing and watchdogs, in seconds of wall time."""
 
-    mode: PacingMode = PacingMode.LOCKSTEP
-    speed_factor: float = Field(1.0, ge=0.001, le=1000)
-    match_timeout_s: float = Field(60.0, ge=0.1, le=86_400)
-    ack_timeout_s: float = Field(120.0, ge=0.1, le=86_400)
+    mode: PacingMode = setting(
+        PacingMode.LOCKSTEP, 'Wait for each participant after each frame, or for none.'
+    )
+    speed_factor: float = setting(1.0, 'Realtime: stamp seconds per wall second.', 0.001, 1000)
+    match_timeout_s: float = setting(60.0, 'Wait for participants, seconds.', 0.1, 86_400)
+    ack_timeout_s: float = setting(120.0, 'Wait for acknowledgements, seconds.', 0.1, 86_400)
     evaluation_timeout_s: float = Field(900.0, gt=0)
 
+    @property
+    def lockstep(self) -> bool:
+        """Whether frames wait for acknowledgements."""
+        return self.mode is PacingMode.LOCKSTEP
 
-class SimulatorConfig(Section):
+
+class SimulatorConfig(Strict):
     """A simulator backend and its options."""
 
-    name: str = 'opengl'
-    options: dict[str, Any] = Field(default_factory=dict)
+    name: str = setting('opengl', 'Entry point in the group osmabench.simulators.')
+    options: dict[str, Any] = Field(
+        default_factory=dict, description='Options of the simulator, a YAML mapping.'
+    )
+
+    def simulator(self, scene: Scene, camera: CameraConfig) -> Simulator:
+        """Start the backend; raises as `make_simulator`."""
+        limits = {'near_m': camera.near_m, 'far_m': camera.far_m}
+        return make_simulator(self.name, scene, camera.intrinsics, {**limits, **self.options})
 
 
-class SuiteConfig(Section):
+class SuiteConfig(Strict):
     """A suite of metrics and its options."""
 
     name: str
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class MatrixConfig(Section):
+class MatrixConfig(Strict):
     """A list of runs: every scene under every condition with every mapper."""
 
     name: PlainName
@@ -196,7 +205,7 @@ class MatrixConfig(Section):
     def _once_each(cls, value: tuple[SuiteConfig, ...]) -> tuple[SuiteConfig, ...]:
         repeated = repeated_suite([item.name for item in value])
         if repeated is not None:
-            raise ValueError(f'{told_twice(repeated)}; list it once')
+            raise ValueError(f'{repetition_fault(repeated)}; list it once')
         return value
 
     @model_validator(mode='after')
@@ -219,10 +228,7 @@ class MatrixConfig(Section):
 
     @cached_property
     def loaded_conditions(self) -> dict[str, Condition]:
-        """What the conditions say, as given; read once, so that all runs render what was hashed.
-
-        Raises ConfigError if one is unknown, or its file is at fault.
-        """
+        """What the conditions say, read once, so that all runs render what was hashed."""
         return {item: load_condition(item) for item in self.conditions}
 
     @field_validator('scenes', 'conditions', 'mappers', 'suites')

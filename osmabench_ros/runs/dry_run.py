@@ -1,4 +1,4 @@
-"""What a matrix would run and which language models it would ask, without doing either."""
+"""The runs of a matrix and the language-model requests it would make, without executing them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.evaluation import made_suites
-from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.preparation import check_mappers, check_names, scene_keys
+from osmabench_ros.runs.evaluate.evaluation import made_suites
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.suites.suite import models_asked_by
 
 
 def expected_work(config: MatrixConfig, out: Path) -> list[str]:
-    """Return what a configuration would do, a line each; loads its scenes, writes nothing.
-
-    Runs that are done in the matrix' folder below `out` stay done. Raises OsmabenchError if the
-    configuration could not be run.
-    """
-    check_names(config)
-    check_mappers(config)
-    plans = plan_runs(config, scene_keys(config), out / config.name)
+    """Return the planned work, a line each; loads the scenes, writes nothing."""
+    preparation = Preparation()
+    preparation.check_names(config)
+    preparation.check_mappers(config)
+    plans = preparation.plans(config, out / config.name)
     return [*(_of_run(plan) for plan in plans), *_of_models(config, plans)]
 
 

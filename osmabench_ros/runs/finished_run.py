@@ -1,28 +1,27 @@
-"""The report of a run that is done, which counts as long as nothing it rests on has changed."""
+"""The report of a finished run, valid as long as its inputs are unchanged."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from osmabench_ros.base.files import read_json, sha256_of, write_json
 from osmabench_ros.base.ledger import absolute
 from osmabench_ros.base.owned_folder import foreign_in
+from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import RunError
-from osmabench_ros.runs.growth import GROWTH
+from osmabench_ros.runs.evaluate.over_time import GROWTH
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
-from osmabench_ros.runs.report_model import RunReport
-from osmabench_ros.runs.results_folder import MANIFEST
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
+from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.runs.results.results_folder import MANIFEST
 
 RESULTS = 'results'
 """Key of a run's manifest: digests of its files of figures, once they are all there."""
 
 
 def finish_run(plan: RunPlan) -> None:
-    """Note in the manifest of a run what its figures are."""
+    """Record the digests of a run's results in its manifest."""
     manifest = plan.directory / MANIFEST
     before = read_json(manifest)
     files = (plan.report_file, plan.directory / GROWTH)
@@ -32,21 +31,11 @@ def finish_run(plan: RunPlan) -> None:
 
 
 def read_finished(plan: RunPlan) -> RunReport:
-    """Return the report of a run that is done.
-
-    Raises RunError if the report, or the map, ground truth or questions that it was made from, are
-    not what they were; names all that changed.
-    """
-    told = read_json(plan.directory / MANIFEST).get(RESULTS, {})
-    changed = [name for name in told if _digest(plan.directory / name) != told[name]]
+    """Return the report of a run that is done; RunError names all inputs that changed since."""
+    recorded = read_json(plan.directory / MANIFEST).get(RESULTS, {})
+    changed = [name for name in recorded if _digest(plan.directory / name) != recorded[name]]
     if not changed:
-        try:
-            report = RunReport.model_validate(read_json(plan.report_file))
-        except ValidationError as error:
-            raise RunError(
-                f'{plan.report_file} is no report of a run: {error.errors()[0]["msg"]}; '
-                'restore it, or start over with --fresh'
-            ) from error
+        report = read_model(RunReport, plan.report_file)
         changed = list(_changed_sources(plan, report))
     if changed:
         raise RunError(
@@ -67,6 +56,6 @@ def _changed_sources(plan: RunPlan, report: RunReport) -> Iterator[str]:
 
 
 def _digest(path: Path) -> str:
-    """Return the digest of what is ours of a file or folder, empty if it is gone."""
+    """Return the digest of our files at a path, empty if they are gone."""
     path = absolute(path)
     return sha256_of(path, without=foreign_in(path)) if path.exists() else ''

@@ -42,7 +42,7 @@ class RunIdentity:
 
 
 def slug(text: str) -> str:
-    """Return a word as the names of folders have it; a long one ends in its hash."""
+    """Return a name in the form of folder names; a long one ends in its hash."""
     plain = re.sub(r'[^A-Za-z0-9_-]+', '-', text) or '-'
     if len(plain) <= _LONGEST_WORD:
         return plain

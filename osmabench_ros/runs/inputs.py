@@ -12,14 +12,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from osmabench_ros.base.configuration import version
+from osmabench_ros.base.files import add_file
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import Condition
-from osmabench_ros.version import version
 
 SOFTWARE = 'version of osmabench_ros'
-_BLOCK = 2**20
 _PATHS = frozenset({'source'})
 """Fields of a scene that say where it was found, not what it is."""
 
@@ -29,11 +29,7 @@ class _Hash(Protocol):
 
 
 def input_digests(config: MatrixConfig, scenes: Mapping[SceneKey, str]) -> dict[str, str]:
-    """Return a digest for every input of a configuration, by a name for people.
-
-    `scenes` are the digests of its scenes as they were loaded, so that every file that went in
-    counts.
-    """
+    """Return a digest for every input of a configuration, and of its `scenes`, by a name."""
     found = {SOFTWARE: version()}
     conditions = config.loaded_conditions
     found |= {condition_name(name): condition_digest(item) for name, item in conditions.items()}
@@ -49,27 +45,27 @@ def input_digests(config: MatrixConfig, scenes: Mapping[SceneKey, str]) -> dict[
 
 
 def scene_name(key: SceneKey) -> str:
-    """Return how a scene is called among the inputs."""
+    """Return the name of a scene among the inputs."""
     return f'scene {key}'
 
 
 def condition_name(name: str) -> str:
-    """Return how a condition is called among the inputs."""
+    """Return the name of a condition among the inputs."""
     return f'condition {for_people(name)}'
 
 
 def condition_digest(condition: Condition) -> str:
-    """Return the digest of what a condition says, with all that it extends."""
+    """Return the digest of a condition, with all conditions that it extends."""
     return hashlib.sha256(condition.model_dump_json().encode()).hexdigest()
 
 
 def mapper_files(mapper: MapperConfig) -> dict[str, str]:
-    """Return the digests of the files that command, stack and options of a mapper name."""
+    """Return the digests of the files named by command, stack and options of a mapper."""
     found: dict[str, str] = {}
-    for word in mapper.command:
-        found |= _file(f'mapper {mapper.name}', word)
-    for word in (mapper.stack, *mapper.variables.values()):
-        found |= _file(f'mapper {mapper.name}', word)
+    for text in mapper.command:
+        found |= _file(f'mapper {mapper.name}', text)
+    for text in (mapper.stack, *mapper.variables.values()):
+        found |= _file(f'mapper {mapper.name}', text)
     for _, value in _strings(mapper.options):
         found |= _file(f'mapper {mapper.name}', value)
     return found
@@ -107,9 +103,9 @@ def _strings(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _file(kind: str, word: str) -> dict[str, str]:
-    """Return the digest of a file if `word` is the path of one."""
-    path = Path(word).expanduser()
+def _file(kind: str, text: str) -> dict[str, str]:
+    """Return the digest of a file if `text` is the path of one."""
+    path = Path(text).expanduser()
     try:
         if not path.is_file():
             return {}
@@ -117,21 +113,19 @@ def _file(kind: str, word: str) -> dict[str, str]:
     except OSError:
         return {}
     digest = _file_digest(path, status.st_size, status.st_mtime_ns)
-    return {f'{kind}: {for_people(word)}': digest}
+    return {f'{kind}: {for_people(text)}': digest}
 
 
 @lru_cache(maxsize=256)
 def _file_digest(path: Path, size: int, mtime_ns: int) -> str:
     del size, mtime_ns  # part of the key: a file that changed is read again
     digest = hashlib.sha256()
-    with path.open('rb') as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
+    add_file(digest, path)
     return digest.hexdigest()
 
 
 def _update(digest: _Hash, value: Any) -> None:
-    """Feed a tree of frozen dataclasses, arrays and plain values, each with its kind and size."""
+    """Feed a digest dataclasses, arrays and plain values, each with its kind and size."""
     if isinstance(value, np.ndarray):
         digest.update(f'array {value.dtype.str} {value.shape} '.encode())
         digest.update(np.ascontiguousarray(value).tobytes())

@@ -1,36 +1,87 @@
-"""What a configuration says about a mapping method."""
+"""Models of a configuration's mapping methods, recording and sweeps."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from osmabench_ros.base.strict import PathText, PlainName
+from osmabench_ros.base.contract import POINT_CLOUD
+from osmabench_ros.base.settings import setting
+from osmabench_ros.base.strict import PathText, PlainName, Strict
 from osmabench_ros.mappers.transform_edges import Edges, MapOrigin, TfMode
-from osmabench_ros.maps.topics.kinds import POINT_CLOUD, READERS
-from osmabench_ros.simulation.section import Section
+from osmabench_ros.maps.topics.kinds import MapType
+from osmabench_ros.sequences.bags.recording_report import RecordedTopics
 
 
-class Settling(Section):
-    """How long a map of a foreign node is waited for after the last frame.
+class EvaluationConfig(Strict):
+    """What is scored besides the final map: the one after every `map_every_frames`; 0: none."""
 
-    Parameters
-    ----------
-    settle_s : float
-        A map of `map_topic` or `stack` is finished when for so long after the last frame it has
-        not changed and no process of the method has worked; longer where the method is known to
-        take longer for a change.
-    settle_timeout_s : float
-        Longest wait for that. A map that still changes then is partial.
-    allow_partial : bool
-        Whether a run with a partial map may pass.
+    map_every_frames: int = setting(
+        0, 'Also publish the map after every so many frames; 0: never.', 0, 10**6
+    )
+
+
+class RecordingConfig(RecordedTopics):
+    """Whether and how the topics of a run are recorded to bag/ in its folder."""
+
+    enabled: bool = False
+    split_size_mb: float = setting(0.0, 'Begin a new file at this size; 0 never.', 0)
+    split_duration_s: float = setting(0.0, 'Begin a new file after this time; 0 never.', 0)
+
+
+class SweepConfig(Strict):
+    """Which speed factors `osmabench sweep` tries: those listed, or a search on a grid."""
+
+    speeds: tuple[float, ...] = ()
+    lowest: float = setting(0.25, 'Slowest speed of the search.', 0.001, 1000)
+    highest: float = setting(16.0, 'Fastest speed of the search.', 0.001, 1000)
+    steps_per_octave: int = setting(2, 'How fine the search is: speeds per doubling.', 1, 24)
+    max_loss: float = Field(
+        0.05, ge=0.0, lt=1.0, description='Share of frames that may be lost, e.g. 0.05.'
+    )
+
+    @field_validator('speeds')
+    @classmethod
+    def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if any(not 0.001 <= speed <= 1000 for speed in value):
+            raise ValueError('speed factors must be between 0.001 and 1000')
+        return tuple(sorted(set(value)))
+
+    @model_validator(mode='after')
+    def _a_range(self) -> SweepConfig:
+        if self.highest < self.lowest:
+            raise ValueError('highest must not be below lowest')
+        return self
+
+    @property
+    def grid(self) -> tuple[float, ...]:
+        """Speed factors from the lowest to the highest, geometric, to three digits."""
+        octaves = math.log2(self.highest / self.lowest)
+        steps = max(0, math.ceil(octaves * self.steps_per_octave - 1e-9))
+        speeds = [
+            self.lowest * 2 ** min(octaves, i / self.steps_per_octave) for i in range(steps + 1)
+        ]
+        return tuple(dict.fromkeys(float(f'{speed:.3g}') for speed in speeds))
+
+
+class Settling(Strict):
+    """How long the recorder waits for a foreign map after the last frame.
+
+    It has settled when for `settle_s` it has not changed and no process of the method has worked;
+    longer where the method is known to take longer for a change.
     """
 
-    settle_s: float = Field(3.0, ge=0, le=3600)
-    settle_timeout_s: float = Field(600.0, ge=0.1, le=86_400)
-    allow_partial: bool = False
+    settle_s: float = setting(3.0, 'Seconds without a change of the map, or work on it.', 0, 3600)
+    settle_timeout_s: float = setting(
+        600.0,
+        'Longest wait after the last frame; a map that still changes then is partial.',
+        0.1,
+        86_400,
+    )
+    allow_partial: bool = setting(False, 'Whether a map that was cut off may pass.')
 
 
 class MapperConfig(Settling):
@@ -54,8 +105,7 @@ class MapperConfig(Settling):
         Whether that node acknowledges frames. By default one with a `map_topic` does not, and
         one that publishes `semantic_map` does. Runs of one that does not are realtime.
     token : bool
-        Whether that node signs what it publishes with the token of the run, as `Acknowledger` and
-        `MapPublisher` do.
+        Whether that node signs what it publishes with the token of the run, as `Participant` does.
     map_topic, map_type : str
         Where and as what the node of `command` publishes its map, if not as `semantic_map`.
     stack : str
@@ -78,23 +128,16 @@ class MapperConfig(Settling):
     acks: bool = True
     token: bool = True
     map_topic: str = ''
-    map_type: str = POINT_CLOUD
+    map_type: MapType = POINT_CLOUD
     stack: PathText = ''
     variables: dict[str, str] = Field(default_factory=dict)
     transforms: Edges | None = None
     publish_tf: TfMode = TfMode.AUTO
     map_origin: MapOrigin | None = None
 
-    @field_validator('map_type')
-    @classmethod
-    def _readable(cls, value: str) -> str:
-        if value not in READERS:
-            raise ValueError(f'maps are read from {", ".join(READERS)}')
-        return value
-
     @model_validator(mode='before')
     @classmethod
-    def _strangers_do_not_acknowledge(cls, data: Any) -> Any:
+    def _foreign_nodes_do_not_acknowledge(cls, data: Any) -> Any:
         if isinstance(data, Mapping) and data.get('stack'):
             return {**data, 'acks': False}
         if isinstance(data, Mapping) and data.get('map_topic'):
@@ -110,7 +153,9 @@ class MapperConfig(Settling):
         }
         given = [name for name, value in ways.items() if value]
         if len(given) > 1:
-            raise ValueError(f'it is started in one way; leave out one of {" and ".join(given)}')
+            raise ValueError(
+                f'only one way to start it may be given; leave out one of {" and ".join(given)}'
+            )
         if self.map_topic and not self.command:
             raise ValueError('map_topic says where the node of a command publishes; give both')
         defaults = Settling().model_dump(exclude={'allow_partial'})

@@ -1,15 +1,20 @@
-"""From a configuration to the list of its runs and their folders."""
+"""Plans the runs of a configuration and their folders."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
+from osmabench_ros.base.files import sha256_of_data
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.runs.config import MapperConfig, MatrixConfig, PacingMode, SceneConfig
+from osmabench_ros.runs.config import (
+    MapperConfig,
+    MatrixConfig,
+    PacingConfig,
+    PacingMode,
+    SceneConfig,
+)
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.sequences.recorded import RECORDED
 from osmabench_ros.simulation.conditions import Condition, name_of_condition
@@ -17,7 +22,7 @@ from osmabench_ros.simulation.conditions import Condition, name_of_condition
 
 @dataclass(frozen=True)
 class RunPlan:
-    """One run and where it is kept; `root` is the folder of the matrix."""
+    """One run and its folders; `root` is the folder of the matrix."""
 
     identity: RunIdentity
     scene: SceneConfig
@@ -33,13 +38,18 @@ class RunPlan:
 
     @property
     def shared_directory(self) -> Path:
-        """Folder of what all runs of the scene and seed share."""
+        """Folder shared by all runs of the scene and seed."""
         return self.root / 'shared' / str(self.identity.scene_key)
 
     @property
     def pacing(self) -> PacingMode:
-        """Realtime if the mapper cannot acknowledge frames, whatever the configuration says."""
+        """Realtime if the mapper cannot acknowledge frames, else as configured."""
         return _pacing(self.config, self.mapper)
+
+    @property
+    def pacing_config(self) -> PacingConfig:
+        """The pacing of the configuration, in the mode of the run."""
+        return self.config.pacing.model_copy(update={'mode': self.pacing})
 
     @property
     def condition_source(self) -> str:
@@ -55,7 +65,7 @@ class RunPlan:
 
     @property
     def snapshots_directory(self) -> Path:
-        """Folder of the maps that the method had on the way."""
+        """Folder of the intermediate maps."""
         return self.directory / 'map_snapshots'
 
     @property
@@ -65,13 +75,9 @@ class RunPlan:
 
 
 def config_digest(config: MatrixConfig) -> str:
-    """Return the hex digest of a configuration, the same however its YAML is written.
-
-    What a sweep tries is no part of it: further speeds change no run.
-    """
+    """Return the hex digest of a configuration, however written, without its sweep."""
     data = config.model_dump(mode='json', exclude_defaults=True, exclude={'sweep'})
-    text = json.dumps(data, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256_of_data(data)
 
 
 def _pacing(config: MatrixConfig, mapper: MapperConfig) -> PacingMode:
@@ -94,10 +100,7 @@ def _identity(
 def plan_runs(
     config: MatrixConfig, scene_keys: dict[SceneConfig, SceneKey], root: Path
 ) -> list[RunPlan]:
-    """Return the runs of a matrix in `root`, scene by scene, condition by condition.
-
-    `scene_keys` has every scene of the configuration; its identity is known once it is loaded.
-    """
+    """Return the runs of a matrix in `root`, scene by scene, condition by condition."""
     plans = [
         RunPlan(
             _identity(config, scene, scene_keys[scene], condition, mapper),
@@ -116,14 +119,14 @@ def plan_runs(
 
 
 def _refuse_equal(config: MatrixConfig, ids: list[str]) -> None:
-    """Refuse runs whose folders would be one, on some file systems if not on all."""
+    """Refuse runs with the same folder name, also if they differ only in case."""
     found: dict[str, str] = {}
     for run_id in ids:
         other = found.setdefault(unicodedata.normalize('NFC', run_id).casefold(), run_id)
         if other != run_id:
             raise ConfigError(
                 f'configuration "{config.name}" lists runs {other} and {run_id}, which not every '
-                'file system tells apart; choose names that differ in more than their case'
+                'file system distinguishes; choose names that differ in more than their case'
             )
     twice = sorted({run_id for run_id in ids if ids.count(run_id) > 1})
     if twice:

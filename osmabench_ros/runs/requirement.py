@@ -1,4 +1,4 @@
-"""Thresholds of a configuration, and which part of the benchmark can check them."""
+"""Thresholds of a configuration, and the results that can check them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from enum import Enum
 
 from pydantic import model_validator
 
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.metrics.map_statistics import SUITE as STATISTICS
 from osmabench_ros.metrics.trajectory_records import ALIGNED
 from osmabench_ros.metrics.trajectory_records import SUITE as TRAJECTORY
-from osmabench_ros.simulation.section import Section
 
 TIMING_SUITES = ('timing',)
 """Figures of timings.json of a run, frames and latencies with the node as class name."""
@@ -31,7 +31,7 @@ GROWTH_SUFFIXES = ('_over_frames', '_over_time', '_frames_until_90', '_seconds_u
 
 
 class Source(str, Enum):
-    """What a requirement is checked against."""
+    """The results that a requirement is checked against."""
 
     MAP = 'map'
     TIMING = 'timing'
@@ -39,7 +39,7 @@ class Source(str, Enum):
     BAG = 'bag'
 
 
-class Requirement(Section):
+class Requirement(Strict):
     """A threshold that must hold for every matching record of the report.
 
     Besides those of the suites of the configuration there are figures that only a run has (suite
@@ -64,7 +64,7 @@ class Requirement(Section):
 
     @property
     def source(self) -> Source:
-        """What it can be checked against."""
+        """The results that it can be checked against."""
         if self.suite in TIMING_SUITES:
             return Source.TIMING
         if self.suite in BAG_SUITES or self.suite.endswith(ALIGNED):
@@ -73,35 +73,30 @@ class Requirement(Section):
 
     @property
     def base_suite(self) -> str:
-        """The suite of the configuration that its figure is of, if it is of any."""
+        """The suite of the configuration that gives its figure, if any."""
         return self.suite.removesuffix(ALIGNED)
 
 
 def known_suites(configured: Sequence[str]) -> list[str]:
-    """Return what a requirement may name as its suite, given the suites of a configuration."""
+    """Return the suite names that a requirement may have, given those of a configuration."""
     aligned = [f'{name}{ALIGNED}' for name in configured]
     return [*configured, *TIMING_SUITES, *BAG_SUITES, *aligned]
 
 
 def of_sources(requirements: Iterable[Requirement], *sources: Source) -> tuple[Requirement, ...]:
-    """Return the requirements that can be judged by what is at hand."""
+    """Return the requirements that the given sources can check."""
     return tuple(item for item in requirements if item.source in sources)
 
 
 def check_for_runs(
     requirements: Iterable[Requirement], *, grows: bool, final_only: Collection[str] = ()
 ) -> None:
-    """Refuse requirements that no run could ever fulfil.
-
-    `grows` is whether maps on the way are scored; suites in `final_only` are scored for the final
-    map only. Raises ConfigError if a figure is one of recorded bags, or of growth that is not
-    measured.
-    """
+    """Refuse requirements that no run could fulfil: of bags, or of growth that is not measured."""
     for item in requirements:
         if item.source is Source.BAG:
             raise ConfigError(
                 f'a requirement names suite "{item.suite}", which a run does not have, only '
-                '`osmabench evaluate --bag`; put it in a configuration of its own for --config'
+                '`osmabench evaluate-bag`; put it in a configuration of its own for --config'
             )
         if item.source is Source.GROWTH and not grows:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""The plan of a run out of its folder alone."""
+"""Restores the plan of a run from its folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from osmabench_ros.base.files import read_json
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, slug
 from osmabench_ros.runs.plan import RunPlan
@@ -25,17 +25,12 @@ _Item = TypeVar('_Item')
 
 
 def open_run(directory: Path) -> RunPlan:
-    """Return the plan of a run from its folder, below that of its matrix; loads no scene.
-
-    Raises RunError if the folder is none of a run, or is unknown to the manifest of its matrix.
-    """
+    """Return the plan of a run from its folder; loads no scene."""
     directory = directory.resolve()
     _check_is_run(directory)
     manifest = directory.parent / MANIFEST
-    try:
+    with errors_as(RunError, f'{manifest} has no configuration', KeyError, TypeError, shown=repr):
         config = parse_config(read_json(manifest)['config'], str(manifest))
-    except (KeyError, TypeError) as error:
-        raise RunError(f'{manifest} has no configuration: {error!r}') from error
     dataset, scene, condition, mapper, simulator, seed, *speed = directory.name.split('.')
     given = _named(
         condition, ((name_of_condition(item), item) for item in config.conditions), manifest
@@ -58,14 +53,12 @@ def open_run(directory: Path) -> RunPlan:
 
 
 def _condition(directory: Path, given: str) -> Condition:
-    """Return the condition that was run, by the manifest of the run if it has one already."""
+    """Return the condition of a run, from its manifest if it has one already."""
     manifest = directory / MANIFEST
     if not manifest.exists():
         return load_condition(given)
-    try:
+    with errors_as(RunError, f'{manifest} has no condition', KeyError, TypeError, shown=repr):
         data = read_json(manifest)['config']['condition']
-    except (KeyError, TypeError) as error:
-        raise RunError(f'{manifest} has no condition: {error!r}') from error
     return parse_condition(name_of_condition(given), data, str(manifest))
 
 

@@ -1,4 +1,4 @@
-"""What a report has to say about a run before it is started."""
+"""Warnings about a run that are known before it starts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.preparation import PATH_FILE, scene_of
-from osmabench_ros.runs.results_folder import MANIFEST
-from osmabench_ros.simulation.inert_parts import inert_parts
+from osmabench_ros.runs.prepare.preparation import PATH_FILE, Preparation
+from osmabench_ros.runs.results.results_folder import MANIFEST
+from osmabench_ros.simulation.ineffective_settings import inert_parts
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.trajectory import sample_trajectory
 
@@ -18,13 +18,9 @@ KEY = 'warnings'
 """Of the manifest of a run."""
 
 
-def run_warnings(plan: RunPlan) -> tuple[str, ...]:
-    """Return what a reader of the report has to know before a run, and warn of it.
-
-    That is what of the condition does not act on the path, and whether frames may be lost; the
-    shared folder of the run must be prepared.
-    """
-    found = (*_of_pacing(plan), *_of_condition(plan))
+def run_warnings(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
+    """Return what a reader of the report has to know before a prepared run, and warn of it."""
+    found = (*_of_pacing(plan), *_of_condition(plan, preparation))
     for text in found:
         warnings.warn(text, OsmabenchWarning, stacklevel=2)
     return found
@@ -38,14 +34,14 @@ def _of_pacing(plan: RunPlan) -> Iterator[str]:
         )
 
 
-def _of_condition(plan: RunPlan) -> tuple[str, ...]:
+def _of_condition(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
     if plan.scene.sequence is not None:
         # There is no such path.
         return ()
     condition, rate_hz = plan.condition, plan.config.trajectory.frame_rate_hz
     path = RobotPath.read(plan.shared_directory / PATH_FILE)
     trajectory = sample_trajectory(path, condition.motion_at(rate_hz), rate_hz)
-    return inert_parts(condition, scene_of(plan), trajectory)
+    return inert_parts(condition, preparation.scene_of(plan), trajectory)
 
 
 def noted_warnings(plans: Sequence[RunPlan]) -> tuple[str, ...]:

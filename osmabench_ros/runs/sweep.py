@@ -1,13 +1,14 @@
-"""The fastest speed that a mapper follows: which speeds to try, and what they show."""
+"""Search for the fastest speed that a mapper can keep up with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
-from osmabench_ros.runs.report_model import Record, RunReport, Status
-from osmabench_ros.runs.timings import Measurements
+from osmabench_ros.base.strict import Strict
+from osmabench_ros.runs.results.report_model import Record, RunReport, Status
+from osmabench_ros.runs.results.timings import Measurements
 
 SCHEMA = 'osmabench.sweep/1'
 REACHED_SHARE = 0.9
@@ -17,10 +18,8 @@ QUEUE_FRAMES = 10
 """Frames that wait in the queues of a realtime subscriber before any is lost."""
 
 
-class SweepPoint(BaseModel):
+class SweepPoint(Strict):
     """A run at one speed; null where a figure is unknown."""
-
-    model_config = ConfigDict(extra='forbid', frozen=True)
 
     run_id: str
     speed_factor: float
@@ -38,7 +37,7 @@ class SweepPoint(BaseModel):
 
     @property
     def reached(self) -> bool:
-        """Whether the frames really came that fast."""
+        """Whether the frames were really published that fast."""
         speed = self.reached_speed_factor
         return speed is None or speed >= REACHED_SHARE * self.speed_factor
 
@@ -51,10 +50,8 @@ class SweepPoint(BaseModel):
         return not self.error and self.reached and self.loss is not None and self.loss <= max_loss
 
 
-class SweepSeries(BaseModel):
+class SweepSeries(Strict):
     """One mapper on one scene under one condition, at several speeds."""
-
-    model_config = ConfigDict(extra='forbid', frozen=True)
 
     dataset: str
     scene: str
@@ -71,7 +68,7 @@ class SweepSeries(BaseModel):
 
     @property
     def fastest(self) -> SweepPoint | None:
-        """The fastest speed that is followed, as are all slower ones that were tried."""
+        """The fastest speed that the mapper kept up with, as with all slower ones tried."""
         found = None
         for point in self.points:
             if not point.follows(self.max_loss):
@@ -85,8 +82,8 @@ class SweepSeries(BaseModel):
         loss, best = f'{100 * self.max_loss:g} % loss', self.fastest
         if best is None:
             first = self.points[0] if self.points else None
-            told = f'; at {first.speed_factor:g}: {self._outcome(first)}' if first else ''
-            return f'no speed with at most {loss} found{told}'
+            reached = f'; at {first.speed_factor:g}: {self._outcome(first)}' if first else ''
+            return f'no speed with at most {loss} found{reached}'
         rest = [point for point in self.points if point.speed_factor > best.speed_factor]
         text = f'fastest speed with at most {loss}: {best.speed_factor:g}'
         if not rest:
@@ -108,7 +105,7 @@ class SweepSeries(BaseModel):
         frames = max((point.frames for point in self.points), default=0)
         if frames and frames * self.max_loss < QUEUE_FRAMES:
             needed = round(QUEUE_FRAMES / self.max_loss) if self.max_loss else 0
-            more = f'; {needed} frames or more would tell' if needed else ''
+            more = f'; {needed} frames or more would decide' if needed else ''
             return (
                 f'with {frames} frames the queues of {QUEUE_FRAMES} frames can hide that a mapper '
                 f'falls behind{more}'
@@ -116,22 +113,20 @@ class SweepSeries(BaseModel):
         return ''
 
 
-class SweepReport(BaseModel):
-    """What `osmabench sweep` found."""
-
-    model_config = ConfigDict(extra='forbid', frozen=True)
+class SweepReport(Strict):
+    """Results of `osmabench sweep`."""
 
     schema_name: str = SCHEMA
     name: str
     max_loss: float
     series: tuple[SweepSeries, ...]
     verdicts: tuple[str, ...] = ()
-    versions: dict[str, str] = {}
-    hashes: dict[str, str] = {}
+    versions: dict[str, str] = Field(default_factory=dict)
+    hashes: dict[str, str] = Field(default_factory=dict)
 
 
 def point_of(speed_factor: float, report: RunReport, measured: Measurements | None) -> SweepPoint:
-    """Join the report of a run with what was measured meanwhile."""
+    """Join the report of a run with its measurements."""
     if report.status is not Status.COMPLETE or measured is None:
         error = report.error or 'it was not timed; start over with --fresh'
         return SweepPoint(run_id=report.run_id, speed_factor=speed_factor, error=error)
@@ -154,11 +149,7 @@ def point_of(speed_factor: float, report: RunReport, measured: Measurements | No
 
 
 def search(speeds: Sequence[float], follows: Callable[[float], bool]) -> float | None:
-    """Return the fastest of ascending speeds that is followed, by bisection; None if none is.
-
-    Both ends are tried first, so that a mapper that always or never keeps up costs at most two
-    runs. `follows` tries a speed; it is assumed true up to some speed and false from there on.
-    """
+    """Return the fastest of ascending speeds that is kept up with, by bisection, or None."""
     if not speeds or not follows(speeds[0]):
         return None
     if len(speeds) == 1 or follows(speeds[-1]):
@@ -174,5 +165,5 @@ def search(speeds: Sequence[float], follows: Callable[[float], bool]) -> float |
 
 
 def tries_of(speeds: Sequence[float]) -> int:
-    """Return how many speeds a search tries at most."""
+    """Return the largest number of speeds that a search tries."""
     return min(len(speeds), 2 + max(0, len(speeds) - 2).bit_length())

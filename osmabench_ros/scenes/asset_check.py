@@ -1,7 +1,4 @@
-"""Refuses mesh files with missing or broken textures; warns of what is in them, but not read.
-
-trimesh leaves both out in silence, and the surface would be grey.
-"""
+"""Refuses mesh files with missing or broken textures, which trimesh passes over."""
 
 from __future__ import annotations
 
@@ -25,10 +22,7 @@ COMPRESSED_TYPES = ('image/ktx2', 'image/basis', 'image/x-basis')
 
 
 def check_textures(path: Path, files: Any) -> None:
-    """Raise a SceneError, with the name, for a missing or broken texture of a mesh file.
-
-    `files` is the resolver of `files_near` as trimesh left it; trimesh reports all other faults.
-    """
+    """Raise a SceneError, with the name, for a missing or broken texture of a mesh file."""
     if gone := [name for name in files.missing if name.lower().endswith(IMAGE_SUFFIXES)]:
         raise _missing(path, gone[0])
     if files.faults:
@@ -91,7 +85,7 @@ def warn_of_unread(path: Path, gltf: GltfFile) -> None:
 
 
 def image_fault(image: GltfImage) -> str:
-    """Return what is wrong with an image, '' if nothing; KTX 2 and Basis are taken on trust."""
+    """Return the fault of an image, '' if none; KTX 2 and Basis are not checked."""
     if image.data.startswith(COMPRESSED_MAGIC):
         return ''
     if image.data and image.mime_type in COMPRESSED_TYPES:
@@ -99,7 +93,7 @@ def image_fault(image: GltfImage) -> str:
     try:
         opened = undecoded_image(image.data, 'it', SceneError)
         if opened.format == 'PNG':
-            opened.verify()  # its checksums tell as much as decoding, much faster
+            opened.verify()  # its checksums find as much damage as decoding, much faster
         else:
             opened.draft('RGB', (1, 1))  # a JPEG is read to its end, but not drawn in full
             opened.load()

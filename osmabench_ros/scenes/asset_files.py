@@ -25,12 +25,7 @@ _SNAPSHOTS, _BLOBS = 'snapshots', 'blobs'
 
 
 def files_near(mesh: Path, check: Callable[[str, bytes], None]) -> Any:
-    """Return a trimesh resolver for the files a mesh file refers to, checked before use.
-
-    It reads below the folder of the mesh and in the texture folders beside it, nowhere else, also
-    not through links; there it looks for names that lead nowhere. Its `missing` has those it did
-    not find, its `faults` the errors of `check`; trimesh passes over both.
-    """
+    """Return a trimesh resolver for files below a mesh file's folder, or its textures, checked."""
     from trimesh.resolvers import Resolver
 
     folder = mesh.parent.resolve()
@@ -118,11 +113,7 @@ def _blobs_of(folder: Path) -> Path | None:
 
 
 def file_within(root: Path, name: str, base: Path, where: str) -> Path:
-    """Return the path of a file that another one, in the folder `base`, names.
-
-    Raises SceneError, which begins with `where`, if there is none or it is outside of `root`, also
-    after links; see `leads_into`.
-    """
+    """Return the path of a file within `root` that another names; may raise SceneError."""
     path = base / name
     if resolved(path) is None:
         raise SceneError(f'{where}: {shown(path)} does not exist; check the path that names it')

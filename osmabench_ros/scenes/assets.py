@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.color import encoded
 from osmabench_ros.base.limits.allowance import allowance, exceeded
-from osmabench_ros.base.limits.memory_headroom import memory_headroom
+from osmabench_ros.base.limits.meter import memory_headroom
 from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
@@ -49,10 +50,7 @@ COLOR_LEVELS = 6
 
 
 def load_meshes(path: Path) -> tuple[Mesh, ...]:
-    """Read a mesh file with all node transformations applied; units and axes as in the file.
-
-    Raises SceneError if the file or a texture is missing or broken, or it has no triangles.
-    """
+    """Read a mesh file, nodes' transformations applied; SceneError if it is missing or broken."""
     meshes: list[Mesh] = []
     for node in load_nodes(path):
         meshes += node.meshes
@@ -217,10 +215,7 @@ def _transformed(geometry: Any, matrix: NDArray[np.float64]) -> Any:
 
 
 def meshes_of(geometry: Any, linear: bool = True) -> tuple[Mesh, ...]:
-    """Convert a trimesh geometry; vertex colours give one mesh for each colour.
-
-    Colour factors of materials are taken as linear if `linear`, else as sRGB.
-    """
+    """Convert a trimesh geometry, a mesh a vertex colour; materials' factors may be `linear`."""
     mesh, visual = _bare_mesh(geometry), geometry.visual
     vertices = mesh.vertices
     uv = getattr(visual, 'uv', None)
@@ -262,21 +257,15 @@ def material_of(material: Any, linear: bool = True) -> Material:
         # Wavefront and Collada: the diffuse colour is sRGB already and, beside a texture, unused.
         image = material.image
         factor = None if image is not None else material.diffuse
-        encoded = None if factor is None else np.asarray(factor, float)[:3] / 255
+        color = None if factor is None else np.asarray(factor, float)[:3] / 255
     else:
         factor = None if factor is None else np.asarray(factor, float)[:3] / 255
-        encoded = srgb(factor) if linear and factor is not None else factor
+        color = encoded(factor) if linear and factor is not None else factor
     texture = None if image is None else np.ascontiguousarray(image.convert('RGB'), np.uint8)
-    if encoded is None:
+    if color is None:
         return NEUTRAL if texture is None else Material((1.0, 1.0, 1.0), texture)
-    red, green, blue = (float(value) for value in np.clip(encoded, 0, 1))
+    red, green, blue = (float(value) for value in np.clip(color, 0, 1))
     return Material((red, green, blue), texture)
-
-
-def srgb(linear: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Encode linear values in [0, 1] (IEC 61966-2-1)."""
-    curved = 1.055 * np.maximum(linear, 0.0031308) ** (1 / 2.4) - 0.055
-    return np.where(linear <= 0.0031308, 12.92 * linear, curved)
 
 
 def _by_color(mesh: Mesh, face_colors: NDArray[np.uint8]) -> tuple[Mesh, ...]:

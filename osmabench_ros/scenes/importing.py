@@ -26,11 +26,7 @@ def import_scene(
     seed: int = 0,
     overwrite: bool = False,
 ) -> Scene:
-    """Read a Gazebo world (.world, .sdf) or what `load_scene` reads, and write a scene folder.
-
-    `load_scene` reads that without its source. `models` are folders, searched first; `classes` has
-    names by shell pattern of models' names. Raises SceneError if reading or writing fails.
-    """
+    """Read a Gazebo world or what `load_scene` reads, and write a scene folder; or SceneError."""
     check_folder(out_directory, Existing.REPLACE if overwrite else Existing.REFUSE, MANIFEST)
     path = Path(source).expanduser()
     if path.suffix.lower() in WORLD_SUFFIXES:

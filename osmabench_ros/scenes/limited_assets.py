@@ -1,7 +1,4 @@
-"""Mesh files whose parsers are bounded neither in time nor in memory, read in the limited child.
-
-glTF is checked before it is parsed, and read in this process.
-"""
+"""Mesh files whose parsers are not bounded in time or memory, read in the limited child."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from osmabench_ros.base.limits.boundary import naming_errors
+from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import SceneError, suggestion
 from osmabench_ros.scenes.scene import Scene
 

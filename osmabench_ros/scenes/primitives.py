@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from osmabench_ros.scenes.apartment import solids
+from osmabench_ros.scenes import solids
 from osmabench_ros.scenes.scene import Mesh
 
 SEGMENTS = 24

@@ -8,11 +8,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import MissingDependencyError
+from osmabench_ros.errors import needing
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.semantics.cloud import LabelledCloud
+
+
+def sample_surface(scene: Scene, points_per_m2: float, seed: int) -> LabelledCloud:
+    """Draw labelled world points, equally likely on equal areas, with their triangles' normals.
+
+    An object's number is its area times the density, rounded at random so that small objects are
+    not lost on average. Each has a stream of its own, so that adding one leaves the others as they
+    are.
+    """
+    parts = [
+        sample_object(item, points_per_m2, np.random.default_rng([seed, item.instance_id]))
+        for item in scene.objects
+    ]
+    points, normals = (np.concatenate(column) for column in zip(*parts, strict=True))
+    counts = [len(part[0]) for part in parts]
+    labels = np.repeat([item.class_id for item in scene.objects], counts)
+    instances = np.repeat([item.instance_id for item in scene.objects], counts)
+    return LabelledCloud(points, labels.astype(np.int32), instances.astype(np.int32), normals)
+
+
+def sample_object(
+    item: SceneObject, points_per_m2: float, rng: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Draw points on one object; returns world points and normals, both (N, 3)."""
+    corners = item.world_vertices.astype(np.float64)[item.world_faces]
+    edges = corners[:, 1:] - corners[:, :1]
+    normals = np.cross(edges[:, 0], edges[:, 1])
+    doubled_areas = np.linalg.norm(normals, axis=1)
+    total = doubled_areas.sum() / 2
+    if total <= 0:
+        return np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32)
+    count = int(np.floor(total * points_per_m2 + rng.random()))
+    faces = np.searchsorted(
+        np.cumsum(doubled_areas) / doubled_areas.sum(), rng.random(count), side='right'
+    )
+    faces = np.minimum(faces, len(corners) - 1)
+    # The square root makes the density even (Osada et al., Shape distributions, 2002, eq. 1).
+    root, along = np.sqrt(rng.random((count, 1))), rng.random((count, 1))
+    chosen = corners[faces]
+    points = (1 - root) * chosen[:, 0] + root * (1 - along) * chosen[:, 1]
+    points += root * along * chosen[:, 2]
+    unit = normals[faces] / doubled_areas[faces, None]
+    return points.astype(np.float32), unit.astype(np.float32)
+
 
 TOLERANCE_M = 0.005
 """A ray may end this much before its point: samples and triangles are rounded to float32."""
@@ -22,13 +66,11 @@ class RayCaster:
     """Embree on the meshes of a scene; MissingDependencyError if Open3D is not installed."""
 
     def __init__(self, scene: Scene) -> None:
-        try:
+        with needing(
+            'exact ground truth needs Open3D',
+            "pip install 'osmabench_ros[geometry]', apt-get install libusb-1.0-0 libgomp1",
+        ):
             import open3d as o3d
-        except ImportError as error:
-            raise MissingDependencyError(
-                f'exact ground truth needs Open3D ({error}); '
-                "pip install 'osmabench_ros[geometry]', apt-get install libusb-1.0-0 libgomp1"
-            ) from error
         self._o3d: Any = o3d
         self._scene = o3d.t.geometry.RaycastingScene()
         self.instances = np.array([item.instance_id for item in scene.objects], np.int32)
@@ -41,10 +83,7 @@ class RayCaster:
     def distances(
         self, origins: NDArray[np.float32], directions: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Return distances (N,) to the first hit in lengths of the directions, inf without a hit.
-
-        `origins` and `directions` (N, 3) are world coordinates.
-        """
+        """Return distances (N,) to the first hit in lengths of the directions, else inf."""
         rays = np.concatenate([origins, directions], axis=1).astype(np.float32)
         hits = self._scene.cast_rays(self._o3d.core.Tensor(rays))
         return np.asarray(hits['t_hit'].numpy())

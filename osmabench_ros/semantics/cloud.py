@@ -1,4 +1,4 @@
-"""Points with classes and instances: ground truth, or what a map says."""
+"""Points with classes and instances, of the ground truth or of a map."""
 
 from __future__ import annotations
 

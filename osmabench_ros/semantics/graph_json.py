@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
@@ -106,13 +107,7 @@ def graph_to_json(graph: SceneGraph) -> dict[str, Any]:
 
 
 def graph_from_json(data: Mapping[str, Any], source: str = 'scene graph') -> SceneGraph:
-    """Rebuild a scene graph from `graph_to_json`.
-
-    Raises
-    ------
-    MapError
-        If a node or edge is malformed; names `source` and the position.
-    """
+    """Rebuild a scene graph from `graph_to_json`; MapError names `source` and the position."""
     nodes, edges = [], []
     for i, item in enumerate(data.get('nodes', ())):
         try:
@@ -132,4 +127,4 @@ def graph_from_json(data: Mapping[str, Any], source: str = 'scene graph') -> Sce
             )
         except (KeyError, TypeError, ValueError) as error:
             raise MapError(f'{source}: edges[{i}] is malformed: {error!r}') from error
-    return SceneGraph(tuple(nodes), tuple(edges), str(data.get('frame_id', 'world')))
+    return SceneGraph(tuple(nodes), tuple(edges), str(data.get('frame_id', WORLD_FRAME)))

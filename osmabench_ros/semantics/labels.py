@@ -1,4 +1,4 @@
-"""Classes and the one sentinel for what has none."""
+"""Label sets, and the sentinel for unlabelled points."""
 
 from __future__ import annotations
 
@@ -162,3 +162,34 @@ class LabelSet:
         """Hex digest of the canonical JSON form."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(',', ':'))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+STRUCTURE_NAMES = frozenset(
+    {
+        'baseboard', 'beam', 'ceiling', 'ceilings', 'column', 'door',
+        'door frame', 'doorframe', 'doorway', 'entrance', 'floor', 'floors',
+        'folding door', 'ground', 'ground plane', 'pillar', 'railing', 'roof', 'sliding door',
+        'stair', 'staircase', 'stairs', 'step', 'wall', 'walls', 'window', 'window frame',
+        'window glass', 'windowsill',
+    }
+)  # fmt: skip
+"""Normalised names; data sets do not say it themselves."""
+
+STRUCTURE_NOUNS = frozenset({'wall', 'floor', 'ceiling', 'window'})
+"""Last words of structure names, whatever comes before; not 'door': cabinets have doors."""
+
+UNNAMED = frozenset(
+    {'', 'unknown', 'unlabeled', 'unlabelled', 'undefined', 'void', 'none', 'other', 'ignore'}
+)
+"""Names data sets give to what has no class."""
+
+
+def is_structure(name: str) -> bool:
+    """Return whether a class is a part of the building, e.g. 'floor' or 'bathroom wall'."""
+    words = normalised_name(name).split(' ')
+    return ' '.join(words) in STRUCTURE_NAMES or words[-1] in STRUCTURE_NOUNS
+
+
+def is_unnamed(name: str) -> bool:
+    """Return whether a class name stands for 'no class'."""
+    return normalised_name(name) in UNNAMED

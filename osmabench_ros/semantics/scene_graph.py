@@ -9,6 +9,7 @@ from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
 
+from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -124,7 +125,7 @@ class SceneEdge:
     source, target : int
         Node ids.
     type : str
-        A `RelationType` value or the method's own word.
+        A `RelationType` value or the method's own name.
     text : str
         Free text as the method gives it.
     score : float
@@ -159,7 +160,7 @@ class SceneGraph:
 
     nodes: tuple[SceneNode, ...] = ()
     edges: tuple[SceneEdge, ...] = ()
-    frame_id: str = 'world'
+    frame_id: str = WORLD_FRAME
 
     def __post_init__(self) -> None:
         if len(self.by_id) != len(self.nodes):

@@ -1,4 +1,4 @@
-"""Frames as ROS messages and back, without ROS: the standard types through rosbags."""
+"""Conversion of frames to ROS messages and back by rosbags; needs no ROS."""
 
 from __future__ import annotations
 
@@ -7,42 +7,37 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.contract import (
+    CAMERA_FRAME,
+    CAMERA_POSE,
+    COLOR,
+    COLOR_INFO,
+    COMPRESSED_IMAGE,
+    DEPTH,
+    DEPTH_INFO,
+    INSTANCE,
+    SEMANTIC,
+    TYPES,
+    WORLD_FRAME,
+)
 from osmabench_ros.base.image_codec import (
-    PIXEL_TYPES,
     classes_of,
     color_of,
     depth_of,
+    image_fields,
     instances_of,
 )
-from osmabench_ros.errors import MissingDependencyError, SequenceError
+from osmabench_ros.errors import SequenceError, needing
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.sequences.compressed_image import COMPRESSED_IMAGE, unpacked_image
+from osmabench_ros.sequences.compressed_image import unpacked_image
+from osmabench_ros.sequences.pose_topics import valid_pose
 
-COLOR = 'camera/color/image_raw'
-DEPTH = 'camera/depth/image_rect'
-SEMANTIC = 'camera/semantic/image_raw'
-INSTANCE = 'camera/instance/image_raw'
-COLOR_INFO = 'camera/color/camera_info'
-DEPTH_INFO = 'camera/depth/camera_info'
-CAMERA_POSE = 'ground_truth/camera_pose'
-WORLD_FRAME = 'world'
-CAMERA_FRAME = 'camera_color_optical_frame'
-
-TYPES = {
-    COLOR: 'sensor_msgs/msg/Image',
-    DEPTH: 'sensor_msgs/msg/Image',
-    SEMANTIC: 'sensor_msgs/msg/Image',
-    INSTANCE: 'sensor_msgs/msg/Image',
-    COLOR_INFO: 'sensor_msgs/msg/CameraInfo',
-    DEPTH_INFO: 'sensor_msgs/msg/CameraInfo',
-    CAMERA_POSE: 'geometry_msgs/msg/PoseStamped',
-}
-"""Message types of the topics of a frame, those that the bridge publishes."""
+PARTS = (COLOR, DEPTH, SEMANTIC, INSTANCE, COLOR_INFO, DEPTH_INFO, CAMERA_POSE)
+"""Topics of a frame in a bag."""
 
 
 @dataclass(frozen=True)
@@ -78,16 +73,12 @@ class Codec:
         pose: Pose | None = None,
         types: Mapping[str, str] = TYPES,
     ) -> Frame:
-        """Return a frame from the serialized messages of one stamp; the pose may be given.
-
-        Unpacks images whose type in `types` is CompressedImage. Raises SequenceError, which names
-        the topic, if a message is malformed or the messages contradict each other.
-        """
+        """Return a frame of the messages of one stamp; SequenceError names the topic."""
         return Frame(
             index,
             stamp_ns,
             pose or self._decoded(CAMERA_POSE, data, _pose_from),
-            self._decoded(DEPTH_INFO, data, _intrinsics_from),
+            self._decoded(DEPTH_INFO, data, Intrinsics.from_camera_info),
             self._decoded(COLOR, data, color_of, types),
             self._decoded(DEPTH, data, depth_of, types),
             self._decoded(SEMANTIC, data, classes_of, types) if SEMANTIC in data else None,
@@ -96,7 +87,9 @@ class Codec:
 
     def intrinsics(self, data: bytes) -> Intrinsics:
         """Return the camera of a serialized CameraInfo; errors as of `frame`."""
-        camera: Intrinsics = self._decoded(DEPTH_INFO, {DEPTH_INFO: data}, _intrinsics_from)
+        camera: Intrinsics = self._decoded(
+            DEPTH_INFO, {DEPTH_INFO: data}, Intrinsics.from_camera_info
+        )
         return camera
 
     def frame_id(self, image: bytes, message_type: str = TYPES[COLOR]) -> str:
@@ -133,30 +126,13 @@ class Codec:
         return self._make('std_msgs/msg/Header', stamp, frame_id)
 
     def _image(self, pixels: NDArray[Any], encoding: str, header: Any) -> Any:
-        dtype, channels = PIXEL_TYPES[encoding]
-        plain = np.ascontiguousarray(pixels, dtype.newbyteorder('<'))
-        return self._make(
-            TYPES[COLOR],
-            header=header,
-            height=pixels.shape[0],
-            width=pixels.shape[1],
-            encoding=encoding,
-            is_bigendian=0,
-            step=pixels.shape[1] * channels * plain.itemsize,
-            data=plain.view(np.uint8).ravel(),
-        )
+        return self._make(TYPES[COLOR], header=header, **image_fields(pixels, encoding))
 
     def _camera_info(self, camera: Intrinsics, header: Any) -> Any:
         return self._make(
             TYPES[DEPTH_INFO],
             header=header,
-            height=camera.height,
-            width=camera.width,
-            distortion_model='plumb_bob',
-            d=np.zeros(5),
-            k=camera.matrix.ravel(),
-            r=np.eye(3).ravel(),
-            p=np.hstack([camera.matrix, np.zeros((3, 1))]).ravel(),
+            **camera.camera_info_fields(),
             binning_x=0,
             binning_y=0,
             roi=self._make('sensor_msgs/msg/RegionOfInterest', 0, 0, 0, 0, False),
@@ -176,22 +152,10 @@ class Codec:
 @lru_cache(maxsize=1)
 def make_codec() -> Codec:
     """Return a codec of the standard types; MissingDependencyError if rosbags is missing."""
-    try:
+    with needing('bags need rosbags', 'pip install osmabench_ros[bags]'):
         from rosbags.typesys import Stores, get_typestore
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'bags need rosbags ({error}); pip install osmabench_ros[bags]'
-        ) from error
     return Codec(get_typestore(Stores.ROS2_HUMBLE))
 
 
 def _pose_from(message: Any) -> Pose:
-    point, turn = message.pose.position, message.pose.orientation
-    return Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (point.x, point.y, point.z))
-
-
-def _intrinsics_from(message: Any) -> Intrinsics:
-    if np.abs(message.d).max(initial=0.0) > 1e-9:
-        raise ValueError(f'images must be rectified, D is {list(message.d)}')
-    k = [float(value) for value in message.k]
-    return Intrinsics(message.width, message.height, k[0], k[4], k[2], k[5])
+    return valid_pose(message.pose.position, message.pose.orientation)

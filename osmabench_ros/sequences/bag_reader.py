@@ -1,39 +1,109 @@
-"""Reads frames from bags of any kind, also from one whose recording was cut off."""
+"""Reads frames from bags of any kind, also from incomplete ones."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from osmabench_ros.base.limits.boundary import naming_errors
-from osmabench_ros.errors import SequenceError
-from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.sequences.bag import BagMessage, open_bag
-from osmabench_ros.sequences.bag_messages import (
+from osmabench_ros.base.contract import (
     CAMERA_FRAME,
     CAMERA_POSE,
     COLOR,
+    COMPRESSED_IMAGE,
     DEPTH,
     DEPTH_INFO,
     INSTANCE,
     SEMANTIC,
+    TF,
+    TF_STATIC,
+    TF_TYPE,
     TYPES,
-    make_codec,
+    WORLD_FRAME,
 )
-from osmabench_ros.sequences.bag_poses import (
-    TF_STATIC_TOPIC,
-    TF_TOPIC,
-    CameraPoses,
-    poses_from_tf,
-    poses_from_topic,
-)
-from osmabench_ros.sequences.compressed_image import COMPRESSED_IMAGE
-from osmabench_ros.sequences.frame_topics import FrameTopics
+from osmabench_ros.base.limits.reading import naming_errors
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.transform_tree import StampedTransform, TransformTree
+from osmabench_ros.sequences.bag_messages import make_codec
+from osmabench_ros.sequences.bags.bag import BagMessage, open_bag
 from osmabench_ros.sequences.layout import SequenceInfo, read_info
-from osmabench_ros.sequences.stamp_matching import matched
+from osmabench_ros.sequences.pose_topics import trajectory_of, transform_tree_of
+from osmabench_ros.sequences.reading import FrameTopics, matched
+
+Messages = Mapping[str, Sequence[BagMessage]]
+"""By topic: that of the poses, and those of TF."""
+
+
+@dataclass(frozen=True)
+class CameraPoses:
+    """Poses of the optical frame in the world, at any time between two samples."""
+
+    tree: TransformTree
+    world: str
+    camera: str
+
+    def at(self, stamp_ns: int, max_gap_ns: int) -> Pose | None:
+        """Return the pose at a time, None if no sample is near it."""
+        return self.tree.lookup(self.world, self.camera, stamp_ns, max_gap_ns)
+
+
+def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) -> CameraPoses:
+    """Return the poses of a topic, with the static transform by TF from its body to the camera."""
+    way = trajectory_of(
+        (item.deserialise() for item in messages[topic]), messages[topic][0].message_type, topic
+    )
+    world, body = way.frame_id or WORLD_FRAME, way.child_frame_id or camera
+    moving = (
+        StampedTransform(world, body, int(stamp), Pose(rotation, position), is_static=False)
+        for stamp, rotation, position in zip(
+            way.stamps_ns, way.rotations, way.positions, strict=True
+        )
+    )
+    fixed = (item for item in _static(messages) if item.child not in (body, world))
+    tree = TransformTree([*moving, *fixed])
+    if not tree.connects(world, camera):
+        raise SequenceError(
+            f'{path}: topic "{topic}" has poses of "{body}", and {TF_STATIC} does not '
+            f'connect it with "{camera}", the frame of the images; record {TF_STATIC} too'
+        )
+    return CameraPoses(tree, world, camera)
+
+
+def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> CameraPoses:
+    """Return the poses that TF gives; raises SequenceError if it does not connect the frames."""
+    tree = transform_tree_of(_transforms(messages, (TF, TF_STATIC)))
+    if camera not in tree.frames:
+        frames = ', '.join(tree.frames) or 'no frames'
+        raise SequenceError(
+            f'{path}: TF knows no frame "{camera}", which is that of the images; it has {frames}'
+        )
+    root = world or tree.root_of(camera)
+    if not tree.connects(root, camera):
+        raise SequenceError(
+            f'{path}: TF does not connect "{root}" with "{camera}"; it has '
+            f'{", ".join(tree.frames)}'
+        )
+    return CameraPoses(tree, root, camera)
+
+
+def _static(messages: Messages) -> Iterator[StampedTransform]:
+    tree = transform_tree_of(_transforms(messages, (TF_STATIC,)))
+    for child in tree.frames:
+        parent = tree.parent_of(child)
+        pose = tree.lookup(parent, child, 0) if parent else None
+        if pose is not None:
+            yield StampedTransform(parent, child, 0, pose, is_static=True)
+
+
+def _transforms(messages: Messages, topics: Iterable[str]) -> Iterator[tuple[str, object]]:
+    for topic in topics:
+        for item in messages.get(topic, ()):
+            if item.message_type == TF_TYPE:
+                yield item.topic, item.deserialise()
+
 
 NEEDED = (COLOR, DEPTH, DEPTH_INFO)
 OPTIONAL = (SEMANTIC, INSTANCE)
@@ -70,7 +140,7 @@ class BagSequence:
 
     @property
     def info(self) -> SequenceInfo:
-        """Where the frames come from."""
+        """Origin of the frames."""
         return self._info
 
     @property
@@ -85,7 +155,7 @@ class BagSequence:
 
     @property
     def description(self) -> str:
-        """The bag; says so if it was cut off or if frames lack messages."""
+        """The bag, with remarks if it is incomplete or if frames lack messages."""
         text = f'bag {self._path}'
         if self.cut_off:
             text += f', cut off after {len(self)} frames ({self.cut_off})'
@@ -133,12 +203,12 @@ class BagSequence:
         return frame
 
     def _survey(self) -> tuple[list[dict[str, int]], list[Pose], int, Intrinsics]:
-        """Look through the bag once: what makes a frame, its pose, what lacks something."""
+        """Read the bag once: messages of each frame, its pose, incomplete frames."""
         stamps: dict[str, set[int]] = {}
         small: dict[str, list[BagMessage]] = {}
         camera = b''
         pose_topic = self._topics.pose_topic(self._namespace)
-        for item in self._bag.messages({*self._parts, pose_topic, TF_TOPIC, TF_STATIC_TOPIC}):
+        for item in self._bag.messages({*self._parts, pose_topic, TF, TF_STATIC}):
             if item.topic not in self._parts:
                 small.setdefault(item.topic, []).append(item)
                 continue

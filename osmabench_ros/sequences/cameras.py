@@ -10,7 +10,7 @@ import yaml
 from numpy.typing import NDArray
 
 from osmabench_ros.base.limits.documents import read_text, read_yaml
-from osmabench_ros.errors import SequenceError
+from osmabench_ros.errors import SequenceError, errors_as
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -77,12 +77,10 @@ def read_osma_camera(directory: Path) -> tuple[Intrinsics, float]:
 
 
 def read_scannet_camera(directory: Path, height: int, width: int) -> Intrinsics:
-    """Return the intrinsics of the depth images, whose size no file of the layout says."""
+    """Return the intrinsics of the depth images; the caller gives the image size."""
     matrix = read_matrix(directory / SCANNET_CAMERA)
-    try:
+    with errors_as(SequenceError, str(directory / SCANNET_CAMERA), ValueError):
         return Intrinsics(width, height, matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2])
-    except ValueError as error:
-        raise SequenceError(f'{directory / SCANNET_CAMERA}: {error}') from error
 
 
 def read_osma_poses(directory: Path, world: World) -> list[Pose]:
@@ -103,11 +101,9 @@ def read_scannet_pose(directory: Path, index: int, world: World) -> Pose:
 
 def read_matrix(path: Path) -> NDArray[np.float64]:
     """Return a matrix (4, 4) or SequenceError."""
-    words = ' '.join(read_lines(path)).split()
-    try:
-        return np.array(words, np.float64).reshape(4, 4)
-    except ValueError as error:
-        raise SequenceError(f'{path} must hold 4 x 4 numbers: {error}') from error
+    numbers = ' '.join(read_lines(path)).split()
+    with errors_as(SequenceError, f'{path} must hold 4 x 4 numbers', ValueError):
+        return np.array(numbers, np.float64).reshape(4, 4)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -118,9 +114,9 @@ def read_lines(path: Path) -> list[str]:
         raise SequenceError(f'{error}; copy or generate the sequence again') from error
 
 
-def _pose(words: list[str], world: World, where: str) -> Pose:
+def _pose(numbers: list[str], world: World, where: str) -> Pose:
     try:
-        pose = Pose.from_matrix(np.array(words, np.float64).reshape(4, 4))
+        pose = Pose.from_matrix(np.array(numbers, np.float64).reshape(4, 4))
     except ValueError as error:
         raise SequenceError(
             f'{where}: {error}; a pose is a row-major 4 x 4 matrix, camera to world. Frames '

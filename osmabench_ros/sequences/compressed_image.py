@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-COMPRESSED_IMAGE = 'sensor_msgs/msg/CompressedImage'
+from osmabench_ros.base.image_codec import image_fields
+
 MAX_PIXELS = 2**26
 _DEPTH_HEADER = struct.Struct('<iff')
 """Before the picture of compressed_depth_image_transport: its format, and two numbers."""
@@ -21,7 +22,7 @@ _PNG = b'\x89PNG\r\n\x1a\n'
 
 @dataclass(frozen=True, eq=False)
 class UnpackedImage:
-    """What a sensor_msgs/Image with the same pixels holds; see there for the parameters."""
+    """The fields of a sensor_msgs/Image with the same pixels."""
 
     header: Any
     height: int
@@ -33,7 +34,7 @@ class UnpackedImage:
 
 
 def unpacked_image(message: Any) -> UnpackedImage:
-    """Return the image of a CompressedImage as image_transport's plugins wrote it.
+    """Decode a CompressedImage of image_transport's plugins.
 
     Colour becomes rgb8. Depth keeps its encoding: 16UC1 in millimetres, or 32FC1 in metres, which
     the plugin keeps as inverse depth. Raises ValueError if the format is unknown, or the picture
@@ -90,7 +91,4 @@ def _picture(data: bytes, form: str) -> NDArray[Any]:
 
 
 def _image(header: Any, pixels: NDArray[Any], encoding: str) -> UnpackedImage:
-    height, width = pixels.shape[:2]
-    plain = np.ascontiguousarray(pixels, pixels.dtype.newbyteorder('<'))
-    data = plain.view(np.uint8).ravel()
-    return UnpackedImage(header, height, width, encoding, 0, data.size // height, data)
+    return UnpackedImage(header, **image_fields(pixels, encoding))

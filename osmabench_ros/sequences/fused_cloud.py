@@ -1,4 +1,4 @@
-"""The depth-fused ground-truth cloud of OSMa-Bench, for its compatible figures only.
+"""The depth-fused ground-truth cloud of OSMa-Bench, used only in mode compat.
 
 It comes from the very images that the method saw and is as dense as they overlap; figures that
 should be right use the cloud sampled on the meshes instead.
@@ -22,11 +22,7 @@ SATURATION_M = 10.0
 
 
 class FusedCloudBuilder:
-    """Collects points of every `frame_stride`-th frame, by index from 0 on.
-
-    Of its valid pixels every `point_stride`-th in row-major order is kept; depth at `saturation_m`
-    and beyond, if that is given, is no geometry.
-    """
+    """Collects every `point_stride`-th valid pixel of every `frame_stride`-th frame, from 0 on."""
 
     def __init__(
         self,
@@ -68,7 +64,7 @@ class FusedCloudBuilder:
         return mask.reshape(valid.shape)
 
     def cloud(self) -> LabelledCloud:
-        """Return what was collected so far; empty without frames."""
+        """Return the points collected so far; empty without frames."""
         return LabelledCloud(
             np.concatenate([np.zeros((0, 3), np.float32), *self._points]),
             np.concatenate([np.zeros(0, np.int32), *self._labels]),

@@ -1,8 +1,8 @@
-"""What a map is compared with, and how it is kept on disk."""
+"""The ground truth of a scene and its files on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.files import Existing, filled_folder, write_json
 from osmabench_ros.base.limits.arrays import read_npy
-from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.limits.reading import naming_errors
+from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -87,30 +88,28 @@ def build_ground_truth(
     max_footprint_m: float = MAX_FOOTPRINT_M,
     min_visible_points: int = 5,
     seed: int = 0,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress = silent,
 ) -> GroundTruth:
-    """Sample a scene's surface, find what the trajectory could see, and describe the rest.
+    """Sample a scene's surface, find the visible part, and build the scene graph.
 
     `camera_poses` are optical frames in the world; `frames`, with ground-truth images, give the
     fused cloud of the compatible figures. Points deeper than `max_depth_m`, or where a pixel
     covers more than `max_footprint_m`, are unseen; `min_visible_points` make an instance seen.
     """
     from osmabench_ros.scenes.ground_truth import ground_truth_graph
-    from osmabench_ros.scenes.surface import sample_surface
-    from osmabench_ros.scenes.visibility import visible_mask
+    from osmabench_ros.scenes.visibility import sample_surface, visible_mask
     from osmabench_ros.sequences.fused_cloud import fused_cloud
 
-    report = progress or (lambda _text, _fraction: None)
-    report('sampling the surface', 0.0)
+    progress('sampling the surface', 0.0)
     cloud = sample_surface(scene, points_per_m2, seed)
-    report('casting rays', 0.2)
+    progress('casting rays', 0.2)
     visible = visible_mask(
         scene, cloud, camera_poses, intrinsics, max_depth_m, max_footprint_m=max_footprint_m
     )
     surface = cloud.select(visible)
-    report('fusing frames', 0.7)
+    progress('fusing frames', 0.7)
     fused = None if frames is None else fused_cloud(frames)
-    report('deriving relations', 0.9)
+    progress('deriving relations', 0.9)
     return GroundTruth(
         scene.dataset,
         scene.name,
@@ -134,7 +133,7 @@ def seen_instances(instances: NDArray[np.integer], min_points: int) -> tuple[int
 
 
 def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
-    """Write to a folder, byte-identical for equal ground truth; replaces an older one of ours.
+    """Write to a folder, byte-identical for equal ground truth; replaces our older one.
 
     Parameters
     ----------

@@ -20,11 +20,7 @@ PNG_EFFORT = 1
 
 
 def encoded_depth(depth_m: NDArray[np.floating], scale: float) -> NDArray[np.uint16]:
-    """Return depth pixels; 0 where there is none, or it is too far for 16 bits.
-
-    OSMa-Bench's generator lets far pixels saturate, which puts a wall at 10 m where there is
-    none; here they are invalid.
-    """
+    """Return depth pixels; 0 where there is none, or it is too far for 16 bits: no wall."""
     with np.errstate(invalid='ignore'):
         values = np.rint(depth_m.astype(np.float64) * scale)
         usable = (values > 0) & (values < SATURATED)

@@ -1,4 +1,4 @@
-"""Where the files of a recorded sequence lie, and what belongs to all of its frames."""
+"""File layout of a recorded sequence, and the data common to its frames."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def image_path(form: SequenceFormat, kind: str, index: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SequenceInfo:
-    """What the images do not show.
+    """Metadata of a sequence.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def write_info(directory: Path, info: SequenceInfo, form: SequenceFormat | None)
 
 
 def read_info(directory: Path) -> tuple[SequenceInfo, SequenceFormat | None]:
-    """Read what `write_info` wrote, else go by folder names; SequenceError if malformed."""
+    """Read sequence.json, else use folder names; SequenceError if malformed."""
     path = directory / DOCUMENT
     labels = _read_classes(directory / CLASSES_FILE)
     if not path.exists():

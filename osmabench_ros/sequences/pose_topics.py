@@ -1,4 +1,4 @@
-"""Poses, trajectories and frames out of messages: any objects with their fields; needs no ROS."""
+"""Poses, trajectories and frames from messages: any objects with the fields; needs no ROS."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from osmabench_ros.errors import ContractError
+from osmabench_ros.base.contract import TF_STATIC
+from osmabench_ros.errors import ContractError, errors_as
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.geometry.transform_tree import StampedTransform, TransformTree
 
-TF_TYPE = 'tf2_msgs/msg/TFMessage'
 PATH_TYPE = 'nav_msgs/msg/Path'
 MAX_POSITION_M = 1e9
 """More than any map projection has."""
-
-STATIC_TF_TOPIC = '/tf_static'
 
 
 def stamp_ns_of(stamp: Any) -> int:
@@ -71,23 +69,18 @@ def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> Sta
         frames.add((message.header.frame_id, getattr(message, 'child_frame_id', '')))
     if len(frames) > 1:
         raise ContractError(f'topic "{topic}": its poses are in several frames, {sorted(frames)}')
-    try:
+    with errors_as(ContractError, f'topic "{topic}"', ValueError):
         return StampedTrajectory.from_poses(stamped, *next(iter(frames), ('', '')))
-    except ValueError as error:
-        raise ContractError(f'topic "{topic}": {error}') from error
 
 
 def transform_tree_of(messages: Iterable[tuple[str, Any]]) -> TransformTree:
-    """Return the frames of TF; what is on a topic that ends with tf_static is static.
-
-    Raises ContractError if a transform is malformed, or a frame has two parents.
-    """
+    """Return the TF tree; transforms on topics that end with tf_static are static."""
     return TransformTree(_samples(messages))
 
 
 def _samples(messages: Iterable[tuple[str, Any]]) -> Iterator[StampedTransform]:
     for topic, message in messages:
-        is_static = topic.endswith(STATIC_TF_TOPIC)
+        is_static = topic.endswith(TF_STATIC)
         for item in message.transforms:
             parent, child = (
                 name.lstrip('/') for name in (item.header.frame_id, item.child_frame_id)
@@ -100,13 +93,14 @@ def _samples(messages: Iterable[tuple[str, Any]]) -> Iterator[StampedTransform]:
 
 
 def _pose(place: Any, turn: Any, topic: str) -> Pose:
+    with errors_as(ContractError, f'topic "{topic}"', ValueError):
+        return valid_pose(place, turn)
+
+
+def valid_pose(place: Any, turn: Any) -> Pose:
+    """Return the pose of a position and a quaternion; ValueError if they are invalid."""
     if any(abs(value) > MAX_POSITION_M for value in (place.x, place.y, place.z)):
-        raise ContractError(
-            f'topic "{topic}": a position lies beyond {MAX_POSITION_M:g} m; positions are metres'
-        )
+        raise ValueError(f'a position lies beyond {MAX_POSITION_M:g} m; positions are metres')
     if any(abs(value) > 2 for value in (turn.x, turn.y, turn.z, turn.w)):
-        raise ContractError(f'topic "{topic}": a quaternion is not of unit length')
-    try:
-        return Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (place.x, place.y, place.z))
-    except ValueError as error:
-        raise ContractError(f'topic "{topic}": {error}') from error
+        raise ValueError('a quaternion is not of unit length')
+    return Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (place.x, place.y, place.z))

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from osmabench_ros.base.limits.boundary import naming_errors
+from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.frame import Frame
@@ -47,7 +47,7 @@ class RecordedSequence(Protocol):
 
     @property
     def info(self) -> SequenceInfo:
-        """Where the frames come from."""
+        """Origin of the frames."""
         ...
 
     @property
@@ -62,7 +62,7 @@ class RecordedSequence(Protocol):
 
     @property
     def description(self) -> str:
-        """What is read, for people."""
+        """Description of the source."""
         ...
 
     def __len__(self) -> int:
@@ -75,7 +75,7 @@ class RecordedSequence(Protocol):
 
 
 class FolderSequence:
-    """A sequence in a folder; images are read when they are asked for.
+    """A sequence in a folder; images are read on demand.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class FolderSequence:
 
     @property
     def info(self) -> SequenceInfo:
-        """Where the frames come from."""
+        """Origin of the frames."""
         return self._info
 
     @property

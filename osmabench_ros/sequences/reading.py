@@ -1,30 +1,117 @@
-"""How the bag of a robot is to be read: its topics, its stamps, its message definitions."""
+"""Settings of reading a robot's bag: topics, stamps, and matching of messages to frames."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
+from osmabench_ros.base.contract import CAMERA_POSE, COLOR, DEPTH, DEPTH_INFO, INSTANCE, SEMANTIC
 from osmabench_ros.base.limits.documents import parse_yaml, read_yaml
 from osmabench_ros.base.limits.reading import shown
-from osmabench_ros.base.strict import FilePath
-from osmabench_ros.errors import ConfigError
-from osmabench_ros.sequences.bag_messages import (
-    CAMERA_POSE,
-    COLOR,
-    DEPTH,
-    DEPTH_INFO,
-    INSTANCE,
-    SEMANTIC,
-)
-from osmabench_ros.sequences.frame_topics import FrameTopics
-from osmabench_ros.simulation.section import Section, validated
+from osmabench_ros.base.strict import FilePath, Strict, validated
+from osmabench_ros.errors import ConfigError, suggestion
+
+TF = 'tf'
+"""As the topic of the pose: look it up in /tf and /tf_static."""
 
 
-class SequenceReading(Section):
-    """What a configuration, or a YAML file, says about the frames of a bag.
+@dataclass(frozen=True)
+class FrameTopics:
+    """Names of topics, relative ones in the namespace of the bag.
+
+    Parameters
+    ----------
+    color, depth, camera_info : str
+        Images, and the camera of the depth image, to which colour is registered.
+    pose : str
+        Camera or a body that carries it (PoseStamped, Odometry …), or 'tf'. A pose message
+        without child frame is that of the camera's optical frame.
+    semantic, instance : str
+        Optional in the bag.
+    world : str
+        Fixed frame for 'tf'; empty for the root of the tree.
+    """
+
+    color: str = COLOR
+    depth: str = DEPTH
+    camera_info: str = DEPTH_INFO
+    pose: str = CAMERA_POSE
+    semantic: str = SEMANTIC
+    instance: str = INSTANCE
+    world: str = ''
+
+    @classmethod
+    def parse(cls, entries: Mapping[str, str]) -> FrameTopics:
+        """Return the contract's topics with some replaced; ConfigError for bad keys or names."""
+        known = [item.name for item in fields(cls)]
+        for key, name in entries.items():
+            if key not in known:
+                raise ConfigError(f'"{key}" is no part of a frame. {suggestion(key, known)}')
+            if not name:
+                raise ConfigError(f'the topic of "{key}" is empty; name one')
+        return replace(cls(), **entries)
+
+    def images(self, namespace: str) -> dict[str, str]:
+        """Return the parts of a frame in the contract by absolute topic name."""
+        prefix = f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
+        names = {
+            COLOR: self.color,
+            DEPTH: self.depth,
+            DEPTH_INFO: self.camera_info,
+            SEMANTIC: self.semantic,
+            INSTANCE: self.instance,
+        }
+        return {absolute(name, prefix): part for part, name in names.items()}
+
+    def pose_topic(self, namespace: str) -> str:
+        """Return the absolute name, empty for TF."""
+        prefix = f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
+        return '' if self.pose == TF else absolute(self.pose, prefix)
+
+
+def absolute(name: str, prefix: str) -> str:
+    """Return an absolute name of a topic."""
+    return name if name.startswith('/') else prefix + name
+
+
+def matched(
+    stamps_ns: Mapping[str, Sequence[int]], reference: str, tolerance_ns: int
+) -> list[dict[str, int]]:
+    """Match messages of `reference` with the nearest of each topic within `tolerance_ns`."""
+    ordered = {
+        topic: np.unique(np.asarray(list(items), np.int64)) for topic, items in stamps_ns.items()
+    }
+    if any(len(items) == 0 for items in ordered.values()):
+        return []
+    centres = ordered[reference]
+    nearest = {topic: items[_nearest(items, centres)] for topic, items in ordered.items()}
+    found: list[dict[str, int]] = []
+    last: dict[str, int] = {}
+    for index in range(len(centres)):
+        match = {topic: int(items[index]) for topic, items in nearest.items()}
+        near = all(abs(stamp - int(centres[index])) <= tolerance_ns for stamp in match.values())
+        fresh = all(last.get(topic) != stamp for topic, stamp in match.items())
+        if near and fresh:
+            found.append(match)
+            last = match
+    return found
+
+
+def _nearest(items: NDArray[np.int64], centres: NDArray[np.int64]) -> NDArray[np.intp]:
+    after = np.clip(np.searchsorted(items, centres), 0, len(items) - 1)
+    before = np.clip(after - 1, 0, len(items) - 1)
+    earlier = np.abs(items[before] - centres) <= np.abs(items[after] - centres)
+    return np.where(earlier, before, after)
+
+
+class SequenceReading(Strict):
+    """Settings of a configuration or a YAML file for the frames of a bag.
 
     Parameters
     ----------
@@ -68,7 +155,7 @@ AS_IN_THE_CONTRACT = SequenceReading()
 
 
 def reading_from_text(text: str) -> SequenceReading:
-    """Return the reading that a YAML mapping, the YAML file of a path, or '' (the contract) gives.
+    """Return the settings of a YAML mapping, a YAML file's path, or '' (the contract).
 
     Such a mapping is ``{color: /cam/rgb, pose: tf, tolerance_s: 0.02}``. Relative `msg_paths` of a
     file count from its folder, those of a mapping from the working directory. Raises ConfigError,

@@ -1,4 +1,4 @@
-"""Plays a recorded sequence to whatever publishes frames."""
+"""Recorded sequences as a source of frames."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from osmabench_ros.base.limits.boundary import naming_errors
+from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame
@@ -14,8 +14,8 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.sequences.bag import is_bag
 from osmabench_ros.sequences.bag_reader import BagSequence
+from osmabench_ros.sequences.bags.bag import is_bag
 from osmabench_ros.sequences.reader import FolderSequence, RecordedSequence
 from osmabench_ros.sequences.reading import AS_IN_THE_CONTRACT, SequenceReading
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
@@ -26,7 +26,7 @@ RECORDED = 'recorded'
 
 
 def names_of(sequence: RecordedSequence, path: Path) -> tuple[str, str]:
-    """Return dataset and scene of a sequence, from its path if it does not say."""
+    """Return dataset and scene of a sequence, from its path if its metadata lack them."""
     return sequence.info.dataset or 'sequences', sequence.info.scene or path.resolve().stem
 
 
@@ -93,7 +93,7 @@ class RecordedFrames:
 
     @property
     def base_to_camera(self) -> Pose:
-        """Optical frame in base_link, which is at a camera that is on no robot."""
+        """Optical frame in base_link; without a robot, base_link is at the camera."""
         return self._sequence.info.base_to_camera or optical_pose_in_link()
 
     @property
@@ -106,7 +106,7 @@ class RecordedFrames:
 
     @property
     def description(self) -> str:
-        """What is played."""
+        """Description of the sequence."""
         return self._sequence.description
 
     def __len__(self) -> int:
@@ -127,5 +127,5 @@ class RecordedFrames:
         return SimulatedFrame(replace(frame, base_pose=base), Lighting.unlit(), 0)
 
     def close(self) -> None:
-        """Let go of the sequence's files."""
+        """Close the files of the sequence."""
         self._frames, self._next = iter(()), None

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import SequenceError
+from osmabench_ros.errors import SequenceError, errors_as
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -35,34 +35,28 @@ class SequenceWriter(Protocol):
         ...
 
     def close(self) -> None:
-        """Write what is known only at the end, e.g. the trajectory."""
+        """Write data that is known only at the end, e.g. the trajectory."""
         ...
 
 
 def open_writer(
     directory: Path, form: SequenceFormat, info: SequenceInfo | None = None
 ) -> FolderWriter:
-    """Open a writer for a folder that does not exist yet, or is empty; SequenceError if it is not.
-
-    Without a label set in `info`, as for a mapping method, the images of the ground truth stay out
-    of the folder.
-    """
+    """Open a writer for a new folder; without a label set no ground-truth images are written."""
     return FolderWriter(directory, form, info or SequenceInfo())
 
 
 def fresh_directory(directory: Path) -> None:
-    """Make a folder, or raise SequenceError if there is something in it."""
-    try:
+    """Make a folder, or raise SequenceError if it is not empty."""
+    with errors_as(SequenceError, f'{directory} cannot be made', OSError):
         directory.mkdir(parents=True, exist_ok=True)
         occupied = any(directory.iterdir())
-    except OSError as error:
-        raise SequenceError(f'{directory} cannot be made: {error}') from error
     if occupied:
         raise SequenceError(f'{directory} is not empty; choose another folder or remove it')
 
 
 class FolderWriter:
-    """Writes images at once to a folder, and at the end what is one file for all frames."""
+    """Writes images to a folder at once, and the files common to all frames at the end."""
 
     def __init__(self, directory: Path, form: SequenceFormat, info: SequenceInfo) -> None:
         fresh_directory(directory)
@@ -72,11 +66,7 @@ class FolderWriter:
         self._stamps_ns: list[int] = []
 
     def write(self, frame: Frame) -> None:
-        """Write the images of the next frame, which is numbered by its place in the sequence.
-
-        Raises SequenceError if the camera changes, time runs backwards, an id does not fit or the
-        disk is full.
-        """
+        """Write the images of the next frame; SequenceError if it does not follow or fit."""
         index = len(self._poses)
         self._check(frame, index)
         depth = encoded_depth(frame.depth_m, self._form.depth_scale)
@@ -100,14 +90,12 @@ class FolderWriter:
         if self._form.layout == 'scannet':
             for name in ('pose', 'intrinsic'):
                 (self._directory / name).mkdir(exist_ok=True)
-        try:
+        with errors_as(SequenceError, f'{self._directory} cannot be written', OSError):
             write_poses(self._directory, self._poses, self._form)
             write_camera(self._directory, self._camera, self._form)
             stamps = ''.join(f'{stamp_ns}\n' for stamp_ns in self._stamps_ns)
             (self._directory / STAMPS_FILE).write_text(stamps)
             write_info(self._directory, self._info, self._form)
-        except OSError as error:
-            raise SequenceError(f'{self._directory} cannot be written: {error}') from error
 
     def _check(self, frame: Frame, index: int) -> None:
         if self._camera is None:

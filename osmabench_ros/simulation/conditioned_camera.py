@@ -11,8 +11,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import Condition
+from osmabench_ros.simulation.effects.color import MotionBlur
 from osmabench_ros.simulation.effects.effect import Shot
-from osmabench_ros.simulation.effects.motion_blur import MotionBlur
 from osmabench_ros.simulation.lighting import lighting_at
 from osmabench_ros.simulation.moving_objects import object_poses
 from osmabench_ros.simulation.schedule import Moment
@@ -21,11 +21,7 @@ from osmabench_ros.simulation.trajectory import Trajectory, TrajectoryFrame
 
 
 class ConditionedCamera:
-    """Takes the frames of a trajectory as a condition makes them look.
-
-    A frame depends on its number and the seed of the run, not on the order in which frames are
-    taken.
-    """
+    """Takes the frames of a trajectory under a condition, each by number and seed alone."""
 
     def __init__(
         self,

@@ -10,16 +10,15 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
+from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.limits.documents import parse_json, read_yaml
-from osmabench_ros.base.strict import FolderName
-from osmabench_ros.configuration import config_path
+from osmabench_ros.base.strict import FolderName, Strict, validated
 from osmabench_ros.errors import ConfigError, suggestion
-from osmabench_ros.simulation.effects.motion_blur import MotionBlur
+from osmabench_ros.simulation.effects.color import MotionBlur
 from osmabench_ros.simulation.effects.section import AnyEffect
 from osmabench_ros.simulation.light_sections import LightingSection
 from osmabench_ros.simulation.moving_objects import MovingObjects
 from osmabench_ros.simulation.robot_path import Motion
-from osmabench_ros.simulation.section import Section, validated
 
 OSMA_FRAME_RATE_HZ = 25.0
 """0.75 m/s at 0.03 m a frame."""
@@ -32,7 +31,7 @@ class Stepping(str, Enum):
     ACTIONS = 'actions'
 
 
-class MotionSection(Section):
+class MotionSection(Strict):
     """How the robot moves; the paper's speeds by default (arXiv 2503.10331).
 
     With ``stepping: speed`` it drives at these speeds, with limited acceleration if that is given.
@@ -52,11 +51,8 @@ class MotionSection(Section):
     frames_per_action: int = Field(2, ge=1)
 
 
-class Condition(Section):
-    """Everything that differs between runs over the same path of the same scene.
-
-    `name` is that of the file without its ending unless the file has one; effects apply in order.
-    """
+class Condition(Strict):
+    """Everything that differs between runs over one path; effects apply in order."""
 
     name: FolderName
     description: str = ''
@@ -105,11 +101,7 @@ def name_of_condition(name_or_path: str) -> str:
 
 
 def load_condition(name_or_path: str) -> Condition:
-    """Read a condition by its name in the package's `config/conditions/`, or from a YAML file.
-
-    Raises ConfigError, which names file and key, if there is none or the file says something
-    wrong.
-    """
+    """Read a condition by name, or from a YAML file; ConfigError names file and key."""
     if name_or_path.endswith(YAML_ENDS):
         path = Path(name_or_path)
     elif name_or_path in list_conditions():
@@ -130,11 +122,7 @@ def condition_of_text(text: str) -> Condition:
 
 
 def parse_condition(name: str, data: Any, source: str) -> Condition:
-    """Check the content of a condition file; `source` is named in errors.
-
-    `name` is used unless the content has one; its `extends` names a condition of the package whose
-    content it changes, key by key.
-    """
+    """Check the content of a condition file; `extends` changes a condition of the package."""
     data = {} if data is None else data
     if isinstance(data, Mapping):
         data = {'name': name, **_extended(data, source, ())}
@@ -147,7 +135,7 @@ def _extended(data: Mapping[str, Any], source: str, seen: tuple[str, ...]) -> di
         return own
     base = str(own.pop('extends'))
     if base in seen:
-        raise ConfigError(f'condition {source}: extends goes in a circle: {" > ".join(seen)}')
+        raise ConfigError(f'condition {source}: extends is circular: {" > ".join(seen)}')
     if base not in list_conditions():
         raise ConfigError(
             f'condition {source}: extends: unknown condition "{base}". '

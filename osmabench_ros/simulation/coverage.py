@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.surface import sample_surface
-from osmabench_ros.scenes.visibility import TOLERANCE_M, RayCaster, visible_mask
+from osmabench_ros.scenes.visibility import TOLERANCE_M, RayCaster, sample_surface, visible_mask
 from osmabench_ros.simulation.navigation import NavigationMap
 
 LOOKOUT_SPACING_M = 0.5
@@ -21,7 +20,7 @@ POINTS_PER_M2 = 15.0
 
 @dataclass(frozen=True)
 class Coverage:
-    """What a trajectory saw of what a robot could see.
+    """Share of the visible surface that a trajectory has seen.
 
     Parameters
     ----------
@@ -44,10 +43,7 @@ class Coverage:
 
 
 class Lookouts:
-    """Places all over the free space, and which surface points each of them sees.
-
-    `camera_height_m` is above the floor, `max_depth_m` the farthest distance that counts as seen.
-    """
+    """Places all over the free space, and which surface points up to `max_depth_m` each sees."""
 
     def __init__(
         self,
@@ -76,7 +72,7 @@ class Lookouts:
         return seen
 
     def coverage(self, camera_poses: Sequence[Pose], intrinsics: Intrinsics) -> Coverage:
-        """Return what these frames see, by ray casting."""
+        """Return the coverage of these frames, by ray casting."""
         seen = visible_mask(self._scene, self.cloud, camera_poses, intrinsics, self._max_depth_m)
         counts = (seen.sum(), (self.sees.any(axis=0) | seen).sum(), len(seen))
         return Coverage(*(float(count) / POINTS_PER_M2 for count in counts))

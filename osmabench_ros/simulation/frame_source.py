@@ -15,7 +15,7 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition
-from osmabench_ros.simulation.inert_parts import warn_of_inert_parts
+from osmabench_ros.simulation.ineffective_settings import warn_of_inert_parts
 from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.trajectory import Trajectory
 
@@ -84,10 +84,7 @@ class FrameSource(Protocol):
 
 
 class SimulatedFrames:
-    """Renders a scene along a trajectory under a condition; closes the simulator when closed.
-
-    Warns if a part of the condition does not act on that path.
-    """
+    """Renders a scene along a trajectory under a condition; warns of what does not act."""
 
     def __init__(
         self,

@@ -7,16 +7,16 @@ from fnmatch import fnmatchcase
 
 from pydantic import Field, model_validator
 
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.schedule import Schedule
-from osmabench_ros.simulation.section import Section
 
 Vector = tuple[float, float, float]
 
 
-class LightSelection(Section):
-    """Which of the scene's lights a rule is about; what is left out does not matter.
+class LightSelection(Strict):
+    """Selects lights of the scene; a criterion that is left out is not checked.
 
     `rooms` holds names or kinds of rooms, `names` patterns such as ``'kitchen*'``.
     """
@@ -37,7 +37,7 @@ class LightSelection(Section):
         return room is not None and bool({room.name, room.label} & set(self.rooms))
 
 
-class SceneLightRule(Section):
+class SceneLightRule(Strict):
     """What happens to the selected lights of the scene.
 
     `only_in_robots_room` switches a light off while the robot is in another room.
@@ -48,7 +48,7 @@ class SceneLightRule(Section):
     only_in_robots_room: bool = False
 
 
-class ExtraLight(Section):
+class ExtraLight(Strict):
     """A light that the condition adds.
 
     Position and direction are in the world, or in the optical frame (x right, y down, z forward)
@@ -87,7 +87,7 @@ class ExtraLight(Section):
         )
 
 
-class Daylight(Section):
+class Daylight(Strict):
     """Sun and sky at an equinox; the sun enters where the building is open.
 
     `hours_per_s` lets the day pass while the robot drives.
@@ -100,7 +100,7 @@ class Daylight(Section):
     sky_ambient: float = Field(0.25, ge=0)
 
 
-class LightingSection(Section):
+class LightingSection(Strict):
     """All light of a condition."""
 
     unlit: bool = False

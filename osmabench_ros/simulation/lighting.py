@@ -1,17 +1,60 @@
-"""The light of a condition at one moment."""
+"""The light of a condition at one moment, daylight through windows included."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.scenes.lights import Light, Lighting
+from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import Condition
-from osmabench_ros.simulation.daylight import sky_ambient, sun
-from osmabench_ros.simulation.light_sections import LightingSection, SceneLightRule
+from osmabench_ros.simulation.light_sections import Daylight, LightingSection, SceneLightRule
 from osmabench_ros.simulation.schedule import Moment
+
+TWILIGHT_RAD = math.radians(6.0)
+"""The sky is dark once the sun is this far below the horizon (end of civil twilight)."""
+
+
+def hour_at(daylight: Daylight, time_s: float) -> float:
+    """Return the hour of the day, 0 to 24, at a time of the run."""
+    return (daylight.hour + daylight.hours_per_s * time_s) % 24.0
+
+
+def sun_position(daylight: Daylight, hour: float) -> tuple[float, float, float]:
+    """Return the unit vector towards the sun at an equinox: x east, y north, z up."""
+    angle = math.radians(15.0 * (hour - 12.0))
+    latitude = math.radians(daylight.latitude_deg)
+    return (
+        -math.sin(angle),
+        -math.sin(latitude) * math.cos(angle),
+        math.cos(latitude) * math.cos(angle),
+    )
+
+
+def sun(daylight: Daylight, time_s: float) -> Light | None:
+    """Return the sun as a directional light, redder and weaker when low; None at night."""
+    east, north, up = sun_position(daylight, hour_at(daylight, time_s))
+    if up <= 0 or daylight.sun_intensity == 0:
+        return None
+    haze = math.exp(-0.12 / max(up, 0.02))  # the light's way through the air grows as 1 / sin
+    color = (1.0, 0.55 + 0.45 * haze, 0.3 + 0.7 * haze)
+    return Light(
+        'sun',
+        LightKind.DIRECTIONAL,
+        direction=(-east, -north, -up),
+        color=color,
+        intensity=daylight.sun_intensity * haze,
+        lamp=False,
+    )
+
+
+def sky_ambient(daylight: Daylight, time_s: float) -> float:
+    """Return the ambient light of the sky: full at noon at the equator, none after twilight."""
+    up = sun_position(daylight, hour_at(daylight, time_s))[2]
+    dusk = math.sin(TWILIGHT_RAD)
+    return daylight.sky_ambient * max(0.0, (up + dusk) / (1.0 + dusk))
 
 
 def lighting_at(
@@ -23,7 +66,7 @@ def lighting_at(
     time_s: float,
     robot_position: Sequence[float] | None = None,
 ) -> Lighting:
-    """Return what shines at a moment of the run; a pure function of its arguments.
+    """Return the lighting at a time of the run; a pure function of its arguments.
 
     `segment` is 0-based, `segment_progress` its done share, `time_s` since the start of the path,
     `robot_position` x, y, z in the world. Raises SimulationError if neither the scene nor the

@@ -10,17 +10,17 @@ import numpy as np
 from pydantic import Field, model_validator
 from scipy.spatial.transform import Rotation
 
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.simulation.schedule import Moment, Span
-from osmabench_ros.simulation.section import Section
 
 CONTACT_M = 0.03
 """A thing whose lower side is this close to the upper side of another stands on it."""
 
 
-class MovingObjects(Section):
+class MovingObjects(Strict):
     """Some objects, and how they move during a span.
 
     Parameters
@@ -62,10 +62,7 @@ class MovingObjects(Section):
         return 1.0 - abs(2.0 * done - 1.0) if self.returns else done
 
     def selected(self, scene: Scene) -> list[SceneObject]:
-        """Return the objects that move, without what stands on them.
-
-        Raises SimulationError, which names what was asked for, if the scene has none.
-        """
+        """Return the objects that move, without what stands on them; SimulationError if none."""
         found = [
             item
             for item in scene.objects
@@ -87,10 +84,7 @@ class MovingObjects(Section):
 def object_poses(
     movements: Sequence[MovingObjects], scene: Scene, moment: Moment
 ) -> dict[int, Pose]:
-    """Return the world poses of the moving objects by instance id; others stay as in the scene.
-
-    Movements are applied one after another; what stands on a moving object moves along.
-    """
+    """Return the world poses of the moving objects, and what stands on them, by instance id."""
     poses: dict[int, Pose] = {}
     for movement in movements:
         done = movement.progress(moment)
@@ -109,7 +103,7 @@ def _change(item: SceneObject, movement: MovingObjects, done: float) -> Pose:
 
 
 def _carried(item: SceneObject, scene: Scene) -> list[SceneObject]:
-    """Return what stands on an object, and on that, and so on."""
+    """Return all objects on an object, directly or indirectly."""
     carried: list[SceneObject] = []
     bearers = [item]
     while bearers:

@@ -12,7 +12,7 @@ from scipy import ndimage
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.surface import sample_surface
+from osmabench_ros.scenes.visibility import sample_surface
 
 CELL_M = 0.05
 POINTS_PER_CELL = 6
@@ -71,10 +71,7 @@ class NavigationMap:
         cell_m: float = CELL_M,
         seed: int = 0,
     ) -> NavigationMap:
-        """Build from points spread over the meshes; `seed` is that of the samples.
-
-        Raises SimulationError if there is no floor the robot fits on.
-        """
+        """Build from points spread over the meshes; SimulationError if the robot fits nowhere."""
         cloud = sample_surface(scene, POINTS_PER_CELL / cell_m**2, seed)
         normals = cloud.normals
         assert normals is not None
@@ -124,10 +121,7 @@ class NavigationMap:
         return np.asarray(self.origin_m + (chosen + 0.5) * self.cell_m)
 
     def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
-        """Return a short collision-free polyline (N, 2) from start to goal, both included.
-
-        Raises SimulationError, which names it, if one of them is not navigable.
-        """
+        """Return a short polyline (N, 2) from start to goal; raises SimulationError if blocked."""
         from skimage.graph import MCP_Geometric
 
         for name, point in (('start', start_m), ('goal', goal_m)):
@@ -173,11 +167,7 @@ class NavigationMap:
 
 
 def _floor_height(heights: NDArray[np.floating]) -> float:
-    """Return the lowest level that holds a good part of the upward surface.
-
-    The most common level may be a ceiling's upper side or a table's; the lowest of the common
-    ones is where a robot drives.
-    """
+    """Return the lowest level with a good part of the upward surface, so no ceiling."""
     if not len(heights):
         raise SimulationError('the scene has no upward surface to drive on')
     low = heights.min()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,20 +12,18 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from osmabench_ros.base.files import check_file, written_file
-from osmabench_ros.errors import SimulationError
+from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.errors import SimulationError, errors_as
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition, load_condition
-from osmabench_ros.simulation.inert_parts import warn_of_inert_parts
+from osmabench_ros.simulation.ineffective_settings import warn_of_inert_parts
 from osmabench_ros.simulation.navigation import NavigationMap
-from osmabench_ros.simulation.registry import make_simulator
 from osmabench_ros.simulation.robot_path import RobotPath, plan_path
-from osmabench_ros.simulation.simulator import Simulator
+from osmabench_ros.simulation.simulator import Simulator, make_simulator
 from osmabench_ros.simulation.trajectory import CameraMount, Trajectory, sample_trajectory
-
-Progress = Callable[[str, float], None]
 
 CAPTION_PX = 26
 FRAME_RATE_HZ = 25.0
@@ -33,11 +31,7 @@ FRAME_RATE_HZ = 25.0
 
 @dataclass(frozen=True)
 class PreviewSettings:
-    """What a contact sheet shows; scene names are as for `load_scene`, sizes are those of a view.
-
-    Each of `path_positions` is a column: the goal segments done when its view is taken, e.g. 1.5
-    in the middle of the second.
-    """
+    """What a contact sheet shows; `path_positions` are columns, in goal segments done."""
 
     reference: str = 'apartment'
     scene_name: str = ''
@@ -52,16 +46,11 @@ def write_contact_sheet(
     names: Sequence[str],
     path: Path,
     settings: PreviewSettings,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     *,
     overwrite: bool = False,
 ) -> None:
-    """Render views under conditions and write them as one image, a row a condition.
-
-    The suffix of `path` chooses the format; `progress` is called with a text and the done share.
-    Raises RunError if there is a file already or it cannot be written, SimulationError if there is
-    no image format of that suffix.
-    """
+    """Render views under conditions, a row each, and write them as one image."""
     check_file(path, overwrite=overwrite)
     conditions = [load_condition(name) for name in names]
     scene = load_scene(settings.reference, scene=settings.scene_name, seed=settings.seed)
@@ -71,8 +60,7 @@ def write_contact_sheet(
     rows = []
     try:
         for number, condition in enumerate(conditions):
-            if progress is not None:
-                progress(condition.name, number / len(conditions))
+            progress(condition.name, number / len(conditions))
             rows.append(_row(scene, simulator, condition, robot_path, settings))
     finally:
         simulator.close()
@@ -118,10 +106,13 @@ def _caption(condition: Condition, settings: PreviewSettings) -> NDArray[np.uint
 
 
 def _save(image: Image.Image, path: Path, *, overwrite: bool) -> None:
-    try:
-        with written_file(path, overwrite=overwrite) as draft:
-            image.save(draft)
-    except ValueError as error:
-        raise SimulationError(
-            f'cannot write {path}: {error}; give a path that ends in .png'
-        ) from error
+    with (
+        errors_as(
+            SimulationError,
+            f'cannot write {path}',
+            ValueError,
+            remedy='give a path that ends in .png',
+        ),
+        written_file(path, overwrite=overwrite) as draft,
+    ):
+        image.save(draft)

@@ -10,12 +10,45 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.simulation.navigation import Navigation
-from osmabench_ros.simulation.speed_profile import covered, duration_s
+
+
+def duration_s(
+    distances: ArrayLike, speed: float, acceleration: float = math.inf
+) -> NDArray[np.float64]:
+    """Return the time of each distance, metres or radians, from rest to rest."""
+    distances = np.asarray(distances, np.float64)
+    if math.isinf(acceleration):
+        return np.asarray(distances / speed)
+    reaches = distances >= speed**2 / acceleration
+    trapezoid = distances / speed + speed / acceleration
+    return np.where(reaches, trapezoid, 2 * np.sqrt(distances / acceleration))
+
+
+def covered(
+    times_s: ArrayLike, distances: ArrayLike, speed: float, acceleration: float = math.inf
+) -> NDArray[np.float64]:
+    """Return how much of each distance is behind at a time since its start."""
+    times, distances = np.broadcast_arrays(
+        np.asarray(times_s, np.float64), np.asarray(distances, np.float64)
+    )
+    if math.isinf(acceleration):
+        return np.asarray(np.clip(times * speed, 0.0, distances))
+    total = duration_s(distances, speed, acceleration)
+    peak = np.minimum(speed, np.sqrt(distances * acceleration))
+    ramp = peak / acceleration
+    times = np.clip(times, 0.0, total)
+    braking = total - times
+    rising = 0.5 * acceleration * times**2
+    falling = distances - 0.5 * acceleration * braking**2
+    cruising = 0.5 * peak * ramp + peak * (times - ramp)
+    late = np.where(braking < ramp, falling, cruising)
+    return np.asarray(np.where(times < ramp, rising, late))
+
 
 FORMAT = 'osmabench.path/1'
 SMALLEST_TURN_RAD = 1e-6
@@ -208,3 +241,39 @@ def _with_turns(
         x, y = lines[0][0]
         states.append((x, y, 0.0))
     return RobotPath(np.array(states), np.array(segments, np.int64), floor_height_m)
+
+
+SMALLEST_STEP_M = 1e-4
+"""Shorter steps are noise of a robot that stands."""
+
+
+def path_along(
+    points_m: ArrayLike, headings_rad: ArrayLike, *, segments: int, floor_height_m: float
+) -> RobotPath:
+    """Return a path through recorded poses (world x, y, heading) in equal `segments`."""
+    points = np.asarray(points_m, np.float64).reshape(-1, 2)
+    headings = np.asarray(headings_rad, np.float64)
+    if not (np.isfinite(points).all() and np.isfinite(headings).all()):
+        raise SimulationError('a recorded pose is NaN or infinite')
+    states = [(*points[0], headings[0])] if len(points) else []
+    for (x, y), heading in zip(points[1:], np.unwrap(headings)[1:], strict=True):
+        here_x, here_y, here_heading = states[-1]
+        if np.hypot(x - here_x, y - here_y) >= SMALLEST_STEP_M:
+            states.append((x, y, here_heading))
+        if abs(heading - here_heading) > SMALLEST_TURN_RAD:
+            states.append((*states[-1][:2], heading))
+    if len(states) < 2:
+        raise SimulationError(
+            'the recorded poses do not move; a path needs two places or headings'
+        )
+    found = np.array(states)
+    return RobotPath(found, _segments(found, segments), floor_height_m)
+
+
+def _segments(states: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """Return the part, 0 to count - 1, that the beginning of every leg lies in."""
+    steps = np.abs(np.diff(states, axis=0))
+    # A turn of a radian counts as a metre, so that a robot that only turns has parts as well.
+    done = np.concatenate([[0.0], np.cumsum(np.hypot(steps[:, 0], steps[:, 1]) + steps[:, 2])])
+    parts = np.floor(done[:-1] / done[-1] * count).astype(np.int64)
+    return np.asarray(np.minimum(parts, count - 1))

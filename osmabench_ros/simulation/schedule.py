@@ -11,16 +11,12 @@ from enum import Enum
 import numpy as np
 from pydantic import Field, model_validator
 
-from osmabench_ros.simulation.section import Section
+from osmabench_ros.base.strict import Strict
 
 
 @dataclass(frozen=True)
 class Moment:
-    """When and where a frame is taken.
-
-    `segment` is 0-based, `segment_progress` its done share, `time_s` since the start of the path,
-    `robot_position` x, y, z in the world.
-    """
+    """When and where a frame is taken; `segment` is 0-based, its progress a share."""
 
     segment: int
     segment_progress: float
@@ -33,7 +29,7 @@ class Moment:
         return self.segment + self.segment_progress
 
 
-class Span(Section):
+class Span(Strict):
     """A part of the run, in goal segments or in seconds; an end of null is the end of the run."""
 
     segments: tuple[float, float | None] | None = None
@@ -75,7 +71,7 @@ class Span(Section):
         return min(max((now - start) / (end - start), 0.0), 1.0)
 
 
-class Ramp(Section):
+class Ramp(Strict):
     """A factor that goes linearly from one value to another during a span."""
 
     span: Span
@@ -96,7 +92,7 @@ class FlickerPattern(str, Enum):
     RANDOM = 'random'
 
 
-class Flicker(Section):
+class Flicker(Strict):
     """A factor between 1 - depth and 1 that depends on the time alone."""
 
     pattern: FlickerPattern = FlickerPattern.SINE
@@ -117,11 +113,8 @@ class Flicker(Section):
         return 1.0 - self.depth * dimmed
 
 
-class Schedule(Section):
-    """A factor over the run: constant x alive or not x ramps x flicker.
-
-    `alive` holds the spans in which the light is on; without any it is always on.
-    """
+class Schedule(Strict):
+    """A factor over the run: constant x alive (always without spans) or not x ramps x flicker."""
 
     factor: float = 1.0
     alive: tuple[Span, ...] = ()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.extensions import SIMULATORS, extension_names, load_extension
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.scene import Scene
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +41,7 @@ class Observation:
 
 
 class Simulator(Protocol):
-    """Renders a loaded scene.
-
-    A simulator belongs to the thread that made it.
-    """
+    """Renders a loaded scene. A simulator belongs to the thread that made it."""
 
     @property
     def description(self) -> str:
@@ -67,3 +68,25 @@ class Simulator(Protocol):
     def close(self) -> None:
         """Free memory, contexts and worker processes; further calls are errors."""
         ...
+
+
+def simulator_names() -> list[str]:
+    """Return the names of all registered simulators."""
+    return extension_names(SIMULATORS)
+
+
+def make_simulator(
+    name: str, scene: Scene, intrinsics: Intrinsics, options: dict[str, Any]
+) -> Simulator:
+    """Start a simulator, an entry point in the group ``osmabench.simulators``, on a scene.
+
+    `options` are its keyword arguments; those of a run have `near_m` and `far_m` of the camera.
+    Raises ConfigError if the name or an option is unknown.
+    """
+    factory = load_extension(SIMULATORS, name)
+    try:
+        inspect.signature(factory).bind(scene, intrinsics, **options)
+    except TypeError as error:
+        raise ConfigError(f'simulator "{name}": {error}; check simulator.options') from error
+    simulator: Simulator = factory(scene, intrinsics, **options)
+    return simulator

@@ -66,11 +66,7 @@ def plan_with_strategy(
 def short_tour(
     navigation: NavigationMap, start: NDArray[np.float64], places: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Order places so that the way from a start through all of them is short.
-
-    The nearest place comes next, then parts are turned round as long as that helps (2-opt);
-    distances are those that the robot drives.
-    """
+    """Order places so that the robot's way from a start through all is short (nearest, 2-opt)."""
     points = np.concatenate([start[None], places])
     count = len(points)
     way = np.zeros((count, count))

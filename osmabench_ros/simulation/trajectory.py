@@ -29,11 +29,7 @@ class CameraMount:
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryFrame:
-    """One instant of a trajectory: base_link and the optical frame in the world.
-
-    `time_s` is since the start, `segment` 0-based, `segment_progress` the share of its time that
-    is over.
-    """
+    """One instant: base_link and the optical frame in the world, progress of a segment."""
 
     time_s: float
     base_pose: Pose

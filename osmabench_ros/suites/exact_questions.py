@@ -1,4 +1,4 @@
-"""Exact questions about what the trajectory saw, answered by rule from the recorded graph."""
+"""Exact questions about the visible scene, answered by rule from the recorded graph."""
 
 from __future__ import annotations
 
@@ -10,19 +10,61 @@ from typing import Any
 from pydantic import Field
 
 from osmabench_ros.base.files import write_json
+from osmabench_ros.base.strict import validated
+from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.embedding import SentenceEmbedder
+from osmabench_ros.language.settings import ModelAccess
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.suites.options import checked_options
-from osmabench_ros.suites.question_models import QuestionModelOptions
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.vqa.answering.language_model import LanguageModelAnswerer
+from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS, LanguageModelAnswerer
 from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import Answerer, QuestionedMap, evaluate_questions, unread_nodes
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, questions_about
 from osmabench_ros.vqa.judging.deterministic import Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-from osmabench_ros.vqa.progress import silent
 from osmabench_ros.vqa.questions import Question
+
+RULE, DETERMINISTIC = 'rule', 'deterministic'
+
+
+class QuestionModelOptions(ModelAccess):
+    """Who answers and who judges; the default needs no network.
+
+    It has the keys of `ModelAccess` too, of which a budget is that of one map: when it is used up
+    the evaluation stops, and what was answered is kept.
+
+    Parameters
+    ----------
+    answerer : str
+        'rule', or a model such as 'openai:qwen3' or 'gemini:gemini-2.5-flash'.
+    judge : str
+        'deterministic', or a model.
+    graph_tokens : int
+        Budget of a prompt for the graph; what does not fit is counted.
+    """
+
+    answerer: str = RULE
+    judge: str = DETERMINISTIC
+    graph_tokens: int = Field(DEFAULT_GRAPH_TOKENS, ge=100)
+
+    def check(self) -> None:
+        """Make the models once, so that a wrong name or a missing key is found early."""
+        self.answering_client()
+        self.judging_client()
+
+    @property
+    def language_models(self) -> tuple[str, ...]:
+        """The models that are asked, each once."""
+        named = (self.answerer, self.judge)
+        return tuple(dict.fromkeys(item for item in named if item not in (RULE, DETERMINISTIC)))
+
+    def answering_client(self) -> ModelClient | None:
+        """Return the answering model with its own account, None for the rules."""
+        return None if self.answerer == RULE else self.client_of(self.answerer)
+
+    def judging_client(self) -> ModelClient | None:
+        """Return the judging model with its own account, None for the rules."""
+        return None if self.judge == DETERMINISTIC else self.client_of(self.judge)
 
 
 class EmbeddingUse(str, Enum):
@@ -55,7 +97,7 @@ class ExactQuestionsSuite:
     name = SUITE
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = checked_options(ExactQuestionOptions, options, self.name)
+        self._options = validated(ExactQuestionOptions, options, f'suite "{self.name}"')
         self._options.check()
 
     @property
@@ -80,7 +122,7 @@ class ExactQuestionsSuite:
             judge,
             suite=self.name,
             directory=context.output_directory,
-            progress=context.progress or silent,
+            progress=context.progress,
         )
         if context.output_directory is not None:
             _write_summaries(context.output_directory, answerer, judge)
@@ -90,9 +132,9 @@ class ExactQuestionsSuite:
         return [*result.records, unread]
 
     def questioned(self, context: SuiteContext) -> QuestionedMap:
-        """Return the map of a context as its questions are put to it."""
+        """Return the map of a context in the form that is questioned."""
         embedder = self._embedder(context)
-        return QuestionedMap.in_scene(context.stated_map, context.ground_truth, embedder)
+        return QuestionedMap.in_scene(context.published_graph, context.ground_truth, embedder)
 
     def _answerer(self) -> LanguageModelAnswerer | None:
         client = self._options.answering_client()

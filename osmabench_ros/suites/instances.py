@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.metrics.instances import (
     average_precision,
     class_average_precision,
@@ -22,7 +23,6 @@ from osmabench_ros.metrics.instances import (
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind
-from osmabench_ros.suites.options import SuiteOptions, checked_options
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.suites.things import Masks, mask_overlaps, masks_of_things, seen_things
 
@@ -36,7 +36,7 @@ FIGURES_OF_MASKS = (
 )
 
 
-class InstanceOptions(SuiteOptions):
+class InstanceOptions(Strict):
     """Options of the suite.
 
     Parameters
@@ -64,7 +64,7 @@ class InstancesSuite:
     name = 'instances'
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = checked_options(InstanceOptions, options, self.name)
+        self._options = validated(InstanceOptions, options, f'suite "{self.name}"')
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the masks and the number of objects of one map."""
@@ -128,10 +128,7 @@ class InstancesSuite:
         yield self._record('sq', _mean(found), n)
 
     def _pieces(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
-        limits = {
-            'min_share': self._options.piece_share,
-            'min_points': self._options.piece_points,
-        }
+        limits = {'min_share': self._options.piece_share, 'min_points': self._options.piece_points}
         pieces = pieces_of_instances(masks.overlaps, **limits)  # type: ignore[arg-type]
         merged = instances_of_pieces(masks.overlaps, **limits)  # type: ignore[arg-type]
         yield self._record('over_segmentation', mean_excess(pieces), len(pieces))
@@ -147,10 +144,7 @@ class InstancesSuite:
     def _counts(
         self, context: SuiteContext, left_out: frozenset[int] = frozenset()
     ) -> Iterator[MetricRecord]:
-        """Yield how far the number of objects of each class is off; its mean is over classes.
-
-        Objects whose masks were left out, such as those that were hardly seen, do not count.
-        """
+        """Yield how far the number of objects of each class is off, without what was left out."""
         nodes = [node for node in context.named_map.graph.of_kind(NodeKind.OBJECT) if node.label]
         if not nodes:
             yield self._record('count_error', None)

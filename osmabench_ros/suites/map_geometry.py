@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.metrics.geometry import (
     estimated_normals,
     geometry_scores,
@@ -19,16 +21,68 @@ from osmabench_ros.metrics.geometry import (
     volume_of,
 )
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.suites.options import SuiteOptions, checked_options
-from osmabench_ros.suites.parts import Part, classes_of, rooms_of
+from osmabench_ros.metrics.segmentation import scene_vocabulary
+from osmabench_ros.semantics.labels import UNLABELLED
+from osmabench_ros.semantics.scene_graph import NodeKind
+from osmabench_ros.suites.point_labels import point_labels
 from osmabench_ros.suites.suite import SuiteContext
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A class, or a room ("room ..."): rows of true surface and of the map, None if unknown."""
+
+    name: str
+    surface: NDArray[np.intp]
+    predicted: NDArray[np.intp] | None
+
+    def holds(self, rows: NDArray[np.intp], count: int) -> NDArray[np.bool_]:
+        """Return which rows of the true surface, that has so many points, belong to it."""
+        mask = np.zeros(count, bool)
+        mask[self.surface] = True
+        return mask[rows]
+
+
+def classes_of(context: SuiteContext) -> Iterator[Part]:
+    """Yield the classes of the visible surface, with the points to which the map gives them."""
+    truth = context.ground_truth
+    labels = truth.surface.labels
+    predicted = point_labels(context, scene_vocabulary(labels, ()))
+    own = {} if predicted is None else rows_by_label(predicted)
+    nothing = None if predicted is None else np.zeros(0, np.intp)
+    for class_id, rows in rows_by_label(labels).items():
+        if class_id != UNLABELLED:
+            yield Part(truth.label_set.name_of(class_id), rows, own.get(class_id, nothing))
+
+
+def rows_by_label(labels: NDArray[np.integer]) -> dict[int, NDArray[np.intp]]:
+    """Return the ascending rows of every class id; -1 (no such class) counts as unlabelled."""
+    if not len(labels):
+        return {}
+    short = labels.astype(np.uint16)
+    # NumPy sorts 16 bits in linear time.
+    order = np.argsort(short, kind='stable')
+    values, starts = np.unique(short[order], return_index=True)
+    return dict(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
+
+
+def rooms_of(context: SuiteContext) -> Iterator[Part]:
+    """Yield the rooms of the true scene that have a box, with the points in it."""
+    truth, cloud = context.ground_truth, context.matches.predicted
+    assert cloud is not None
+    for room in truth.graph.of_kind(NodeKind.ROOM):
+        if room.box is not None:
+            name = f'room {room.source_id or room.label or room.id}'
+            inside = np.flatnonzero(room.box.contains(truth.surface.points))
+            yield Part(name, inside, np.flatnonzero(room.box.contains(cloud.points)))
+
 
 LOWER_IS_BETTER = frozenset(
     {'accuracy_m', 'completeness_m', 'chamfer_m', 'hallucinated_volume_m3', 'missed_volume_m3'}
 )
 
 
-class GeometryOptions(SuiteOptions):
+class GeometryOptions(Strict):
     """Options of the suite.
 
     Parameters
@@ -47,7 +101,7 @@ class GeometryOptions(SuiteOptions):
 
 
 class MapGeometrySuite:
-    """How much of the visible surface a map covers, and how true its points are.
+    """Completeness and accuracy of a map's points against the visible surface.
 
     Coverage is taken against the surface that the trajectory saw, accuracy against all surface:
     a method may complete what it did not see, but not make things up. So it is for every class
@@ -58,7 +112,7 @@ class MapGeometrySuite:
     name = 'map_geometry'
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = checked_options(GeometryOptions, options, self.name)
+        self._options = validated(GeometryOptions, options, f'suite "{self.name}"')
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the points of one map."""
@@ -134,7 +188,7 @@ class MapGeometrySuite:
             yield self._record('normal_consistency', value, n, part.name)
 
     def _part(self, context: SuiteContext, part: Part) -> Iterator[MetricRecord]:
-        """Score one class or room; what needs the map's points of it may not be applicable."""
+        """Score one class or room; figures that need map points of it may not be applicable."""
         matches, gate, name = context.matches, self._options.gate_m, part.name
         thresholds = self._options.thresholds_m
         back = matches.surface_to_map.distances_m[part.surface]

@@ -1,4 +1,4 @@
-"""Names for the nodes of open-vocabulary maps, so that their graphs can be scored like others."""
+"""Names for the nodes of open-vocabulary maps, so that their graphs can be scored."""
 
 from __future__ import annotations
 
@@ -26,12 +26,7 @@ def scene_names(truth: GroundTruth) -> list[str]:
 def named_map(
     semantic_map: SemanticMap, truth: GroundTruth, labeller: NodeLabeller | None
 ) -> SemanticMap:
-    """Return a map whose nodes have names.
-
-    A map that names any of its objects speaks for itself and comes back unchanged. The objects of
-    a map that has only features or captions take the names of the scene that these are most like,
-    as its points do, and so do parts of the building that have none.
-    """
+    """Return a map whose objects have names, its own or the scene's that they are most like."""
     graph = semantic_map.graph
     objects = [node for node in graph.nodes if node.kind is NodeKind.OBJECT]
     names = scene_names(truth)
@@ -53,11 +48,7 @@ def named_map(
 
 
 def graph_as_stated(semantic_map: SemanticMap) -> SemanticMap:
-    """Return a map with the scene graph that its method stands by.
-
-    Objects that the method mapped and then left out of its scene graph, as ConceptGraphs does
-    with what it saw once, are masks, but no nodes.
-    """
+    """Return a map with the scene graph its method stands by; objects left out stay masks."""
     graph = semantic_map.graph
     kept = [node for node in graph.nodes if node.attributes.get(IN_SCENE_GRAPH) is not False]
     if len(kept) == len(graph.nodes):

@@ -8,11 +8,8 @@ from typing import Any
 
 from pydantic import Field
 
-from osmabench_ros.metrics.openlex3d import (
-    GATE_M,
-    category_shares,
-    top_n_frequency,
-)
+from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.metrics.openlex3d import GATE_M, category_shares, top_n_frequency
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.retrieval import (
     compat_average_precision,
@@ -23,22 +20,19 @@ from osmabench_ros.metrics.retrieval import (
     strict_average_precision,
 )
 from osmabench_ros.metrics.set_ranking import SetRanking, set_ranking
-from osmabench_ros.metrics.tiers import Category, TieredLabels, read_tiers, write_tiers
-from osmabench_ros.suites.asked_map import AskedMap
-from osmabench_ros.suites.options import SuiteOptions, checked_options
-from osmabench_ros.suites.point_features import featured_points
+from osmabench_ros.metrics.tiers import TieredLabels, WordCategory, read_tiers, write_tiers
+from osmabench_ros.suites.queried_map import QueriedMap, featured_points
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.suites.tiered_ground_truth import build_tiers
-from osmabench_ros.suites.wordnet import DIRECTORY, WordNet
+from osmabench_ros.suites.tiered_ground_truth import DIRECTORY, WordNet, build_tiers
 
 MACHINE_MADE = 'machine_made_labels'
 """1 if the tiered labels were made by a program, 0 if people wrote them."""
 
-_CATEGORIES = tuple(item.name.lower() for item in Category if item is not Category.NONE)
+_CATEGORIES = tuple(item.name.lower() for item in WordCategory if item is not WordCategory.NONE)
 _RANKING_FIGURES = tuple(name for name in SetRanking.__dataclass_fields__ if name != 'objects')
 
 
-class OpenLex3DOptions(SuiteOptions):
+class OpenLex3DOptions(Strict):
     """Options of the suite.
 
     Parameters
@@ -48,7 +42,7 @@ class OpenLex3DOptions(SuiteOptions):
     wordnet : Path
         Folder of the WordNet database.
     top_n : tuple of int
-        How many words a point may offer.
+        Number of best words that count for a point.
     gate_m : float
         Largest distance of a match.
     recall_at : tuple of int
@@ -63,7 +57,7 @@ class OpenLex3DOptions(SuiteOptions):
 
 
 class OpenLex3DSuite:
-    """Words that a map's features are most like, against what each object may be called.
+    """Compares the words nearest to a map's features with the labels of each object.
 
     Needs features that can be compared with text and an encoder for prompts. Tiered labels made
     by machine are written to the context's folder, marked so.
@@ -72,7 +66,7 @@ class OpenLex3DSuite:
     name = 'openlex3d'
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = checked_options(OpenLex3DOptions, options, self.name)
+        self._options = validated(OpenLex3DOptions, options, f'suite "{self.name}"')
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the features of one map."""
@@ -85,7 +79,7 @@ class OpenLex3DSuite:
             return list(self._nothing())
         text = context.text_encoder(features.space, prompts)
         most_words = max(self._options.top_n, default=1)
-        asked = AskedMap(context, features, tiers, prompts, text, most_words)
+        asked = QueriedMap(context, features, tiers, prompts, text, most_words)
         scored = [item for item in tiers.objects.values() if TieredLabels.is_scored(item)]
         by_machine = MetricRecord(
             self.name,
@@ -97,7 +91,7 @@ class OpenLex3DSuite:
         )
         return [by_machine, *self._mode(asked, compat=True), *self._mode(asked, compat=False)]
 
-    def _mode(self, asked: AskedMap, *, compat: bool) -> Iterator[MetricRecord]:
+    def _mode(self, asked: QueriedMap, *, compat: bool) -> Iterator[MetricRecord]:
         yield from self._words(asked, compat)
         yield from self._ranking(asked, compat)
         yield from self._retrieval(asked, compat)
@@ -137,7 +131,7 @@ class OpenLex3DSuite:
             self.name, mode.value, metric, value=value, n=n, higher_is_better=higher_is_better
         )
 
-    def _words(self, asked: AskedMap, compat: bool) -> Iterator[MetricRecord]:
+    def _words(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
         points, gate = asked.points(compat=compat), self._options.gate_m
         for n in self._options.top_n:
             best = asked.best[:, :n]
@@ -148,7 +142,7 @@ class OpenLex3DSuite:
                 metric, good = f'top{n}_{name}', name == 'synonym'
                 yield self._record(compat, metric, share, len(points.rows), higher_is_better=good)
 
-    def _ranking(self, asked: AskedMap, compat: bool) -> Iterator[MetricRecord]:
+    def _ranking(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
         ranking = set_ranking(
             asked.points(compat=compat),
             asked.cosines,
@@ -161,7 +155,7 @@ class OpenLex3DSuite:
             value = getattr(ranking, figure)
             yield self._record(compat, _ranking_metric(figure), value, ranking.objects)
 
-    def _retrieval(self, asked: AskedMap, compat: bool) -> Iterator[MetricRecord]:
+    def _retrieval(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
         retrieval = asked.retrieval(compat=compat, gate_m=self._options.gate_m)
         if retrieval is None:
             yield from (self._missing(compat, item) for item in self._retrieval_figures(compat))

@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from osmabench_ros.metrics.confusion import (
-    NOTHING,
-    ConfusionMatrix,
-    write_confusions,
-)
-from osmabench_ros.metrics.object_bootstrap import macc_over_objects
+from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.metrics.comparison import macc_over_objects
+from osmabench_ros.metrics.confusion import NOTHING, ConfusionMatrix, write_confusions
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.segmentation import (
     SegmentationScores,
@@ -26,9 +23,7 @@ from osmabench_ros.metrics.segmentation import (
     top_k_accuracy,
 )
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.suites.node_rankings import ranked_labels
-from osmabench_ros.suites.options import SuiteOptions, checked_options
-from osmabench_ros.suites.point_labels import point_labels
+from osmabench_ros.suites.point_labels import point_labels, ranked_labels
 from osmabench_ros.suites.suite import SuiteContext
 
 FIGURES = ('macc', 'miou', 'fmiou', 'accuracy')
@@ -36,7 +31,7 @@ LOST = ('missing', 'unlabelled', 'outside_vocabulary', 'hallucinated')
 """Shares of true points that got no valid class, and of map points made up; 0 is best."""
 
 
-class SegmentationOptions(SuiteOptions):
+class SegmentationOptions(Strict):
     """Options of the suite.
 
     Parameters
@@ -70,7 +65,7 @@ class OsmaSegmentationSuite:
     name = 'osma_segmentation'
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = checked_options(SegmentationOptions, options, self.name)
+        self._options = validated(SegmentationOptions, options, f'suite "{self.name}"')
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the labels of one map."""
@@ -162,7 +157,7 @@ class OsmaSegmentationSuite:
                 yield MetricRecord(self.name, mode.value, metric, name, figures[i], n=support)
 
     def _over_objects(self, context: SuiteContext, taken: NDArray[np.int32]) -> MetricRecord:
-        """Return mAcc with an interval over the objects of this one scene, and named so."""
+        """Return mAcc with an interval over the objects of this scene, with that in its name."""
         surface = context.ground_truth.surface
         kept = surface.labels != UNLABELLED
         found = macc_over_objects(
@@ -188,7 +183,7 @@ class OsmaSegmentationSuite:
         vocabulary: NDArray[np.int64],
         hallucinated: NDArray[np.bool_],
     ) -> Iterator[MetricRecord]:
-        """Yield shares of true points that got no valid class, and of map points made up."""
+        """Yield shares of true points without a valid class, and of hallucinated map points."""
         got = taken[truth != UNLABELLED]
         missing, unlabelled = got == NOTHING, got == UNLABELLED
         outside = ~np.isin(got, vocabulary) & ~missing & ~unlabelled

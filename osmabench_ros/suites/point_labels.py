@@ -1,4 +1,4 @@
-"""Classes of the points of a map: its own, or those that text gives an open-vocabulary map."""
+"""Classes of the points of a map: of the points, of the nodes, or by text features."""
 
 from __future__ import annotations
 
@@ -7,15 +7,34 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics.confusion import OUTSIDE
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.suites.prediction import labels_from_indices, predicted_labels
 from osmabench_ros.suites.suite import SuiteContext
 
 
-def point_labels(context: SuiteContext, vocabulary: NDArray[np.int64]) -> NDArray[np.int32] | None:
-    """Return the class of every valid point of the map, None if there is no way to know it.
+def ranked_labels(
+    semantic_map: SemanticMap, label_set: LabelSet, k: int
+) -> NDArray[np.int32] | None:
+    """Return the k best classes of every point of a map, (N + 1, k), the last row for no point."""
+    dense, nodes = semantic_map.dense, semantic_map.graph.nodes
+    if dense is None or dense.instances is None:
+        return None
+    if not any(len(node.labels) > 1 for node in nodes):
+        return None
+    table = np.full((len(nodes) + 1, k), OUTSIDE, np.int32)
+    for row, node in enumerate(nodes):
+        for rank, label in enumerate(node.labels[:k]):
+            found = label_set.id_of(label.name)
+            table[row, rank] = OUTSIDE if found == UNLABELLED else found
+    place = {node.id: row for row, node in enumerate(nodes)}
+    ids, inverse = np.unique(dense.instances, return_inverse=True)
+    rows = np.array([place.get(int(item), len(nodes)) for item in ids], np.int64)
+    return np.concatenate([table[rows[inverse]], table[-1:]])
 
-    A labeller is asked once for each vocabulary, whatever number of figures need its answer.
-    """
+
+def point_labels(context: SuiteContext, vocabulary: NDArray[np.int64]) -> NDArray[np.int32] | None:
+    """Return the class of every valid point of the map, None if it cannot be known."""
     key = tuple(vocabulary.tolist())
     known = context.labels_by_vocabulary
     if key not in known:
@@ -37,7 +56,7 @@ def _labels(context: SuiteContext, vocabulary: NDArray[np.int64]) -> NDArray[np.
 
 
 def _has_material(semantic_map: SemanticMap) -> bool:
-    """Tell whether there are features or captions that a labeller can work with."""
+    """Return whether there are features or captions that a labeller can work with."""
     dense = semantic_map.dense
     if dense is None:
         return False

@@ -1,4 +1,4 @@
-"""The dense part of a map in the words of the ground truth."""
+"""The dense part of a map with the class ids of the ground truth."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 @dataclass(frozen=True, eq=False)
 class PredictedCloud:
-    """Points of a map that the method looked at, metres, shape (N, 3), and their rows in the map.
-
-    `excluded` counts points that the map itself marks as invalid.
-    """
+    """Points (N, 3) in metres that the method looked at, their rows, and how many were invalid."""
 
     points: NDArray[np.float32]
     rows: NDArray[np.int64]
@@ -27,10 +24,7 @@ class PredictedCloud:
 
 
 def predicted_cloud(semantic_map: SemanticMap) -> PredictedCloud | None:
-    """Return the valid points of a map, None if the method gives no points at all.
-
-    Raises MetricError if the arrays of the dense part do not fit together.
-    """
+    """Return the valid points of a map, None if the method gives no points at all."""
     dense = semantic_map.dense
     if dense is None:
         return None
@@ -105,10 +99,7 @@ def _class_of(name: str, label_set: LabelSet) -> int:
 def labels_from_indices(
     indices: NDArray[np.integer], vocabulary: Sequence[int] | NDArray[np.integer], points: int
 ) -> NDArray[np.int32]:
-    """Return class ids for the indices that a labeller gave, UNLABELLED for -1.
-
-    Raises MetricError for another number of indices, or one outside the vocabulary.
-    """
+    """Return class ids for the indices that a labeller gave, UNLABELLED for -1."""
     if indices.shape != (points,):
         raise MetricError(f'labeller gave {indices.shape} labels for a map of {points} points')
     if points and not (indices.min() >= -1 and indices.max() < len(vocabulary)):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.metrics.graph import (
     SameLabel,
     Share,
@@ -21,20 +22,18 @@ from osmabench_ros.metrics.graph_matching import NodeMatches, box_iou_of_nodes, 
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
-from osmabench_ros.suites.node_matching import MatchedGraph, matched_graph
-from osmabench_ros.suites.options import SuiteOptions, checked_options
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.suites.things import seen_things
+from osmabench_ros.suites.things import MatchedGraph, matched_graph, seen_things
 from osmabench_ros.vqa.knowledge import knowledge
 
 NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'box_iou')
 LOST_RELATIONS = ('unmatched_relations', 'unknown_relations')
-"""Relations that end at a node that stands for nothing, and those in words that are unknown."""
+"""Relations with an unmatched node, and those with unknown names."""
 
 RELATION_FIGURES = ('relation_precision', 'relation_recall', 'triplet_recall')
 
 
-class SceneGraphOptions(SuiteOptions):
+class SceneGraphOptions(Strict):
     """Options of the suite.
 
     Parameters
@@ -75,7 +74,7 @@ class SceneGraphSuite:
     name = 'scene_graph'
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = checked_options(SceneGraphOptions, options, self.name)
+        self._options = validated(SceneGraphOptions, options, f'suite "{self.name}"')
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the graph of one map; relations only if the method gives any."""
@@ -125,14 +124,14 @@ class SceneGraphSuite:
         yield self._record('node_precision', precision, matches.predicted)
         yield self._record('node_recall', recall, matches.true)
         yield self._record('node_f1', f1, total)
-        graphs = context.stated_map.graph, context.ground_truth.graph
+        graphs = context.published_graph.graph, context.ground_truth.graph
         pairs = [(graphs[0].by_id[p], graphs[1].by_id[t]) for p, t in matches.pairs]
         boxed = [(p, t) for p, t in pairs if box_of(p) is not None and box_of(t) is not None]
         iou = [float(box_iou_of_nodes([p], [t])[0, 0]) for p, t in boxed]
         yield self._record('box_iou', float(np.mean(iou)) if iou else None, len(iou))
 
     def _labels(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
-        graphs = context.stated_map.graph, context.ground_truth.graph
+        graphs = context.published_graph.graph, context.ground_truth.graph
         if not any(node.label for node in graphs[0].of_kind(NodeKind.OBJECT)):
             for suffix in self._meanings(context):
                 yield self._record(f'label_accuracy{suffix}', None)
@@ -149,7 +148,7 @@ class SceneGraphSuite:
         return meanings
 
     def _attributes(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
-        graphs = context.stated_map.graph, context.ground_truth.graph
+        graphs = context.published_graph.graph, context.ground_truth.graph
         shares = attribute_accuracy(matches, *graphs, self._options.attributes)
         for key in self._options.attributes:
             share = shares.get(key)
@@ -160,7 +159,7 @@ class SceneGraphSuite:
             )
 
     def _relations(self, context: SuiteContext, found: MatchedGraph) -> Iterator[MetricRecord]:
-        predicted, true = context.stated_map.graph, context.ground_truth.graph
+        predicted, true = context.published_graph.graph, context.ground_truth.graph
         matches = found.everything
         if not predicted.edges:
             for metric in self._relation_figures():
@@ -202,6 +201,6 @@ def without_edges_of(graph: SceneGraph, nodes: frozenset[int]) -> SceneGraph:
 
 
 def is_synonym(predicted: str, true: str) -> bool:
-    """Tell whether two labels are the same name or listed as synonyms."""
+    """Return whether two labels are the same name or listed as synonyms."""
     canonical = knowledge().canonical
     return canonical(normalised_name(predicted)) == canonical(normalised_name(true))

@@ -1,22 +1,95 @@
-"""What a suite is, and what it is given."""
+"""The interface of suites, and the context that they get."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.extensions import SUITES, extension_names, load_extension
+from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
+from osmabench_ros.metrics.geometry import surfel_distances
+from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, Neighbours
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.matches import Matches
 from osmabench_ros.suites.named_map import NodeLabeller, graph_as_stated, named_map
+from osmabench_ros.suites.prediction import PredictedCloud, predicted_cloud
 from osmabench_ros.vqa.questions import Question
+
+
+class Correspondences:
+    """Lazily computed matches; indices into the map are those of its valid points.
+
+    The device is 'auto', 'cpu' or 'cuda'; progress starts anew for each search.
+    """
+
+    def __init__(
+        self,
+        semantic_map: SemanticMap,
+        ground_truth: GroundTruth,
+        device: str,
+        progress: Progress = silent,
+    ) -> None:
+        self._map = semantic_map
+        self._truth = ground_truth
+        self._device = device
+        self._progress = progress
+
+    @cached_property
+    def predicted(self) -> PredictedCloud | None:
+        """Valid points of the map; None if it has no dense part."""
+        return predicted_cloud(self._map)
+
+    @cached_property
+    def _map_index(self) -> NeighbourIndex:
+        assert self.predicted is not None
+        return NeighbourIndex(self.predicted.points, self._device, 'map')
+
+    def _query(self, index: NeighbourIndex, points: NDArray[np.float32], what: str) -> Neighbours:
+        return index.query(points, what=what, progress=self._progress)
+
+    @cached_property
+    def surface_to_map(self) -> Neighbours:
+        """Nearest map point of every visible surface point."""
+        return self._query(self._map_index, self._truth.surface.points, 'ground-truth surface')
+
+    @cached_property
+    def fused_to_map(self) -> Neighbours:
+        """Nearest map point of every point of the depth-fused cloud."""
+        assert self._truth.fused is not None
+        return self._query(self._map_index, self._truth.fused.points, 'fused ground-truth cloud')
+
+    @cached_property
+    def truth_points(self) -> NDArray[np.float32]:
+        """All surface points, the visible ones first."""
+        return np.concatenate([self._truth.surface.points, self._truth.unseen.points])
+
+    @cached_property
+    def map_to_truth(self) -> Neighbours:
+        """Nearest surface point of every map point, whether the trajectory saw it or not.
+
+        Distances are those to the discs that the surface points stand for, where the truth
+        knows normals, so that the spacing of the samples does not count as an error.
+        """
+        assert self.predicted is not None
+        points = self.predicted.points
+        index = NeighbourIndex(self.truth_points, self._device, 'ground-truth surface')
+        found = self._query(index, points, 'map')
+        surface, unseen = self._truth.surface, self._truth.unseen
+        if surface.normals is None or unseen.normals is None or not len(self.truth_points):
+            return found
+        normals = np.concatenate([surface.normals, unseen.normals])[found.indices]
+        radius = 1 / np.sqrt(self._truth.points_per_m2)
+        centers = self.truth_points[found.indices]
+        return Neighbours(found.indices, surfel_distances(points, centers, normals, radius))
+
 
 Labeller = Callable[[SemanticMap, Sequence[str]], NDArray[np.int64]]
 """Names the points of an open-vocabulary map: index into the names per point, -1 for none."""
@@ -71,12 +144,12 @@ class SuiteContext:
     node_labeller: NodeLabeller | None = None
     similarity: Similarity | None = None
     text_encoder: TextEncoder | None = None
-    progress: Callable[[str, float], None] | None = None
+    progress: Progress = silent
 
     @cached_property
-    def matches(self) -> Matches:
+    def matches(self) -> Correspondences:
         """Nearest neighbours between map and truth, computed once for all suites."""
-        return Matches(self.semantic_map, self.ground_truth, self.device, self.progress)
+        return Correspondences(self.semantic_map, self.ground_truth, self.device, self.progress)
 
     @cached_property
     def labels_by_vocabulary(self) -> dict[tuple[int, ...], NDArray[np.int32] | None]:
@@ -85,11 +158,11 @@ class SuiteContext:
 
     @cached_property
     def named_map(self) -> SemanticMap:
-        """The map with names for its nodes, by text where the method names none itself."""
+        """The map with names for its nodes, by text if the method gives no names."""
         return named_map(self.semantic_map, self.ground_truth, self.node_labeller)
 
     @cached_property
-    def stated_map(self) -> SemanticMap:
+    def published_graph(self) -> SemanticMap:
         """The named map with no more nodes than the method has in its own scene graph."""
         return graph_as_stated(self.named_map)
 
@@ -130,3 +203,27 @@ class AsksLanguageModels(Protocol):
 def models_asked_by(suite: Suite) -> tuple[str, ...]:
     """Return the language models that a suite asks, as its options name them."""
     return suite.language_models if isinstance(suite, AsksLanguageModels) else ()
+
+
+def suite_names() -> list[str]:
+    """Return the names of all suites that are installed, in alphabetical order."""
+    return extension_names(SUITES)
+
+
+def make_suite(name: str, options: Mapping[str, Any] | None = None) -> Suite:
+    """Make the suite of an entry point, e.g. ``'osma_segmentation'``.
+
+    Raises ConfigError if there is none, it cannot be imported, or an option is wrong.
+    """
+    factory = cast('SuiteFactory', load_extension(SUITES, name))
+    return factory(options=dict(options or {}))
+
+
+def repeated_suite(names: Iterable[str]) -> str | None:
+    """Return the first repeated name, None if there is none."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def repetition_fault(name: str) -> str:
+    """Return the start of an error about a repeated suite."""
+    return f'suite "{name}" is there twice, and its figures would have equal names in the report'

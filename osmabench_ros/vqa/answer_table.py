@@ -50,11 +50,7 @@ def answer_table(
     reference_condition: str = '',
     baselines: bool = True,
 ) -> list[AnswerRow]:
-    """Score saved answers: of each group the given ones, then the baselines; pooled groups last.
-
-    Answers without a saved verdict, and the baselines, go to `judge`, by default the deterministic
-    one; paired changes of pooled rows start from `reference_condition`, and '' leaves them out.
-    """
+    """Score saved answers by group: the given ones, then baselines; pooled groups last."""
     judge = judge or DeterministicJudge()
     verdicts = {GIVEN: _given_verdicts(saved, judge)}
     for name, answers in _baselines(saved).items() if baselines else ():

@@ -1,4 +1,4 @@
-"""The little English that questions about objects need: articles, plurals, colours, materials."""
+"""English grammar for questions about objects: articles, plurals, colours, materials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BASIC_COLORS = frozenset(
     ('black', 'white', 'gray', 'red', 'green', 'blue', 'yellow', 'orange', 'brown', 'purple',
      'pink')
 )  # fmt: skip
-"""The eleven basic color terms of English (Berlin and Kay 1969), which people tell apart."""
+"""The eleven basic color terms of English (Berlin and Kay 1969), which people distinguish."""
 
 _FAMILIES = {
     'navy': 'blue', 'cyan': 'blue', 'turquoise': 'blue', 'maroon': 'red', 'olive': 'green',
@@ -58,7 +58,7 @@ _VOWEL_SOUND = re.compile(r'^(?!(?:uni|use|eu|one))[aeiou]|^hour')
 
 
 def is_plural_only(noun: str) -> bool:
-    """Tell whether a label names a set or a mass, e.g. 'blinds', 'stairs', 'tableware'."""
+    """Return whether a label names a set or a mass, e.g. 'blinds', 'stairs', 'tableware'."""
     last = noun.split(' ')[-1]
     if noun in _MASS or last in _MASS:
         return True
@@ -67,7 +67,7 @@ def is_plural_only(noun: str) -> bool:
 
 
 def _measure(noun: str) -> str:
-    """Return what a noun that has no singular is counted in."""
+    """Return the unit in which a noun without singular is counted."""
     return 'piece' if noun in _MASS or noun.split(' ')[-1] in _MASS else 'set'
 
 
@@ -143,10 +143,7 @@ def basic_color(word: str) -> str:
 
 
 def confusable(first: str, second: str) -> bool:
-    """Tell whether two colours may be taken for each other under another light.
-
-    No exact question turns on the difference of two such colours.
-    """
+    """Tell whether two colours may be taken for each other under another light."""
     ends = {color_name(color).split()[-1] for color in (first, second) if color}
     return len(ends) == 1 or any(ends <= group for group in _ALIKE)
 

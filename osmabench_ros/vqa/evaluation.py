@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from osmabench_ros.base.progress import Progress, counted, share, silent
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.sequences.ground_truth import GroundTruth
@@ -17,14 +18,11 @@ from osmabench_ros.vqa.answering.baselines import (
     question_only,
 )
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.applicability import UNSERVED, unserved_categories
-from osmabench_ros.vqa.graph_index import THINGS
+from osmabench_ros.vqa.graph_index import THINGS, Embedder
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
-from osmabench_ros.vqa.label_matching import Embedder
-from osmabench_ros.vqa.progress import Progress, counted, share, silent
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
 from osmabench_ros.vqa.questions import Answer, Inquiry, Question, Verdict, inquiry
-from osmabench_ros.vqa.scores import records
+from osmabench_ros.vqa.scores import UNSERVED, records, unserved_categories
 
 
 class Answerer(Protocol):
@@ -44,11 +42,7 @@ class Answerer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class QuestionedMap:
-    """A map as questions are put to it, and what its accuracy is compared with.
-
-    An answerer sees `semantic_map` alone. `rules` answer from the ceiling map, the seen ground
-    truth (`baselines.ground_truth_map`); `equality` judges those answers and the baselines.
-    """
+    """A map in the form that is questioned, with the maps and rules for comparison."""
 
     semantic_map: SemanticMap
     ceiling_map: SemanticMap | None = None
@@ -59,7 +53,7 @@ class QuestionedMap:
     def in_scene(
         cls, semantic_map: SemanticMap, truth: GroundTruth, embedder: Embedder | None
     ) -> QuestionedMap:
-        """Return a map in a scene; the embedder matches labels for all who answer and judge."""
+        """Return the map of a scene; answering and judging share the embedder."""
         ceiling = ground_truth_map(truth.graph, truth.seen_instances, truth.label_set)
         return cls(semantic_map, ceiling, RuleAnswerer(embedder), DeterministicJudge(embedder))
 
@@ -83,10 +77,7 @@ def evaluate_questions(
     directory: Path | None = None,
     progress: Progress = silent,
 ) -> QuestionResult:
-    """Ask a map all questions, whose ids are unique, and score the answers.
-
-    `directory` gets all of them, also where a server failed, which raises IncompleteError.
-    """
+    """Ask a map all questions, save and score the answers; IncompleteError if a server failed."""
     answers, verdicts = answered_and_judged(
         asked.semantic_map, questions, answerer, judge, directory, progress
     )
@@ -150,8 +141,8 @@ def scored(
 
     others = baseline_answers(questions)
     if asked.ceiling_map is not None:
-        told = share(progress, 0.0, 1.0, 'ground truth as the map: ')
-        answers = answer_all(asked.ceiling_map, questions, asked.rules, told)
+        report = share(progress, 0.0, 1.0, 'ground truth as the map: ')
+        answers = answer_all(asked.ceiling_map, questions, asked.rules, report)
         others.append(('ceiling_ground_truth', answers))
     found = rows('accuracy', verdicts, answered_too=True)
     for metric, given in others:
@@ -188,18 +179,15 @@ def answer_all(
     answerer: Answerer,
     progress: Progress = silent,
 ) -> list[Answer]:
-    """Return one answer for each question, joined by id; with value None where there is none.
-
-    Questions that the map cannot serve are not asked; answers to what was not asked are dropped.
-    """
+    """Return one answer for each question, joined by id; with value None where there is none."""
     unserved = unserved_categories(semantic_map, questions)
     asked = inquiries(semantic_map, questions)
-    told = counted(progress, 'answered', len(asked), 'questions')
-    told('', 0.0)
+    report = counted(progress, 'answered', len(asked), 'questions')
+    report('', 0.0)
     given: dict[str, Answer] = {}
-    for answer in answerer.answer(semantic_map, asked, told) if asked else ():
+    for answer in answerer.answer(semantic_map, asked, report) if asked else ():
         given.setdefault(answer.question_id, answer)
-    told('', 1.0)
+    report('', 1.0)
     return [
         given.get(item.id) or Answer(item.id, None, answerer.name, note=_note(item, unserved))
         for item in questions
@@ -220,11 +208,11 @@ def judge_all(
     by_id = {answer.question_id: answer for answer in answers}
     unserved = {answer.question_id for answer in answers if answer.note == UNSERVED}
     pairs = [(item, by_id.get(item.id)) for item in questions if item.id not in unserved]
-    told = counted(progress, 'judged', len(pairs), 'answers')
-    told('', 0.0)
-    found = judge.judge(pairs, told) if pairs else ()
+    report = counted(progress, 'judged', len(pairs), 'answers')
+    report('', 0.0)
+    found = judge.judge(pairs, report) if pairs else ()
     verdicts = {verdict.question_id: verdict for verdict in found}
-    told('', 1.0)
+    report('', 1.0)
     return [
         verdicts.get(item.id) or _no_verdict(item, judge, unserved=item.id in unserved)
         for item in questions

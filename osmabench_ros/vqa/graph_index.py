@@ -1,15 +1,86 @@
-"""Look-ups in a scene graph that questions need: by label, by relation, by box."""
+"""Index of a scene graph by label, relation and box, for questions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
+from osmabench_ros.vqa.knowledge import knowledge
+
+SIMILARITY_THRESHOLD = 0.74
+"""Cosine of the bundled sentence embedder from which two labels count as one thing.
+
+All pairs of different household classes of `knowledge.yaml` lie below it (armchair and chair come
+closest, 0.73); sofa and couch have 0.86, lamp and floor lamp 0.80.
+"""
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return features of shape (N, D), rows of length 1."""
+        ...
+
+
+class LabelMatcher:
+    """Finds the labels of one map that a noun means.
+
+    A noun of the map's own vocabulary (empty if open) means exactly that label. For any other
+    noun, labels with the same spelling or the same head of synonyms match, and if there is none
+    and there is an embedder, those with a cosine similarity of at least `threshold`.
+    """
+
+    def __init__(
+        self,
+        labels: Iterable[str],
+        vocabulary: Iterable[str] = (),
+        embedder: Embedder | None = None,
+        threshold: float = SIMILARITY_THRESHOLD,
+    ) -> None:
+        self._labels = tuple(sorted({normalised_name(label) for label in labels}))
+        self._vocabulary = frozenset(normalised_name(label) for label in vocabulary)
+        self._embedder = embedder
+        self._threshold = threshold
+        self._features: NDArray[np.float32] | None = None
+        self._found: dict[str, frozenset[str]] = {}
+
+    def matching(self, noun: str) -> frozenset[str]:
+        """Return the labels of the map that a noun means, possibly none."""
+        return self.same(noun) or self.similar(noun)
+
+    def same(self, noun: str) -> frozenset[str]:
+        """Return the labels that are the noun or a synonym of it."""
+        noun = normalised_name(noun)
+        if noun in self._vocabulary:
+            return frozenset({noun}.intersection(self._labels))
+        canonical = knowledge().canonical
+        return frozenset(label for label in self._labels if canonical(label) == canonical(noun))
+
+    def similar(self, noun: str) -> frozenset[str]:
+        """Return the labels whose embedding is close; none for a noun of the vocabulary."""
+        noun = normalised_name(noun)
+        if noun in self._vocabulary:
+            return frozenset()
+        if noun not in self._found:
+            self._found[noun] = self._similar(noun)
+        return self._found[noun]
+
+    def _similar(self, noun: str) -> frozenset[str]:
+        if self._embedder is None or not self._labels:
+            return frozenset()
+        if self._features is None:
+            self._features = self._embedder.embed(self._labels)
+        cosine = self._features @ self._embedder.embed([noun])[0]
+        close = np.flatnonzero(cosine >= self._threshold)
+        return frozenset(self._labels[i] for i in close)
+
 
 THINGS = (NodeKind.OBJECT, NodeKind.BACKGROUND)
 _SYMMETRIC = (RelationType.NEXT_TO.value, RelationType.NEAR.value)
@@ -18,7 +89,7 @@ _REVERSED = {RelationType.UNDER.value: RelationType.ON.value}
 
 
 class GraphIndex:
-    """A scene graph, ready to be asked about its things, or those among them that `ids` lists."""
+    """Index of the objects of a scene graph, or of those in `ids`."""
 
     def __init__(self, graph: SceneGraph, ids: Iterable[int] | None = None) -> None:
         allowed = None if ids is None else set(ids)
@@ -57,11 +128,7 @@ class GraphIndex:
         return {kind: frozenset(found) for kind, found in pairs.items()}
 
     def related(self, relation: str, source: int, target: int) -> bool:
-        """Tell whether `source relation target` holds.
-
-        'next to' and 'near' are symmetric, 'next to' implies 'near', and what something stands
-        on is under it.
-        """
+        """Tell whether `source relation target` holds; 'next to' and 'near' are symmetric."""
         for kind in (relation, *_IMPLIED.get(relation, ())):
             if (source, target) in self._pairs.get(kind, ()):
                 return True
@@ -85,11 +152,11 @@ class GraphIndex:
         return _grouped((k, s, t) for k, pairs in self._pairs.items() for s, t in pairs)
 
     def connected(self, first: int, second: int) -> bool:
-        """Tell whether any relation at all joins two things."""
+        """Return whether any relation at all joins two things."""
         return (first, second) in self._joined
 
     def connected_by(self, first: int, second: int, relations: Iterable[str]) -> bool:
-        """Tell whether one of some relations joins two things, either way."""
+        """Return whether one of some relations joins two things, either way."""
         return any(
             pair in self._pairs.get(relation, ())
             for relation in relations
@@ -110,10 +177,7 @@ class GraphIndex:
         return ids, lows, highs
 
     def space_above_m(self, node: SceneNode) -> float:
-        """Return the height between a thing's top and the next object over it; inf if none.
-
-        What stands on the thing leaves no space: 0.
-        """
+        """Return the height from a thing's top to the next object over it; inf if none."""
         ids, lows, highs = self._boxed
         if node.box is None or not len(ids):
             return float('inf')
@@ -164,7 +228,7 @@ def gap_m(first: SceneNode, second: SceneNode) -> float:
 
 
 def extent(node: SceneNode, comparative: str) -> float | None:
-    """Return what a comparative of `knowledge.COMPARATIVES` compares, None without a box."""
+    """Return the quantity of a comparative of `knowledge.COMPARATIVES`, None without a box."""
     if node.box is None:
         return None
     size = node.box.size

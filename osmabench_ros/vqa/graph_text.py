@@ -18,10 +18,7 @@ _MOST_CAPTIONS = 3
 
 @dataclass(frozen=True)
 class GraphText:
-    """A graph, ready for a prompt: nodes as one JSON object a line, one relation a line.
-
-    Relations also count as dropped if an end of theirs was; `tokens` is an estimate.
-    """
+    """A graph for a prompt: a JSON object or relation a line, and what was dropped."""
 
     nodes: str
     relations: str
@@ -32,11 +29,7 @@ class GraphText:
 
 
 def graph_text(graph: SceneGraph, max_tokens: int, *, relations: bool = True) -> GraphText:
-    """Serialise the things of a graph within an estimated budget, nodes before relations.
-
-    Named nodes come before unnamed ones, then those observed more often; names of rooms go with
-    the objects. What did not fit is counted.
-    """
+    """Serialise the things of a graph within an estimated budget, nodes before relations."""
     left = max_tokens
     lines: list[str] = []
     kept: set[int] = set()

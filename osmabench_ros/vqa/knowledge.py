@@ -1,4 +1,4 @@
-"""Common knowledge about kinds of objects: what they are good for, what else they are called."""
+"""Common knowledge about kinds of objects: affordances and synonyms."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class Knowledge:
         return self.synonyms.get(label, label)
 
     def affords(self, label: str, affordance: str) -> bool:
-        """Tell whether things of a label can be used so; their synonyms can too."""
+        """Return whether objects of a label, or of a synonym, have an affordance."""
         return self.canonical(label) in self.affordances.get(affordance, frozenset())
 
     def may_afford(self, label: str, affordance: str) -> bool:
-        """Tell whether at least some people would use things of a label so."""
+        """Return whether some people would say that objects of a label have an affordance."""
         unclear = self.unclear.get(affordance, frozenset())
         return self.affords(label, affordance) or self.canonical(label) in unclear
 
     def is_mixed(self, label: str) -> bool:
-        """Tell whether things of a label have no one colour or material."""
+        """Return whether things of a label have no one colour or material."""
         return self.canonical(label) in self.mixed
 
     def spelt(self, label: str) -> str:
@@ -55,11 +55,11 @@ class Knowledge:
         return self.spelling.get(label, label)
 
     def is_fixed(self, label: str) -> bool:
-        """Tell whether things of a label are built in; their synonyms are too."""
+        """Return whether things of a label are built in; their synonyms are too."""
         return self.canonical(label) in self.fixed
 
     def knows(self, label: str) -> bool:
-        """Tell whether any affordance is listed for a label."""
+        """Return whether any affordance is listed for a label."""
         return any(self.affords(label, word) for word in self.affordances)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from osmabench_ros.base.limits.compressed import read_unpacked
 from osmabench_ros.base.limits.documents import parse_json
-from osmabench_ros.errors import QuestionError
+from osmabench_ros.errors import QuestionError, errors_as
 from osmabench_ros.vqa.judging.reading import as_number, as_yes_no, plain
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question
 
@@ -19,10 +19,7 @@ _REQUIRED = ('question', 'answer', 'category', 'scene_graph_answer')
 
 @dataclass(frozen=True)
 class SavedAnswer:
-    """One line: a question, what was right, what a method said, and the verdict, if there is one.
-
-    The id is of scene and text, equal in all conditions; `condition` is '' if not in the file.
-    """
+    """One line: a question, what was right, what a method said, and maybe the verdict."""
 
     question: Question
     answer: Answer
@@ -31,10 +28,7 @@ class SavedAnswer:
 
 
 def read_saved_answers(files: Sequence[Path]) -> list[SavedAnswer]:
-    """Read JSON lines, plain or gzipped, in order.
-
-    Raises QuestionError if a file cannot be read, a line lacks a key, or there is no answer.
-    """
+    """Read JSON lines, plain or gzipped, in order; raises QuestionError if one is malformed."""
     occurrences: Counter[tuple[str, str, str]] = Counter()
     saved = []
     for path in files:
@@ -53,10 +47,8 @@ def read_saved_answers(files: Sequence[Path]) -> list[SavedAnswer]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    try:
+    with errors_as(QuestionError, f'{path} cannot be read', UnicodeDecodeError):
         text = read_unpacked(path, QuestionError).decode('utf-8')
-    except UnicodeDecodeError as error:
-        raise QuestionError(f'{path} cannot be read: {error}') from error
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue

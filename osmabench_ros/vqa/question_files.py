@@ -12,7 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from osmabench_ros.base.files import write_text
 from osmabench_ros.base.limits.compressed import read_unpacked
-from osmabench_ros.errors import IncompleteError, QuestionError
+from osmabench_ros.base.strict import first_fault
+from osmabench_ros.errors import IncompleteError, QuestionError, errors_as
 from osmabench_ros.language.client import raise_if_incomplete
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 
@@ -34,20 +35,14 @@ def to_json_line(record: Question | Answer | Verdict) -> str:
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Write records as JSON lines, all of them or none.
-
-    Raises QuestionError if two carry the same question id, RunError if the folder is not writable.
-    """
+    """Write records as JSON lines, all or none; raises QuestionError if an id repeats."""
     items = list(records)
     _check_unique(items, str(path))
     write_text(path, ''.join(f'{to_json_line(item)}\n' for item in items))
 
 
 def saved(path: Path | None, work: Callable[[], list[Record]]) -> list[Record]:
-    """Return the records that work gives, and write them to a file if there is a path.
-
-    If a server failed meanwhile, what it gave until then is written, and the error goes on.
-    """
+    """Return the records that work gives; write them to a path, also if a server failed."""
     try:
         found = work()
     except IncompleteError as error:
@@ -60,24 +55,16 @@ def saved(path: Path | None, work: Callable[[], list[Record]]) -> list[Record]:
 
 
 def read_complete(path: Path, kind: type[Answer] | type[Verdict], remedy: str = '') -> list[Any]:
-    """Read answers or verdicts as `read_records` does.
-
-    Raises IncompleteError with the remedy if a server failed to give some of them.
-    """
+    """Read answers or verdicts; raises IncompleteError if a server failed to give some of them."""
     found: list[Any] = read_records(path, kind)
     raise_if_incomplete([item.failure for item in found], f'questions of {path}', (), remedy)
     return found
 
 
 def read_records(path: Path, kind: type[Record]) -> list[Record]:
-    """Read JSON lines of one kind: Question, Answer or Verdict.
-
-    Raises QuestionError if the file is missing, a line is malformed, or an id repeats.
-    """
-    try:
+    """Read JSON lines of Question, Answer or Verdict; raises QuestionError if one is malformed."""
+    with errors_as(QuestionError, f'{path} cannot be read', UnicodeDecodeError):
         lines = read_unpacked(path, QuestionError).decode('utf-8').splitlines()
-    except UnicodeDecodeError as error:
-        raise QuestionError(f'{path} cannot be read: {error}') from error
     records = [
         _parsed(line, kind, f'{path}:{number}')
         for number, line in enumerate(lines, start=1)
@@ -96,9 +83,7 @@ def _parsed(line: str, kind: type[Record], where: str) -> Record:
     try:
         record: Record = _adapters()[kind].validate_json(line)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        field = '.'.join(str(part) for part in first['loc']) or 'the line'
-        raise QuestionError(f'{where}: {field}: {first["msg"]}') from error
+        raise QuestionError(f'{where}: {first_fault(error)}') from error
     return record
 
 

@@ -7,12 +7,64 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+
+class QueryKind(str, Enum):
+    """What is asked; phrases are noun phrases, first, second and third."""
+
+    EXISTS = 'exists'
+    ABSENT = 'absent'
+    BOTH = 'both exist'
+    EITHER = 'either exists'
+    FIRST_ONLY = 'only the first exists'
+    NEITHER = 'neither exists'
+    COUNT = 'count'
+    MORE_OF = 'more of the first'
+    HEIGHT = 'height in metres'
+    DISTANCE = 'distance in metres'
+    COLOR_OF = 'colour of'
+    HAS_COLOR = 'has colour'
+    MATERIAL_OF = 'material of'
+    HAS_MATERIAL = 'has material'
+    RELATED = 'related'
+    RELATED_TO = 'what is related to'
+    SUPPORT_OF = 'what supports'
+    SUPPORTED_BY = 'what is supported by'
+    CONTAINER_OF = 'what contains'
+    FIXED_TO = 'what is it attached to'
+    WHICH_MORE = 'which is more'
+    IS_MORE = 'is the first more'
+    CLOSER = 'which is closer'
+    REACHABLE = 'top within reach'
+    PASSABLE = 'gap wide enough'
+    CLEARANCE = 'free space above'
+    AFFORDS_ON = 'usable thing on'
+    AFFORDS_NEAR = 'usable thing next to'
+    AFFORDS_COUNT = 'count of usable things'
+    LOADED = 'must be cleared'
+    UNLOADED = 'can be moved at once'
+    OPEN_FIRST = 'what must be opened'
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question's meaning.
+
+    Phrases are singular noun phrases without article, e.g. ``'red wooden chair'``; `word` is the
+    relation, colour, material, comparative or affordance the kind needs, `number` is in metres.
+    """
+
+    kind: QueryKind
+    phrases: tuple[str, ...] = ()
+    word: str = ''
+    number: float | None = None
+
+
 AnswerValue = str | int | float
 """'yes' or 'no', a number, or text, as the question's `AnswerType` says."""
 
 
 class AnswerType(str, Enum):
-    """What kind of answer a question wants, and so how it is judged."""
+    """Type of the answer to a question, which decides how it is judged."""
 
     YES_NO = 'yes_no'
     INTEGER = 'integer'
@@ -159,6 +211,6 @@ def inquiry(question: Question) -> Inquiry:
 
 
 def question_id(suite: str, scene: str, text: str) -> str:
-    """Return an id that depends on nothing but the suite, the scene and the wording."""
+    """Return an id that depends only on suite, scene and wording."""
     digest = hashlib.sha256('\n'.join((suite, scene, text)).encode()).hexdigest()
     return f'q-{digest[:16]}'

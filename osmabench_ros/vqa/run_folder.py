@@ -1,4 +1,4 @@
-"""Where the questions, answers and verdicts of a run lie."""
+"""The folder with questions, answers and verdicts of a run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.model import ImagePart
+from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.storage import read_map
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.vqa.llm_generated.pipeline import FrameImage
 from osmabench_ros.vqa.question_files import (
     ANSWERS,
     QUESTIONS,
@@ -22,17 +23,13 @@ from osmabench_ros.vqa.question_files import (
     read_records,
 )
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
-from osmabench_ros.vqa.written.pipeline import FrameImage
 
 _MEDIA_TYPES = {'.png': 'image/png', '.jpg': 'image/jpeg', '.jpeg': 'image/jpeg'}
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run directory as the question stages see it: with map/ and, if frames were kept, frames/.
-
-    The stages write below `name`; the report page shows what lies under 'vqa'.
-    """
+    """A run directory as the question stages see it, which write below `name`."""
 
     directory: Path
     name: str = 'vqa'
@@ -44,14 +41,16 @@ class RunFolder:
 
     @property
     def shared(self) -> Path:
-        """What the runs of one scene and seed share; named by parts of the run's own name."""
+        """Folder shared by the runs of the scene and seed, named by parts of the run's name."""
         parts = self.directory.resolve().name.split('.')
         if len(parts) < 3:
             raise QuestionError(
                 f'{self.directory} is not named like a run (dataset.scene.….seed); name the '
                 'folder of a run below its matrix'
             )
-        key = '.'.join((*parts[:2], parts[-1]))
+        # Behind the seed of a run of a sweep stands its speed.
+        seed = next((part for part in reversed(parts) if part.isdigit()), parts[-1])
+        key = '.'.join((*parts[:2], seed))
         return self.directory.resolve().parent / 'shared' / key
 
     @property
@@ -100,10 +99,7 @@ class RunFolder:
         return read_complete(path, kind, remedy)
 
     def summary(self, stage: str) -> dict[str, Any] | None:
-        """Read what a stage wrote about itself, None if it did not run.
-
-        Raises QuestionError if the file is not what the stage writes.
-        """
+        """Read what a stage wrote about itself, None if it did not run."""
         path = self.folder / f'{stage}.json'
         if not path.exists():
             return None

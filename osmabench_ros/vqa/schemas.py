@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from osmabench_ros.language.excerpt import excerpt
 from osmabench_ros.language.model import RefusalError
+from osmabench_ros.language.reply import excerpt
 from osmabench_ros.vqa.judging.reading import is_refusal
 
 Reply = TypeVar('Reply', bound=BaseModel)
@@ -90,10 +90,7 @@ class JudgedAnswers(_Reply):
 
 
 def parse(model: type[Reply], text: str) -> Reply:
-    """Return a reply as its model; ValueError if it is not JSON or does not fit the schema.
-
-    Raises RefusalError if the model declines in prose where JSON was asked for.
-    """
+    """Return a reply as its model; ValueError if it does not fit, RefusalError for prose."""
     bare = _without_fence(text)
     if '{' not in bare and is_refusal(bare):
         raise RefusalError(f'declined: {excerpt(bare)}')

@@ -6,9 +6,11 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.statistics import (
     RESAMPLES,
@@ -17,12 +19,42 @@ from osmabench_ros.metrics.statistics import (
     ratio_statistic,
     wilson_interval,
 )
-from osmabench_ros.vqa.questions import Question, Verdict
+from osmabench_ros.vqa.graph_index import THINGS
+from osmabench_ros.vqa.questions import Category, Question, Verdict
+
+RELATION_CATEGORIES = frozenset(
+    {
+        Category.RELATIONS_SPATIAL.value,
+        Category.RELATIONS_FUNCTIONAL.value,
+        'Object Relations - Spatial',
+        'Object Relations - Functional',
+    }
+)
+"""Categories about relations, under today's names and those of the published files."""
+
+METHODS_WITHOUT: Mapping[str, frozenset[str]] = MappingProxyType({'bbq': RELATION_CATEGORIES})
+"""What the outputs of published methods lack by design: BBQ writes no edges."""
+
+
+UNSERVED = 'not applicable: the map holds nothing that such questions are answered from'
+"""Note on the answer to a question that was not asked, and reason of its verdict."""
+
+
+def unserved_categories(
+    semantic_map: SemanticMap, questions: Sequence[Question]
+) -> frozenset[str]:
+    """Return the categories that a map cannot serve: what it says, or all if it has no things."""
+    if not any(node.kind in THINGS for node in semantic_map.graph.nodes):
+        return frozenset(question.category for question in questions)
+    stated = semantic_map.extras.get('unserved_question_categories', ())
+    method = semantic_map.header.provenance.method.lower()
+    own = frozenset(str(item) for item in stated) if isinstance(stated, (list, tuple)) else ()
+    return METHODS_WITHOUT.get(method, frozenset()) | frozenset(own)
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many questions of a group were answered, and how many rightly."""
+    """Number of questions of a group, of answers, and of right answers."""
 
     total: int
     answered: int
@@ -51,10 +83,7 @@ def tally(verdicts: Sequence[Verdict]) -> Tally:
 def scene_bootstrap(
     correct: Mapping[str, Sequence[bool]], *, seed: int = 0, resamples: int = RESAMPLES
 ) -> tuple[float, float]:
-    """Return the 95 % interval of the pooled accuracy over scenes drawn with replacement.
-
-    Of a single scene, the interval of a proportion; NaN without any.
-    """
+    """Return the 95 % interval over resampled scenes; of one scene that of a proportion."""
     rows = [(float(sum(values)), float(len(values))) for values in correct.values()]
     if len(rows) < 2:
         return wilson_interval(*map(int, rows[0])) if rows else (math.nan, math.nan)
@@ -70,10 +99,7 @@ def paired_change(
     *,
     seed: int = 0,
 ) -> Interval:
-    """Return the mean change of accuracy on the questions, by (scene, id), both conditions have.
-
-    Its interval is over resampled scenes, over questions if there is one scene; `n` may be 0.
-    """
+    """Return the mean change on common questions and its interval over scenes, or questions."""
     by_scene: dict[str, list[int]] = defaultdict(list)
     for key in sorted(before.keys() & after.keys()):
         by_scene[key[0]].append(int(after[key]) - int(before[key]))

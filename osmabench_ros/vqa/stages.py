@@ -9,7 +9,8 @@ from typing import Any
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder, remove_ours
-from osmabench_ros.language.client import Estimate, ModelClient
+from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.language.client import CostEstimate, ModelClient
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.vqa.answering.language_model import (
@@ -30,19 +31,16 @@ from osmabench_ros.vqa.evaluation import (
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-from osmabench_ros.vqa.progress import Progress, silent
-from osmabench_ros.vqa.question_files import (
-    ANSWERS,
-    QUESTIONS,
-    VERDICTS,
-    saved,
-    write_records,
+from osmabench_ros.vqa.llm_generated.pipeline import (
+    FrameImage,
+    QuestionWriter,
+    frames_at_interval,
+    novel_frames,
+    write_histogram,
 )
+from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
 from osmabench_ros.vqa.questions import Answer, Category, Question, Verdict
 from osmabench_ros.vqa.run_folder import RunFolder
-from osmabench_ros.vqa.written.frames import frames_at_interval, novel_frames
-from osmabench_ros.vqa.written.histogram import write_histogram
-from osmabench_ros.vqa.written.pipeline import FrameImage, QuestionWriter
 
 SCORES = 'scores.json'
 COMPAT_EXCLUDED = frozenset({Category.RELATIONS_FUNCTIONAL.value, 'Object Relations - Functional'})
@@ -51,10 +49,7 @@ COMPAT_EXCLUDED = frozenset({Category.RELATIONS_FUNCTIONAL.value, 'Object Relati
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """How a language model is shown a map.
-
-    `compat` has the published prompts; `without_map` measures what the wording gives away.
-    """
+    """How a language model is shown a map; `compat` has the published prompts."""
 
     compat: bool = False
     graph_tokens: int = DEFAULT_GRAPH_TOKENS
@@ -71,10 +66,7 @@ def generate_exact(run: RunFolder, *, seed: int, count: int = DEFAULT_COUNT) -> 
 
 
 def chosen_frames(run: RunFolder, *, every: int, novelty: bool, most: int) -> list[FrameImage]:
-    """Return the kept frames to write about, `most` at most: each n-th, or those with a new pose.
-
-    Poses come from the ground truth; frames beyond its last pose are never new.
-    """
+    """Return at most `most` kept frames to write about: each n-th, or by new poses."""
     frames = run.frames()
     if not novelty:
         return [frames[i] for i in frames_at_interval(len(frames), every)][:most]
@@ -90,11 +82,7 @@ def generate_written(
     frames: Sequence[FrameImage],
     progress: Progress = silent,
 ) -> list[Question]:
-    """Have a language model write questions about frames.
-
-    Writes questions.jsonl, generation.json (removals with reasons, histograms, prompt hashes) and
-    histogram.svg.
-    """
+    """Have a model write questions.jsonl about frames, generation.json and histogram.svg."""
     scene = run.scene
     claim_folder(run.folder)
     with _accounts(run, 'generate', client):
@@ -114,11 +102,7 @@ def answer(
     options: AnswerOptions | None = None,
     progress: Progress = silent,
 ) -> list[Answer]:
-    """Answer a run's questions from its map: by rule, or by a language model if there is one.
-
-    Writes answers.jsonl, also where a server failed, which raises IncompleteError, and
-    answering.json (answerer, options, what did not fit).
-    """
+    """Answer a run's questions from its map by rule or model; write answers, answering.json."""
     options = options or AnswerOptions()
     questions = run.questions()
     claim_folder(run.folder)
@@ -149,7 +133,7 @@ def _model_answerer(client: ModelClient, options: AnswerOptions) -> LanguageMode
 
 def estimate_answers(
     run: RunFolder, asked: QuestionedMap, client: ModelClient, options: AnswerOptions
-) -> Estimate:
+) -> CostEstimate:
     """Return what `answer` would ask, without asking."""
     wanted = inquiries(asked.semantic_map, run.questions())
     if options.without_map:
@@ -164,11 +148,7 @@ def judge(
     client: ModelClient | None,
     progress: Progress = silent,
 ) -> list[Verdict]:
-    """Judge a run's answers: by rule, or by a language model if there is one.
-
-    Writes verdicts.jsonl, also where a server failed, which raises IncompleteError, and
-    judging.json.
-    """
+    """Judge a run's answers by rule or language model; write verdicts.jsonl and judging.json."""
     judging = asked.equality if client is None else LanguageModelJudge(client)
     questions, answers = run.questions(), run.answers()
     claim_folder(run.folder)
@@ -190,7 +170,7 @@ def judge_of_free_text(client: ModelClient | None) -> Judge:
     return DeterministicJudge(SentenceEmbedder() if SentenceEmbedder.is_available() else None)
 
 
-def estimate_verdicts(run: RunFolder, client: ModelClient) -> Estimate:
+def estimate_verdicts(run: RunFolder, client: ModelClient) -> CostEstimate:
     """Return what `judge` would ask, without asking."""
     given = {item.question_id: item for item in run.answers()}
     pairs = [(question, given.get(question.id)) for question in run.questions()]
@@ -198,12 +178,10 @@ def estimate_verdicts(run: RunFolder, client: ModelClient) -> Estimate:
 
 
 def report(run: RunFolder, asked: QuestionedMap, *, compat: bool = False) -> list[MetricRecord]:
-    """Return the accuracies of a run's verdicts beside baselines and ceiling; write scores.json.
+    """Return and write the accuracies of a run's verdicts beside baselines and ceiling.
 
-    Answers or verdicts that a server failed to give are an IncompleteError, and there is no score.
-
-    In `compat` the paper's exclusions apply, and what the judge failed on leaves the denominator
-    as in the published code.
+    Answers or verdicts that a server failed to give are an IncompleteError. In `compat` the
+    paper's exclusions apply, and what the judge failed on leaves the denominator.
     """
     # Those of an earlier report must not pass for what is found now, or not found.
     remove_ours(run.folder / SCORES)

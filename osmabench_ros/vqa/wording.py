@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from osmabench_ros.vqa import english
 from osmabench_ros.vqa.knowledge import AFFORDANCES, COMPARATIVES
-from osmabench_ros.vqa.queries import Query, QueryKind
+from osmabench_ros.vqa.questions import Query, QueryKind
 
 # {0:a} "a red chair", {0:the} "the red chair", {0:s} "red chairs", {0:bare} "red chair";
 # {relation}, {color}, {material}, {more}, {done} are words of closed lists; {number} is metres.
@@ -52,10 +52,7 @@ WORDINGS: Mapping[QueryKind, tuple[str, ...]] = MappingProxyType(
             'What is the number of {0:s} in the scene?',
             'Counting all {0:s} here, what is the total?',
         ),
-        QueryKind.MORE_OF: (
-            'Are there more {0:s} than {1:s}?',
-            'Do {0:s} outnumber {1:s} here?',
-        ),
+        QueryKind.MORE_OF: ('Are there more {0:s} than {1:s}?', 'Do {0:s} outnumber {1:s} here?'),
         QueryKind.HEIGHT: (
             'How tall is {0:the} in metres?',
             'What is the height of {0:the} in metres, from its lowest to its highest point?',
@@ -108,10 +105,7 @@ WORDINGS: Mapping[QueryKind, tuple[str, ...]] = MappingProxyType(
             'What does {0:the} lie inside of?',
             'What serves as container for {0:the}?',
         ),
-        QueryKind.FIXED_TO: (
-            'What is {0:the} fixed to?',
-            'Which object holds {0:the} in place?',
-        ),
+        QueryKind.FIXED_TO: ('What is {0:the} fixed to?', 'Which object holds {0:the} in place?'),
         QueryKind.WHICH_MORE: (
             'Which is {more}: {0:the} or {1:the}?',
             'Which of the two is {more}, {0:the} or {1:the}?',

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.limits import yaml_events
 from osmabench_ros.base.limits.allowance import Allowance, limited_to
 from osmabench_ros.base.limits.documents import (
@@ -19,7 +20,6 @@ from osmabench_ros.base.limits.documents import (
     read_xml,
     read_yaml,
 )
-from osmabench_ros.configuration import config_path
 from osmabench_ros.errors import ConfigError, LimitError
 
 LAUGHS = 'a0: &a0 [x, x]\n' + ''.join(

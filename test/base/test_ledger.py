@@ -1,4 +1,4 @@
-"""A ledger may come from a stranger: nothing outside its folder is deleted by it."""
+"""A ledger may come from an untrusted source: nothing outside its folder is deleted by it."""
 
 import json
 import os

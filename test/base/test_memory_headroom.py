@@ -3,7 +3,7 @@ import resource
 import numpy as np
 import pytest
 
-from osmabench_ros.base.limits.memory_headroom import memory_headroom
+from osmabench_ros.base.limits.meter import memory_headroom
 
 GIB = 1 << 30
 

@@ -31,7 +31,7 @@ from osmabench_ros.base.owned_folder import (
     remove_ours,
 )
 from osmabench_ros.errors import OsmabenchWarning, RunError
-from osmabench_ros.runs.results_folder import held
+from osmabench_ros.runs.results.results_folder import held
 
 
 @pytest.fixture
@@ -470,7 +470,7 @@ def test_paths_that_cannot_be_are_named(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / 'gone').mkdir()
     monkeypatch.chdir(tmp_path / 'gone')
     (tmp_path / 'gone').rmdir()
-    with pytest.raises(RunError, match='current folder, which is gone'):
+    with pytest.raises(RunError, match='current folder, which no longer exists'):
         write_text(Path('report.json'), '')
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from osmabench_ros.bringup.argument_names import check_argument_names
+from osmabench_ros.bringup.launching.argument_names import check_argument_names
 from osmabench_ros.errors import ConfigError
 
 DECLARED = ('condition', 'mapper', 'out')

@@ -6,18 +6,17 @@ from typing import Any
 import pytest
 from small_config import small_config
 
+from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import OsmabenchError
 
 pytestmark = pytest.mark.ros
 
 
 def run(config: dict[str, Any], out: Path) -> str:
-    from osmabench_ros.bringup.runner import run_matrix
+    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.runs.config import parse_config
 
-    report = run_matrix(
-        parse_config(config, 'test.yaml'), out, progress=lambda _text, _fraction: None
-    )
+    report = run_matrix(parse_config(config, 'test.yaml'), out, progress=silent)
     assert not report.passed
     return report.runs[0].error
 
@@ -58,7 +57,7 @@ def run(config: dict[str, Any], out: Path) -> str:
         ),
         (
             {'mappers': [{'name': 'mine', 'command': ['x'], 'options': {'a': 1}}]},
-            'it is started in one way; leave out one of command and',
+            'only one way to start it may be given; leave out one of command and',
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the nodes of a run are told."""
+"""What settings the nodes of a run get."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.ros
 
 
 def test_the_evaluator_finds_text_features_wherever_it_starts(tmp_path: Path) -> None:
-    from osmabench_ros.bringup.definition import nodes_of_run
+    from osmabench_ros.bringup.spec.definition import nodes_of_run
 
     data = {
         'name': 'own',
@@ -25,13 +25,12 @@ def test_the_evaluator_finds_text_features_wherever_it_starts(tmp_path: Path) ->
     config = parse_config(data, 'test')
     [plan] = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 3)}, tmp_path)
     [evaluator] = [spec for spec in nodes_of_run(plan) if spec.name == 'evaluator']
-    told = yaml.safe_load(evaluator.parameters['text_features'])
-    assert told == {'clip': str(Path.cwd() / 'text' / 'clip.npy')}
+    assert evaluator.settings.text_features == {'clip': Path.cwd() / 'text' / 'clip.npy'}
 
 
 def specs(tmp_path: Path, mapper: dict[str, object]) -> dict[str, object]:
     """Return the nodes of a run with a mapper, by name."""
-    from osmabench_ros.bringup.definition import nodes_of_run
+    from osmabench_ros.bringup.spec.definition import nodes_of_run
 
     data = {'name': 'own', 'mappers': [mapper], 'suites': [{'name': 'map_geometry'}]}
     config = parse_config(data, 'test')
@@ -42,9 +41,9 @@ def specs(tmp_path: Path, mapper: dict[str, object]) -> dict[str, object]:
 def test_options_may_name_the_folder_of_the_run(tmp_path: Path) -> None:
     options = {'work': '${run}/method', 'scene': '${scene}', 'limits': [1, '${condition}']}
     mapper = {'name': 'bbq', 'implementation': 'offline', 'options': options}
-    told = specs(tmp_path, mapper)['mapper'].parameters
-    assert told['mapper'] == 'offline'
-    assert yaml.safe_load(told['options']) == {
+    settings = specs(tmp_path, mapper)['mapper'].settings
+    assert settings.mapper == 'offline'
+    assert settings.options == {
         'work': str(tmp_path / 'a.flat.baseline.bbq.opengl.3' / 'method'),
         'scene': 'flat',
         'limits': [1, 'baseline'],
@@ -59,13 +58,13 @@ def test_an_unknown_placeholder_names_the_mapper(tmp_path: Path) -> None:
 
 def test_a_stack_has_an_adapter_and_the_bridge_waits_for_both(tmp_path: Path) -> None:
     nodes = specs(tmp_path, {'name': 'khronos', 'stack': 'khronos'})
-    assert nodes['method'].command_line('x')[:3] == ['ros2', 'launch', 'osmabench_ros']
-    adapter = nodes['mapper'].parameters
-    assert adapter['map_topic'] == '/khronos_node/backend/dsg'
-    assert adapter['finish_service'] == '/khronos_node/experiment/finish_mapping_and_save'
-    bridge = nodes['simulator_bridge'].parameters
-    assert bridge['participants'][:2] == ['khronos_node', 'mapper']
-    assert bridge['pacing'] == 'realtime'
+    assert nodes['method'].command_line(tmp_path)[:3] == ['ros2', 'launch', 'osmabench_ros']
+    adapter = nodes['mapper'].settings
+    assert adapter.map_topic == '/khronos_node/backend/dsg'
+    assert adapter.finish_service == '/khronos_node/experiment/finish_mapping_and_save'
+    bridge = nodes['simulator_bridge'].settings
+    assert [item.name for item in bridge.participants[:2]] == ['khronos_node', 'mapper']
+    assert bridge.pacing.mode.value == 'realtime'
 
 
 OWN_EDGES = ['map->odom', 'odom->base_link']
@@ -82,13 +81,13 @@ def test_the_bridge_leaves_the_edges_of_a_stack_to_it(tmp_path: Path) -> None:
     by_file = {'name': 'slam', 'stack': str(file)}
     for mapper, edges, origin in (
         (by_file, OWN_EDGES, 'world'),
-        (by_file | {'transforms': [], 'map_origin': 'first_pose'}, [''], 'first_pose'),
+        (by_file | {'transforms': [], 'map_origin': 'first_pose'}, [], 'first_pose'),
         ({'name': 'mine', 'command': ['mine'], 'transforms': OWN_EDGES}, OWN_EDGES, 'first_pose'),
-        ({'name': 'oracle'}, [''], 'first_pose'),
+        ({'name': 'oracle'}, [], 'first_pose'),
     ):
-        bridge = specs(tmp_path, mapper)['simulator_bridge'].parameters
-        assert (bridge['transforms'], bridge['map_origin']) == (edges, origin)
-        assert bridge['publish_tf'] == 'auto'
+        bridge = specs(tmp_path, mapper)['simulator_bridge'].settings
+        assert (bridge.tf.transforms, bridge.tf.map_origin.value) == (tuple(edges), origin)
+        assert bridge.tf.publish_tf.value == 'auto'
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,7 @@ def test_the_bridge_leaves_the_edges_of_a_stack_to_it(tmp_path: Path) -> None:
     [
         (['odom'], r'mappers\.0\.transforms: .*"odom" is no edge of TF'),
         (['map->base_link', 'odom->base_link'], 'frame "base_link" has two parents'),
-        (['a->b', 'b->a'], 'lies in itself, over'),
+        (['a->b', 'b->a'], 'is its own ancestor, over'),
     ],
 )
 def test_edges_that_are_no_tree_are_refused_by_their_key(
@@ -113,9 +112,9 @@ def test_a_node_without_the_token_is_believed_only_where_that_is_declared(
 ) -> None:
     mapper = {'name': 'mine', 'command': ['mine'], 'token': token, 'map_topic': topic}
     nodes = specs(tmp_path, mapper)
-    bridge = nodes['simulator_bridge'].parameters
+    bridge = nodes['simulator_bridge'].settings
     name = 'method' if topic else 'mapper:acks'
-    assert f'{name}{"" if token else ":unsigned"}' in bridge['participants']
-    assert bridge['map_publisher'] == 'mapper'
+    assert f'{name}{"" if token else ":unsigned"}' in map(str, bridge.participants)
+    assert bridge.map_publisher == 'mapper'
     # The adapter of a map topic is ours and signs.
-    assert nodes['map_recorder'].parameters['signed'] is (token or bool(topic))
+    assert nodes['map_recorder'].settings.signed is (token or bool(topic))

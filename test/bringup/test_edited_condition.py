@@ -16,9 +16,9 @@ def test_a_run_renders_the_condition_that_it_was_planned_with(tmp_path: Path) ->
     config = small_config(conditions=[str(file)], mappers=[foreign('good')])
     process = start(tmp_path, config)
     read_until(process, 'the path sees')
-    # From here on, whoever opened the file again would stumble over it.
+    # From here on, reading the file again would fail.
     file.write_text('lighting: [unclosed')
     success(process)
     [manifest] = (tmp_path / 'runs' / 'small').glob('*.dusk.*/manifest.json')
-    told = json.loads(manifest.read_text())['config']['condition']
-    assert told['lighting']['exposure'] == 0.5
+    recorded = json.loads(manifest.read_text())['config']['condition']
+    assert recorded['lighting']['exposure'] == 0.5

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import scripted_model
 from loopback_models import LoopbackModels, Misstep
+from prepared_scenes import PreparedScenes
 from small_config import foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
@@ -24,10 +25,11 @@ CONFIG = small_config(
 
 
 def run(out: Path, config: dict = CONFIG) -> object:
-    from osmabench_ros.bringup.runner import run_matrix
+    from osmabench_ros.base.progress import silent
+    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.runs.config import parse_config
 
-    return run_matrix(parse_config(config, 'test'), out, progress=lambda _text, _fraction: None)
+    return run_matrix(parse_config(config, 'test'), out, progress=silent)
 
 
 @pytest.fixture(scope='module')
@@ -96,7 +98,7 @@ def test_results_of_another_configuration_are_not_mixed_in(
         run(first[0].parent, {**CONFIG, 'conditions': ['nominal']})
 
 
-def test_realtime_maps_with_a_node_of_somebody_else(tmp_path: Path) -> None:
+def test_realtime_maps_with_a_foreign_node(prepared: PreparedScenes, tmp_path: Path) -> None:
     config = small_config(
         mappers=[foreign('none', acks=True)],
         pacing={'mode': 'realtime', 'speed_factor': 0.5},
@@ -104,6 +106,7 @@ def test_realtime_maps_with_a_node_of_somebody_else(tmp_path: Path) -> None:
             {'suite': 'map_geometry', 'metric': 'accuracy_m', 'at_most': 0.05},
         ],
     )
+    prepared.put_into(tmp_path, config)
     report = run(tmp_path, config)
     assert report.passed, report
     assert {item.speed_factor for item in report.metrics} == {0.5}
@@ -117,7 +120,7 @@ def test_realtime_maps_with_a_node_of_somebody_else(tmp_path: Path) -> None:
     assert timings['staleness']['max_s'] == 4.0
 
 
-def test_the_mapper_of_the_readme_takes_part(tmp_path: Path) -> None:
+def test_the_mapper_of_the_readme_takes_part(prepared: PreparedScenes, tmp_path: Path) -> None:
     readme = (Path(__file__).resolve().parents[2] / 'README.md').read_text()
     script = tmp_path / 'my_mapper.py'
     script.write_text(readme.split('```python\n')[1].split('```')[0])
@@ -125,12 +128,13 @@ def test_the_mapper_of_the_readme_takes_part(tmp_path: Path) -> None:
         mappers=[{'name': 'mine', 'command': [sys.executable, str(script)]}],
         requirements=[{'suite': 'map_geometry', 'metric': 'accuracy_m', 'at_most': 0.05}],
     )
+    prepared.put_into(tmp_path, config)
     report = run(tmp_path, config)
     assert report.passed, report
 
 
 def test_a_server_that_fails_makes_a_run_incomplete_and_the_next_run_goes_on_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prepared: PreparedScenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from osmabench_ros.cli.run import _exit_with_verdict
     from osmabench_ros.errors import RunError
@@ -141,6 +145,7 @@ def test_a_server_that_fails_makes_a_run_incomplete_and_the_next_run_goes_on_the
         config = small_config(
             suites=[{'name': 'map_geometry'}, {'name': 'exact_questions', 'options': options}]
         )
+        prepared.put_into(tmp_path, config)
         report = run(tmp_path, config)
         assert not report.passed
         assert [item.status.value for item in report.runs] == ['incomplete']

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fault_runs import COMMAND, failure, own_mounts, run_directory, start, success
+from prepared_scenes import PreparedScenes
 from small_config import foreign, repeatable, small_config
 
 from osmabench_ros.base.owned_folder import claim_folder
@@ -24,7 +25,7 @@ ROGUES = {
     'huge': 'topic "semantic_map": a message of 34603',
     'wrong_qos': 'QoS of publisher simulator_bridge (reliable, volatile) and subscriber mapper',
     'volatile_map': 'topic "semantic_map": QoS of publisher mapper',
-    'stranger': 'topic "/semantic_map": published by /intruder',
+    'intruder': 'topic "/semantic_map": published by /intruder',
     'double': 'or another node took its name: topic "/semantic_map": several nodes called /mapper',
     'no_map': 'topic "semantic_map": the mapper published no map with is_final',
     'stop_nodes': 'no acknowledgement of frame 2 from',
@@ -39,19 +40,20 @@ ON_A_SMALL_DISK = (
 )
 ON_A_READ_ONLY_DISK = 'mount -t tmpfs -o ro tmpfs "$0" && exec "$@"'
 IMPATIENT = """
-from osmabench_ros.bringup import runner
+from osmabench_ros.bringup.runner import matrix_runner
 from osmabench_ros.cli.main import main
-runner.STALL_MARGIN_S = 1.0
+matrix_runner.STALL_MARGIN_S = 1.0
 main()
 """
 
 
 @pytest.fixture(scope='module')
-def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def errors(prepared: PreparedScenes, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What the report says of each rogue; one that fails does not keep the next from its run."""
     folder = tmp_path_factory.mktemp('rogues')
     pacing = {'ack_timeout_s': 4.0, 'match_timeout_s': 60.0, 'evaluation_timeout_s': 8.0}
     config = small_config(mappers=[foreign(name) for name in ROGUES], pacing=pacing)
+    prepared.put_into(folder / 'runs', config)
     failure(folder, start(folder, config), code=1)
     report = json.loads((folder / 'runs' / 'small' / 'report.json').read_text())
     return {
@@ -77,17 +79,18 @@ def test_a_mapper_that_misbehaves_is_told_by_name(mischief: str, errors: dict[st
 def test_nodes_that_are_stopped_for_long_are_named_and_ended(
     mischief: str, stopped: list[str], errors: dict[str, str]
 ) -> None:
-    _, _, told = errors[mischief].partition('Stopped by a signal: ')
-    assert re.findall(r'(\w+) \(process \d+\)', told) == stopped
-    assert told.endswith('kill -CONT lets a process go on')
+    _, _, reported = errors[mischief].partition('Stopped by a signal: ')
+    assert re.findall(r'(\w+) \(process \d+\)', reported) == stopped
+    assert reported.endswith('kill -CONT lets a process go on')
 
 
-def test_two_runs_at_once_do_not_hear_each_other(tmp_path: Path) -> None:
+def test_two_runs_at_once_do_not_hear_each_other(prepared: PreparedScenes, tmp_path: Path) -> None:
     """And a mapper may leave once its map is out."""
     folders = tmp_path / 'one', tmp_path / 'two'
+    config = small_config(mappers=[foreign('leave')])
     for folder in folders:
         folder.mkdir()
-    config = small_config(mappers=[foreign('leave')])
+        prepared.put_into(folder / 'runs', config)
     processes = [start(folder, config) for folder in folders]
     for process in processes:
         success(process)
@@ -99,18 +102,22 @@ def test_two_runs_at_once_do_not_hear_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(('mischief', 'frames'), [('restart', 3), ('restart_before_map', 5)])
 def test_a_mapper_that_is_started_anew_ends_the_run(
-    mischief: str, frames: int, tmp_path: Path
+    mischief: str, frames: int, prepared: PreparedScenes, tmp_path: Path
 ) -> None:
     pacing = {'ack_timeout_s': 120.0, 'match_timeout_s': 60.0}
     config = small_config(mappers=[foreign(mischief)], pacing=pacing)
+    prepared.put_into(tmp_path / 'runs', config)
     text = failure(tmp_path, start(tmp_path, config))
     assert f'node "mapper" was started anew after {frames} frames' in text
 
 
-def test_a_simulator_whose_clock_stops_ends_the_run(tmp_path: Path) -> None:
+def test_a_simulator_whose_clock_stops_ends_the_run(
+    prepared: PreparedScenes, tmp_path: Path
+) -> None:
     """Though the mapper lives by that clock: watchdogs do not."""
     command = (sys.executable, '-c', IMPATIENT, 'run')
     config = small_config(mappers=[foreign('stop_clock')], pacing={'ack_timeout_s': 4.0})
+    prepared.put_into(tmp_path / 'runs', config)
     text = failure(tmp_path, start(tmp_path, config, command=command))
     assert 'node "simulator_bridge" published nothing for 5 s' in text
     log = run_directory(tmp_path, 'foreign_stop_clock') / 'logs' / 'mapper.log'
@@ -118,14 +125,14 @@ def test_a_simulator_whose_clock_stops_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_was_recorded(tmp_path: Path) -> None:
-    from osmabench_ros.sequences.bag import open_bag
+    from osmabench_ros.sequences.bags.bag import open_bag
 
     runs = tmp_path / 'runs'
     runs.mkdir()
     config = small_config(mappers=[foreign('fill_disk')], recording={'enabled': True})
     command = (*own_mounts(), 'sh', '-c', ON_A_SMALL_DISK, str(runs), *COMMAND)
     text = failure(tmp_path, start(tmp_path, config, command=command, TEST_DISK=str(runs)), 1)
-    # Whoever notices first: the bag, or the pictures of frames.
+    # The bag or the pictures of frames fail, whichever is first.
     assert re.search('node "(bag|map)_recorder" ended before the run: .*[Nn]o space left', text)
     with open_bag(tmp_path / 'runs_kept') as bag:
         stamps = [item.log_ns for item in bag.messages(['/ground_truth/camera_pose'])]
@@ -141,11 +148,12 @@ def test_results_on_a_disk_that_is_read_only_are_refused_at_once(tmp_path: Path)
     assert list(runs.iterdir()) == []
 
 
-def test_a_mapper_that_never_comes_is_told(tmp_path: Path) -> None:
+def test_a_mapper_that_never_comes_is_told(prepared: PreparedScenes, tmp_path: Path) -> None:
     config = small_config(
         mappers=[{'name': 'absent', 'command': [sys.executable, '-c', SLEEP]}],
         pacing={'match_timeout_s': 3.0},
     )
+    prepared.put_into(tmp_path / 'runs', config)
     assert 'node "mapper" is not running' in failure(tmp_path, start(tmp_path, config))
 
 

@@ -5,17 +5,21 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from prepared_scenes import PreparedScenes
 from small_config import small_config
 
+from osmabench_ros.base.progress import silent
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
+Run = Callable[..., Any]
 STACK = Path(__file__).parents[1] / 'cloud_stack.py'
 TOPIC = '/stack/cloud_map'
 FRAMES = small_config()['trajectory']['max_frames']
@@ -26,12 +30,19 @@ CHANGES = {
 }
 
 
-def run(out: Path, mapper: dict[str, Any], **changes: Any) -> Any:
-    from osmabench_ros.bringup.runner import run_matrix
+@pytest.fixture
+def run(prepared: PreparedScenes, tmp_path: Path) -> Run:
+    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.runs.config import parse_config
 
-    config = small_config(mappers=[mapper], **{**CHANGES, **changes})
-    return run_matrix(parse_config(config, 'test'), out, progress=lambda _text, _fraction: None)
+    def run(mapper: dict[str, Any], *, ready: bool = True, **changes: Any) -> Any:
+        data = small_config(mappers=[mapper], **{**CHANGES, **changes})
+        config = parse_config(data, 'test')
+        if ready:
+            prepared.put_into(tmp_path, data)
+        return run_matrix(config, tmp_path, progress=silent)
+
+    return run
 
 
 def cloud_stack(how: str = '', **settings: Any) -> dict[str, Any]:
@@ -55,9 +66,9 @@ def check(report: Any) -> None:
     assert report.runs[0].metrics[0].mapper == 'cloud'
 
 
-def test_a_command_with_a_map_topic_is_scored(tmp_path: Path) -> None:
+def test_a_command_with_a_map_topic_is_scored(run: Run, tmp_path: Path) -> None:
     suites = [*CHANGES['suites'], {'name': 'exact_questions'}]
-    report = run(tmp_path, cloud_stack(), suites=suites)
+    report = run(cloud_stack(), suites=suites)
     check(report)
     # A cloud has no nodes, from which questions are answered.
     asked = [item for item in report.runs[0].metrics if item.suite == 'exact_questions']
@@ -69,14 +80,14 @@ def test_a_command_with_a_map_topic_is_scored(tmp_path: Path) -> None:
     assert list((tmp_path / 'small').glob('*/logs/method.log'))
 
 
-def test_a_node_that_never_acknowledges_is_told_of_the_key(tmp_path: Path) -> None:
+def test_a_node_that_never_acknowledges_is_told_of_the_key(run: Run) -> None:
     silent = {key: value for key, value in cloud_stack().items() if key != 'map_topic'}
-    report = run(tmp_path, silent, pacing={'match_timeout_s': 10.0})
+    report = run(silent, pacing={'match_timeout_s': 10.0})
     assert '"mapper" does not publish frame_ack' in report.runs[0].error
     assert 'acks: false' in report.runs[0].error
 
 
-def test_a_stack_from_a_file_is_launched_and_scored(tmp_path: Path) -> None:
+def test_a_stack_from_a_file_is_launched_and_scored(run: Run, tmp_path: Path) -> None:
     if importlib.util.find_spec('launch_ros') is None or shutil.which('ros2') is None:
         pytest.skip('ros2 launch is not installed; source a ROS 2 installation')
     file = tmp_path / 'cloud.yaml'
@@ -94,15 +105,15 @@ def test_a_stack_from_a_file_is_launched_and_scored(tmp_path: Path) -> None:
         )
     )
     mapper = {'name': 'cloud', 'stack': str(file), 'variables': {'script': str(STACK)}}
-    check(run(tmp_path, mapper))
+    check(run(mapper))
     assert (next((tmp_path / 'small').glob('*/stack')) / 'label_space.yaml').exists()
 
 
-def test_a_missing_variable_is_told_before_anything_starts(tmp_path: Path) -> None:
+def test_a_missing_variable_is_told_before_anything_starts(run: Run, tmp_path: Path) -> None:
     from osmabench_ros.errors import ConfigError
 
     with pytest.raises(ConfigError, match='dualmap needs the variable "python"'):
-        run(tmp_path, {'name': 'dualmap', 'stack': 'dualmap'})
+        run({'name': 'dualmap', 'stack': 'dualmap'}, ready=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -116,11 +127,12 @@ def mapped(out: Path) -> int | None:
     return next(item['mapped'] for item in participants if item['name'] == 'method')
 
 
-@pytest.mark.parametrize(('how', 'settle_s'), [('sleep:1', 0.3), ('work:4', 1.5)])
+@pytest.mark.alone
+@pytest.mark.parametrize(('how', 'settle_s'), [('sleep:2', 0.3), ('work:4', 1.5)])
 def test_a_slow_stack_is_waited_for_until_the_last_frame_is_in_its_map(
-    tmp_path: Path, how: str, settle_s: float
+    run: Run, tmp_path: Path, how: str, settle_s: float
 ) -> None:
-    report = run(tmp_path, cloud_stack(how, settle_s=settle_s))
+    report = run(cloud_stack(how, settle_s=settle_s))
     check(report)
     last_s = (FRAMES - 1) / small_config()['trajectory']['frame_rate_hz']
     header = result(tmp_path, 'map/map.json')['header']
@@ -130,11 +142,11 @@ def test_a_slow_stack_is_waited_for_until_the_last_frame_is_in_its_map(
 
 
 def test_a_map_that_is_cut_off_is_partial_and_fails_the_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from osmabench_ros.reports.terminal import print_report
 
-    report = run(tmp_path, cloud_stack('sleep:2', settle_timeout_s=3))
+    report = run(cloud_stack('sleep:2', settle_timeout_s=3))
     assert not report.passed
     [fault] = report.failed_requirements
     assert 'is partial; give its mapper more time (settle_timeout_s' in fault

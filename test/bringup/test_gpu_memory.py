@@ -2,14 +2,14 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from osmabench_ros.bringup import gpu_memory
-from osmabench_ros.bringup.gpu_memory import GpuMemory
-from osmabench_ros.bringup.processes import ManagedProcess
+from osmabench_ros.bringup.runner.processes import GpuMemory, ManagedProcess
 
 MIB = 2**20
 
@@ -29,7 +29,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[SimpleNamespace]]:
     driver.nvmlDeviceGetHandleByIndex = lambda index: index
     driver.nvmlDeviceGetComputeRunningProcesses = lambda handle: devices[handle]
     monkeypatch.setitem(sys.modules, 'pynvml', driver)
-    monkeypatch.setattr(gpu_memory, 'SAMPLE_EVERY_S', 0.0)
+    monkeypatch.setattr(ManagedProcess, 'sample_every_s', 0.0)
     return devices
 
 
@@ -48,11 +48,15 @@ def test_what_holds_no_memory_of_a_gpu_is_unknown_and_not_zero(held: dict) -> No
     assert GpuMemory().used_by([7]) is None
 
 
-def test_the_driver_is_not_asked_too_often(held: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_memory, 'SAMPLE_EVERY_S', 60.0)
-    held[0].append(on_gpu(7, MIB))
-    memory = GpuMemory()
-    assert [memory.used_by([7]), memory.used_by([7])] == [MIB, None]
+def test_the_driver_is_not_asked_too_often(
+    held: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ManagedProcess, 'sample_every_s', 60.0)
+    with sleeper(tmp_path) as process:
+        for used in (3, 9):
+            held[1][:] = [on_gpu(process.pid, used * MIB)]
+            process.poll()
+    assert process.peak_gpu_memory_bytes == 3 * MIB
 
 
 def test_without_a_driver_nothing_is_known(held: dict, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,16 +73,21 @@ def test_without_the_package_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -
     assert GpuMemory().used_by([7]) is None
 
 
-def test_a_process_keeps_its_peak(held: dict, tmp_path: Path) -> None:
-    process = ManagedProcess(
-        'sleeper', [sys.executable, '-c', 'input()'], tmp_path / 'log', os.environ
-    )
+@contextmanager
+def sleeper(folder: Path) -> Iterator[ManagedProcess]:
+    command = [sys.executable, '-c', 'import time; time.sleep(600)']
+    process = ManagedProcess('sleeper', command, folder / 'log', os.environ)
     try:
+        yield process
+    finally:
+        process.stop()
+
+
+def test_a_process_keeps_its_peak(held: dict, tmp_path: Path) -> None:
+    with sleeper(tmp_path) as process:
         process.poll()
         assert process.peak_gpu_memory_bytes is None
         for used in (3, 9, 4):
             held[1][:] = [on_gpu(process.pid, used * MIB)]
             process.poll()
-    finally:
-        process.stop()
     assert process.peak_gpu_memory_bytes == 9 * MIB

@@ -20,16 +20,17 @@ from fault_runs import (
     success,
     wait_for,
 )
+from prepared_scenes import PreparedScenes
 from small_config import FOREIGN_MAPPER, foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
-MAPPER = 'foreign_if_told'
+MAPPER = 'foreign_on_order'
 AS_A_SCRIPT = ['sh', '-c', '"$@"; true', 'mapper', sys.executable, str(FOREIGN_MAPPER), 'hang']
 
 
 def interruptible() -> dict[str, Any]:
-    return small_config(mappers=[foreign('if_told')], pacing={'ack_timeout_s': 300.0})
+    return small_config(mappers=[foreign('on_order')], pacing={'ack_timeout_s': 300.0})
 
 
 @pytest.fixture(scope='module')
@@ -49,9 +50,9 @@ def test_ctrl_c_at_every_stage_loses_nothing(
         number: signal.Signals,
         at: str | Callable[[], object],
         tidy: bool = True,
-        **told: str,
+        **order: str,
     ) -> None:
-        process = start(tmp_path, interruptible(), **told)
+        process = start(tmp_path, interruptible(), **order)
         if isinstance(at, str):
             read_until(process, at)
         else:
@@ -63,7 +64,7 @@ def test_ctrl_c_at_every_stage_loses_nothing(
     assert not list((root / 'shared').glob('apartment*'))
     interrupt(signal.SIGTERM, (run / 'logs' / 'simulator_bridge.log').exists)
     assert list((root / 'shared').glob('apartment*')), 'what was prepared is kept'
-    interrupt(signal.SIGINT, lambda: mapper_says(tmp_path, MAPPER, 'hanging'), TEST_TOLD='hang')
+    interrupt(signal.SIGINT, lambda: mapper_says(tmp_path, MAPPER, 'hanging'), TEST_ORDER='hang')
     assert not (run / 'map').exists()
     # On a busy machine the evaluator is killed while it still loads libraries.
     interrupt(signal.SIGTERM, (run / 'map').exists, tidy=False)
@@ -79,10 +80,11 @@ def test_ctrl_c_at_every_stage_loses_nothing(
 
 
 def test_after_a_killed_evaluator_the_map_is_scored_as_if_nothing_had_been(
-    tmp_path: Path, uninterrupted: dict[str, bytes]
+    tmp_path: Path, uninterrupted: dict[str, bytes], prepared: PreparedScenes
 ) -> None:
-    told = {'TEST_TOLD': 'kill_evaluator'}
-    text = failure(tmp_path, start(tmp_path, interruptible(), **told), code=1)
+    prepared.put_into(tmp_path / 'runs', interruptible())
+    order = {'TEST_ORDER': 'kill_evaluator'}
+    text = failure(tmp_path, start(tmp_path, interruptible(), **order), code=1)
     assert re.search('node "evaluator" [a-z ]*: was killed by SIGKILL', text)
     success(start(tmp_path, interruptible()))
     assert repeatable(tmp_path / 'runs' / 'small') == uninterrupted
@@ -104,10 +106,14 @@ def test_a_preparation_that_was_killed_is_done_again(
     assert half_written(tmp_path) == []
 
 
-def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(tmp_path: Path) -> None:
+def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(
+    prepared: PreparedScenes, tmp_path: Path
+) -> None:
+    command = [*AS_A_SCRIPT, str(tmp_path)]  # by which the orphan would be found
     config = small_config(
-        mappers=[{'name': 'script', 'command': AS_A_SCRIPT}], pacing={'ack_timeout_s': 300.0}
+        mappers=[{'name': 'script', 'command': command}], pacing={'ack_timeout_s': 300.0}
     )
+    prepared.put_into(tmp_path / 'runs', config)
     first = start(tmp_path, config)
     wait_for(lambda: mapper_says(tmp_path, 'script', 'hanging'))
     second = start(tmp_path, config)
@@ -123,14 +129,18 @@ def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(tmp_pat
 
 
 def test_a_run_survives_that_its_processes_are_stopped_and_the_clock_is_set_back(
-    tmp_path: Path, uninterrupted: dict[str, bytes], fault_library: str
+    tmp_path: Path,
+    uninterrupted: dict[str, bytes],
+    fault_library: str,
+    prepared: PreparedScenes,
 ) -> None:
+    prepared.put_into(tmp_path / 'runs', interruptible())
     clock = tmp_path / 'clock'
     clock.write_text('0')
-    told = {'TEST_TOLD': 'upset', 'LD_PRELOAD': fault_library, 'FAULTS_CLOCK': str(clock)}
-    success(start(tmp_path, interruptible(), **told))
+    order = {'TEST_ORDER': 'upset', 'LD_PRELOAD': fault_library, 'FAULTS_CLOCK': str(clock)}
+    success(start(tmp_path, interruptible(), **order))
     assert mapper_says(tmp_path, MAPPER, 'upset 3 nodes')
     assert clock.read_text() == '-3600'
     # And once more, an hour before its own results.
-    success(start(tmp_path, interruptible(), **told))
+    success(start(tmp_path, interruptible(), **order))
     assert repeatable(tmp_path / 'runs' / 'small') == uninterrupted

@@ -17,15 +17,15 @@ from fault_runs import own_mounts
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup import isolation  # noqa: E402
-from osmabench_ros.bringup.isolation import (  # noqa: E402
+from osmabench_ros.bringup.spec import isolation  # noqa: E402
+from osmabench_ros.bringup.spec.isolation import (  # noqa: E402
+    PROCESSES,
     TRANSPORT_VARIABLES,
     environment,
     isolated_environment,
     launch_environment,
     transport_environment,
 )
-from osmabench_ros.bringup.shared_memory import PROCESSES  # noqa: E402
 
 linux = pytest.mark.skipif(sys.platform != 'linux', reason='reads /proc/net/udp, which is Linux')
 
@@ -33,8 +33,8 @@ NODE = 'import rclpy; rclpy.init(); rclpy.spin(rclpy.create_node("any"))'
 PARTICIPANTS = """
 import os, sys
 from pathlib import Path
-from osmabench_ros.bringup.isolation import isolated_environment
-from osmabench_ros.bringup.shared_memory import segment_bytes
+from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.bringup.spec.isolation import segment_bytes
 segment = segment_bytes()
 os.environ.update(isolated_environment(int(sys.argv[2])))
 import rclpy
@@ -121,7 +121,7 @@ def test_nothing_is_read_from_beyond_this_machine(node: psutil.Process) -> None:
 
 
 def read_by_fast_dds(item: object) -> bool:
-    """Tell sockets that are only sent from by what is sent to them: nobody takes it out."""
+    """Find sockets that are only used to send: data sent to them is never read."""
     ip, port = item.laddr
     before = unread_bytes(port)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:

@@ -12,9 +12,9 @@ LAUNCH = Path(__file__).parents[2] / 'launch'
 
 IMPORTED = """
 import signal
-from osmabench_ros.bringup import launch_domain, launch_nodes, launch_stack
-from osmabench_ros.bringup.launch_arguments import declarations
-from osmabench_ros.bringup.launch_interrupts import interrupts
+from osmabench_ros.bringup.launching import launch_domain, launch_nodes, launch_run
+from osmabench_ros.bringup.launching.launch_arguments import declarations
+from osmabench_ros.bringup.launching.launch_interrupts import interrupts
 declared = declarations(())
 print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 from launch import LaunchContext
@@ -28,7 +28,7 @@ LOADED = """
 import runpy, signal, sys
 class Watch:
     def find_spec(self, name, path, target=None):
-        if name == 'osmabench_ros.bringup.launch_arguments':
+        if name == 'osmabench_ros.bringup.launching.launch_arguments':
             print(signal.getsignal(signal.SIGINT) is not signal.default_int_handler)
 sys.meta_path.insert(0, Watch())
 runpy.run_path(sys.argv[1])

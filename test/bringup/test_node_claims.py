@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from osmabench_ros.bringup.node_claims import NodeClaims, full_name
+from osmabench_ros.bringup.launching.node_claims import NodeClaims, full_name
 
 pytestmark = pytest.mark.ros
 
@@ -25,9 +25,7 @@ def test_a_node_is_claimed_once_for_a_domain_and_namespace(ros_domain: int) -> N
     assert second.claim(ros_domain, ['/robot/mapper']) == []
 
 
-def test_a_node_that_nobody_claimed_is_seen_on_the_graph(
-    ros_domain: int, ros_context: Any
-) -> None:
+def test_an_unclaimed_node_is_seen_on_the_graph(ros_domain: int, ros_context: Any) -> None:
     import rclpy
 
     node = rclpy.create_node('mapper', namespace='robot', context=ros_context)

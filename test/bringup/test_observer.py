@@ -1,4 +1,4 @@
-"""What the runner keeps of messages that anybody may send."""
+"""What the runner keeps of untrusted messages."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,10 +11,10 @@ pytestmark = pytest.mark.ros
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from osmabench_ros.msg import FrameAck, SemanticMap  # noqa: E402
 
-from osmabench_ros.bringup import observer as module  # noqa: E402
-from osmabench_ros.bringup.observer import MAX_NAMES, MAX_TEXT, RunObserver  # noqa: E402
-from osmabench_ros.ros.run_token import RunToken  # noqa: E402
-from osmabench_ros.ros.token_variable import new_token  # noqa: E402
+from osmabench_ros.bringup.runner import observer as module  # noqa: E402
+from osmabench_ros.bringup.runner.observer import MAX_NAMES, MAX_TEXT, RunObserver  # noqa: E402
+from osmabench_ros.ros.wire.run_token import RunToken  # noqa: E402
+from osmabench_ros.ros.wire.token_variable import new_token  # noqa: E402
 
 TOKEN = new_token()
 
@@ -38,7 +38,7 @@ def test_what_lacks_the_token_is_counted_and_not_reported(observer: RunObserver)
     observer._on_ack(ack('foreign'))
     for _ in range(3):
         observer._on_ack(ack('mapper', 1))
-        observer._on_ack(ack('stranger'))
+        observer._on_ack(ack('undeclared'))
     observer._on_map(SemanticMap(participant='mapper', is_final=True))
     assert observer.ignored() == {'frame_ack': 6, 'semantic_map': 1}
     assert observer.final_map_from == ''

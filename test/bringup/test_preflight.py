@@ -11,9 +11,9 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
-from osmabench_ros.bringup import beside_ros, preflight
-from osmabench_ros.bringup.datasets import DATA_SETS, data_folders, find_data_set
-from osmabench_ros.bringup.finding import Finding, Level
+from osmabench_ros.bringup.doctor import beside_ros, preflight
+from osmabench_ros.bringup.doctor.datasets import DATA_SETS, data_folders, find_data_set
+from osmabench_ros.bringup.doctor.finding import Finding, Severity
 from osmabench_ros.cli.main import app
 
 REPLICA_CAD, AUGMENTED, HM3D = DATA_SETS
@@ -22,8 +22,8 @@ REPLICA_CAD, AUGMENTED, HM3D = DATA_SETS
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine whose renderer and Habitat-Sim are not started; returns its data folder."""
-    monkeypatch.setattr(preflight, '_renderer', lambda: Finding('OpenGL', Level.OK, 'fine'))
-    monkeypatch.setattr(preflight, '_habitat', lambda: Finding('habitat_sim', Level.OK, 'fine'))
+    monkeypatch.setattr(preflight, '_renderer', lambda: Finding('OpenGL', Severity.OK, 'fine'))
+    monkeypatch.setattr(preflight, '_habitat', lambda: Finding('habitat_sim', Severity.OK, 'fine'))
     monkeypatch.setenv('OSMABENCH_DATA', str(tmp_path / 'data'))
     monkeypatch.setenv('COLUMNS', '300')
     return tmp_path / 'data'
@@ -66,14 +66,14 @@ def add_replica_cad(data: Path) -> Path:
 @pytest.mark.parametrize(
     ('module', 'level', 'remedy'),
     [
-        ('torch', Level.FAILED, 'beside_ros.txt'),
-        ('rosbags', Level.ABSENT, 'beside_ros.txt'),
+        ('torch', Severity.FAILED, 'beside_ros.txt'),
+        ('rosbags', Severity.ABSENT, 'beside_ros.txt'),
     ],
 )
 def test_a_missing_module_is_named_with_its_remedy(
-    module: str, level: Level, remedy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    module: str, level: Severity, remedy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert found(module, tmp_path).level is Level.OK
+    assert found(module, tmp_path).level is Severity.OK
     lose(monkeypatch, module)
     finding = found(module, tmp_path)
     assert finding.level is level
@@ -85,10 +85,10 @@ def test_a_missing_module_is_named_with_its_remedy(
 def test_a_folder_that_cannot_be_written_to_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert found('disk', tmp_path / 'runs').level is Level.OK
+    assert found('disk', tmp_path / 'runs').level is Severity.OK
     forbid_writing(monkeypatch)
     finding = found('disk', tmp_path / 'runs')
-    assert finding.level is Level.FAILED
+    assert finding.level is Severity.FAILED
     assert str(tmp_path) in finding.detail
     assert '--out' in finding.remedy
 
@@ -114,15 +114,15 @@ def test_the_command_prints_remedies_to_the_letter(
 
 
 @pytest.mark.usefixtures('small')
-@pytest.mark.parametrize(('here', 'told'), [('1.10.14', '1.10.14'), (None, 'not installed')])
+@pytest.mark.parametrize(('here', 'reported'), [('1.10.14', '1.10.14'), (None, 'not installed')])
 def test_a_package_that_is_too_old_or_missing_is_named_with_the_file_for_pip(
-    here: str | None, told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    here: str | None, reported: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert found('python packages', tmp_path).level is Level.OK
+    assert found('python packages', tmp_path).level is Severity.OK
     monkeypatch.setattr(beside_ros, 'version', lambda name: _version(name, {'pydantic': here}))
     finding = found('python packages', tmp_path)
-    assert finding.level is Level.FAILED
-    assert finding.detail == f'pydantic>=2.5 ({told})'
+    assert finding.level is Severity.FAILED
+    assert finding.detail == f'pydantic>=2.5 ({reported})'
     assert f'pip install -r {beside_ros.requirements_file()}' in finding.remedy
 
 
@@ -138,7 +138,7 @@ def test_data_sets_are_optional_and_each_absent_one_has_a_remedy(
 ) -> None:
     for data_set in DATA_SETS:
         finding = found(data_set.name, tmp_path)
-        assert finding.level is Level.ABSENT
+        assert finding.level is Severity.ABSENT
         assert str(small) in finding.detail
         assert 'datasets_download' in finding.remedy or 'git clone' in finding.remedy
 
@@ -151,7 +151,7 @@ def test_data_sets_are_found_where_their_commands_put_them(small: Path, tmp_path
     write(hm3d / 'hm3d_annotated_basis.scene_dataset_config.json')
     write(hm3d / 'val' / '00800-TEEsavR23oF' / 'TEEsavR23oF.semantic.txt')
     findings = {item.part: item for item in preflight.examine(tmp_path)}
-    assert {findings[item.name].level for item in DATA_SETS} == {Level.OK}
+    assert {findings[item.name].level for item in DATA_SETS} == {Severity.OK}
     assert findings[REPLICA_CAD.name].detail == str(config)
 
 
@@ -160,7 +160,7 @@ def test_hm3d_without_semantics_is_told_apart(small: Path) -> None:
     write(hm3d / 'hm3d_annotated_basis.scene_dataset_config.json')
     write(hm3d / 'val' / '00800-TEEsavR23oF' / 'TEEsavR23oF.basis.glb')
     finding = find_data_set(HM3D, [small])
-    assert finding.level is Level.ABSENT
+    assert finding.level is Severity.ABSENT
     assert '*.semantic.txt' in finding.detail
 
 
@@ -169,7 +169,7 @@ def test_a_clone_without_lfs_is_told_apart(small: Path) -> None:
     write(folder / 'replicaCAD.scene_dataset_config.json')
     write(folder / 'objects' / 'chair.glb', b'version https://git-lfs.github.com/spec/v1\n')
     finding = find_data_set(AUGMENTED, [small])
-    assert finding.level is Level.ABSENT
+    assert finding.level is Severity.ABSENT
     assert 'chair.glb' in finding.detail
     assert 'lfs pull' in finding.remedy
 
@@ -181,12 +181,12 @@ def test_without_a_variable_data_is_looked_for_here_and_at_home(
     monkeypatch.setenv('HOME', str(tmp_path))
     add_replica_cad(tmp_path / 'data')
     assert data_folders() == [Path('data'), tmp_path / 'data']
-    assert find_data_set(REPLICA_CAD, data_folders()).level is Level.OK
+    assert find_data_set(REPLICA_CAD, data_folders()).level is Severity.OK
 
 
-@pytest.mark.parametrize(('version', 'level'), [(0, Level.ABSENT), (4, Level.OK)])
+@pytest.mark.parametrize(('version', 'level'), [(0, Severity.ABSENT), (4, Severity.OK)])
 def test_it_says_whether_the_kernel_holds_readers_to_their_files(
-    small: Path, monkeypatch: pytest.MonkeyPatch, version: int, level: Level
+    small: Path, monkeypatch: pytest.MonkeyPatch, version: int, level: Severity
 ) -> None:
     monkeypatch.setattr(preflight, 'landlock_version', lambda: version)
     assert found('Landlock', small).level is level

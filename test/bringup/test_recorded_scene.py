@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prepared_scenes import PreparedScenes
 from small_config import small_config
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.generation import OutputFormat, generate_sequences
-from osmabench_ros.runs.preparation import check_names, prepare_scenes
+from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
+from osmabench_ros.runs.prepare.preparation import Preparation
 
 pytest.importorskip('open3d')
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
@@ -23,12 +24,11 @@ def quiet(_text: str, _fraction: float) -> None:
 
 
 @pytest.fixture(scope='module')
-def scene(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def scene(prepared: PreparedScenes, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp('recording')
     config = parse_config(SIMULATED, 'test')
     [sequence] = generate_sequences(config, [OutputFormat.OSMA], out)
-    [shared] = prepare_scenes(config, out / 'truth', quiet)
-    truth = shared / 'ground_truth'
+    [truth] = prepared.put_into(out / 'truth', SIMULATED).glob('shared/*/ground_truth')
     return {'sequence': str(sequence.directory), 'ground_truth': str(truth), 'seed': 3}
 
 
@@ -37,10 +37,11 @@ def recorded(scene: dict[str, Any], **changes: Any) -> MatrixConfig:
 
 
 def test_a_mapper_scores_on_the_recording_as_on_the_simulation(
-    scene: dict[str, Any], tmp_path: Path
+    scene: dict[str, Any], prepared: PreparedScenes, tmp_path: Path
 ) -> None:
-    from osmabench_ros.bringup.runner import run_matrix
+    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
 
+    prepared.put_into(tmp_path / 'live', SIMULATED)
     live = run_matrix(parse_config(SIMULATED, 'test'), tmp_path / 'live', progress=quiet)
     played = run_matrix(recorded(scene), tmp_path / 'played', progress=quiet)
     assert played.passed, played
@@ -65,18 +66,18 @@ def test_a_mapper_scores_on_the_recording_as_on_the_simulation(
 
 
 @pytest.mark.parametrize(
-    ('changes', 'told'),
+    ('changes', 'reported'),
     [
         ({'conditions': ['velocity']}, 'was recorded under one condition, "baseline"'),
         ({'conditions': ['baseline', 'velocity']}, 'write conditions: [baseline]'),
     ],
 )
 def test_a_sequence_has_one_condition(
-    scene: dict[str, Any], changes: dict[str, Any], told: str
+    scene: dict[str, Any], changes: dict[str, Any], reported: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_names(recorded(scene, **changes))
-    assert told in str(caught.value)
+        Preparation().check_names(recorded(scene, **changes))
+    assert reported in str(caught.value)
 
 
 def test_a_recorded_scene_needs_its_ground_truth_and_nothing_simulated(

@@ -9,14 +9,13 @@ from small_config import small_config
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder
-from osmabench_ros.bringup.on_robot import OnRobot
-from osmabench_ros.bringup.robot_report import conclude
+from osmabench_ros.bringup.runner.on_robot import OnRobot, conclude
 from osmabench_ros.errors import RunError
-from osmabench_ros.maps.storage import write_map
+from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.report_model import Record, RunReport, Status
+from osmabench_ros.runs.results.report_model import Record, RunReport, Status
 
 pytestmark = pytest.mark.ros
 

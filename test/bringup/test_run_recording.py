@@ -3,21 +3,26 @@
 from pathlib import Path
 
 import pytest
+from prepared_scenes import PreparedScenes
 from small_config import small_config
+
+from osmabench_ros.base.progress import silent
 
 
 @pytest.mark.ros
 @pytest.mark.gl
 @pytest.mark.slow
-def test_the_bag_of_a_lockstep_run_lacks_nothing(tmp_path: Path) -> None:
-    from osmabench_ros.bringup.runner import run_matrix
+def test_the_bag_of_a_lockstep_run_lacks_nothing(prepared: PreparedScenes, tmp_path: Path) -> None:
+    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.runs.config import parse_config
-    from osmabench_ros.sequences.bag import open_bag
     from osmabench_ros.sequences.bag_reader import BagSequence
-    from osmabench_ros.sequences.recording_report import read_report
+    from osmabench_ros.sequences.bags.bag import open_bag
+    from osmabench_ros.sequences.bags.recording_report import read_report
 
-    config = parse_config(small_config(recording={'enabled': True}), 'test')
-    report = run_matrix(config, tmp_path, progress=lambda _text, _fraction: None)
+    data = small_config(recording={'enabled': True})
+    config = parse_config(data, 'test')
+    prepared.put_into(tmp_path, data)
+    report = run_matrix(config, tmp_path, progress=silent)
     assert report.passed, report
     (folder,) = (tmp_path / 'small').glob('*/bag')
     recording = read_report(folder)
@@ -41,13 +46,18 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
 ) -> None:
     from osmabench_ros.base.files import write_text
     from osmabench_ros.base.owned_folder import claim_folder
-    from osmabench_ros.bringup import runner
-    from osmabench_ros.bringup.run_recording import bag_directory, check_bag, make_room_for_bag
+    from osmabench_ros.bringup.runner import matrix_runner
+    from osmabench_ros.bringup.spec.run_recording import (
+        bag_directory,
+        check_bag,
+        make_room_for_bag,
+    )
     from osmabench_ros.errors import RunError
     from osmabench_ros.runs.config import parse_config
     from osmabench_ros.runs.identity import SceneKey
     from osmabench_ros.runs.plan import RunPlan, plan_runs
-    from osmabench_ros.runs.report_model import RunReport, Status
+    from osmabench_ros.runs.prepare.preparation import Preparation
+    from osmabench_ros.runs.results.report_model import RunReport, Status
 
     def done(plan: RunPlan) -> RunReport:
         return RunReport(run_id=plan.identity.run_id, status=Status.COMPLETE)
@@ -67,9 +77,9 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
     with pytest.raises(RunError, match='is not complete: no space left'):
         check_bag(plan)
     # Whatever of the run is done already: no second look lets it pass.
-    monkeypatch.setattr(runner, '_run', lambda plan, _progress: done(plan))
+    monkeypatch.setattr(matrix_runner, '_run', lambda plan, *_: done(plan))
     for _ in range(2):
-        report = runner.run_one(plan, lambda _text, _fraction: None)
+        report = matrix_runner.run_one(plan, Preparation(), silent)
         assert (report.status, 'is not complete' in report.error) == (Status.FAILED, True)
     make_room_for_bag(plan)
     assert not directory.exists()

@@ -27,24 +27,25 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
 
-from osmabench_ros.bringup.finding import Level  # noqa: E402
-from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.bringup.doctor.finding import Severity  # noqa: E402
+from osmabench_ros.bringup.running_stack import stack_observation  # noqa: E402
 from osmabench_ros.bringup.running_stack.examination import examine_stack  # noqa: E402
 from osmabench_ros.bringup.running_stack.names import StackNames, names_of_robot  # noqa: E402
+from osmabench_ros.bringup.running_stack.stack_observation import message_class  # noqa: E402
+from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
 from osmabench_ros.cli.main import app  # noqa: E402
 from osmabench_ros.errors import ConfigError  # noqa: E402
 from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
-from osmabench_ros.ros import stack_observation, topics  # noqa: E402
-from osmabench_ros.ros.images import camera_info_message, image_to_message  # noqa: E402
-from osmabench_ros.ros.qos import frame_profile, latched_profile  # noqa: E402
-from osmabench_ros.ros.stack_observation import message_class  # noqa: E402
+from osmabench_ros.ros.messages.images import camera_info_message, image_to_message  # noqa: E402
+from osmabench_ros.ros.wire.qos import frame_profile, latched_profile  # noqa: E402
 
 PINHOLE = Intrinsics(64, 48, 32.0, 32.0, 32.0, 24.0)
 PERIOD_S = 0.05
 
 
 class Robot(Node):
-    """A camera driver of somebody else, with names, stamps and faults of its own."""
+    """A foreign camera driver, with its own names, stamps and faults."""
 
     def __init__(self, context: Any, *, faulty: bool) -> None:
         super().__init__('driver', context=context, namespace='/robot')
@@ -109,10 +110,10 @@ def running(domain: int, *, faulty: bool) -> Iterator[None]:
 ROBOT_NAMES = StackNames('robot', {topics.COLOR: 'rgb'})
 
 
-def test_a_good_stack_of_somebody_else_passes(ros_domain: int) -> None:
+def test_a_good_foreign_stack_passes(ros_domain: int) -> None:
     with running(ros_domain, faulty=False):
         findings = examine_stack(ROBOT_NAMES, seconds=1.5, domain=ros_domain)
-    assert [item for item in findings if item.level in (Level.FAILED, Level.WARN)] == []
+    assert [item for item in findings if item.level in (Severity.FAILED, Severity.WARN)] == []
     color = [item.detail for item in findings if item.part == topics.COLOR]
     assert any('from /robot/driver' in text for text in color)
     assert any(text.endswith('messages') and 'Hz' in text for text in color)
@@ -122,7 +123,7 @@ def test_a_good_stack_of_somebody_else_passes(ros_domain: int) -> None:
 def test_everything_that_is_wrong_is_named_at_once(ros_domain: int) -> None:
     with running(ros_domain, faulty=True):
         findings = examine_stack(ROBOT_NAMES, seconds=1.5, domain=ros_domain)
-    failed = {(item.part, item.detail) for item in findings if item.level is Level.FAILED}
+    failed = {(item.part, item.detail) for item in findings if item.level is Severity.FAILED}
     for part, words in (
         (topics.COLOR, 'QoS: /robot/driver publishes best effort'),
         (topics.DEPTH, 'millimetres in 32FC1'),
@@ -131,8 +132,8 @@ def test_everything_that_is_wrong_is_named_at_once(ros_domain: int) -> None:
         (topics.CAMERA_POSE, 'publishes sensor_msgs/msg/CameraInfo'),
     ):
         assert any(part == p and words in detail for p, detail in failed), (part, words, failed)
-    assert any(i.part == topics.LABEL_INFO and i.level is Level.WARN for i in findings)
-    assert all(item.remedy for item in findings if item.level is Level.FAILED)
+    assert any(i.part == topics.LABEL_INFO and i.level is Severity.WARN for i in findings)
+    assert all(item.remedy for item in findings if item.level is Severity.FAILED)
 
 
 def test_a_message_that_lies_about_its_size_is_told(ros_domain: int) -> None:
@@ -146,8 +147,10 @@ def test_a_message_that_lies_about_its_size_is_told(ros_domain: int) -> None:
         findings = examine_stack(ROBOT_NAMES, seconds=0.5, domain=ros_domain)
         liar.destroy_node()
         context.try_shutdown()
-    [told] = [i for i in findings if i.part == topics.LABEL_INFO and i.level is Level.FAILED]
-    assert 'classes claims 2147483648 elements' in told.detail
+    [reported] = [
+        i for i in findings if i.part == topics.LABEL_INFO and i.level is Severity.FAILED
+    ]
+    assert 'classes claims 2147483648 elements' in reported.detail
 
 
 def test_the_command_fails_in_json_where_nothing_runs(
@@ -180,12 +183,12 @@ def test_silence_is_not_ok_and_who_comes_later_is_heard_whatever_its_qos(ros_dom
         findings = examine_stack(ROBOT_NAMES, seconds=1.0, domain=ros_domain, progress=come)
         context.try_shutdown()
     said = {(item.part, item.level): item.detail for item in findings}
-    assert '/robot/mapper publishes volatile' in said[topics.SEMANTIC_MAP, Level.WARN]
-    assert 'frame_id is ""' in said[topics.SEMANTIC_MAP, Level.FAILED]
+    assert '/robot/mapper publishes volatile' in said[topics.SEMANTIC_MAP, Severity.WARN]
+    assert 'frame_id is ""' in said[topics.SEMANTIC_MAP, Severity.FAILED]
     [(level, silence)] = [
         (kind, text) for (part, kind), text in said.items() if part == topics.LABEL_INFO
     ]
-    assert level is Level.WARN
+    assert level is Severity.WARN
     assert '/robot/mapper publishes, but no message came' in silence
 
 
@@ -197,7 +200,7 @@ def test_the_bridge_itself_keeps_the_contract(ros_domain: int, tmp_path: Path) -
         'frame_rate_hz': '10.0', 'pacing': 'realtime', 'speed_factor': '0.5', 'seed': '3',
     }  # fmt: skip
     options = [text for name, value in values.items() for text in ('-p', f'{name}:={value}')]
-    module = 'osmabench_ros.nodes.simulator_bridge_node'
+    module = 'osmabench_ros.nodes.simulator_bridge.node'
     bridge = subprocess.Popen(
         [sys.executable, '-m', module, '--ros-args', *options],
         env=environment,
@@ -209,7 +212,7 @@ def test_the_bridge_itself_keeps_the_contract(ros_domain: int, tmp_path: Path) -
     finally:
         bridge.terminate()
         bridge.wait(timeout=30)
-    bad = [item for item in findings if item.level in (Level.FAILED, Level.WARN)]
+    bad = [item for item in findings if item.level in (Severity.FAILED, Severity.WARN)]
     # A busy machine may be slower than declared; nothing else may be said.
     assert [item for item in bad if 'Hz' not in item.detail] == []
     text = ' '.join(item.detail for item in findings)

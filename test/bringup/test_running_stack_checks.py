@@ -16,19 +16,19 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2, PointField  # noqa: E402
 
-from osmabench_ros.bringup.finding import Finding, Level  # noqa: E402
-from osmabench_ros.bringup.running_stack.camera import (  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.base.contract import CONTRACT  # noqa: E402
+from osmabench_ros.bringup.doctor.finding import Finding, Severity  # noqa: E402
+from osmabench_ros.bringup.running_stack.camera import (  # noqa: E402  # noqa: E402
+    check_classes,
+    check_depth,
+    check_encoding,
     check_expected,
     check_intrinsics,
     check_optical,
     check_size,
 )
-from osmabench_ros.bringup.running_stack.endpoints import check_endpoints  # noqa: E402
-from osmabench_ros.bringup.running_stack.images import (  # noqa: E402
-    check_classes,
-    check_depth,
-    check_encoding,
-)
+from osmabench_ros.bringup.running_stack.examination import check_endpoints  # noqa: E402
 from osmabench_ros.bringup.running_stack.run_topics import (  # noqa: E402
     check_cloud,
     check_map,
@@ -36,6 +36,7 @@ from osmabench_ros.bringup.running_stack.run_topics import (  # noqa: E402
     check_run_state,
     declared_rate_hz,
 )
+from osmabench_ros.bringup.running_stack.stack_observation import TopicRecord, header_stamp_ns  # noqa: E402
 from osmabench_ros.bringup.running_stack.timing import (  # noqa: E402
     check_clock,
     check_rate,
@@ -44,12 +45,9 @@ from osmabench_ros.bringup.running_stack.timing import (  # noqa: E402
 )
 from osmabench_ros.bringup.running_stack.transforms import EdgeSample, check_transforms  # noqa: E402
 from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.contract import CONTRACT  # noqa: E402
-from osmabench_ros.ros.endpoints import Endpoint, TopicGraph, qos_conflict  # noqa: E402
-from osmabench_ros.ros.images import camera_info_message, image_to_message  # noqa: E402
-from osmabench_ros.ros.qos import frame_profile, latched_profile  # noqa: E402
-from osmabench_ros.ros.topic_record import TopicRecord, header_stamp_ns  # noqa: E402
+from osmabench_ros.ros.messages.images import camera_info_message, image_to_message  # noqa: E402
+from osmabench_ros.ros.wire.endpoints import Endpoint, TopicGraph, qos_conflict  # noqa: E402
+from osmabench_ros.ros.wire.qos import frame_profile, latched_profile  # noqa: E402
 from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
 
 SECOND_NS = 10**9
@@ -58,15 +56,15 @@ PINHOLE = Intrinsics(64, 48, 32.0, 32.0, 32.0, 24.0)
 WALL_NS = time.time_ns()
 
 
-def told(findings: list[Finding], level: Level, words: str) -> Finding:
+def find(findings: list[Finding], level: Severity, words: str) -> Finding:
     """Return the finding of a level that says something; every fault has a remedy."""
     [found] = [item for item in findings if item.level is level and words in item.detail]
-    assert found.remedy or level is Level.OK
+    assert found.remedy or level is Severity.OK
     return found
 
 
 def fine(findings: list[Finding]) -> bool:
-    return all(item.level is Level.OK for item in findings)
+    return all(item.level is Severity.OK for item in findings)
 
 
 def topic(name: str) -> Any:
@@ -85,20 +83,20 @@ def end(node: str, profile: QoSProfile, kind: str = IMAGE, type_hash: str = 'h')
 
 
 def test_a_required_topic_without_publisher_fails_and_an_optional_one_is_absent() -> None:
-    told(check_endpoints(topic(topics.COLOR), TopicGraph('/c'), ''), Level.FAILED, 'nobody')
-    told_of = check_endpoints(
+    find(check_endpoints(topic(topics.COLOR), TopicGraph('/c'), ''), Severity.FAILED, 'no node')
+    found = check_endpoints(
         topic(topics.SEMANTIC),
         TopicGraph('/s', (), (end('/hydra', frame_profile(lockstep=False)),)),
         '',
     )
-    assert '--remap' in told(told_of, Level.ABSENT, '/hydra waits for it').remedy
+    assert '--remap' in find(found, Severity.ABSENT, '/hydra waits for it').remedy
 
 
 def test_qos_that_does_not_match_names_both_sides_and_who_must_change() -> None:
     graph = TopicGraph(
         '/c', (end('/driver', best_effort()),), (end('/mapper', frame_profile(lockstep=False)),)
     )
-    found = told(check_endpoints(topic(topics.COLOR), graph, 'h'), Level.FAILED, '/driver')
+    found = find(check_endpoints(topic(topics.COLOR), graph, 'h'), Severity.FAILED, '/driver')
     assert '/mapper subscribes reliable' in found.detail
     assert found.remedy.endswith('change /driver')
 
@@ -130,19 +128,19 @@ def test_every_policy_that_dds_compares_counts(
 def test_wrong_types_and_versions_are_told() -> None:
     profile = frame_profile(lockstep=False)
     other = TopicGraph('/c', (end('/driver', profile, 'sensor_msgs/msg/CompressedImage'),))
-    told(check_endpoints(topic(topics.COLOR), other, 'h'), Level.FAILED, 'CompressedImage')
+    find(check_endpoints(topic(topics.COLOR), other, 'h'), Severity.FAILED, 'CompressedImage')
     old = TopicGraph('/c', (end('/driver', profile, type_hash='old'),))
-    told(check_endpoints(topic(topics.COLOR), old, 'h'), Level.FAILED, 'another version')
+    find(check_endpoints(topic(topics.COLOR), old, 'h'), Severity.FAILED, 'another version')
     assert fine(check_endpoints(topic(topics.COLOR), old, ''))
 
 
 def test_a_latched_topic_that_is_not_and_two_clocks_are_told() -> None:
     label_info = 'osmabench_ros/msg/LabelInfo'
     volatile = TopicGraph('/l', (end('/a', frame_profile(lockstep=False), label_info),))
-    told(check_endpoints(topic(topics.LABEL_INFO), volatile, ''), Level.WARN, 'volatile')
+    find(check_endpoints(topic(topics.LABEL_INFO), volatile, ''), Severity.WARN, 'volatile')
     clock = 'rosgraph_msgs/msg/Clock'
     two = TopicGraph('/clock', tuple(end(n, best_effort(), clock) for n in ('/a', '/b')))
-    told(check_endpoints(topic(topics.CLOCK), two, ''), Level.FAILED, '/a and /b publish')
+    find(check_endpoints(topic(topics.CLOCK), two, ''), Severity.FAILED, '/a and /b publish')
 
 
 # Times.
@@ -163,11 +161,11 @@ def record(stamps_s: list[float], name: str = topics.COLOR, rate_hz: float = 10.
 def test_rates_are_measured_and_compared() -> None:
     heard = record([float(i) for i in range(11)])
     assert heard.rate_hz == pytest.approx(10.0)
-    assert '10.0 Hz' in told(check_rate(heard, 10.5), Level.OK, 'jitter 0 ms').detail
-    told(check_rate(heard, 25.0), Level.WARN, 'declared 25 Hz')
+    assert '10.0 Hz' in find(check_rate(heard, 10.5), Severity.OK, 'jitter 0 ms').detail
+    find(check_rate(heard, 25.0), Severity.WARN, 'declared 25 Hz')
     heard.lost = 3
-    told(check_rate(heard, 10.0), Level.WARN, '3 lost')
-    told(check_rate(record([1.0, 2.0]), None), Level.WARN, 'only 2 messages')
+    find(check_rate(heard, 10.0), Severity.WARN, '3 lost')
+    find(check_rate(record([1.0, 2.0]), None), Severity.WARN, 'only 2 messages')
 
 
 WALL_S = WALL_NS / SECOND_NS
@@ -176,20 +174,20 @@ WALL_S = WALL_NS / SECOND_NS
 @pytest.mark.parametrize(
     ('stamps_s', 'simulated', 'level', 'words'),
     [
-        ([0.0, 0.0, 0.0], False, Level.FAILED, 'stamp is 0'),
-        ([5.0, 5.0, 5.0], True, Level.WARN, 'one and the same stamp'),
-        ([0.0, 6.0, 7.0], False, Level.WARN, 'neither near the time'),
-        ([5.0, 4.0, 5.0], True, Level.WARN, 'backwards 1 times'),
-        ([WALL_S, WALL_S + 0.1, WALL_S + 0.2], True, Level.FAILED, 'wall time'),
-        ([5.0, 6.0, 7.0], False, Level.WARN, 'neither near the time'),
-        ([WALL_S + 3, WALL_S + 3.1], False, Level.FAILED, 'in the future'),
-        ([WALL_S - 60, WALL_S - 59.9], False, Level.WARN, 'old when they come'),
+        ([0.0, 0.0, 0.0], False, Severity.FAILED, 'stamp is 0'),
+        ([5.0, 5.0, 5.0], True, Severity.WARN, 'one and the same stamp'),
+        ([0.0, 6.0, 7.0], False, Severity.WARN, 'neither near the time'),
+        ([5.0, 4.0, 5.0], True, Severity.WARN, 'backwards 1 times'),
+        ([WALL_S, WALL_S + 0.1, WALL_S + 0.2], True, Severity.FAILED, 'wall time'),
+        ([5.0, 6.0, 7.0], False, Severity.WARN, 'neither near the time'),
+        ([WALL_S + 3, WALL_S + 3.1], False, Severity.FAILED, 'in the future'),
+        ([WALL_S - 60, WALL_S - 59.9], False, Severity.WARN, 'old when they come'),
     ],
 )
 def test_stamps_out_of_their_time_are_told(
-    stamps_s: list[float], simulated: bool, level: Level, words: str
+    stamps_s: list[float], simulated: bool, level: Severity, words: str
 ) -> None:
-    told(check_stamps(record(stamps_s), simulated=simulated), level, words)
+    find(check_stamps(record(stamps_s), simulated=simulated), level, words)
 
 
 def test_good_stamps_of_either_time_pass() -> None:
@@ -206,25 +204,25 @@ def clock(times_s: list[float]) -> TopicRecord:
 def test_a_clock_that_goes_back_stands_or_belongs_to_something_else_is_told() -> None:
     frames = record([1.0, 2.0, 3.0])
     assert fine(check_clock(clock([1.0, 2.0, 3.0]), frames))
-    told(check_clock(clock([2.0, 1.0]), frames), Level.FAILED, 'backwards')
-    told(check_clock(clock([3.0, 3.0]), frames), Level.FAILED, 'stands still while 3 frames')
-    told(check_clock(clock([90.0, 91.0]), frames), Level.FAILED, '87.0 s apart')
+    find(check_clock(clock([2.0, 1.0]), frames), Severity.FAILED, 'backwards')
+    find(check_clock(clock([3.0, 3.0]), frames), Severity.FAILED, 'stands still while 3 frames')
+    find(check_clock(clock([90.0, 91.0]), frames), Severity.FAILED, '87.0 s apart')
 
 
 def test_stamps_of_one_frame_must_be_equal() -> None:
     color = record([float(i) for i in range(12)])
     assert fine(check_synchrony(color, record([float(i) for i in range(1, 12)], topics.DEPTH)))
     late = record([i + 0.004 for i in range(12)], topics.DEPTH)
-    told(check_synchrony(color, late), Level.FAILED, 'the nearest is 4.0 ms away')
+    find(check_synchrony(color, late), Severity.FAILED, 'the nearest is 4.0 ms away')
     half = record([float(i) for i in range(0, 12, 2)], topics.DEPTH)
-    told(check_synchrony(color, half), Level.WARN, '44% of the stamps')
+    find(check_synchrony(color, half), Severity.WARN, '44% of the stamps')
 
 
 def test_stamps_are_compared_from_when_both_came() -> None:
     color = record([float(i) for i in range(30)])
     assert fine(check_synchrony(color, record([26.0, 27.0, 28.0, 29.0, 30.0], topics.DEPTH)))
     other_time = record([50.0, 51.0, 52.0], topics.DEPTH)
-    told(check_synchrony(color, other_time), Level.FAILED, 'of another time')
+    find(check_synchrony(color, other_time), Severity.FAILED, 'of another time')
 
 
 def test_the_stamp_is_read_from_the_bytes_alone() -> None:
@@ -248,31 +246,31 @@ def info(**changes: Any) -> CameraInfo:
 @pytest.mark.parametrize(
     ('changes', 'level', 'words'),
     [
-        ({'k': [0.0] * 9}, Level.FAILED, 'not calibrated'),
-        ({'width': 0}, Level.FAILED, 'not set'),
-        ({'d': [0.1, 0.0, 0.0, 0.0, 0.0]}, Level.FAILED, 'distorted'),
-        ({'width': 640, 'height': 480}, Level.WARN, 'odd for 640 x 480'),
-        ({'width': 20, 'height': 15}, Level.FAILED, 'outside the image'),
-        ({'r': [0.0] * 9}, Level.WARN, 'R is empty'),
-        ({'p': [9.0] * 12}, Level.WARN, 'P says'),
-        ({'distortion_model': ''}, Level.WARN, 'distortion_model'),
+        ({'k': [0.0] * 9}, Severity.FAILED, 'not calibrated'),
+        ({'width': 0}, Severity.FAILED, 'not set'),
+        ({'d': [0.1, 0.0, 0.0, 0.0, 0.0]}, Severity.FAILED, 'distorted'),
+        ({'width': 640, 'height': 480}, Severity.WARN, 'odd for 640 x 480'),
+        ({'width': 20, 'height': 15}, Severity.FAILED, 'outside the image'),
+        ({'r': [0.0] * 9}, Severity.WARN, 'R is empty'),
+        ({'p': [9.0] * 12}, Severity.WARN, 'P says'),
+        ({'distortion_model': ''}, Severity.WARN, 'distortion_model'),
     ],
 )
 def test_intrinsics_that_cannot_be_right_are_told(
-    changes: dict[str, Any], level: Level, words: str
+    changes: dict[str, Any], level: Severity, words: str
 ) -> None:
-    told(check_intrinsics(topics.COLOR_INFO, info(**changes)), level, words)
+    find(check_intrinsics(topics.COLOR_INFO, info(**changes)), level, words)
 
 
 def test_sizes_and_frames_must_agree() -> None:
     assert fine(check_intrinsics(topics.COLOR_INFO, info()))
     image = image_to_message(np.zeros((24, 32, 3), np.uint8), 'rgb8', Time(), 'depth_optical')
     findings = check_size('i', info(), topics.COLOR, image)
-    told(findings, Level.FAILED, '32 x 24, but i says 64 x 48')
-    told(findings, Level.WARN, 'frame "depth_optical"')
+    find(findings, Severity.FAILED, '32 x 24, but i says 64 x 48')
+    find(findings, Severity.WARN, 'frame "depth_optical"')
     assert check_expected('i', info(), PINHOLE) == []
     wanted = Intrinsics(64, 48, 55.0, 55.0, 32.0, 24.0)
-    told(check_expected('i', info(), wanted), Level.WARN, 'fx 55.0')
+    find(check_expected('i', info(), wanted), Severity.WARN, 'fx 55.0')
 
 
 # Pixels.
@@ -281,13 +279,13 @@ def test_sizes_and_frames_must_agree() -> None:
 @pytest.mark.parametrize(
     ('frame', 'level'),
     [
-        ('camera_link', Level.FAILED),
-        ('/robot/Map', Level.FAILED),
-        ('camera_rgb_frame', Level.WARN),
+        ('camera_link', Severity.FAILED),
+        ('/robot/Map', Severity.FAILED),
+        ('camera_rgb_frame', Severity.WARN),
     ],
 )
-def test_images_must_be_in_an_optical_frame(frame: str, level: Level) -> None:
-    told(check_optical(topics.COLOR, frame), level, f'frame_id is "{frame}"')
+def test_images_must_be_in_an_optical_frame(frame: str, level: Severity) -> None:
+    find(check_optical(topics.COLOR, frame), level, f'frame_id is "{frame}"')
     assert check_optical(topics.COLOR, 'openni_rgb_optical_frame') == []
 
 
@@ -302,31 +300,31 @@ def millimetres(values: list[int]) -> Image:
 @pytest.mark.parametrize(
     ('image', 'level', 'words'),
     [
-        (depth([1.0, 2.0, 3.0, np.inf]), Level.OK, 'median 2.00 m'),
-        (depth([1500.0, 2500.0]), Level.FAILED, 'millimetres in 32FC1'),
-        (depth([1.0, 0.0, 2.0]), Level.FAILED, '33% of the pixels are 0'),
-        (depth([1.0, -1.0, 2.0, 2.0]), Level.FAILED, 'negative'),
-        (depth([np.nan, np.nan]), Level.FAILED, 'no pixel has a depth'),
-        (depth([np.nan, np.nan, np.nan, 1.0]), Level.WARN, '75% invalid'),
-        (millimetres([1500, 2500]), Level.WARN, 'read as millimetres'),
-        (millimetres([1, 2, 3]), Level.FAILED, 'must be millimetres'),
+        (depth([1.0, 2.0, 3.0, np.inf]), Severity.OK, 'median 2.00 m'),
+        (depth([1500.0, 2500.0]), Severity.FAILED, 'millimetres in 32FC1'),
+        (depth([1.0, 0.0, 2.0]), Severity.FAILED, '33% of the pixels are 0'),
+        (depth([1.0, -1.0, 2.0, 2.0]), Severity.FAILED, 'negative'),
+        (depth([np.nan, np.nan]), Severity.FAILED, 'no pixel has a depth'),
+        (depth([np.nan, np.nan, np.nan, 1.0]), Severity.WARN, '75% invalid'),
+        (millimetres([1500, 2500]), Severity.WARN, 'read as millimetres'),
+        (millimetres([1, 2, 3]), Severity.FAILED, 'must be millimetres'),
     ],
 )
 def test_depth_of_the_wrong_scale_or_without_values_is_told(
-    image: Image, level: Level, words: str
+    image: Image, level: Severity, words: str
 ) -> None:
-    told(check_depth(image), level, words)
+    find(check_depth(image), level, words)
 
 
 def test_encodings_that_the_contract_does_not_know_are_told() -> None:
     picture = image_to_message(np.zeros((2, 2, 3), np.uint8), 'rgb8', Time(), 'o')
     assert fine(check_encoding(topics.COLOR, picture))
-    found = told(check_encoding(topics.DEPTH, picture), Level.FAILED, 'encoding is rgb8')
-    assert 'for people' in found.remedy
+    found = find(check_encoding(topics.DEPTH, picture), Severity.FAILED, 'encoding is rgb8')
+    assert 'raw depth' in found.remedy
     picture.encoding = 'yuv422_yuy2'
-    told(check_encoding(topics.COLOR, picture), Level.FAILED, 'must be rgb8 or bgr8 or rgba8')
+    find(check_encoding(topics.COLOR, picture), Severity.FAILED, 'must be rgb8 or bgr8 or rgba8')
     picture.encoding, picture.height = 'rgb8', 9
-    told(check_encoding(topics.COLOR, picture), Level.FAILED, 'do not make 2 x 9')
+    find(check_encoding(topics.COLOR, picture), Severity.FAILED, 'do not make 2 x 9')
 
 
 def test_class_ids_need_names() -> None:
@@ -335,9 +333,9 @@ def test_class_ids_need_names() -> None:
     first = min(item.id for item in names.classes)
     image = millimetres([first, first + 1, 65535])
     assert fine(check_classes(image, names))
-    told(check_classes(image, None), Level.WARN, 'without names')
-    told(check_classes(millimetres([first, 40_000]), names), Level.FAILED, '[40000]')
-    told(check_classes(millimetres([65535]), names), Level.WARN, 'no pixel')
+    find(check_classes(image, None), Severity.WARN, 'without names')
+    find(check_classes(millimetres([first, 40_000]), names), Severity.FAILED, '[40000]')
+    find(check_classes(millimetres([65535]), names), Severity.WARN, 'no pixel')
 
 
 # Transforms.
@@ -353,30 +351,32 @@ GOOD_TREE = ('world map static', 'map odom', 'odom base_link', 'base_link camera
 
 
 def test_a_tree_from_the_world_to_the_camera_passes() -> None:
-    found = told(check_transforms(edges(*GOOD_TREE), 'camera'), Level.OK, 'world → map')
+    found = find(check_transforms(edges(*GOOD_TREE), 'camera'), Severity.OK, 'world → map')
     assert found.detail == 'world → map → odom → base_link → camera'
 
 
 @pytest.mark.parametrize(
     ('more', 'level', 'words'),
     [
-        (('world base_link',), Level.FAILED, 'base_link has 2 parents: odom, world'),
-        (('base_link camera',), Level.FAILED, 'on /tf and on /tf_static'),
-        (('a b', 'b a'), Level.FAILED, 'in a circle'),
+        (('world base_link',), Severity.FAILED, 'base_link has 2 parents: odom, world'),
+        (('base_link camera',), Severity.FAILED, 'on /tf and on /tf_static'),
+        (('a b', 'b a'), Severity.FAILED, 'in a circle'),
     ],
 )
 def test_two_authorities_and_circles_are_told(
-    more: tuple[str, ...], level: Level, words: str
+    more: tuple[str, ...], level: Severity, words: str
 ) -> None:
-    told(check_transforms(edges(*GOOD_TREE, *more), 'camera'), level, words)
+    find(check_transforms(edges(*GOOD_TREE, *more), 'camera'), level, words)
 
 
 def test_a_camera_that_hangs_on_nothing_is_told() -> None:
     tree = edges('odom base_link', 'base_link camera static')
-    told(check_transforms(tree, 'camera'), Level.WARN, 'odom → base_link → camera, not on world')
-    told(check_transforms(tree, 'other'), Level.WARN, 'no transform leads to other')
+    find(
+        check_transforms(tree, 'camera'), Severity.WARN, 'odom → base_link → camera, not on world'
+    )
+    find(check_transforms(tree, 'other'), Severity.WARN, 'no transform leads to other')
     back = [*edges('odom base_link'), EdgeSample('odom', 'base_link', 0, False)]
-    told(check_transforms(back, 'base_link'), Level.WARN, 'go backwards 1 times')
+    find(check_transforms(back, 'base_link'), Severity.WARN, 'go backwards 1 times')
 
 
 # Run and map.
@@ -385,15 +385,15 @@ def test_a_camera_that_hangs_on_nothing_is_told() -> None:
 def test_run_info_must_fit_the_stack() -> None:
     run = RunInfo(participants=['mapper'], camera_frame='optical', camera_info=info())
     assert fine(check_run_info(run, info(), 'optical', ['/robot/mapper', '/driver']))
-    told(check_run_info(run, info(), 'optical', ['/driver']), Level.FAILED, 'mapper')
-    told(check_run_info(run, info(), 'lens', ['/mapper']), Level.FAILED, 'images say "lens"')
+    find(check_run_info(run, info(), 'optical', ['/driver']), Severity.FAILED, 'mapper')
+    find(check_run_info(run, info(), 'lens', ['/mapper']), Severity.FAILED, 'images say "lens"')
     wide = info(k=[1.0, 0.0, 32.0, 0.0, 1.0, 24.0, 0.0, 0.0, 1.0])
-    told(check_run_info(run, wide, 'optical', ['/mapper']), Level.FAILED, 'differs')
+    find(check_run_info(run, wide, 'optical', ['/mapper']), Severity.FAILED, 'differs')
 
 
 def test_the_state_of_a_run_is_told_with_its_reason() -> None:
     failed = RunState(state=RunState.STATE_FAILED, message='mapper died')
-    told(check_run_state(failed), Level.FAILED, 'mapper died')
+    find(check_run_state(failed), Severity.FAILED, 'mapper died')
     assert fine(check_run_state(RunState(state=RunState.STATE_WAITING)))
 
 
@@ -407,15 +407,15 @@ def test_only_a_run_in_realtime_declares_a_rate() -> None:
 
 def test_a_map_in_another_frame_or_without_chunks_is_told() -> None:
     message = SemanticMap()
-    told(check_map(message), Level.FAILED, 'frame_id is ""')
+    find(check_map(message), Severity.FAILED, 'frame_id is ""')
     message.header.frame_id = message.graph.header.frame_id = 'world'
-    told(check_map(message), Level.FAILED, 'no chunks')
+    find(check_map(message), Severity.FAILED, 'no chunks')
     message.chunk_count = 1
     assert fine(check_map(message))
     message.chunk_count = 0
     message.graph.objects.append(SceneObject(kind='object', id=1))
     [alone] = check_map(message)
-    assert alone.level is Level.OK
+    assert alone.level is Severity.OK
     assert '1 nodes, 0 edges, no points' in alone.detail
 
 
@@ -437,7 +437,7 @@ def test_a_cloud_that_is_broken_or_empty_is_told() -> None:
     good = cloud([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
     assert fine(check_cloud('c', good))
     holes = cloud([[np.nan, 0.0, 0.0], [1.0, 1.0, 1.0]])
-    told(check_cloud('c', holes), Level.WARN, '50% not finite')
-    told(check_cloud('c', cloud([[0.0, 0.0, 0.0]], '')), Level.FAILED, 'frame_id is empty')
+    find(check_cloud('c', holes), Severity.WARN, '50% not finite')
+    find(check_cloud('c', cloud([[0.0, 0.0, 0.0]], '')), Severity.FAILED, 'frame_id is empty')
     good.width = 2**31
-    assert check_cloud('c', good)[0].level is Level.FAILED
+    assert check_cloud('c', good)[0].level is Severity.FAILED

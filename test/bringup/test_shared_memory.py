@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from osmabench_ros.bringup import processes
-from osmabench_ros.bringup.isolation import isolated_environment
-from osmabench_ros.bringup.processes import ManagedProcess
-from osmabench_ros.bringup.shared_memory import FOLDER, SEGMENT_LOCK
+from osmabench_ros.bringup.runner import processes
+from osmabench_ros.bringup.runner.processes import ManagedProcess
+from osmabench_ros.bringup.spec.isolation import FOLDER, SEGMENT_LOCK, isolated_environment
 
 pytestmark = pytest.mark.ros
 

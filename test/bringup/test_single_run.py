@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from osmabench_ros.bringup.single_run import condition_at, plan_single_run
+from osmabench_ros.base.progress import silent
+from osmabench_ros.bringup.launching.single_run import condition_at, plan_single_run
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.live_method import live_method_names
-from osmabench_ros.mappers.registry import mapper_names
+from osmabench_ros.mappers.mapper import mapper_names
 from osmabench_ros.simulation.conditions import list_conditions, load_condition
 
 
@@ -37,6 +38,6 @@ def test_a_mapper_that_does_not_exist_is_refused_with_all_there_are(tmp_path: Pa
     values = {'condition': 'baseline', 'velocity': 1.0, 'mapper': 'orcale', 'variables': {}}
     values |= {'scene': 'apartment', 'scene_name': '', 'seed': 5}
     with pytest.raises(ConfigError, match=r'mapper:=orcale .* mean "oracle"\?') as caught:
-        plan_single_run(values, tmp_path, lambda _text, _fraction: None)
+        plan_single_run(values, tmp_path, silent)
     for name in (*mapper_names(), *live_method_names()):
         assert name in str(caught.value)

@@ -18,22 +18,31 @@ import rclpy  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from recorded_messages import make, write_messages  # noqa: E402
 
-from osmabench_ros.bringup.definition import BRIDGE, EVALUATOR, RECORDER  # noqa: E402
-from osmabench_ros.bringup.isolation import isolated_environment, private_domain  # noqa: E402
-from osmabench_ros.bringup.node_spec import MAPPER  # noqa: E402
-from osmabench_ros.bringup.observer import RunObserver  # noqa: E402
-from osmabench_ros.configuration import config_path  # noqa: E402
-from osmabench_ros.ros import (  # noqa: E402
-    services,
-    simulation_services,
-    topics,
-    transforms,
-    vision_messages,
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.base.configuration import config_path  # noqa: E402
+from osmabench_ros.base.contract import (  # noqa: E402
+    BAG_PLAYER,
+    CONTRACT,
+    ContractTopic,
 )
-from osmabench_ros.ros.contract import CONTRACT, ContractTopic  # noqa: E402
-from osmabench_ros.ros.node_names import BAG_PLAYER  # noqa: E402
-from osmabench_ros.ros.participants import Participant  # noqa: E402
-from osmabench_ros.ros.publisher_watch import publishers_of_run  # noqa: E402
+from osmabench_ros.bringup.runner.observer import RunObserver  # noqa: E402
+from osmabench_ros.bringup.spec.definition import (  # noqa: E402
+    BRIDGE,
+    EVALUATOR,
+    RECORDER,
+)
+from osmabench_ros.bringup.spec.isolation import (  # noqa: E402
+    isolated_environment,
+    private_domain,
+)
+from osmabench_ros.bringup.spec.node_spec import MAPPER  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge import (  # noqa: E402
+    simulation_services,
+    transforms,
+)
+from osmabench_ros.ros.messages import vision_messages  # noqa: E402
+from osmabench_ros.ros.node.participants import DeclaredParticipant  # noqa: E402
+from osmabench_ros.ros.node.publisher_watch import publishers_of_run  # noqa: E402
 
 RUNNER = 'osmabench_runner'
 Rights = dict[str, set[str]]
@@ -50,16 +59,14 @@ OPTIONAL = {
     simulation_services: {
         f'/{name}'
         for name in (
-            services.GET_SIMULATOR_FEATURES,
-            services.GET_SIMULATION_STATE,
-            services.SET_SIMULATION_STATE,
-            services.STEP_SIMULATION,
-            services.RESET_SIMULATION,
+            topics.GET_SIMULATOR_FEATURES,
+            topics.GET_SIMULATION_STATE,
+            topics.SET_SIMULATION_STATE,
+            topics.STEP_SIMULATION,
+            topics.RESET_SIMULATION,
         )
     }
-    | {
-        f'/{services.SIMULATE_STEPS}/_action/{part}' for part in (*ACTION_SERVICES, *ACTION_TOPICS)
-    },
+    | {f'/{topics.SIMULATE_STEPS}/_action/{part}' for part in (*ACTION_SERVICES, *ACTION_TOPICS)},
 }
 """What nodes have only where a package is installed."""
 
@@ -146,7 +153,7 @@ def in_use(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Right
         try:
             with started([n for n in COMMANDS if n != BAG_PLAYER], tmp, environment) as nodes:
                 rights = wait_for_all(look, {*nodes, RUNNER}, nodes)
-            # A bridge ends a run in which somebody else publishes its clock.
+            # A bridge ends a run in which another node publishes its clock.
             with started([BAG_PLAYER], tmp, environment) as nodes:
                 rights |= wait_for_all(look, {BAG_PLAYER}, nodes)
             yield rights
@@ -174,7 +181,7 @@ def start(node: str, tmp: Path, environment: dict[str, str]) -> subprocess.Popen
     executable, values = COMMANDS[node]
     pairs = {'autostart': 'true', **{k: str(v).format(tmp=tmp) for k, v in values.items()}}
     options = [text for name, value in pairs.items() for text in ('-p', f'{name}:={value}')]
-    module = f'osmabench_ros.nodes.{executable}_node'
+    module = f'osmabench_ros.nodes.{executable}.node'
     return subprocess.Popen(
         [sys.executable, '-m', module, '--ros-args', '-r', f'__node:={node}', *options],
         env=environment,
@@ -225,7 +232,7 @@ def test_a_node_may_do_what_it_does_and_nothing_else(
 @pytest.mark.parametrize('topic', CONTRACT, ids=lambda topic: topic.name)
 def test_the_policy_grants_a_topic_to_whom_a_run_declares(topic: ContractTopic) -> None:
     """What `publisher_watch` takes for declared, and what an enclave may publish, is one thing."""
-    participants = [Participant(name, acks=True) for name in (MAPPER, RECORDER)]
+    participants = [DeclaredParticipant(name=name, acks=True) for name in (MAPPER, RECORDER)]
     declared = publishers_of_run(participants, MAPPER)[topic.name]
     name = f'/{topic.name.lstrip("/")}'
     allowed = {node for node, rights in granted().items() if name in rights['publish']}

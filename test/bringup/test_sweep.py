@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from small_config import foreign, small_config
 
+from osmabench_ros.base.progress import silent
 from osmabench_ros.runs.config import SweepConfig, parse_config
 from osmabench_ros.runs.sweep import SweepReport
 
@@ -23,13 +24,13 @@ CONFIG = small_config(
 
 
 def sweep(out: Path, *speeds: float) -> SweepReport:
-    from osmabench_ros.bringup.sweep_runner import run_sweep
+    from osmabench_ros.bringup.runner.sweep_runner import run_sweep
 
     return run_sweep(
         parse_config(CONFIG, 'test'),
         out,
         SweepConfig(speeds=speeds),
-        progress=lambda _text, _fraction: None,
+        progress=silent,
     )
 
 

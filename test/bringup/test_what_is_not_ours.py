@@ -15,6 +15,7 @@ from fault_runs import (
     success,
     wait_for,
 )
+from prepared_scenes import PreparedScenes
 from small_config import foreign, repeatable, small_config
 from users_files import fill, lost, snapshot
 
@@ -22,12 +23,15 @@ from osmabench_ros.base.ledger import LEDGER, Ledger
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
-MAPPER = 'foreign_if_told'
+MAPPER = 'foreign_on_order'
 FRESH = (*COMMAND, '--fresh')
-CONFIG = small_config(mappers=[foreign('if_told')], pacing={'ack_timeout_s': 300.0})
+CONFIG = small_config(mappers=[foreign('on_order')], pacing={'ack_timeout_s': 300.0})
 
 
-def test_a_users_files_outlive_runs_fresh_starts_and_kills(tmp_path: Path) -> None:
+def test_a_users_files_outlive_runs_fresh_starts_and_kills(
+    prepared: PreparedScenes, tmp_path: Path
+) -> None:
+    prepared.put_into(tmp_path / 'runs', CONFIG)
     root, run = tmp_path / 'runs' / 'small', run_directory(tmp_path, MAPPER)
     elsewhere = tmp_path / 'elsewhere'
     success(start(tmp_path, CONFIG))
@@ -56,7 +60,7 @@ def test_a_users_files_outlive_runs_fresh_starts_and_kills(tmp_path: Path) -> No
     for path in [path for path in before if path.is_relative_to(run / 'map')]:
         del before[path]
     (run / 'map').rename(tmp_path / 'moved')
-    process = start(tmp_path, CONFIG, command=FRESH, TEST_TOLD='hang')
+    process = start(tmp_path, CONFIG, command=FRESH, TEST_ORDER='hang')
     wait_for(lambda: mapper_says(tmp_path, MAPPER, 'hanging'))
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)

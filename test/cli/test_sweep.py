@@ -6,7 +6,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from osmabench_ros.bringup import sweep_runner
+from osmabench_ros.bringup.runner import sweep_runner
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, RequirementError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SweepConfig

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import typer
+from benchmark_scripts import benchmark_script
 from maps.sample_maps import sample_map
 from users_files import fill, lost, snapshot
 
@@ -17,7 +18,7 @@ from osmabench_ros.base.ledger import LEDGER, Ledger
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.maps.storage import write_map
+from osmabench_ros.maps.disk.storage import write_map
 
 WORLD = """<sdf version="1.7"><world name="w"><model name="Box_1"><link name="l">
 <visual name="v"><geometry><box><size>1 1 1</size></box></geometry></visual>
@@ -32,7 +33,7 @@ FOLDERS = {
     'demo': 'demo --out OUT/.. --fresh',
     'sweep': 'sweep IN/small.yaml --out OUT/.. --fresh',
     'evaluate': 'evaluate IN/map --ground-truth IN/map --out OUT --force',
-    'evaluate (bag)': 'evaluate --bag IN/bag --out OUT --force',
+    'evaluate-bag': 'evaluate-bag IN/bag --out OUT --force',
     'generate': 'generate IN/small.yaml --out OUT --ground-truth',
     'ground-truth': 'ground-truth IN/small.yaml --out OUT',
     'record': 'record --out OUT --duration 1',
@@ -48,9 +49,10 @@ FOLDERS = {
 }
 """Commands that write a folder; OUT is the folder of the user's."""
 NAMED = {'run': 'small', 'run (on)': 'small', 'demo': 'demo', 'sweep': 'small_sweep'}
+SCRIPT = 'learn_prototypes'
 FILES = {
     'conditions preview': 'conditions preview -o OUT',
-    'learn-prototypes': 'learn-prototypes OUT --apartments 1',
+    SCRIPT: f'{SCRIPT} OUT --apartments 1',
     'view': 'view IN/map --rerun OUT',
 }
 READERS = {
@@ -72,7 +74,7 @@ def commands(group: Any, above: str = '') -> Iterator[tuple[str, Any]]:
 
 
 def test_every_command_is_in_the_table() -> None:
-    known = {name.partition(' (')[0] for name in (*FOLDERS, *FILES)}
+    known = {name.partition(' (')[0] for name in (*FOLDERS, *FILES)} - {SCRIPT}
     found = dict(commands(typer.main.get_command(app)))
     assert found.keys() == known | READERS | LOOKERS
     for name in READERS:
@@ -102,7 +104,10 @@ def osmabench(template: str, inputs: Path, out: Path) -> None:
     # The parent is named as it is, not as what a link leads to.
     text = template.replace('OUT/..', str(out.parent)).replace('OUTNAME', out.name)
     words = text.replace('OUT', str(out)).replace('IN/', f'{inputs}/').split()
-    code = app(words, standalone_mode=False)
+    command = app
+    if words[0] == SCRIPT:
+        command = benchmark_script(words.pop(0)).app
+    code = command(words, standalone_mode=False)
     if code:
         raise SystemExit(code)
 

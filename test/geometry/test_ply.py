@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.geometry.ply import PlyError, read_ply, write_ply
+from osmabench_ros.geometry.point_files import PlyError, read_ply, write_ply
 
 HEADER = 'ply\nformat {}\nelement vertex 2\nproperty double x\nproperty uchar red\n'
 

@@ -5,8 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from osmabench_ros.errors import SequenceError
-from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
-from osmabench_ros.geometry.tum_file import read_tum, tum_text
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tum, tum_text
 
 
 def test_a_trajectory_survives_the_file_to_the_nanosecond(tmp_path: Path) -> None:

@@ -14,14 +14,13 @@ from osmabench_ros.errors import (
     IncompleteError,
     LanguageModelError,
 )
-from osmabench_ros.language.budget import Ledger, Prices
+from osmabench_ros.language.budget import Account, Prices
 from osmabench_ros.language.cache import ResponseCache
-from osmabench_ros.language.client import ModelClient, Outcome, Patience, raise_if_incomplete
+from osmabench_ros.language.client import ModelClient, Parsed, RetryPolicy, raise_if_incomplete
 from osmabench_ros.language.model import ImagePart, ModelRequest, RefusalError
-from osmabench_ros.language.registry import make_language_model
-from osmabench_ros.language.settings import ModelSettings
+from osmabench_ros.language.settings import ModelAccess, make_language_model
 
-QUICK = Patience(attempts=4, first_wait_s=0.01, longest_wait_s=0.2)
+QUICK = RetryPolicy(attempts=4, first_wait_s=0.01, longest_wait_s=0.2)
 REQUESTS = [ModelRequest(f'Prompt {i}', max_output_tokens=100) for i in range(6)]
 
 
@@ -78,13 +77,13 @@ def test_servers_that_serve_one_model_name_do_not_share_replies(server, tmp_path
 
 def test_offline_serves_the_replies_of_the_server_that_is_named(server, tmp_path, monkeypatch):
     client(server, tmp_path).ask(REQUESTS[0], said)
-    stands_for = ModelSettings('offline:openai/m', server.url, tmp_path).client()
+    stands_for = ModelAccess(base_url=server.url, cache=tmp_path).client_of('offline:openai/m')
     assert stands_for.ask(REQUESTS[0], said) == 'Prompt 0'
     monkeypatch.delenv('OPENAI_BASE_URL', raising=False)
     with pytest.raises(LanguageModelError, match='no reply of openai/m at https://api.openai'):
-        ModelSettings('offline:openai/m', '', tmp_path).client().ask(REQUESTS[0], said)
+        ModelAccess(cache=tmp_path).client_of('offline:openai/m').ask(REQUESTS[0], said)
     monkeypatch.setenv('OPENAI_BASE_URL', server.url)
-    by_environment = ModelSettings('offline:openai/m', '', tmp_path).client()
+    by_environment = ModelAccess(cache=tmp_path).client_of('offline:openai/m')
     assert by_environment.ask(REQUESTS[0], said) == 'Prompt 0'
 
 
@@ -192,7 +191,7 @@ def test_no_more_requests_are_under_way_than_allowed(server, tmp_path):
 
 
 def test_a_budget_of_tokens_stops_cleanly_and_a_higher_one_goes_on(server, tmp_path):
-    tight = client(server, tmp_path, ledger=Ledger(max_tokens=180), concurrency=1)
+    tight = client(server, tmp_path, ledger=Account(max_tokens=180), concurrency=1)
     outcomes = tight.ask_all(REQUESTS, said)
     answered = [o for o in outcomes if o.value is not None]
     assert 0 < len(answered) < len(REQUESTS)
@@ -208,15 +207,15 @@ def test_a_budget_of_tokens_stops_cleanly_and_a_higher_one_goes_on(server, tmp_p
 
 
 def test_a_budget_of_money_is_never_overrun_by_requests_side_by_side(server, tmp_path):
-    ledger = Ledger(Prices(1000.0, 1000.0), max_cost=0.35)
+    ledger = Account(Prices(1000.0, 1000.0), max_cost=0.35)
     asked = client(server, tmp_path, ledger=ledger, concurrency=6)
     asked.ask_all(REQUESTS, said)
     assert 0 < ledger.spending.cost <= 0.35
     assert ledger.spending.cost == pytest.approx(18 * len(server.received) / 1000)
 
 
-def test_an_estimate_asks_nobody_and_knows_the_cache(server, tmp_path):
-    ledger = Ledger(Prices(1.0, 2.0))
+def test_an_estimate_sends_no_request_and_counts_the_cache(server, tmp_path):
+    ledger = Account(Prices(1.0, 2.0))
     asked = client(server, tmp_path, ledger=ledger)
     asked.ask(REQUESTS[0], said)
     estimate = asked.estimate(REQUESTS)
@@ -262,11 +261,11 @@ def test_no_key_and_no_prompt_reach_the_cache(server, tmp_path, monkeypatch):
 
 
 def test_what_is_missing_is_counted_by_reason_and_refusals_are_not_missing():
-    fine, refused = Outcome(value=1), Outcome(error=RefusalError('no'))
+    fine, refused = Parsed(value=1), Parsed(error=RefusalError('no'))
     raise_if_incomplete([fine.failure, refused.failure], 'questions')
-    down = Outcome(error=LanguageModelError('long story', reason='down')).failure
-    told = r'3 of 4 questions unanswered: down \(2\), up \(1\); what was answered is kept'
-    with pytest.raises(IncompleteError, match=told):
+    down = Parsed(error=LanguageModelError('long story', reason='down')).failure
+    reported = r'3 of 4 questions unanswered: down \(2\), up \(1\); what was answered is kept'
+    with pytest.raises(IncompleteError, match=reported):
         raise_if_incomplete([down, 'up', '', down], 'questions')
 
 

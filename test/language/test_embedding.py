@@ -5,7 +5,7 @@ import pytest
 
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.label_matching import LabelMatcher
+from osmabench_ros.vqa.graph_index import LabelMatcher
 
 pytestmark = pytest.mark.slow
 

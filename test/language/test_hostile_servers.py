@@ -12,9 +12,9 @@ from loopback_models import LoopbackModels, Misstep
 
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.language.cache import ResponseCache
-from osmabench_ros.language.client import ModelClient, Patience
+from osmabench_ros.language.client import ModelClient, RetryPolicy
 from osmabench_ros.language.model import ModelRequest, TransientModelError
-from osmabench_ros.language.registry import make_language_model
+from osmabench_ros.language.settings import make_language_model
 
 KEY = 'sk-secret-0123456789'
 REQUEST = ModelRequest('What is this?', max_output_tokens=50)
@@ -305,7 +305,7 @@ WAITS = ('1e999', '-1e999', 'nan', '-5', '1e5', '9' * 5000, 'soon', '', 'Mon, 99
 @pytest.mark.parametrize('wait', WAITS, ids=lambda wait: wait[:12])
 def test_no_wait_that_a_server_asks_for_is_too_long(kind, server, tmp_path, wait):
     server.missteps = deque([Misstep('status', 503, (('Retry-After', wait),))])
-    patience = Patience(attempts=2, first_wait_s=0.01, longest_wait_s=0.02)
+    patience = RetryPolicy(attempts=2, first_wait_s=0.01, longest_wait_s=0.02)
     client = ModelClient(model_of(kind, server), cache=ResponseCache(tmp_path), patience=patience)
     assert client.ask(REQUEST, str)
     assert len(server.received) == 2
@@ -322,7 +322,7 @@ def test_a_bad_reply_ends_no_other_request_and_spoils_neither_accounts_nor_cache
         b'',
     ]
     server.missteps = deque(Misstep('raw', raw=raw) for raw in bad)
-    patience = Patience(attempts=1)
+    patience = RetryPolicy(attempts=1)
     cache = ResponseCache(tmp_path)
     client = ModelClient(model_of(kind, server), cache=cache, patience=patience, concurrency=1)
     requests = [ModelRequest(f'Prompt {i}') for i in range(len(bad) + 3)]
@@ -334,14 +334,14 @@ def test_a_bad_reply_ends_no_other_request_and_spoils_neither_accounts_nor_cache
     assert len(list(tmp_path.rglob('*.json'))) == 3
 
 
-def test_a_model_of_somebody_else_may_raise_what_it_likes(tmp_path):
+def test_a_foreign_model_may_raise_any_error(tmp_path):
     class Odd:
         name, server = 'odd/m', 'nowhere'
 
         def generate(self, request):
             return {}[request.prompt]
 
-    client = ModelClient(Odd(), patience=Patience(attempts=1))
+    client = ModelClient(Odd(), patience=RetryPolicy(attempts=1))
     (outcome,) = client.ask_all([REQUEST], str)
     assert outcome.failure == 'malformed replies from nowhere'
 

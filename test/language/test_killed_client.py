@@ -14,7 +14,7 @@ from pathlib import Path
 from osmabench_ros.language.cache import ResponseCache
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.model import ModelRequest
-from osmabench_ros.language.registry import make_language_model
+from osmabench_ros.language.settings import make_language_model
 model = make_language_model('openai:m', {'base_url': sys.argv[1]})
 client = ModelClient(model, cache=ResponseCache(Path(sys.argv[2])), concurrency=2)
 requests = [ModelRequest(f'Prompt {i}') for i in range(20)]

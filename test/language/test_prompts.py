@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from osmabench_ros.configuration import config_path
+from osmabench_ros.base.configuration import config_path
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language import prompts
 from osmabench_ros.language.prompts import load_prompt
@@ -25,8 +25,8 @@ def test_a_prompt_is_complete_and_says_that_data_is_no_instruction(name):
     assert prompt.version >= 1
     assert prompt.template
     assert prompt.identity == f'{name}/{prompt.version}/{prompt.sha256[:12]}'
-    told = prompt.system.lower()
-    assert any(word in told for word in ('data', 'never', 'guess')), told
+    reported = prompt.system.lower()
+    assert any(word in reported for word in ('data', 'never', 'guess')), reported
 
 
 def test_a_value_that_is_missing_is_named():

@@ -18,7 +18,7 @@ from osmabench_ros.language.model import (
     TransientModelError,
     Usage,
 )
-from osmabench_ros.language.registry import language_model_names, make_language_model
+from osmabench_ros.language.settings import language_model_names, make_language_model
 
 KEY = 'sk-secret-0123456789'
 SCHEMA = {'type': 'object', 'properties': {'echo': {'type': 'integer'}}, 'required': ['echo']}

@@ -1,4 +1,4 @@
-"""bridge.launch.py under the real ros2 launch: it publishes to whoever subscribes."""
+"""bridge.launch.py under the real ros2 launch: it publishes to any subscriber."""
 
 import time
 from pathlib import Path
@@ -25,8 +25,8 @@ def test_images_of_one_frame_reach_a_subscriber(
     from rclpy.executors import SingleThreadedExecutor
     from sensor_msgs.msg import Image
 
-    from osmabench_ros.ros import topics
-    from osmabench_ros.ros.qos import frame_profile
+    from osmabench_ros.base import contract as topics
+    from osmabench_ros.ros.wire.qos import frame_profile
 
     node = rclpy.create_node('listener', namespace='robot', context=ros_context)
     executor = SingleThreadedExecutor(context=ros_context)

@@ -58,7 +58,7 @@ def run_stack(out: Path, how: str, *arguments: str, domain: int) -> tuple[int, s
     return process.returncode, text, json.loads(report.read_text())
 
 
-def test_a_stack_of_somebody_else_is_started_and_scored(tmp_path: Path, ros_domain: int) -> None:
+def test_a_foreign_stack_is_started_and_scored(tmp_path: Path, ros_domain: int) -> None:
     code, text, report = run_stack(tmp_path / 'out', 'sleep:0', domain=ros_domain)
     assert code == 0, text
     assert {record['mapper'] for record in report['runs'][0]['metrics']} == {'cloud'}

@@ -20,8 +20,9 @@ SMALL = ('goals:=2', 'frame_rate_hz:=2.0', 'image_width:=96', 'image_height:=64'
 @pytest.fixture(scope='module')
 def ground_truth(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The ground truth of the path that the bridge plans by itself with these arguments."""
+    from osmabench_ros.base.progress import silent
     from osmabench_ros.runs.config import parse_config
-    from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, prepare_scenes
+    from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, Preparation
 
     config = {
         'name': 'truth',
@@ -32,7 +33,7 @@ def ground_truth(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'suites': [{'name': 'map_geometry'}],
     }
     out = tmp_path_factory.mktemp('truth')
-    [made] = prepare_scenes(parse_config(config, 'test'), out, lambda _text, _fraction: None)
+    [made] = Preparation().prepare_all(parse_config(config, 'test'), out, silent)
     return made / GROUND_TRUTH_FOLDER
 
 
@@ -41,7 +42,7 @@ def robot_run(
     tmp_path_factory: pytest.TempPathFactory, ground_truth: Path
 ) -> tuple[subprocess.Popen, Path, str]:
     """A bridge and a stack of their own, and on_robot.launch.py beside them."""
-    from osmabench_ros.bringup.isolation import private_domain
+    from osmabench_ros.bringup.spec.isolation import private_domain
 
     folder = tmp_path_factory.mktemp('robot')
     stack = Path(__file__).parents[1] / 'cloud_stack.py'
@@ -126,7 +127,7 @@ def test_a_bag_is_replayed_and_recorded_again(
     assert topics['/camera/depth/image_rect'] == before['/camera/depth/image_rect'], said
 
 
-def test_nodes_become_active_though_nobody_hears_of_their_transitions(
+def test_nodes_become_active_though_their_transition_events_are_lost(
     robot_run: tuple, tmp_path: Path, ros_domain: int
 ) -> None:
     """The event comes before its subscriber is discovered, now and then; here it never comes."""
@@ -168,7 +169,7 @@ def test_a_sequence_is_played_through_the_topics(
 
 
 def counts(bag: Path) -> dict[str, int]:
-    from osmabench_ros.sequences.bag import open_bag
+    from osmabench_ros.sequences.bags.bag import open_bag
 
     with open_bag(bag) as opened:
         return {item.topic: item.message_count for item in opened.connections}

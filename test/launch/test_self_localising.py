@@ -92,7 +92,7 @@ def robot(
     tmp_path_factory: pytest.TempPathFactory, shared: Path, stack_file: Path
 ) -> tuple[subprocess.Popen[str], Path, str]:
     """What on_robot left and said beside a bridge and a stack that know nothing of it."""
-    from osmabench_ros.bringup.isolation import private_domain
+    from osmabench_ros.bringup.spec.isolation import private_domain
 
     folder = tmp_path_factory.mktemp('robot')
     with private_domain() as domain:
@@ -162,7 +162,7 @@ def test_the_bags_hold_what_the_stack_published(
         for topic in (MAP_TOPIC, ''):
             out = tmp_path / f'{name}{topic.replace("/", "_")}'
             osmabench(
-                'evaluate', '--bag', str(bag), '--map-topic', topic,
+                'evaluate-bag', str(bag), '--map-topic', topic,
                 '--ground-truth', str(shared / 'ground_truth'), '--out', str(out), cwd=tmp_path,
             )  # fmt: skip
             assert figures(out / 'report.json') == figures(run / 'report.json')

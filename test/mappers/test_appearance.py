@@ -3,18 +3,19 @@ from dataclasses import replace
 import box_world
 import numpy as np
 import pytest
+from benchmark_scripts import benchmark_script
 from scipy.spatial import cKDTree
 
-from osmabench_ros.configuration import config_path
+from osmabench_ros.base.configuration import config_path
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.appearance import PROTOTYPES_FILE, AppearanceMapper
-from osmabench_ros.mappers.learn_prototypes import FIRST_SEED, learn_from_apartments
-from osmabench_ros.mappers.prototype_learning import learn_prototypes, take_lesson
-from osmabench_ros.mappers.prototypes import read_prototypes, write_prototypes
-from osmabench_ros.mappers.survey import SurveyOptions
-from osmabench_ros.maps.archive import pack_map
+from osmabench_ros.mappers.appearance.mapper import PROTOTYPES_FILE, AppearanceMapper
+from osmabench_ros.mappers.appearance.prototypes import read_prototypes
+from osmabench_ros.mappers.appearance.survey import SurveyOptions
+from osmabench_ros.maps.disk.archive import pack_map
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind
+
+learning = benchmark_script('learn_prototypes')
 
 
 def headlight(pose, depth, colors):
@@ -45,11 +46,13 @@ def frames():
 @pytest.fixture(scope='module')
 def prototypes(tmp_path_factory):
     path = tmp_path_factory.mktemp('learnt') / 'prototypes.json'
-    lesson = take_lesson(
+    sample = learning.training_sample(
         box_world.frames(shifted(box_world.ROOM)), box_world.LABELS, SurveyOptions(stride=1)
     )
-    learnt = learn_prototypes([lesson], per_class=3, seed=0, provenance={'room': 'shifted'})
-    write_prototypes(learnt, path)
+    learnt = learning.learn_prototypes(
+        [sample], per_class=3, seed=0, provenance={'room': 'shifted'}
+    )
+    learning.write_prototypes(learnt, path)
     return path
 
 
@@ -131,7 +134,7 @@ def test_no_frames_give_an_empty_map(prototypes):
 
 def test_prototypes_survive_a_file(prototypes, tmp_path):
     first = read_prototypes(prototypes)
-    write_prototypes(first, tmp_path / 'again.json')
+    learning.write_prototypes(first, tmp_path / 'again.json')
     assert (tmp_path / 'again.json').read_bytes() == prototypes.read_bytes()
     assert first.provenance == {'room': 'shifted'}
     assert first.shares.sum() == pytest.approx(1.0)
@@ -158,13 +161,13 @@ def test_the_prototypes_of_the_package_come_from_apartments_that_no_run_uses():
     path = config_path(PROTOTYPES_FILE)
     learnt = read_prototypes(path)
     assert path.stat().st_size < 100_000
-    assert min(learnt.provenance['seeds']) >= FIRST_SEED
+    assert min(learnt.provenance['seeds']) >= learning.FIRST_SEED
     assert {'wall', 'floor', 'ceiling', 'sofa', 'table'} <= {
         name.split()[-1] for name in learnt.names
     }
 
 
-@pytest.mark.parametrize('seeds', [[], [FIRST_SEED, 5]])
+@pytest.mark.parametrize('seeds', [[], [learning.FIRST_SEED, 5]])
 def test_seeds_of_runs_are_not_learnt_from(seeds):
     with pytest.raises(ConfigError, match='seeds from 1000 on'):
-        learn_from_apartments(seeds)
+        learning.learn_from_apartments(seeds)

@@ -1,24 +1,20 @@
 import numpy as np
 
-from osmabench_ros.mappers.color_constancy import (
-    linear_from_srgb,
-    srgb_from_linear,
-    without_light,
-)
-from osmabench_ros.mappers.color_names import COLOR_EXAMPLES, color_indices
+from osmabench_ros.base.color import decoded, encoded_image
+from osmabench_ros.mappers.color_names import COLOR_EXAMPLES, color_indices, without_light
 
 
 def test_encoding_is_undone_exactly():
     every = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
-    np.testing.assert_array_equal(srgb_from_linear(linear_from_srgb(every)), every)
+    np.testing.assert_array_equal(encoded_image(decoded(every / 255.0)), every)
     # Middle gray of 18 % reflectance is 118 in sRGB (IEC 61966-2-1).
-    assert srgb_from_linear(np.array([0.18])).tolist() == [118]
+    assert encoded_image(np.array([0.18])).tolist() == [118]
 
 
 def test_dimmed_colors_keep_their_names_beside_white():
     colors = np.array(list(COLOR_EXAMPLES.values()), np.uint8)
     scene = np.vstack([colors, np.full((len(colors), 3), 250, np.uint8)])
-    dim = srgb_from_linear(linear_from_srgb(scene) * 0.25)
+    dim = encoded_image(decoded(scene / 255.0) * 0.25)
     points = np.random.default_rng(0).uniform(0, 1, (len(scene), 3))
     named = color_indices(without_light(points, dim))[: len(colors)]
     assert (named == np.arange(len(colors))).mean() > 0.8

@@ -1,4 +1,4 @@
-"""The stacks in config/methods/live, and what a wrong file is told."""
+"""The stacks in config/methods/live, and the errors of wrong files."""
 
 from pathlib import Path
 
@@ -6,9 +6,12 @@ import pytest
 import yaml
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.hydra_labels import hydra_label_space
-from osmabench_ros.mappers.live_method import live_method_names, load_live_method
-from osmabench_ros.maps.registry import importer_names
+from osmabench_ros.mappers.live_method import (
+    hydra_label_space,
+    live_method_names,
+    load_live_method,
+)
+from osmabench_ros.maps.importer import importer_names
 from osmabench_ros.semantics.labels import LabelClass, LabelSet
 
 VALUES = {

@@ -8,8 +8,7 @@ from osmabench_ros.mappers.color_names import (
     lab_from_rgb,
     most_frequent_color,
 )
-from osmabench_ros.mappers.fitted_boxes import trimmed_box, upright_box
-from osmabench_ros.mappers.nodes import voted_labels
+from osmabench_ros.mappers.nodes import trimmed_box, upright_box, voted_labels
 from osmabench_ros.scenes.apartment.finishes import COLORS
 from osmabench_ros.semantics.labels import LabelSet
 

@@ -4,9 +4,8 @@ import pytest
 from scipy.spatial import cKDTree
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.noise import NoiseModel, NoiseOptions
-from osmabench_ros.mappers.noisy_oracle import NoisyOracleMapper
-from osmabench_ros.maps.archive import pack_map
+from osmabench_ros.mappers.noisy_oracle import NoiseModel, NoiseOptions, NoisyOracleMapper
+from osmabench_ros.maps.disk.archive import pack_map
 from osmabench_ros.semantics.labels import UNLABELLED
 
 SILENT = {
@@ -130,5 +129,5 @@ def test_the_map_names_the_method(frames):
 
 
 def test_a_rate_above_one_is_refused():
-    with pytest.raises(ConfigError, match=r'"noisy_oracle": option "label_confusion" is 1\.5'):
+    with pytest.raises(ConfigError, match=r'"noisy_oracle": label_confusion: .*\(it is 1\.5'):
         mapped([], label_confusion=1.5)

@@ -12,16 +12,16 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.mapper import MapperFactory
-from osmabench_ros.mappers.offline import MethodAdapter, OfflineMapperFactory, OfflineRun
-from osmabench_ros.mappers.offline_method import (
+from osmabench_ros.mappers.offline.mapper import MethodAdapter, OfflineMapperFactory, OfflineRun
+from osmabench_ros.mappers.offline.method import (
     OfflineMethod,
     SequenceFormat,
     filled,
     list_methods,
     load_method,
 )
-from osmabench_ros.mappers.offline_process import Limits, run_limited
-from osmabench_ros.maps.storage import read_map, write_map
+from osmabench_ros.mappers.offline.process import Limits, run_limited
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.semantics.labels import LabelSet
 
 LABELS = LabelSet.from_names('small', ['chair', 'table', 'cup'])
@@ -145,7 +145,7 @@ def test_a_method_that_leaves_no_map_is_named(tmp_path: Path) -> None:
 
 
 def test_a_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match='cannot start "/no/such/program"'):
+    with pytest.raises(RunError, match=r'cannot start the method \("/no/such/program"'):
         failing(tmp_path, ('/no/such/program',)).semantic_map(final=True)
 
 

@@ -1,9 +1,16 @@
 import numpy as np
 import pytest
 
-from osmabench_ros.mappers.descriptors import FEATURES, cut_patches, describe_patches
+from osmabench_ros.mappers.appearance.descriptors import (
+    FEATURES,
+    Voxels,
+    components,
+    cut_patches,
+    describe_patches,
+    grow_regions,
+    neighbour_pairs,
+)
 from osmabench_ros.mappers.fusion import VoxelFusion, voxel_indices
-from osmabench_ros.mappers.regions import Voxels, components, grow_regions, neighbour_pairs
 
 VOXEL_M = 0.1
 

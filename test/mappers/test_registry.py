@@ -1,7 +1,7 @@
 import pytest
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.registry import make_mapper, mapper_class, mapper_names
+from osmabench_ros.mappers.mapper import make_mapper, mapper_class, mapper_names
 from osmabench_ros.semantics.labels import LabelSet
 
 LABELS = LabelSet.from_names('test', ['cup'], ['floor'])
@@ -32,9 +32,9 @@ def test_whether_ground_truth_is_read_is_known_before_a_mapper_is_made():
 
 
 def test_unknown_and_wrong_options_are_named():
-    with pytest.raises(ConfigError, match=r'"oracle" has no option "voxel".*"voxel_m"'):
+    with pytest.raises(ConfigError, match=r'"oracle": unknown key "voxel".*"voxel_m"'):
         make_mapper('oracle', label_set=LABELS, options={'voxel': 0.1})
-    with pytest.raises(ConfigError, match=r'"oracle": option "voxel_m" is -1'):
+    with pytest.raises(ConfigError, match=r'"oracle": voxel_m: .*greater than 0.001 \(it is -1'):
         make_mapper('oracle', label_set=LABELS, options={'voxel_m': -1})
 
 

@@ -3,10 +3,9 @@ import numpy as np
 import pytest
 
 from osmabench_ros.mappers.oracle import OracleMapper
-from osmabench_ros.mappers.room_nodes import FIRST_ROOM_ID, room_label, with_rooms
-from osmabench_ros.mappers.rooms import NO_ROOM, find_rooms
+from osmabench_ros.mappers.rooms import FIRST_ROOM_ID, NO_ROOM, find_rooms, room_label, with_rooms
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.surface import sample_surface
+from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
 
 

@@ -12,12 +12,11 @@ from maps.importers.method_files import CHAIR, conceptgraphs_object, write_cloud
 from maps.sample_maps import sample_map
 
 from osmabench_ros.errors import MapError, OsmabenchError
-from osmabench_ros.maps import document
-from osmabench_ros.maps.importer import ImportOptions
+from osmabench_ros.maps.disk import document
+from osmabench_ros.maps.disk.storage import read_map, write_map
+from osmabench_ros.maps.disk.validation import faults_of_directory
+from osmabench_ros.maps.importer import ImportOptions, import_map, importer_names
 from osmabench_ros.maps.importers import assembly
-from osmabench_ros.maps.registry import import_map, importer_names
-from osmabench_ros.maps.storage import read_map, write_map
-from osmabench_ros.maps.validation import faults_of_directory
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ import pytest
 
 from osmabench_ros.base.limits.allowance import Allowance, limited_to
 from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.maps.importer import import_map
 from osmabench_ros.maps.importers.object_pickles import is_image_mask
-from osmabench_ros.maps.registry import import_map
-from osmabench_ros.maps.torch_files import load_torch
-from osmabench_ros.maps.unpickling import load_pickle
+from osmabench_ros.maps.untrusted.torch_files import load_torch
+from osmabench_ros.maps.untrusted.unpickling import load_pickle
 
 SMALL = Allowance(memory_mib=2, memory_ratio=8, seconds=20)
 PEAK_BYTES = 32 << 20
@@ -104,11 +104,11 @@ PICKLES = {
 }  # fmt: skip
 COLLIDING = [i * (2**61 - 1) for i in range(1, 5000)]
 OBJECTS = {
-    'colliding_keys': dict.fromkeys(COLLIDING),
-    'colliding_set': set(COLLIDING),
-    'colliding_frozen_set': frozenset(COLLIDING),
-    'colliding_keys_in_tuples': {(i, 'a'): 0 for i in COLLIDING},
-    'colliding_uuids': {uuid.UUID(int=i): 0 for i in COLLIDING},
+    'colliding_keys': lambda: dict.fromkeys(COLLIDING),
+    'colliding_set': lambda: set(COLLIDING),
+    'colliding_frozen_set': lambda: frozenset(COLLIDING),
+    'colliding_keys_in_tuples': lambda: {(i, 'a'): 0 for i in COLLIDING},
+    'colliding_uuids': lambda: {uuid.UUID(int=i): 0 for i in COLLIDING},
 }
 TENSORS = {
     'shared_as_kind_of_storage': storage(NESTED),
@@ -146,7 +146,7 @@ def refused(load: Callable[[], Any], path: Path) -> None:
 @pytest.mark.parametrize('case', [*PICKLES, *OBJECTS])
 def test_a_hostile_pickle_is_refused_within_its_limits(tmp_path: Path, case: str) -> None:
     path = tmp_path / 'map.pkl'
-    hostile = START + PICKLES[case] + b'.' if case in PICKLES else pickle.dumps(OBJECTS[case])
+    hostile = START + PICKLES[case] + b'.' if case in PICKLES else pickle.dumps(OBJECTS[case]())
     path.write_bytes(hostile)
     refused(lambda: load_pickle(path), path)
 

@@ -7,6 +7,7 @@ from maps.importers.method_files import write_bbq, write_openscene
 from maps.sample_maps import sample_map
 
 from osmabench_ros.errors import MapError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.bbq import import_map as import_bbq
 from osmabench_ros.maps.importers.openscene import import_map as import_openscene
@@ -16,7 +17,6 @@ from osmabench_ros.maps.labelling import (
     read_text_features,
 )
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 LABELS = LabelSet.from_names('own', ['cup', 'mug', 'table', 'wall'], first_id=10)

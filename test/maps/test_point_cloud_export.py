@@ -7,10 +7,10 @@ from maps.sample_maps import sample_map
 
 from osmabench_ros.base.ledger import LEDGER
 from osmabench_ros.errors import MapError, RunError
-from osmabench_ros.geometry.pcd import PcdError, write_pcd
+from osmabench_ros.geometry.point_files import PcdError, write_pcd
+from osmabench_ros.maps.export import export_point_cloud
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.pointcloud import import_map
-from osmabench_ros.maps.point_cloud_export import export_point_cloud
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 
 

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from osmabench_ros.errors import ConfigError, MapError
-from osmabench_ros.maps.importer import ImportOptions
-from osmabench_ros.maps.registry import find_importer, import_map, importer_names
+from osmabench_ros.maps.importer import ImportOptions, find_importer, import_map, importer_names
 
 METHODS = {
     'bbq', 'conceptfusion', 'conceptgraphs', 'dualmap', 'hovsg', 'hydra', 'khronos',

@@ -3,10 +3,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from faulty_stages import keep_map
 from runs.plain_room import labelled_map
 
+from osmabench_ros.maps.disk.storage import SnapshotFolder, snapshots_in
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.snapshots import SnapshotFolder, snapshots_in
 
 
 def at(stamp_ns: int) -> SemanticMap:
@@ -18,7 +19,7 @@ def at(stamp_ns: int) -> SemanticMap:
 def test_what_is_kept_is_bounded_and_evenly_spaced(count: int, tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path / 'snapshots', limit=4)
     for second in range(count):
-        folder.keep(at(second))
+        keep_map(folder, at(second))
     stamps = [int(path.name) for path in snapshots_in(folder.directory)]
     assert len(stamps) == len(folder) <= 4
     assert stamps[0] == 0
@@ -30,14 +31,14 @@ def test_what_is_kept_is_bounded_and_evenly_spaced(count: int, tmp_path: Path) -
 def test_the_order_of_names_is_that_of_time(tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path, limit=10)
     for stamp_ns in (9, 10**18, 10, 999):
-        assert folder.keep(at(stamp_ns))
+        assert keep_map(folder, at(stamp_ns))
     stamps = [int(path.name) for path in snapshots_in(tmp_path)]
     assert stamps == [9, 10, 999, 10**18]
 
 
 def test_a_map_of_the_same_time_is_kept_once(tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path, limit=10)
-    assert [folder.keep(at(5)) for _ in range(2)] == [True, False]
+    assert [keep_map(folder, at(5)) for _ in range(2)] == [True, False]
 
 
 def test_a_run_without_snapshots_has_none(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from maps.sample_maps import sample_map
 
 from osmabench_ros.errors import MapError, RunError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
     MapHeader,
@@ -14,7 +15,6 @@ from osmabench_ros.maps.semantic_map import (
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.semantics.graph_json import graph_to_json
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 

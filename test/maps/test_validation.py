@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from maps.sample_maps import sample_map
 
-from osmabench_ros.configuration import config_path
-from osmabench_ros.geometry.ply import read_ply, write_ply
-from osmabench_ros.maps.document import json_schema
-from osmabench_ros.maps.storage import write_map
-from osmabench_ros.maps.validation import faults_of_directory
+from osmabench_ros.base.configuration import config_path
+from osmabench_ros.geometry.point_files import read_ply, write_ply
+from osmabench_ros.maps.disk.document import json_schema
+from osmabench_ros.maps.disk.storage import write_map
+from osmabench_ros.maps.disk.validation import faults_of_directory
 
 Change = Callable[[dict[str, Any]], None]
 

@@ -4,12 +4,12 @@ import pytest
 from metrics.test_trajectory import ESTIMATE, TRUTH
 
 from osmabench_ros.errors import MetricError, MissingDependencyError
-from osmabench_ros.metrics.evo_figures import evo_figures
-from osmabench_ros.metrics.trajectory import DeltaUnit, Interval, TrajectoryAlignment
+from osmabench_ros.metrics.trajectory import DeltaInterval, DeltaUnit, TrajectoryAlignment
 from osmabench_ros.metrics.trajectory_records import (
     ALIGNED,
     SUITE,
     TrajectorySettings,
+    evo_figures,
     score_trajectory,
 )
 
@@ -18,7 +18,7 @@ from osmabench_ros.metrics.trajectory_records import (
 @pytest.mark.parametrize('unit', DeltaUnit)
 def test_the_whole_way_gives_the_figures_of_evo(kind, unit) -> None:
     pytest.importorskip('evo', reason='evo is not installed')
-    settings = TrajectorySettings(kind, interval=Interval(2, unit))
+    settings = TrajectorySettings(kind, interval=DeltaInterval(2, unit))
     expected = evo_figures(TRUTH, ESTIMATE, settings)
     suite = SUITE if kind is TrajectoryAlignment.NONE else SUITE + ALIGNED
     records = score_trajectory(TRUTH, ESTIMATE, settings).records

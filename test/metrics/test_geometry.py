@@ -9,11 +9,11 @@ from osmabench_ros.metrics.geometry import (
     estimated_normals,
     geometry_scores,
     normal_consistency,
+    occupied_voxels,
     surfel_distances,
     volume_of,
 )
-from osmabench_ros.metrics.matching import nearest
-from osmabench_ros.metrics.voxels import occupied_voxels
+from osmabench_ros.metrics.nearest_neighbours import nearest
 
 distances = hnp.arrays(np.float32, st.integers(1, 30), elements=st.floats(0, 5, width=32))
 

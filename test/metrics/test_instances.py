@@ -4,7 +4,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
-from torchmetrics.functional.detection import panoptic_quality as reference_quality
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.instances import (
@@ -84,6 +83,9 @@ def test_average_precision_agrees_with_scikit_learn(items: list[tuple[bool, int]
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000))
 def test_panoptic_quality_agrees_with_torchmetrics(seed: int) -> None:
+    # It loads transformers: too much for each worker that only looks for tests.
+    from torchmetrics.functional.detection import panoptic_quality as reference_quality
+
     rng = np.random.default_rng(seed)
     true, predicted = rng.integers(1, 4, (2, 1, 6, 6))
     predicted = np.where(rng.random(true.shape) < 0.8, true, predicted)

@@ -5,7 +5,8 @@ import pytest
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
-from osmabench_ros.metrics.map_statistics import box_ious, map_statistics
+from osmabench_ros.metrics.graph_matching import box_iou_of_nodes
+from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import (
     NodeKind,
@@ -71,6 +72,6 @@ def test_an_empty_map_is_said_to_be_empty() -> None:
 
 
 def test_ious_are_those_of_the_boxes() -> None:
-    ious = box_ious(NODES)
+    ious = box_iou_of_nodes(NODES, NODES)
     expected = [[one.box.iou(two.box) for two in NODES] for one in NODES]
     np.testing.assert_allclose(ious, expected)

@@ -7,9 +7,9 @@ from hypothesis.extra import numpy as hnp
 from scipy.spatial.distance import cdist
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics import matching
+from osmabench_ros.metrics import nearest_neighbours
 from osmabench_ros.metrics.grid_search import nearest_by_grid
-from osmabench_ros.metrics.matching import NeighbourIndex, distinct_rows, nearest
+from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, distinct_rows, nearest
 
 coordinates = hnp.arrays(
     np.float32,
@@ -45,7 +45,7 @@ def test_chunks_give_what_one_query_gives(monkeypatch: pytest.MonkeyPatch) -> No
     rng = np.random.default_rng(1)
     queries, references = rng.random((1000, 3)), rng.random((300, 3))
     whole = nearest(queries, references, device='cpu')
-    monkeypatch.setattr(matching, 'QUERIES_PER_CHUNK', 77)
+    monkeypatch.setattr(nearest_neighbours, 'QUERIES_PER_CHUNK', 77)
     parts = nearest(queries, references, device='cpu')
     np.testing.assert_array_equal(whole.indices, parts.indices)
 

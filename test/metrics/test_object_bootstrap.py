@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import recall_score
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics.object_bootstrap import macc_over_objects
+from osmabench_ros.metrics.comparison import macc_over_objects
 
 
 def test_the_value_is_macc_and_the_interval_is_over_objects() -> None:

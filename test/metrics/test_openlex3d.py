@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics import similarity as similarity_module
-from osmabench_ros.metrics.matching import Neighbours
+from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.metrics.openlex3d import (
     PointFeatures,
     category_shares,
@@ -24,8 +24,8 @@ from osmabench_ros.metrics.similarity import (
     ranks_of_rows,
 )
 from osmabench_ros.metrics.tiers import (
-    Category,
     TieredObject,
+    WordCategory,
     read_tiers,
     tiers_by_id,
     write_tiers,
@@ -62,7 +62,7 @@ def test_the_table_takes_the_best_category_and_ignores_spaces() -> None:
     table = LABELS.table(np.array([1, 2, 3, 4, 99]), PROMPTS)
     assert table[0].tolist() == [0, 0, 1, 2, 3, 5, 5]
     assert table[1].tolist() == [3, 3, 3, 3, 0, 5, 5]
-    assert (table[2:] == Category.NONE).all()
+    assert (table[2:] == WordCategory.NONE).all()
     assert LABELS.table(np.array([2]), ['coffeetable', 'Coffee table'])[0].tolist() == [0, 5]
 
 
@@ -75,14 +75,14 @@ def test_frequencies_are_means_over_objects_of_shares_of_their_points() -> None:
     best = np.array([[5, 0], [4, 5], [2, 3]])  # lamp/sofa, coffee table/lamp, flower/bed
     points = features([1, 1, 1, 1, 2, 3, 4, 99], [0, 1, 2, 2, 1, 0, 0, 0], far=[3])
     found = top_n_frequency(points, best, LABELS, PROMPTS)
-    assert found[Category.SYNONYM] == pytest.approx((1 / 4 + 1) / 2)
-    assert found[Category.CLUTTER] == pytest.approx(1 / 4 / 2)
-    assert found[Category.DEPICTION] == pytest.approx(1 / 4 / 2)
-    assert found[Category.MISSING] == pytest.approx(1 / 4 / 2)
-    assert found[Category.INCORRECT] == 0
+    assert found[WordCategory.SYNONYM] == pytest.approx((1 / 4 + 1) / 2)
+    assert found[WordCategory.CLUTTER] == pytest.approx(1 / 4 / 2)
+    assert found[WordCategory.DEPICTION] == pytest.approx(1 / 4 / 2)
+    assert found[WordCategory.MISSING] == pytest.approx(1 / 4 / 2)
+    assert found[WordCategory.INCORRECT] == 0
     assert sum(found.values()) == pytest.approx(1)
     top1 = top_n_frequency(points, best[:, :1], LABELS, PROMPTS)
-    assert top1[Category.INCORRECT] == pytest.approx(1 / 4 / 2)
+    assert top1[WordCategory.INCORRECT] == pytest.approx(1 / 4 / 2)
     assert [name for name, _ in category_shares(found)][:2] == ['synonym', 'depiction']
 
 
@@ -90,11 +90,11 @@ def test_a_point_without_feature_is_missing_but_published_code_took_the_last() -
     best = np.array([[5], [0]])
     points = features([1, 1], [-1, 0])
     strict = top_n_frequency(points, best, LABELS, PROMPTS)
-    assert (strict[Category.MISSING], strict[Category.INCORRECT]) == (0.5, 0.5)
+    assert (strict[WordCategory.MISSING], strict[WordCategory.INCORRECT]) == (0.5, 0.5)
     compat = top_n_frequency(points, best, LABELS, PROMPTS, compat=True)
-    assert (compat[Category.SYNONYM], compat[Category.INCORRECT]) == (0.5, 0.5)
+    assert (compat[WordCategory.SYNONYM], compat[WordCategory.INCORRECT]) == (0.5, 0.5)
     nothing = top_n_frequency(points, best[:0], LABELS, PROMPTS)
-    assert nothing[Category.MISSING] == 1.0
+    assert nothing[WordCategory.MISSING] == 1.0
     unscored = top_n_frequency(features([4], [0]), best, LABELS, PROMPTS)
     assert all(math.isnan(value) for value in unscored.values())
 
@@ -114,7 +114,7 @@ def test_frequencies_agree_with_a_double_loop(seed: int, n: int, apart: int) -> 
         if object_id not in (1, 2):
             continue
         kinds = [LABELS.table(np.array([object_id]), PROMPTS)[0, label] for label in best[row]]
-        kind = Category.MISSING if distance > 0.05 else min(kinds)
+        kind = WordCategory.MISSING if distance > 0.05 else min(kinds)
         per_object.setdefault(int(object_id), []).append(int(kind))
     for category, value in found.items():
         if per_object:

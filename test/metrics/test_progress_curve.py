@@ -3,7 +3,7 @@ import math
 import pytest
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics.progress_curve import curve
+from osmabench_ros.metrics.over_time import curve
 
 
 def test_the_area_holds_each_value_until_the_next() -> None:

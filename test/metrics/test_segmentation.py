@@ -19,7 +19,7 @@ from osmabench_ros.metrics.confusion import (
     read_confusions,
     write_confusions,
 )
-from osmabench_ros.metrics.matching import Neighbours, nearest
+from osmabench_ros.metrics.nearest_neighbours import Neighbours, nearest
 from osmabench_ros.metrics.segmentation import (
     compat_confusion,
     hallucinated_points,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from osmabench_ros.metrics.staleness import StalenessMeter
+from osmabench_ros.metrics.message_timing import StalenessMeter
 
 S = 10**9
 

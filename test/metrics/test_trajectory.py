@@ -12,8 +12,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity, fitted_similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.metrics.trajectory import (
+    DeltaInterval,
     DeltaUnit,
-    Interval,
     TrajectoryAlignment,
     absolute_errors,
     alignment_of,
@@ -107,7 +107,7 @@ def test_relative_errors_are_those_of_evo(unit: str, delta: float, all_pairs: bo
     from evo.core.units import Unit
 
     truth, estimate = associated(TRUTH, ESTIMATE)
-    ours = relative_errors(truth, estimate, Interval(delta, DeltaUnit(unit), all_pairs))
+    ours = relative_errors(truth, estimate, DeltaInterval(delta, DeltaUnit(unit), all_pairs))
     evo_unit = {'frames': Unit.frames, 'metres': Unit.meters}[unit]
     relations = metrics.PoseRelation
     for errors, relation in (
@@ -138,7 +138,7 @@ def test_errors_are_those_of_plain_loops() -> None:
         step, true_step = np.linalg.inv(p) @ next_p, np.linalg.inv(q) @ next_q
         relative.append(np.linalg.norm((np.linalg.inv(true_step) @ step)[:3, 3]))
     np.testing.assert_allclose(
-        relative_errors(truth, estimate, Interval()).translation_m, relative
+        relative_errors(truth, estimate, DeltaInterval()).translation_m, relative
     )
 
 
@@ -197,7 +197,7 @@ def test_pairs_in_seconds_are_those_of_a_loop(all_pairs: bool) -> None:
             if seconds[j] - seconds[start] >= 0.5:
                 expected.append([start, j])
                 start = j
-    found = pairs_of(trajectory, Interval(0.5, DeltaUnit.SECONDS, all_pairs))
+    found = pairs_of(trajectory, DeltaInterval(0.5, DeltaUnit.SECONDS, all_pairs))
     assert found.tolist() == expected
     assert len(expected) > 9
 
@@ -215,7 +215,7 @@ def test_pairs_of_a_robot_that_waits_are_those_of_evo() -> None:
         expected = metrics.id_pairs_from_delta(
             matrices(trajectory), 2.0, Unit.meters, 0.1, all_pairs
         )
-        found = pairs_of(trajectory, Interval(2.0, DeltaUnit.METRES, all_pairs))
+        found = pairs_of(trajectory, DeltaInterval(2.0, DeltaUnit.METRES, all_pairs))
         assert [tuple(pair) for pair in found.tolist()] == expected
 
 
@@ -229,8 +229,8 @@ def test_what_cannot_be_compared_is_said() -> None:
     with pytest.raises(MetricError, match='on a line.*align by origin'):
         alignment_of(line, line, TrajectoryAlignment.SE3)
     with pytest.raises(MetricError, match='no pair of 5 poses is 9 metres apart'):
-        pairs_of(line, Interval(9, DeltaUnit.METRES))
+        pairs_of(line, DeltaInterval(9, DeltaUnit.METRES))
     with pytest.raises(MetricError, match='whole number'):
-        Interval(0.5)
+        DeltaInterval(0.5)
     with pytest.raises(MetricError, match='associate them first'):
         absolute_errors(line, walk(4, 1))

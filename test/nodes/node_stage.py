@@ -1,4 +1,4 @@
-"""A node of this package and somebody who talks to it over DDS, in one process."""
+"""A node of this package and a test node that talks to it over DDS, in one process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lifecycle_msgs.msg import Transition
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
-from osmabench_ros.ros.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 
 
 class Stage:

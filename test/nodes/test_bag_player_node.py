@@ -22,9 +22,9 @@ from ros_processes import (  # noqa: E402
 )
 from rosbags.rosbag2 import StoragePlugin  # noqa: E402
 
-from osmabench_ros.bringup.isolation import private_domain  # noqa: E402
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.sequences.bag import open_bag  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.bringup.spec.isolation import private_domain  # noqa: E402
+from osmabench_ros.sequences.bags.bag import open_bag  # noqa: E402
 
 IMAGES = [f'/{topics.COLOR}', f'/{topics.DEPTH}', f'/{topics.CAMERA_POSE}']
 
@@ -95,7 +95,7 @@ def test_latched_topics_reach_who_comes_late_and_the_clock_follows_the_stamps(
             assert call(ros_domain, 'pause_run', 0)['error_code'] == 1  # paused again by itself
             messages = late.end()
         code, _ = interrupt(player)
-    assert code == 0  # an interrupted player owes nobody a result
+    assert code == 0  # an interrupted player owes no result
     others = [item for item in messages if item[0] != '/clock']
     assert sorted(others) == sorted(in_bag(recorded, latched))
     clocks = [item for item in messages if item[0] == '/clock']

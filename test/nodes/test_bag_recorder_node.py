@@ -22,13 +22,13 @@ from ros_processes import TEST_FOLDER, interrupt, node_arguments, process  # noq
 from rosbags.highlevel import AnyReader  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
+from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.errors import OsmabenchError  # noqa: E402
-from osmabench_ros.nodes.bag_recorder_node import BagRecorderNode  # noqa: E402
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.qos import latched_profile  # noqa: E402
-from osmabench_ros.ros.stamps import stamp_from_message  # noqa: E402
-from osmabench_ros.sequences.bag import open_bag  # noqa: E402
+from osmabench_ros.nodes.bag_recorder.node import BagRecorderNode  # noqa: E402
+from osmabench_ros.ros.messages.poses import stamp_from_message  # noqa: E402
+from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
 from osmabench_ros.sequences.bag_reader import BagSequence  # noqa: E402
+from osmabench_ros.sequences.bags.bag import open_bag  # noqa: E402
 
 TALKER = str(TEST_FOLDER / 'frame_talker.py')
 LATCHED = (topics.RUN_INFO, topics.LABEL_INFO, topics.RUN_STATE, topics.LIGHTING)
@@ -67,7 +67,7 @@ def test_everything_of_a_run_is_in_the_bag(ros_domain: int, tmp_path: Path) -> N
         assert (counts[f'/{name}']['written'], counts[f'/{name}']['frames_missed']) == (20, 0)
     assert not (folder / '.reserve').exists()
 
-    # Somebody else's reader agrees, with the types that are embedded; it checks their hashes too.
+    # A foreign reader agrees, with the types that are embedded; it checks their hashes too.
     with AnyReader([folder]) as reader:
         assert reader.topics[f'/{topics.COLOR}'].msgcount == 20
         infos = [
@@ -215,9 +215,7 @@ def test_a_full_disk_ends_the_recorder_and_leaves_a_whole_bag(
     assert kept[f'/{topics.COLOR}'] > 20
 
 
-def test_somebody_elses_run_state_is_recorded_and_not_read(
-    ros_domain: int, tmp_path: Path
-) -> None:
+def test_a_foreign_run_state_is_recorded_and_not_read(ros_domain: int, tmp_path: Path) -> None:
     """A robot may have a topic of that name; as our type it would claim 1.2 GB of strings."""
     folder = tmp_path / 'bag'
     settings = {'bag_directory': str(folder), 'topics': [topics.RUN_STATE]}

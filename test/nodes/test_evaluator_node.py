@@ -1,5 +1,6 @@
 """The evaluator over DDS: the final map by itself, and maps that goals of the action ask for."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,17 +19,22 @@ from osmabench_ros.action import Evaluate  # noqa: E402
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo  # noqa: E402
 from rclpy.action import ActionClient  # noqa: E402
 
+from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.base.files import read_json  # noqa: E402
 from osmabench_ros.base.ledger import LEDGER  # noqa: E402
-from osmabench_ros.errors import MetricError  # noqa: E402
+from osmabench_ros.errors import (  # noqa: E402
+    ConfigError,
+    MetricError,
+)
 from osmabench_ros.metrics.record import MetricRecord  # noqa: E402
-from osmabench_ros.nodes.evaluator_node import EvaluatorNode  # noqa: E402
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.diagnostics import Level  # noqa: E402
-from osmabench_ros.ros.qos import latched_profile  # noqa: E402
-from osmabench_ros.runs import evaluation  # noqa: E402
-from osmabench_ros.suites.registry import make_suite  # noqa: E402
-from osmabench_ros.suites.suite import SuiteContext  # noqa: E402
+from osmabench_ros.nodes.evaluator.node import EvaluatorNode  # noqa: E402
+from osmabench_ros.ros.node.diagnostics import Level  # noqa: E402
+from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
+from osmabench_ros.runs.evaluate import evaluation  # noqa: E402
+from osmabench_ros.suites.suite import (  # noqa: E402
+    SuiteContext,
+    make_suite,
+)
 
 Opening = Callable[..., 'Evaluation']
 DONE_S = 40.0
@@ -368,9 +374,6 @@ def test_the_executor_stays_free_while_a_suite_computes(
     ('parameters', 'words'),
     [
         ({'output_directory': ''}, 'parameter "output_directory" is empty'),
-        ({'suites': '{a: 1}'}, 'parameter "suites" must be a YAML list'),
-        ({'suites': '[{nam: x}]'}, 'parameter "suites"'),
-        ({'requirements': '['}, 'parameter "requirements", line 2, column 1: is not YAML'),
     ],
 )
 def test_a_wrong_parameter_is_told_when_configured(
@@ -384,3 +387,21 @@ def test_a_wrong_parameter_is_told_when_configured(
     with on_stage(EvaluatorNode, tmp_path, ros_domain, **values) as stage:
         assert stage.node.exit_code == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'words'),
+    [
+        ({'suites': '{a: 1}'}, 'parameter "suites" must be a YAML list'),
+        ({'suites': '[{nam: x}]'}, 'parameter "suites"'),
+        ({'requirements': '['}, 'parameter "requirements", line 2, column 1: is not YAML'),
+    ],
+)
+def test_a_malformed_parameter_is_told_at_the_start(
+    parameters: dict[str, str], words: str, ros_domain: int, tmp_path: Path
+) -> None:
+    with (
+        pytest.raises(ConfigError, match=re.escape(words)),
+        on_stage(EvaluatorNode, tmp_path, ros_domain, **parameters),
+    ):
+        pass

@@ -20,10 +20,10 @@ from lifecycle_msgs.msg import Transition  # noqa: E402
 from osmabench_ros.msg import RecordedMap, RunState  # noqa: E402
 from recorded_frames import FRAMES  # noqa: E402
 
-from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
 from osmabench_ros.geometry.frame import Frame  # noqa: E402
-from osmabench_ros.ros import services, topics  # noqa: E402
-from osmabench_ros.ros.qos import latched_profile  # noqa: E402
+from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
 
 NODES = ('mapper', 'map_recorder', 'simulator_bridge')
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
@@ -31,7 +31,7 @@ DOWN = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
 
 
 def start(domain: int, node: str, parameters: dict[str, Any]) -> subprocess.Popen[str]:
-    command = [sys.executable, '-m', f'osmabench_ros.nodes.{node}_node', '--ros-args']
+    command = [sys.executable, '-m', f'osmabench_ros.nodes.{node}.node', '--ros-args']
     for name, value in parameters.items():
         command += ['-p', f'{name}:={value}']
     return subprocess.Popen(
@@ -97,7 +97,7 @@ def test_a_run_is_reset_and_repeated_by_the_same_processes(
 
     for number in range(3):
         if number == 1:
-            assert audience.control(services.RESET_RUN).error_code == 0
+            assert audience.control(topics.RESET_RUN).error_code == 0
             audience.spin_until(lambda: audience.state.frames_published < 4)
         else:
             change(UP)

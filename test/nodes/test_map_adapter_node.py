@@ -21,22 +21,29 @@ from sensor_msgs.msg import PointCloud2  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
-from osmabench_ros.geometry.ply import write_ply  # noqa: E402
-from osmabench_ros.maps.archive import unpack_map  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.base.contract import (  # noqa: E402
+    TF_STATIC,
+    TF_TYPE,
+)
+from osmabench_ros.errors import ConfigError  # noqa: E402
+from osmabench_ros.geometry.point_files import write_ply  # noqa: E402
+from osmabench_ros.maps.disk.archive import unpack_map  # noqa: E402
 from osmabench_ros.maps.semantic_map import SemanticMap  # noqa: E402
-from osmabench_ros.nodes.map_adapter_node import MapAdapterNode  # noqa: E402
-from osmabench_ros.ros import services, topics  # noqa: E402
-from osmabench_ros.ros.interfaces import interface_class  # noqa: E402
-from osmabench_ros.ros.label_messages import label_set_to_message  # noqa: E402
-from osmabench_ros.ros.map_messages import MAX_PAYLOAD_BYTES, MapAssembler  # noqa: E402
-from osmabench_ros.ros.point_clouds import point_cloud_message  # noqa: E402
-from osmabench_ros.ros.qos import (  # noqa: E402
+from osmabench_ros.nodes.map_adapter.node import MapAdapterNode  # noqa: E402
+from osmabench_ros.ros.messages.label_messages import label_set_to_message  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import (  # noqa: E402
+    MAX_PAYLOAD_BYTES,
+    MapAssembler,
+)
+from osmabench_ros.ros.messages.message_definitions import interface_class  # noqa: E402
+from osmabench_ros.ros.messages.point_clouds import point_cloud_message  # noqa: E402
+from osmabench_ros.ros.wire.qos import (  # noqa: E402
     diagnostics_profile,
     latched_profile,
     lossless_profile,
     tf_profile,
 )
-from osmabench_ros.ros.transform_history import TF_STATIC, TF_TYPE  # noqa: E402
 
 TOPIC = '/stack/cloud_map'
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -137,7 +144,7 @@ def test_nothing_is_published_before_the_run_is_over(adapt: Opening) -> None:
 def test_without_a_bridge_a_service_ends_the_mapping(adapt: Opening) -> None:
     adapting = adapt()
     adapting.publish_cloud('world')
-    client = adapting.stage.peer.create_client(ControlRun, services.FINISH_MAP)
+    client = adapting.stage.peer.create_client(ControlRun, topics.FINISH_MAP)
     adapting.stage.spin_until(client.service_is_ready)
     answer = client.call_async(ControlRun.Request())
     adapting.stage.spin_until(answer.done)
@@ -185,10 +192,10 @@ def test_a_frame_that_tf_does_not_know_is_told_while_the_stack_still_maps(
     adapting = adapt()
     heard = adapting.stage.listen(DiagnosticArray, topics.DIAGNOSTICS, diagnostics_profile())
     adapting.publish_cloud('odom')
-    told = 'is in frame "odom", and TF does not say where that is in "world"'
-    adapting.stage.spin_until(lambda: any(told in item.status[0].message for item in heard))
+    reported = 'is in frame "odom", and TF does not say where that is in "world"'
+    adapting.stage.spin_until(lambda: any(reported in item.status[0].message for item in heard))
     assert adapting.announced == []
-    assert capfd.readouterr().err.count(told) == 1
+    assert capfd.readouterr().err.count(reported) == 1
     message_type = interface_class(TF_TYPE)
     if message_type is None:
         pytest.skip('tf2_msgs is not installed; source a ROS 2 installation for the rest')
@@ -198,7 +205,7 @@ def test_a_frame_that_tf_does_not_know_is_told_while_the_stack_still_maps(
     edge.header.frame_id = 'world'
     speaker = adapting.stage.speak(message_type, TF_STATIC, tf_profile(static=True))
     speaker.publish(message_type(transforms=[edge]))
-    adapting.stage.spin_until(lambda: told not in heard[-1].status[0].message)
+    adapting.stage.spin_until(lambda: reported not in heard[-1].status[0].message)
     adapting.finish()
     assert adapting.result().header.frame_id == 'world'
 
@@ -215,7 +222,7 @@ def test_a_silent_stack_is_an_error_that_names_the_topic(
 ) -> None:
     adapting = adapt(map_timeout_s=0.3)
     adapting.finish()
-    assert f'no map on topic "{TOPIC}": nobody publishes it' in adapting.failure(capsys)
+    assert f'no map on topic "{TOPIC}": no node publishes it' in adapting.failure(capsys)
 
 
 def test_another_type_on_the_topic_is_named(
@@ -271,22 +278,22 @@ def test_a_topic_and_a_file_are_one_too_many(
 
 
 def test_a_request_that_is_no_mapping_is_refused_before_the_run(
-    ros_domain: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ros_domain: int, tmp_path: Path
 ) -> None:
     values = {'map_topic': TOPIC, 'finish_service': '/stack/save'}
     for request in ('[unfinished', 'save it'):
-        with on_stage(
-            MapAdapterNode, tmp_path, ros_domain, **values, finish_request=request
-        ) as stage:
-            assert stage.node.exit_code == 2
-        assert 'parameter "finish_request"' in capsys.readouterr().err
+        with (
+            pytest.raises(ConfigError, match='parameter "finish_request"'),
+            on_stage(MapAdapterNode, tmp_path, ros_domain, **values, finish_request=request),
+        ):
+            pass
 
 
-def test_whoever_ends_the_mapping_hears_why_the_stack_cannot_be_asked(
+def test_the_caller_that_ends_the_mapping_learns_why_the_stack_cannot_be_asked(
     adapt: Opening, capsys: pytest.CaptureFixture[str]
 ) -> None:
     adapting = adapt(finish_service='/stack/save', finish_type='stack_msgs/srv/Save')
-    client = adapting.stage.peer.create_client(ControlRun, services.FINISH_MAP)
+    client = adapting.stage.peer.create_client(ControlRun, topics.FINISH_MAP)
     adapting.stage.spin_until(client.service_is_ready)
     answer = client.call_async(ControlRun.Request())
     adapting.stage.spin_until(answer.done)

@@ -24,17 +24,22 @@ from osmabench_ros.msg import (  # noqa: E402
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
 from runs.plain_room import LABELS, labelled_map  # noqa: E402
 
-from osmabench_ros.maps.snapshots import snapshots_in  # noqa: E402
-from osmabench_ros.maps.storage import read_map  # noqa: E402
-from osmabench_ros.nodes import map_recorder_node  # noqa: E402
-from osmabench_ros.nodes.map_recorder_node import MapRecorderNode  # noqa: E402
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.diagnostics import Level  # noqa: E402
-from osmabench_ros.ros.graph_messages import graph_to_message  # noqa: E402
-from osmabench_ros.ros.label_messages import label_set_to_message  # noqa: E402
-from osmabench_ros.ros.map_messages import map_to_messages  # noqa: E402
-from osmabench_ros.ros.qos import frame_profile, latched_profile, lossless_profile  # noqa: E402
-from osmabench_ros.ros.stamps import stamp_to_message  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.base.files import sha256_of  # noqa: E402
+from osmabench_ros.maps.disk import validation  # noqa: E402
+from osmabench_ros.maps.disk.storage import (  # noqa: E402
+    read_map,
+    snapshots_in,
+    write_map,
+)
+from osmabench_ros.nodes.map_recorder import node as recorder  # noqa: E402
+from osmabench_ros.nodes.map_recorder.node import MapRecorderNode  # noqa: E402
+from osmabench_ros.ros.messages.graph_messages import graph_to_message  # noqa: E402
+from osmabench_ros.ros.messages.label_messages import label_set_to_message  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import map_to_messages  # noqa: E402
+from osmabench_ros.ros.messages.poses import stamp_to_message  # noqa: E402
+from osmabench_ros.ros.node.diagnostics import Level  # noqa: E402
+from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, lossless_profile  # noqa: E402
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph  # noqa: E402
 
 Opening = Callable[..., 'Recording']
@@ -112,8 +117,13 @@ def test_a_scene_graph_alone_is_a_map(record: Opening) -> None:
     recording.announce_run()
     recording.send(graph_alone())
     recording.stage.spin_until(lambda: bool(recording.recorded))
-    [told] = recording.recorded
-    assert (told.point_count, told.node_count, told.is_final, told.run_id) == (0, 3, True, 'r')
+    [reported] = recording.recorded
+    assert (reported.point_count, reported.node_count, reported.is_final, reported.run_id) == (
+        0,
+        3,
+        True,
+        'r',
+    )
     written = read_map(recording.folder / 'map')
     assert written.dense is None
     assert written.label_set.sha256 == LABELS.sha256
@@ -141,7 +151,7 @@ def test_chunks_come_in_any_order_and_twice(
     for chunk in [*parts[::-1][:-1], parts[2]]:
         recording.chunks.publish(chunk)
     recording.maps.publish(announcement)
-    monkeypatch.setattr(map_recorder_node, 'CHUNKS_LATE_AFTER_S', 0.0)
+    monkeypatch.setattr(recorder, 'CHUNKS_LATE_AFTER_S', 0.0)
     node = recording.stage.node
     late = '1 chunks of the announced map missing'
     recording.stage.spin_until(lambda: late in node.health().message)
@@ -253,16 +263,16 @@ def test_garbage_ends_the_recorder_with_the_reason(
     recording = record()
     recording.announce_run()
     recording.send(*garbage())
-    told = recording.failure(capsys)
-    assert 'topic "semantic_map' in told
-    assert words in told
+    reported = recording.failure(capsys)
+    assert 'topic "semantic_map' in reported
+    assert words in reported
     assert recording.recorded == []
 
 
 def test_class_ids_need_a_label_set(record: Opening, capsys: pytest.CaptureFixture[str]) -> None:
     recording = record()
     recording.send(graph_alone())
-    assert 'objects have class ids, but nobody published label_info' in recording.failure(capsys)
+    assert 'objects have class ids, but no node published label_info' in recording.failure(capsys)
 
 
 def test_a_final_map_may_be_said_twice_but_not_changed(
@@ -282,9 +292,9 @@ def test_a_final_map_may_be_said_twice_but_not_changed(
 
 def test_only_maps_of_the_named_participant_count(record: Opening) -> None:
     recording = record(participant='mapper')
-    stranger = graph_alone_open_vocabulary()
-    stranger.participant = 'stranger'
-    recording.send(stranger)
+    foreign = graph_alone_open_vocabulary()
+    foreign.participant = 'foreign'
+    recording.send(foreign)
     recording.stage.spin_for(0.3)
     assert not (recording.folder / 'map').exists()
     recording.send(graph_alone_open_vocabulary())
@@ -307,6 +317,25 @@ def test_intermediate_maps_are_kept_evenly_and_bounded(record: Opening) -> None:
     assert [int(path.name) for path in kept] == [0, 4 * 10**9]
     assert [read_map(path).header.stamp_ns for path in kept] == [0, 4 * 10**9]
     assert read_map(recording.folder / 'map').header.stamp_ns == 8 * 10**9
+
+
+def test_a_map_is_checked_once_and_lies_there_as_it_was_sent(
+    record: Opening, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    recording = record()
+    write_map(labelled_map(), tmp_path / 'expected')
+    messages = map_to_messages(labelled_map(), 'mapper', is_final=True)
+    checked, original = [], validation.faults_of_content
+
+    def counted(raw: Any) -> Any:
+        checked.append(raw)
+        return original(raw)
+
+    monkeypatch.setattr(validation, 'faults_of_content', counted)
+    recording.send(*messages)
+    recording.stage.spin_until(lambda: bool(recording.recorded))
+    assert len(checked) == 1
+    assert sha256_of(tmp_path / 'map') == sha256_of(tmp_path / 'expected')
 
 
 def test_intermediate_maps_are_left_out_unless_asked_for(record: Opening) -> None:

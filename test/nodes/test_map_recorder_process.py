@@ -15,16 +15,16 @@ pytest.importorskip('rclpy')
 
 from rclpy.node import Node  # noqa: E402
 
-from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
+from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
 from osmabench_ros.maps.semantic_map import (  # noqa: E402
     DenseMap,
     MapHeader,
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.ros.map_messages import MapPublisher  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import MapPublisher  # noqa: E402
 
-NODE = 'osmabench_ros.nodes.map_recorder_node'
+NODE = 'osmabench_ros.nodes.map_recorder.node'
 DISK_BYTES = 64 * 2**10
 IN_A_SMALL_DISK = (
     'mount -t tmpfs -o size={size} tmpfs "$0" && "$@"; code=$?; '
@@ -61,8 +61,8 @@ def test_a_full_disk_is_told_and_holds_nothing_half_written(
     points = np.arange(3 * 20_000, dtype=np.float32).reshape(-1, 3)
     big = SemanticMap(MapHeader(Provenance('big')), dense=DenseMap(points))
     publisher.publish(big, is_final=True)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 1, told
-    assert f'cannot write {tmp_path}/map: No space left on device; free disk space' in told
-    assert told.splitlines()[-1] == 'left:'
-    assert 'Traceback' not in told
+    _, reported = process.communicate(timeout=60)
+    assert process.returncode == 1, reported
+    assert f'cannot write {tmp_path}/map: No space left on device; free disk space' in reported
+    assert reported.splitlines()[-1] == 'left:'
+    assert 'Traceback' not in reported

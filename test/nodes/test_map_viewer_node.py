@@ -24,8 +24,10 @@ from reports.test_outcomes import POINTS, SOFA, TABLE, context  # noqa: E402
 from sensor_msgs.msg import Image, PointCloud2  # noqa: E402
 from visualization_msgs.msg import MarkerArray  # noqa: E402
 
-from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
 from osmabench_ros.geometry.boxes import AxisAlignedBox  # noqa: E402
+from osmabench_ros.maps.disk.storage import write_map  # noqa: E402
 from osmabench_ros.maps.marker_graph import graph_of_markers  # noqa: E402
 from osmabench_ros.maps.point_cloud_layout import (  # noqa: E402
     PointFieldLayout,
@@ -33,13 +35,11 @@ from osmabench_ros.maps.point_cloud_layout import (  # noqa: E402
     records_of_buffer,
 )
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap  # noqa: E402
-from osmabench_ros.maps.storage import write_map  # noqa: E402
-from osmabench_ros.reports.palette import HALLUCINATED, Outcome, class_colors  # noqa: E402
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.images import image_from_message, image_to_message  # noqa: E402
-from osmabench_ros.ros.label_messages import label_set_to_message  # noqa: E402
-from osmabench_ros.ros.map_messages import MapPublisher  # noqa: E402
-from osmabench_ros.ros.qos import frame_profile, latched_profile, observer_profile  # noqa: E402
+from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, class_colors  # noqa: E402
+from osmabench_ros.ros.messages.images import image_from_message, image_to_message  # noqa: E402
+from osmabench_ros.ros.messages.label_messages import label_set_to_message  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import MapPublisher  # noqa: E402
+from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, observer_profile  # noqa: E402
 from osmabench_ros.semantics.labels import UNLABELLED  # noqa: E402
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel  # noqa: E402
 from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth  # noqa: E402
@@ -100,7 +100,7 @@ def viewer(ros_domain: int) -> Iterator[Callable[..., None]]:
     def start(**parameters: object) -> None:
         words = [f'{name}:={value}' for name, value in parameters.items()]
         given = [part for word in ['autostart:=true', *words] for part in ('-p', word)]
-        command = [sys.executable, '-m', 'osmabench_ros.nodes.map_viewer_node', '--ros-args']
+        command = [sys.executable, '-m', 'osmabench_ros.nodes.map_viewer.node', '--ros-args']
         environment = dict(isolated_environment(ros_domain))
         started.append(subprocess.Popen([*command, *given], env=environment))
 
@@ -140,12 +140,12 @@ def test_a_map_on_disk_is_shown_with_its_errors(
     classes = cloud(heard[topics.VIEW_CLASSES])
     assert [tuple(v) for v in classes.colors] == [colors[SOFA], colors[TABLE], colors[SOFA]]
     errors = cloud(heard[topics.VIEW_ERRORS])
-    kinds = [Outcome.CORRECT, Outcome.WRONG, Outcome.MISSING, Outcome.MISSING]
+    kinds = [PointOutcome.CORRECT, PointOutcome.WRONG, PointOutcome.MISSING, PointOutcome.MISSING]
     assert [tuple(v) for v in errors.colors] == [*(item.color for item in kinds), HALLUCINATED]
     np.testing.assert_array_equal(cloud(heard[topics.VIEW_GROUND_TRUTH]).points, POINTS)
     assert graph_of_markers(heard[topics.VIEW_GRAPH].markers, 't').nodes[1].label == 'sofa'
     assert node_colors(heard[topics.VIEW_GRAPH_ERRORS]) == {
-        1: Outcome.CORRECT.color, 2: HALLUCINATED, 3: Outcome.MISSING.color,
+        1: PointOutcome.CORRECT.color, 2: HALLUCINATED, 3: PointOutcome.MISSING.color,
     }  # fmt: skip
     assert len(heard[topics.VIEW_PATH].poses) == len(truth().camera_poses)
     assert heard[topics.VIEW_ERRORS].header.frame_id == 'world'

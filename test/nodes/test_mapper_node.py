@@ -1,5 +1,6 @@
 """The mapper over DDS: frames in, acknowledgements and maps out, and what breaks the contract."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,18 +21,24 @@ from osmabench_ros.msg import FrameAck, LabelInfo, RunState, SemanticMapChunk  #
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
 from sensor_msgs.msg import CameraInfo, Image  # noqa: E402
 
-from osmabench_ros.maps.archive import unpack_map  # noqa: E402
+from osmabench_ros import participant  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.errors import ConfigError  # noqa: E402
+from osmabench_ros.maps.disk.archive import unpack_map  # noqa: E402
 from osmabench_ros.maps.semantic_map import SemanticMap  # noqa: E402
-from osmabench_ros.nodes import mapper_node  # noqa: E402
-from osmabench_ros.nodes.mapper_node import MapperNode  # noqa: E402
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.diagnostics import Level  # noqa: E402
-from osmabench_ros.ros.frame_publisher import FramePublisher  # noqa: E402
-from osmabench_ros.ros.images import image_to_message  # noqa: E402
-from osmabench_ros.ros.label_messages import label_set_to_message  # noqa: E402
-from osmabench_ros.ros.map_messages import MapAssembler  # noqa: E402
-from osmabench_ros.ros.qos import frame_profile, latched_profile, lossless_profile  # noqa: E402
-from osmabench_ros.ros.stamps import stamp_to_message  # noqa: E402
+from osmabench_ros.nodes.mapper import node  # noqa: E402
+from osmabench_ros.nodes.mapper.node import MapperNode  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher  # noqa: E402
+from osmabench_ros.ros.messages.images import image_to_message  # noqa: E402
+from osmabench_ros.ros.messages.label_messages import label_set_to_message  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import MapAssembler  # noqa: E402
+from osmabench_ros.ros.messages.poses import stamp_to_message  # noqa: E402
+from osmabench_ros.ros.node.diagnostics import Level  # noqa: E402
+from osmabench_ros.ros.wire.qos import (  # noqa: E402
+    frame_profile,
+    latched_profile,
+    lossless_profile,
+)
 
 FRAMES = [replace(frame, instance=(frame.instance % 5).astype(np.int32)) for frame in RECORDED]
 """With few objects, so that mapping is quick."""
@@ -137,12 +144,12 @@ def test_every_frame_is_acknowledged_and_in_the_map(mapping: Opening) -> None:
 def test_frames_wait_for_the_labels_and_are_all_mapped(
     mapping: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapper_node, 'MAX_WAITING', 3)
+    monkeypatch.setattr(participant, 'MAX_WAITING', 3)
     run = mapping(pacing='realtime', settle_s=0.1)
     for frame in FRAMES:
         run.frames.publish(frame)
         run.stage.spin_until(
-            lambda frame=frame: run.stage.node._receiver.frames == frame.index + 1
+            lambda frame=frame: run.stage.node.participant.receiver.frames == frame.index + 1
         )
     assert [(ack.frame_index, ack.mapped) for ack in run.acks] in ([], [(0, False)])
     assert run.stage.node.health().message == 'frames wait for topic "label_info"'
@@ -172,7 +179,7 @@ def test_a_second_round_maps_anew(mapping: Opening) -> None:
     node = run.stage.node
     run.stage.spin_until(lambda: all(run._heard(topic) for _, topic in STREAMS))
     run.stage.spin_until(run._answers)
-    run.stage.spin_until(lambda: node._mapper is not None and node._running)
+    run.stage.spin_until(lambda: node.participant.method is not None and node.participant.running)
     run.acks.clear()
     drive(run)
     run.tell_state(RunState.STATE_FINISHED)
@@ -184,7 +191,7 @@ def test_silence_while_the_run_goes_on_is_stale(
     mapping: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = mapping()
-    monkeypatch.setattr(mapper_node, 'STALE_AFTER_S', 0.0)
+    monkeypatch.setattr(node, 'STALE_AFTER_S', 0.0)
     assert run.stage.node.health().level is Level.OK
     run.tell_state(RunState.STATE_RUNNING)
     run.stage.spin_until(lambda: run.stage.node.health().level is Level.STALE)
@@ -239,15 +246,15 @@ def replace_message(run: Mapping, topic: str, message: Any) -> None:
     other = run.stage.peer.create_publisher(type(message), topic, frame_profile(lockstep=True))
     run.stage.spin_until(lambda: other.get_subscription_count() > 0)
     other.publish(message)
-    run.stage.spin_until(lambda: bool(run.stage.node._receiver._pending))
+    run.stage.spin_until(lambda: bool(run.stage.node.participant.receiver._pending))
     # The first message of a kind and stamp would be replaced by the sound one.
-    collect = run.stage.node._receiver._collect
+    collect = run.stage.node.participant.receiver._collect
 
     def keep_first(name: str, later: Any) -> None:
         if name != topic:
             collect(name, later)
 
-    run.stage.node._receiver._collect = keep_first
+    run.stage.node.participant.receiver._collect = keep_first
     run.frames.publish(FRAMES[0])
 
 
@@ -280,7 +287,7 @@ def test_a_camera_that_breaks_the_contract_is_told(
 def test_parts_of_two_frames_never_become_one(mapping: Opening) -> None:
     run = mapping(pacing='realtime')
     run.tell_labels()
-    run.stage.spin_until(lambda: run.stage.node._mapper is not None)
+    run.stage.spin_until(lambda: run.stage.node.participant.method is not None)
     run.frames.publish(replace(FRAMES[0], semantic=None, instance=None))
     run.frames.publish(FRAMES[1])
     run.stage.spin_until(lambda: len(run.acks) == 1)
@@ -293,8 +300,6 @@ def test_parts_of_two_frames_never_become_one(mapping: Opening) -> None:
     ('parameters', 'words'),
     [
         ({'mapper': 'orakle'}, 'Did you mean "oracle"?'),
-        ({'options': '[1'}, 'parameter "options", line 2, column 1: is not YAML'),
-        ({'options': '3'}, 'parameter "options" must be a YAML mapping'),
     ],
 )
 def test_a_wrong_parameter_is_told_when_configured(
@@ -307,3 +312,20 @@ def test_a_wrong_parameter_is_told_when_configured(
     with on_stage(MapperNode, tmp_path, ros_domain, **parameters) as stage:
         assert stage.node.exit_code == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'words'),
+    [
+        ({'options': '[1'}, 'parameter "options", line 2, column 1: is not YAML'),
+        ({'options': '3'}, 'parameter "options" must be a YAML mapping'),
+    ],
+)
+def test_a_malformed_parameter_is_told_at_the_start(
+    parameters: dict[str, str], words: str, ros_domain: int, tmp_path: Path
+) -> None:
+    with (
+        pytest.raises(ConfigError, match=re.escape(words)),
+        on_stage(MapperNode, tmp_path, ros_domain, **parameters),
+    ):
+        pass

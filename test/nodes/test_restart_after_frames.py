@@ -14,9 +14,9 @@ from lifecycle_msgs.msg import Transition  # noqa: E402
 from osmabench_ros.msg import RecordedMap, RunState  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.publisher_watch import PERIOD_S  # noqa: E402
-from osmabench_ros.ros.qos import latched_profile  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.ros.node.publisher_watch import PERIOD_S  # noqa: E402
+from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
 
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 
@@ -74,9 +74,9 @@ def test_one_that_came_back_and_gave_its_map_at_once_ends_the_run(
     audience.spin_until(lambda: is_matched(maps))
     returned = Node('audience', context=audience.node.context)
     audience.executor.add_node(returned)
-    told: list[RunState] = []
-    returned.create_subscription(RunState, topics.RUN_STATE, told.append, latched_profile())
-    audience.spin_until(lambda: bool(told))
+    reported: list[RunState] = []
+    returned.create_subscription(RunState, topics.RUN_STATE, reported.append, latched_profile())
+    audience.spin_until(lambda: bool(reported))
     maps.publish(RecordedMap(is_final=True))
     audience.spin_until(lambda: bridge.poll() is not None)
     returned.destroy_node()
@@ -84,7 +84,7 @@ def test_one_that_came_back_and_gave_its_map_at_once_ends_the_run(
 
 
 @pytest.mark.parametrize('recorded', [True, False])
-def test_once_it_is_recorded_or_where_nobody_records_it_may_come_back(
+def test_once_it_is_recorded_or_without_a_recorder_it_may_come_back(
     recorded: bool, audience: Audience, bridge: Any
 ) -> None:
     maps = recorder(audience) if recorded else None

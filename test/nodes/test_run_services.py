@@ -16,8 +16,8 @@ from osmabench_ros.msg import RunState  # noqa: E402
 from osmabench_ros.srv import ControlRun  # noqa: E402
 from recorded_frames import FRAMES, LABELS  # noqa: E402
 
-from osmabench_ros.ros import services  # noqa: E402
-from osmabench_ros.ros.player_health import RUNS_FREE  # noqa: E402
+from osmabench_ros.base import contract  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge.run_messages import RUNS_FREE  # noqa: E402
 
 STAMPS_NS = [frame.stamp_ns for frame in FRAMES]
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
@@ -40,7 +40,7 @@ def audience(ros_context: Any) -> Iterator[Audience]:
     audience.node.destroy_node()
 
 
-def test_lockstep_that_waits_for_nobody_says_so_once(
+def test_lockstep_that_does_not_wait_says_so_once(
     ros_domain: int, audience: Audience, sequence: Path
 ) -> None:
     with bridge_process(ros_domain, sequence=sequence, pacing='lockstep') as running:
@@ -58,7 +58,7 @@ def test_a_sequence_is_stepped_started_and_reset(
         ros_domain, sequence=sequence, pacing='realtime', start_paused=True, speed_factor=0.2
     ):
         audience.change(UP[0])
-        response = audience.control(services.START_RUN)
+        response = audience.control(contract.START_RUN)
         assert response.error_code == WRONG_STATE
         assert 'not active' in response.error_msg
         audience.change(UP[1])
@@ -72,19 +72,19 @@ def test_a_sequence_is_stepped_started_and_reset(
         audience.spin_until(lambda: audience.state.state == RunState.STATE_PAUSED)
         audience.spin_for(0.5)
         assert audience.stamps_ns == STAMPS_NS[:2]
-        assert audience.control(services.PAUSE_RUN).error_code == WRONG_STATE
+        assert audience.control(contract.PAUSE_RUN).error_code == WRONG_STATE
 
-        response = audience.control(services.START_RUN)
+        response = audience.control(contract.START_RUN)
         assert response.error_code == NONE
         assert response.state.state == RunState.STATE_RUNNING
         assert response.state.frames_published == 2
         audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)
         audience.spin_until(lambda: audience.stamps_ns == STAMPS_NS)
-        response = audience.control(services.START_RUN)
+        response = audience.control(contract.START_RUN)
         assert response.error_code == WRONG_STATE
         assert 'reset' in response.error_msg
 
-        response = audience.control(services.RESET_RUN)
+        response = audience.control(contract.RESET_RUN)
         assert response.error_code == NONE
         assert response.state.state == RunState.STATE_PAUSED
         assert response.state.frames_published == 0
@@ -94,9 +94,9 @@ def test_a_sequence_is_stepped_started_and_reset(
         assert audience.restarts == 1
         assert audience.clocks_ns[-1] < STAMPS_NS[-1]
         audience.spin_until(lambda: audience.state.state == RunState.STATE_PAUSED)
-        assert audience.control(services.RESET_RUN).state.frames_published == 0
+        assert audience.control(contract.RESET_RUN).state.frames_published == 0
 
-        assert audience.control(services.START_RUN).error_code == NONE
+        assert audience.control(contract.START_RUN).error_code == NONE
         audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)
         audience.spin_until(lambda: audience.stamps_ns == STAMPS_NS)
         assert audience.restarts == 2
@@ -157,7 +157,7 @@ def test_drops_are_counted_while_the_run_goes_on(
 
 
 @pytest.mark.parametrize(
-    ('parameters', 'told'),
+    ('parameters', 'reported'),
     [
         ({'scene': 'apartment2'}, 'parameter "scene" describes a simulation'),
         ({'condition': 'dynamic'}, 'was recorded under "camera"'),
@@ -165,10 +165,10 @@ def test_drops_are_counted_while_the_run_goes_on(
     ],
 )
 def test_a_contradiction_ends_the_bridge(
-    ros_domain: int, sequence: Path, parameters: dict[str, str], told: str
+    ros_domain: int, sequence: Path, parameters: dict[str, str], reported: str
 ) -> None:
     values = {'sequence': sequence, 'autostart': True, **parameters}
     with bridge_process(ros_domain, **values) as process:
         _, errors = process.communicate(timeout=60)
         assert process.returncode != 0
-        assert told in errors
+        assert reported in errors

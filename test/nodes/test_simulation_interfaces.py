@@ -25,7 +25,7 @@ from simulation_interfaces.srv import (  # noqa: E402
     StepSimulation,
 )
 
-from osmabench_ros.ros import services  # noqa: E402
+from osmabench_ros.base import contract  # noqa: E402
 
 STAMPS_NS = [frame.stamp_ns for frame in FRAMES]
 PLAYING, PAUSED = SimulationState.STATE_PLAYING, SimulationState.STATE_PAUSED
@@ -37,19 +37,19 @@ class Operator(Audience):
     """An audience that speaks simulation_interfaces."""
 
     def current(self) -> int:
-        return self.call(GetSimulationState, services.GET_SIMULATION_STATE).state.state
+        return self.call(GetSimulationState, contract.GET_SIMULATION_STATE).state.state
 
     def set(self, state: int) -> int:
         request = SimulationState(state=state)
-        answer = self.call(SetSimulationState, services.SET_SIMULATION_STATE, state=request)
+        answer = self.call(SetSimulationState, contract.SET_SIMULATION_STATE, state=request)
         return answer.result.result
 
     def reset(self, scope: int = 0) -> int:
-        answer = self.call(ResetSimulation, services.RESET_SIMULATION, scope=scope)
+        answer = self.call(ResetSimulation, contract.RESET_SIMULATION, scope=scope)
         return answer.result.result
 
     def advance(self, steps: int) -> Result:
-        return self.call(StepSimulation, services.STEP_SIMULATION, steps=steps).result
+        return self.call(StepSimulation, contract.STEP_SIMULATION, steps=steps).result
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def operator(ros_domain: int, ros_context: Any, tmp_path: Path) -> Iterator[Oper
 
 
 def test_states_steps_and_resets(operator: Operator) -> None:
-    features = operator.call(GetSimulatorFeatures, services.GET_SIMULATOR_FEATURES).features
+    features = operator.call(GetSimulatorFeatures, contract.GET_SIMULATOR_FEATURES).features
     assert SimulatorFeatures.STEP_SIMULATION_ACTION in features.features
     assert SimulatorFeatures.SPAWNING not in features.features
 
@@ -100,7 +100,7 @@ def test_states_steps_and_resets(operator: Operator) -> None:
 
 
 def test_steps_as_an_action_tell_their_progress_and_can_be_cancelled(operator: Operator) -> None:
-    client = ActionClient(operator.node, SimulateSteps, services.SIMULATE_STEPS)
+    client = ActionClient(operator.node, SimulateSteps, contract.SIMULATE_STEPS)
     operator.spin_until(client.server_is_ready)
     feedback: list[tuple[int, int]] = []
 

@@ -6,7 +6,7 @@ import pytest
 from reports.synthetic_matrix import Matrix, config, write_matrix
 
 from osmabench_ros.reports.matrix import write_matrix_report
-from osmabench_ros.runs.report_model import MatrixReport
+from osmabench_ros.runs.results.report_model import MatrixReport
 
 
 @pytest.fixture(scope='session')

@@ -13,18 +13,17 @@ from PIL import Image
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder, make_folder
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.mappers.registry import make_mapper
+from osmabench_ros.mappers.mapper import make_mapper
+from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.storage import write_map
-from osmabench_ros.metrics.staleness import Staleness
+from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run, versions
+from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run, versions
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.participation import Participation
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
-from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
-from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, unmet
-from osmabench_ros.runs.timings import TIMINGS, Measurements, timings_of
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
+from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status, unmet
+from osmabench_ros.runs.results.timings import TIMINGS, Measurements, Participation, timings_of
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.sequences.ground_truth import GroundTruth, seen_instances, write_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath

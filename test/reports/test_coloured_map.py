@@ -6,17 +6,18 @@ from reports.test_outcomes import POINTS, SOFA, TABLE, context
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.reports.coloured_map import (
+from osmabench_ros.reports.outcomes import OUTCOMES
+from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, class_colors, name_color
+from osmabench_ros.reports.pictures.graph_errors import (
     ERROR_COLORS,
     ERROR_TITLES,
     HALLUCINATED_CODE,
+    centers,
     coloured_by_class,
     coloured_by_error,
+    graph_errors,
+    node_colors,
 )
-from osmabench_ros.reports.graph_colors import centers, node_colors
-from osmabench_ros.reports.graph_errors import graph_errors
-from osmabench_ros.reports.outcomes import OUTCOMES
-from osmabench_ros.reports.palette import HALLUCINATED, Outcome, class_colors, word_color
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
 
@@ -32,13 +33,18 @@ def test_points_get_the_colour_of_their_class_by_name():
     grey = colors[UNLABELLED]
     assert [tuple(color) for color in shown.colors] == [colors[SOFA], grey, grey, grey]
     assert shown.labels.tolist() == [SOFA, UNLABELLED, UNLABELLED, UNLABELLED]
-    assert coloured_by_class(semantic_map) is None, 'nobody knows what the labels mean'
+    assert coloured_by_class(semantic_map) is None, 'the meaning of the labels is unknown'
 
 
 def test_every_kind_of_error_has_its_colour():
     points = [[0, 0, 0.05], [1, 0, 0], [2, 0, 0], [3, 0, 0.2], FAR]
     shown = coloured_by_error(context(points, [SOFA, TABLE, UNLABELLED, SOFA, SOFA]), 0.1)
-    kinds = [Outcome.CORRECT, Outcome.WRONG, Outcome.UNLABELLED, Outcome.MISSING]
+    kinds = [
+        PointOutcome.CORRECT,
+        PointOutcome.WRONG,
+        PointOutcome.UNLABELLED,
+        PointOutcome.MISSING,
+    ]
     # The fourth map point lies 0.2 m from any surface, so it stands for nothing.
     expected = [*(item.color for item in kinds), HALLUCINATED, HALLUCINATED]
     assert [tuple(color) for color in shown.colors] == expected
@@ -49,7 +55,7 @@ def test_every_kind_of_error_has_its_colour():
 
 def test_a_map_without_labels_is_judged_by_geometry():
     shown = coloured_by_error(context([[0, 0, 0], [1, 0, 0], FAR], None), 0.1)
-    mapped, missing = Outcome.UNLABELLED.color, Outcome.MISSING.color
+    mapped, missing = PointOutcome.UNLABELLED.color, PointOutcome.MISSING.color
     assert [tuple(color) for color in shown.colors] == [
         mapped, mapped, missing, missing, HALLUCINATED,
     ]  # fmt: skip
@@ -71,9 +77,9 @@ def test_words_outside_the_label_set_have_colours_of_their_own():
     graph = SceneGraph((node(1, 'sofa', 0), node(2, 'sofa bed', 2), node(3, '', 4)))
     colors = node_colors(graph, LABELS)
     assert colors[1] == class_colors(LABELS)[SOFA]
-    assert colors[2] == word_color('sofa bed') != word_color('bed sofa')
+    assert colors[2] == name_color('sofa bed') != name_color('bed sofa')
     assert colors[3] == class_colors(LABELS)[UNLABELLED]
-    assert node_colors(graph, None)[1] == word_color('sofa')
+    assert node_colors(graph, None)[1] == name_color('sofa')
 
 
 def test_nodes_are_right_wrong_invented_or_missed():
@@ -99,10 +105,10 @@ def test_nodes_are_right_wrong_invented_or_missed():
     )
     errors = graph_errors(found, truth)
     assert {item.id: errors.colors[item.id] for item in errors.graph.nodes} == {
-        10: Outcome.CORRECT.color,
-        20: Outcome.WRONG.color,
-        30: Outcome.UNLABELLED.color,
+        10: PointOutcome.CORRECT.color,
+        20: PointOutcome.WRONG.color,
+        30: PointOutcome.UNLABELLED.color,
         40: HALLUCINATED,
-        41: Outcome.MISSING.color,
+        41: PointOutcome.MISSING.color,
     }, 'the unseen shelf and the floor are not missed'
     assert centers(errors.graph)[41].tolist() == [6.5, 0.5, 0.5]

@@ -11,11 +11,11 @@ from osmabench_ros.metrics.statistics import bootstrap_interval
 from osmabench_ros.reports.comparison import OBJECTS, ComparisonView, comparison_view
 from osmabench_ros.reports.content import PageContent, gather
 from osmabench_ros.reports.outcomes import OUTCOMES, object_shares
-from osmabench_ros.reports.palette import Outcome
-from osmabench_ros.reports.robustness_plot import robustness_plot
-from osmabench_ros.reports.run_view import Run, joined
+from osmabench_ros.reports.palette import PointOutcome
+from osmabench_ros.reports.plots.change_plot import robustness_plot
+from osmabench_ros.reports.report_run import Run, joined
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.runs.results.report_model import RunReport
 
 
 @pytest.fixture(scope='module')
@@ -64,9 +64,9 @@ def test_the_mean_over_objects_is_that_of_their_shares(
 
 def test_objects_count_their_own_points_only(content: PageContent) -> None:
     truth = content.scenes[0].truth
-    codes = np.full(len(truth.surface), OUTCOMES.index(Outcome.WRONG), np.uint8)
+    codes = np.full(len(truth.surface), OUTCOMES.index(PointOutcome.WRONG), np.uint8)
     first = int(truth.surface.instances[truth.surface.instances > 0][0])
-    codes[truth.surface.instances == first] = OUTCOMES.index(Outcome.CORRECT)
+    codes[truth.surface.instances == first] = OUTCOMES.index(PointOutcome.CORRECT)
     found = object_shares(codes, truth)
     assert found.pop(first) == 1.0
     assert set(found.values()) == {0.0}

@@ -10,18 +10,19 @@ import scripted_model
 from loopback_models import LoopbackModels
 from reports.synthetic_matrix import SCENE_KEY, Matrix, config
 
-from osmabench_ros.mappers.registry import make_mapper
-from osmabench_ros.maps.storage import read_map, write_map
+from osmabench_ros.base.progress import silent
+from osmabench_ros.mappers.mapper import make_mapper
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluation import EvaluationInputs
-from osmabench_ros.runs.growth import GROWTH, GrowthReport, score_growth
+from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs
+from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime, score_over_time
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 
-def scored(plan: RunPlan) -> GrowthReport:
+def scored(plan: RunPlan) -> ReportOverTime:
     inputs = EvaluationInputs(
         plan.identity,
         plan.map_directory,
@@ -30,11 +31,11 @@ def scored(plan: RunPlan) -> GrowthReport:
         plan.shared_directory / QUESTIONS_FILE,
         device='cpu',
     )
-    return score_growth(
+    return score_over_time(
         inputs,
         list(plan.config.suites),
         plan.snapshots_directory,
-        lambda _text, _fraction: None,
+        silent,
         first_stamp_ns=box_world.frames(count=1, size=(80, 60))[0].stamp_ns,
     )
 
@@ -59,11 +60,11 @@ def plan(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> RunPlan:
 
 
 @pytest.fixture(scope='module')
-def growth(plan: RunPlan) -> GrowthReport:
+def growth(plan: RunPlan) -> ReportOverTime:
     return scored(plan)
 
 
-def values(growth: GrowthReport, metric: str) -> list[float]:
+def values(growth: ReportOverTime, metric: str) -> list[float]:
     return [
         record.value
         for moment in growth.moments
@@ -72,7 +73,7 @@ def values(growth: GrowthReport, metric: str) -> list[float]:
     ]
 
 
-def test_quality_grows_and_the_last_map_counts_once(growth: GrowthReport) -> None:
+def test_quality_grows_and_the_last_map_counts_once(growth: ReportOverTime) -> None:
     frames = [moment.frames for moment in growth.moments]
     assert frames[-1] == 12
     assert frames == sorted(set(frames))
@@ -92,7 +93,7 @@ def test_quality_grows_and_the_last_map_counts_once(growth: GrowthReport) -> Non
 
 
 def test_it_is_scored_once_and_the_answers_of_the_run_stay(
-    plan: RunPlan, growth: GrowthReport
+    plan: RunPlan, growth: ReportOverTime
 ) -> None:
     file = plan.directory / GROWTH
     answers = sorted((plan.directory / 'vqa').rglob('*'))
@@ -111,7 +112,7 @@ def test_a_method_without_maps_on_the_way_has_its_final_one(
     assert frames == [read_map(plan.map_directory).header.provenance.frames_used]
 
 
-def test_the_page_shows_it(plan: RunPlan, growth: GrowthReport, matrix: Matrix) -> None:
+def test_the_page_shows_it(plan: RunPlan, growth: ReportOverTime, matrix: Matrix) -> None:
     write_matrix_report(plan.config, [plan], matrix.report.runs[:1], plan.root)
     html = (plan.root / 'report.html').read_text()
     section = html[html.index('<section id="growth"') :].split('</section>')[0]

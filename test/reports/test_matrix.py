@@ -11,7 +11,7 @@ from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.config import Requirement
-from osmabench_ros.runs.report_model import MatrixReport, Status
+from osmabench_ros.runs.results.report_model import MatrixReport, Status
 
 
 def test_json_csv_and_page_lie_side_by_side(written: MatrixReport, matrix: Matrix):
@@ -58,14 +58,14 @@ def test_thresholds_of_time_are_held_against_the_timings_of_the_runs(matrix: Mat
 def test_warnings_of_runs_are_on_the_page_and_in_the_terminal(matrix: Matrix, tmp_path):
     root = shutil.copytree(matrix.root, tmp_path / 'matrix')
     plans = [dataclasses.replace(plan, root=root) for plan in matrix.plans]
-    told = 'part of condition "dynamic" on scene <a>/[b] does not act'
-    write_json(plans[0].directory / 'manifest.json', {'warnings': [told]})
+    reported = 'part of condition "dynamic" on scene <a>/[b] does not act'
+    write_json(plans[0].directory / 'manifest.json', {'warnings': [reported]})
     report = write_matrix_report(config(), plans, matrix.report.runs, root)
-    assert json.loads((root / 'report.json').read_text())['warnings'] == [told]
+    assert json.loads((root / 'report.json').read_text())['warnings'] == [reported]
     assert '&lt;a&gt;/[b] does not act</p>' in (root / 'report.html').read_text()
     console = Console(file=io.StringIO(), width=80)
     print_report(report, root, console)
-    assert f'warning: {told}' in console.file.getvalue()
+    assert f'warning: {reported}' in console.file.getvalue()
 
 
 def test_the_terminal_shows_every_run(written: MatrixReport, matrix: Matrix):

@@ -6,7 +6,7 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.reports.outcomes import OUTCOMES, gate_of, shares, surface_outcomes
-from osmabench_ros.reports.palette import Outcome
+from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -41,9 +41,14 @@ def context(points, labels) -> SuiteContext:
 def test_each_outcome_is_told_from_the_others():
     points = [[0, 0, 0.05], [1, 0, 0], [2, 0, 0], [3, 0, 0.2]]
     codes = surface_outcomes(context(points, [SOFA, TABLE, UNLABELLED, SOFA]), 0.1)
-    expected = [Outcome.CORRECT, Outcome.WRONG, Outcome.UNLABELLED, Outcome.MISSING]
+    expected = [
+        PointOutcome.CORRECT,
+        PointOutcome.WRONG,
+        PointOutcome.UNLABELLED,
+        PointOutcome.MISSING,
+    ]
     assert [OUTCOMES[code] for code in codes] == expected
-    assert shares(codes) == dict.fromkeys(Outcome, 0.25)
+    assert shares(codes) == dict.fromkeys(PointOutcome, 0.25)
 
 
 def test_a_map_without_labels_has_no_outcomes():
@@ -52,7 +57,7 @@ def test_a_map_without_labels_has_no_outcomes():
 
 def test_a_map_without_points_has_only_missing_ones():
     codes = surface_outcomes(context(np.zeros((0, 3)), []), 0.1)
-    assert {OUTCOMES[code] for code in codes} == {Outcome.MISSING}
+    assert {OUTCOMES[code] for code in codes} == {PointOutcome.MISSING}
 
 
 def test_the_gate_is_that_of_the_suite():

@@ -14,9 +14,9 @@ from reports.synthetic_matrix import HOSTILE, Matrix, embedded_questions
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.reports import content
-from osmabench_ros.reports.page import write_page
-from osmabench_ros.reports.run_view import joined
-from osmabench_ros.runs.report_model import MatrixReport
+from osmabench_ros.reports.page.page import write_page
+from osmabench_ros.reports.report_run import joined
+from osmabench_ros.runs.results.report_model import MatrixReport
 
 
 class Elements(HTMLParser):
@@ -126,12 +126,12 @@ def test_encoders_and_labels_made_by_machine_are_named(matrix: Matrix, tmp_path:
     first, *others = matrix.report.runs
     of_tiers = {'suite': 'openlex3d', 'metric': 'machine_made_labels', 'value': 1.0}
     record = first.metrics[0].model_copy(update=of_tiers)
-    told = first.model_copy(
+    reported = first.model_copy(
         update={'metrics': (*first.metrics, record), 'encoders': {'prompts': 'ToyCLIP <b>'}}
     )
     plain = write_page(matrix.report, plans, tmp_path).read_text(encoding='utf-8')
     assert 'made by machine' not in plain
-    report = matrix.report.model_copy(update={'runs': (told, *others)})
+    report = matrix.report.model_copy(update={'runs': (reported, *others)})
     html = write_page(report, plans, tmp_path).read_text(encoding='utf-8')
     assert 'labels behind the OpenLex3D figures were made by machine' in html
     assert '<th scope="row">prompts</th><td>ToyCLIP &lt;b&gt;</td>' in html
@@ -157,7 +157,7 @@ def test_the_page_is_drawn_without_torch(matrix: Matrix, tmp_path: Path):
         '        if name.partition(".")[0] == "torch":\n'
         '            raise ModuleNotFoundError(name)\n'
         'sys.meta_path.insert(0, Blocked())\n'
-        'from osmabench_ros.reports.page import write_page\n'
+        'from osmabench_ros.reports.page.page import write_page\n'
         'report, plans = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())\n'
         'write_page(report, plans, pathlib.Path(sys.argv[2]))\n'
     )

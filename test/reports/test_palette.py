@@ -2,7 +2,7 @@ import colorsys
 
 import numpy as np
 
-from osmabench_ros.reports.palette import Outcome, class_colors, colors_of_labels, hex_color
+from osmabench_ros.reports.palette import PointOutcome, class_colors, colors_of_labels, hex_color
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 THINGS = [f'thing {letter}' for letter in 'abcdefghijklmnopqrstuvwxyzäöü']
@@ -30,6 +30,6 @@ def test_ids_without_a_colour_look_unlabelled():
 
 
 def test_outcomes_differ_in_brightness_too():
-    light = sorted(np.dot(item.color, (0.2126, 0.7152, 0.0722)) for item in Outcome)
+    light = sorted(np.dot(item.color, (0.2126, 0.7152, 0.0722)) for item in PointOutcome)
     assert min(np.diff(light)) > 8
     assert hex_color((0, 114, 178)) == '#0072b2'

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from osmabench_ros.errors import RunError
-from osmabench_ros.reports.pictures import photo_uri, png_uri
+from osmabench_ros.reports.pictures.sample_frames import photo_uri, png_uri
 
 
 def decoded(uri: str) -> Image.Image:

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from reports.synthetic_matrix import HOSTILE, Matrix
 
-from osmabench_ros.reports.change_plot import change_plot, changes
-from osmabench_ros.reports.class_plot import class_plot
-from osmabench_ros.reports.condition_plots import condition_plot
 from osmabench_ros.reports.headline import HEADLINES
-from osmabench_ros.reports.question_plot import question_plot
-from osmabench_ros.reports.run_view import Run, joined
+from osmabench_ros.reports.plots.change_plot import change_plot, changes
+from osmabench_ros.reports.plots.class_plot import class_plot
+from osmabench_ros.reports.plots.condition_plots import condition_plot
+from osmabench_ros.reports.plots.question_plot import question_plot
+from osmabench_ros.reports.report_run import Run, joined
 
 VQA = next(item for item in HEADLINES if item.title == 'VQA')
 

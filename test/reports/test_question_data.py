@@ -5,6 +5,8 @@ from reports.synthetic_matrix import HOSTILE, SOFA, Matrix
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.reports.pictures.sample_frames import SampleFrame
+from osmabench_ros.reports.pictures.topview import TopGrid
 from osmabench_ros.reports.question_data import (
     answer_rows,
     node_rows,
@@ -12,12 +14,10 @@ from osmabench_ros.reports.question_data import (
     read_dialogue,
     shown,
 )
-from osmabench_ros.reports.sample_frames import SampleFrame
-from osmabench_ros.reports.topview import TopGrid
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.vqa.applicability import UNSERVED
 from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question, Verdict
+from osmabench_ros.vqa.scores import UNSERVED
 
 
 def question(number: int) -> Question:

@@ -13,12 +13,11 @@ from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import MissingDependencyError
-from osmabench_ros.maps.storage import read_map
-from osmabench_ros.reports.palette import HALLUCINATED, Outcome
-from osmabench_ros.reports.rerun_recording import write_rerun
-from osmabench_ros.reports.view_of_run import record_runs
-from osmabench_ros.reports.viewed import View
-from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
+from osmabench_ros.maps.disk.storage import read_map
+from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome
+from osmabench_ros.reports.rerun.rerun_export import record_runs
+from osmabench_ros.reports.rerun.rerun_recording import RerunScene, write_rerun
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.runs.run_on_disk import open_run
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
@@ -79,10 +78,10 @@ def test_the_whole_map_is_recorded(entities, matrix: Matrix):
 
 def test_errors_have_their_colours(entities, matrix: Matrix):
     shown = colors(entities['/world/map/errors'], 'Points3D')
-    assert {Outcome.CORRECT.color, Outcome.WRONG.color} <= shown
-    assert shown <= {*(item.color for item in Outcome), HALLUCINATED}
+    assert {PointOutcome.CORRECT.color, PointOutcome.WRONG.color} <= shown
+    assert shown <= {*(item.color for item in PointOutcome), HALLUCINATED}
     nodes = colors(entities['/world/graph/errors'], 'Boxes3D')
-    assert nodes <= {*(item.color for item in Outcome), HALLUCINATED}
+    assert nodes <= {*(item.color for item in PointOutcome), HALLUCINATED}
     assert HALLUCINATED in nodes, 'a node without a label and without a true object'
     truth = read_ground_truth(matrix.plans[0].shared_directory / GROUND_TRUTH_FOLDER)
     surface = (entities[f'/world/ground_truth/surface{part}'] for part in ('', '/ceiling'))
@@ -130,7 +129,7 @@ def test_a_failure_leaves_the_older_recording(matrix: Matrix, tmp_path: Path):
         yield from ()
         raise RuntimeError('cut')
 
-    view = View('x', '', read_map(plan.map_directory), frames=broken())
+    view = RerunScene('x', '', read_map(plan.map_directory), frames=broken())
     with pytest.raises(RuntimeError, match='cut'):
         write_rerun(replace(view, intrinsics=plan.config.camera.intrinsics), file)
     assert file.read_text() == 'older'
@@ -139,7 +138,7 @@ def test_a_failure_leaves_the_older_recording(matrix: Matrix, tmp_path: Path):
 
 def test_without_rerun_the_extra_is_named(matrix: Matrix, tmp_path: Path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'rerun', None)
-    view = View('x', '', read_map(matrix.plans[RECORDED].map_directory))
+    view = RerunScene('x', '', read_map(matrix.plans[RECORDED].map_directory))
     with pytest.raises(MissingDependencyError, match=r'osmabench_ros\[rerun\]'):
         write_rerun(view, tmp_path / 'x.rrd')
     assert not list(tmp_path.iterdir())

@@ -2,7 +2,7 @@ import pytest
 from reports.synthetic_matrix import Matrix
 
 from osmabench_ros.reports.headline import HEADLINES
-from osmabench_ros.reports.run_view import (
+from osmabench_ros.reports.report_run import (
     baseline_condition,
     computed_headlines,
     estimate,

@@ -2,8 +2,8 @@ import box_world
 import pytest
 from reports.synthetic_matrix import Matrix
 
-from osmabench_ros.reports.sample_frames import _spread, sample_frames, shown_instances
-from osmabench_ros.runs.preparation import GROUND_TRUTH_FOLDER
+from osmabench_ros.reports.pictures.sample_frames import _spread, sample_frames, shown_instances
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 
 TABLE, CUP, SOFA = 6, 7, 8

@@ -12,7 +12,7 @@ from osmabench_ros.base.files import read_json
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.sweep import print_sweep, write_sweep_report
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.report_model import Record
+from osmabench_ros.runs.results.report_model import Record
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 
 HOSTILE = '<b id="injected">'
@@ -62,7 +62,7 @@ def test_the_page_has_verdict_plot_and_every_run(root: Path) -> None:
     text = re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', html))
     assert 'fastest speed with at most 5 % loss: 1 (2: 25.0 % loss)' in text
     assert 'no speed with at most 5 % loss found; at 1: 50.0 % loss' in text
-    assert '200 frames or more would tell' in text
+    assert '200 frames or more would decide' in text
     assert '62.5 [30.0, 75.0]' in text
     assert 'not reached' in text
     assert 'id="injected"' not in html

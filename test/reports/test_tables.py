@@ -3,12 +3,16 @@ from dataclasses import replace
 import pytest
 from reports.synthetic_matrix import Matrix
 
-from osmabench_ros.reports.figure_tables import CLASS_FIGURES, class_table, figure_table
-from osmabench_ros.reports.headline_table import headline_table, summary_table
-from osmabench_ros.reports.requirement_table import requirement_rows
-from osmabench_ros.reports.run_view import Run, joined
+from osmabench_ros.reports.page.figure_tables import (
+    CLASS_FIGURES,
+    class_table,
+    figure_table,
+    requirement_rows,
+)
+from osmabench_ros.reports.page.headline_table import headline_table, summary_table
+from osmabench_ros.reports.report_run import Run, joined
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.runs.results.report_model import RunReport
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from osmabench_ros.reports.topview import TopGrid, top_view
+from osmabench_ros.reports.pictures.topview import TopGrid, top_view
 
 RED, GREEN, BLUE = (250, 0, 0), (0, 250, 0), (0, 0, 250)
 

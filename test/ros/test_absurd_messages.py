@@ -16,18 +16,20 @@ from osmabench_ros.msg import LabelClass, LabelInfo, RunInfo  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import Image  # noqa: E402
 
+from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
 from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.checked_subscription import deserialize_checked  # noqa: E402
-from osmabench_ros.ros.evaluation_messages import path_from_uri  # noqa: E402
-from osmabench_ros.ros.frame_receiver import frame_from_messages  # noqa: E402
-from osmabench_ros.ros.frame_sampler import FrameSampler  # noqa: E402
-from osmabench_ros.ros.images import camera_info_message, image_to_message  # noqa: E402
-from osmabench_ros.ros.label_messages import label_set_from_message  # noqa: E402
-from osmabench_ros.ros.lifecycle import MAX_REASON, shortened  # noqa: E402
-from osmabench_ros.ros.run_messages import check_run_info  # noqa: E402
-from osmabench_ros.ros.stamps import stamp_to_message  # noqa: E402
+from osmabench_ros.nodes.map_recorder.frame_sampler import FrameSampler  # noqa: E402
+from osmabench_ros.ros.messages.evaluation_messages import (  # noqa: E402
+    check_run_info,
+    path_from_uri,
+)
+from osmabench_ros.ros.messages.images import camera_info_message, image_to_message  # noqa: E402
+from osmabench_ros.ros.messages.label_messages import label_set_from_message  # noqa: E402
+from osmabench_ros.ros.messages.poses import stamp_to_message  # noqa: E402
+from osmabench_ros.ros.node.frame_receiver import frame_from_messages  # noqa: E402
+from osmabench_ros.ros.node.lifecycle import MAX_REASON, shortened  # noqa: E402
+from osmabench_ros.ros.wire.checked_subscription import deserialize_checked  # noqa: E402
 
 STAMP = stamp_to_message(1_000_000_000)
 HUGE = (2**31, 2**32 - 1)
@@ -94,10 +96,10 @@ def test_the_frame_without_absurdities_is_one() -> None:
 def test_a_frame_with_absurd_content_is_refused(topic: str, place: str, value: Any) -> None:
     messages = parts()
     put(messages[topic], place, value)
-    with pytest.raises(ContractError) as told:
+    with pytest.raises(ContractError) as reported:
         frame_from_messages(0, 0, messages)
-    assert len(str(told.value)) < 500
-    assert 'topic' in str(told.value)
+    assert len(str(reported.value)) < 500
+    assert 'topic' in str(reported.value)
 
 
 def test_depth_that_is_nowhere_valid_is_a_frame_without_points() -> None:
@@ -119,9 +121,9 @@ def test_depth_that_is_nowhere_valid_is_a_frame_without_points() -> None:
     ],
 )
 def test_a_run_info_of_no_run_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(ContractError, match='topic "run_info"') as told:
+    with pytest.raises(ContractError, match='topic "run_info"') as reported:
         check_run_info(RunInfo(**changes))
-    assert len(str(told.value)) < 300
+    assert len(str(reported.value)) < 300
 
 
 def test_a_million_classes_are_refused_before_they_are_made() -> None:
@@ -155,9 +157,9 @@ def test_stamps_outside_a_run_make_no_pictures(sec: int, tmp_path: Path) -> None
     ['', 'http://x', 'file://[', 'file:///a%00b', f'file:///{"x" * 5000}', '\0', 'x' * 10**6],
 )
 def test_an_address_that_is_no_path_is_refused(uri: str) -> None:
-    with pytest.raises(ContractError, match='map_uri is') as told:
+    with pytest.raises(ContractError, match='map_uri is') as reported:
         path_from_uri(uri, 'map_uri')
-    assert len(str(told.value)) < 400
+    assert len(str(reported.value)) < 400
 
 
 def test_a_reason_of_megabytes_is_cut() -> None:

@@ -1,4 +1,4 @@
-"""Messages of strangers: what is refused before it is deserialised, and at what price."""
+"""Untrusted messages: what is refused before it is deserialised, and at what price."""
 
 import contextlib
 import resource
@@ -30,10 +30,11 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
 
 from osmabench_ros.base.limits.cdr import LITTLE_ENDIAN, MAX_ELEMENTS  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.ros.cdr_bounds import SIZES, check_lengths  # noqa: E402
-from osmabench_ros.ros.checked_subscription import (  # noqa: E402
+from osmabench_ros.ros.wire.checked_subscription import (  # noqa: E402  # noqa: E402
     MAX_BYTES,
     MAX_MESSAGE_BYTES,
+    SIZES,
+    check_lengths,
     deserialize_checked,
 )
 
@@ -115,10 +116,10 @@ def test_damage_ends_in_a_message_or_in_our_error(message: Any, data: st.DataObj
     damaged = bytearray(serialize_message(message))
     for place in data.draw(st.lists(st.integers(0, len(damaged) - 1), min_size=1, max_size=6)):
         damaged[place] = data.draw(st.sampled_from((0, 1, 0x7F, 0x80, 0xFF)))
-    start = time.monotonic()
+    start = time.process_time()
     with contextlib.suppress(ContractError):
         assert isinstance(deserialize_checked(bytes(damaged), type(message), 't'), type(message))
-    assert time.monotonic() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 @FUZZ
@@ -138,10 +139,10 @@ def claims(message: Any, tail: int, count: int, size: int) -> bytes:
 def test_a_lie_about_the_number_of_elements_costs_nothing() -> None:
     lie = claims(LabelInfo(), 4, 20_000_000, 20_000_000)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(ContractError, match=r'classes claims 20000000 elements'):
         check_lengths(lie, LabelInfo, 't')
-    assert time.monotonic() - start < 0.1
+    assert time.process_time() - start < 0.1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1000
 
 

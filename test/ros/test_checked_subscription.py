@@ -15,10 +15,10 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 
+from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.checked_subscription import create_checked_subscription  # noqa: E402
-from osmabench_ros.ros.qos import latched_profile  # noqa: E402
+from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription  # noqa: E402
+from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
 
 
 class Careful(Node):

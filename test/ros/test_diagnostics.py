@@ -15,16 +15,17 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.diagnostics import Health, Level, values_of  # noqa: E402
-from osmabench_ros.ros.lifecycle import BenchmarkNode  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.base.strict import Strict  # noqa: E402
+from osmabench_ros.ros.node.diagnostics import Health, Level, values_of  # noqa: E402
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode  # noqa: E402
 
 
 class Patient(BenchmarkNode):
     """Says how it is."""
 
     def __init__(self) -> None:
-        super().__init__('patient', [])
+        super().__init__('patient', Strict)
         self.says = Health()
 
     def health(self) -> Health:

@@ -6,9 +6,9 @@ import pytest
 from recorded_frames import FRAMES
 
 from osmabench_ros.errors import ParticipantError
-from osmabench_ros.ros.frame_player import FramePlayer, Pacing
-from osmabench_ros.ros.participant_statistics import Acknowledgement
-from osmabench_ros.ros.run_control import RunControl, RunPhase
+from osmabench_ros.nodes.simulator_bridge.ack_listener import Acknowledgement
+from osmabench_ros.nodes.simulator_bridge.frame_player import FramePlayer, Pacing
+from osmabench_ros.ros.node.run_control import RunControl, RunPhase
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
@@ -99,7 +99,7 @@ def test_who_hangs_is_named() -> None:
         stage.wait(5.2)
 
 
-def test_a_player_that_was_stopped_for_an_hour_holds_that_against_nobody() -> None:
+def test_an_hour_in_which_the_player_was_stopped_delays_no_participant() -> None:
     stage = Stage(lockstep=True)
     stage.tick()
     # Timers come before messages: it looks at the clock before it hears what lies there.
@@ -109,7 +109,7 @@ def test_a_player_that_was_stopped_for_an_hour_holds_that_against_nobody() -> No
     assert stage.sent == [0, 0, 1]
 
 
-def test_an_arrival_far_from_now_by_a_clock_that_was_set_makes_nobody_late() -> None:
+def test_an_arrival_far_from_now_by_a_clock_that_was_set_makes_no_participant_late() -> None:
     stage = Stage(lockstep=True, participants=('mapper', 'recorder'))
     stage.tick()
     stage.acknowledge(0, age_s=3600.0)

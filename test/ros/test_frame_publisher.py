@@ -13,17 +13,17 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from sensor_msgs.msg import Image  # noqa: E402
 
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.frame_publisher import FramePublisher  # noqa: E402
-from osmabench_ros.ros.qos import frame_profile  # noqa: E402
-from osmabench_ros.ros.stamps import stamp_from_message  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher  # noqa: E402
+from osmabench_ros.ros.messages.poses import stamp_from_message  # noqa: E402
+from osmabench_ros.ros.wire.qos import frame_profile  # noqa: E402
 
 
 @pytest.mark.parametrize('lockstep', [True, False])
 def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
     ros_context: Any, lockstep: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from osmabench_ros.ros import frame_publisher
+    from osmabench_ros.nodes.simulator_bridge import frame_publisher
 
     made: list[str] = []
     convert = frame_publisher.image_to_message

@@ -14,9 +14,10 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from sensor_msgs.msg import Image  # noqa: E402
 
+from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.geometry.frame import Frame  # noqa: E402
-from osmabench_ros.ros import frame_receiver, topics  # noqa: E402
-from osmabench_ros.ros.frame_receiver import MAX_PENDING, FrameReceiver  # noqa: E402
+from osmabench_ros.ros.node import frame_receiver  # noqa: E402
+from osmabench_ros.ros.node.frame_receiver import MAX_PENDING, FrameReceiver  # noqa: E402
 
 
 def flood(context: Any, images: int, image_bytes: int) -> FrameReceiver:

@@ -13,7 +13,7 @@ from sensor_msgs.msg import Image  # noqa: E402
 from osmabench_ros.base.image_codec import PIXEL_TYPES, color_of, instances_of  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
 from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
-from osmabench_ros.ros.images import (  # noqa: E402
+from osmabench_ros.ros.messages.images import (  # noqa: E402
     camera_info_message,
     depth_from_message,
     image_from_message,

@@ -19,11 +19,12 @@ from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 
-from osmabench_ros.bringup.lifecycle_client import LifecycleClient  # noqa: E402
+from osmabench_ros.base.settings import setting  # noqa: E402
+from osmabench_ros.base.strict import Strict  # noqa: E402
+from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient  # noqa: E402
 from osmabench_ros.errors import ConfigError  # noqa: E402
-from osmabench_ros.ros.lifecycle import BenchmarkNode  # noqa: E402
-from osmabench_ros.ros.parameters import ParameterSpec  # noqa: E402
-from osmabench_ros.ros.qos import lossless_profile  # noqa: E402
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode  # noqa: E402
+from osmabench_ros.ros.wire.qos import lossless_profile  # noqa: E402
 
 ROUND = (
     Transition.TRANSITION_CONFIGURE,
@@ -33,11 +34,17 @@ ROUND = (
 )
 
 
-class Parrot(BenchmarkNode):
+class Voice(Strict):
+    """What the parrot may be set to."""
+
+    voice: str = setting('shrill', 'How it speaks.')
+
+
+class Parrot(BenchmarkNode[Voice]):
     """Says again what it hears."""
 
     def __init__(self) -> None:
-        super().__init__('parrot', [ParameterSpec('voice', 'shrill', 'How it speaks.')])
+        super().__init__('parrot', Voice)
         self.fault: Exception | None = None
         self.cleanups = 0
         self.ticks = 0
@@ -45,7 +52,7 @@ class Parrot(BenchmarkNode):
     def configure(self) -> None:
         self.heard: list[str] = []
         self.beak = self.create_publisher(Header, 'said', lossless_profile())
-        self.create_subscription(Header, 'told', self.on_told, lossless_profile())
+        self.create_subscription(Header, 'reported', self.on_told, lossless_profile())
         self.create_timer(0.01, self.on_timer)
         self.create_client(GetState, 'nobody/get_state')
         ActionServer(self, Evaluate, 'judge', lambda goal: Evaluate.Result())
@@ -77,7 +84,7 @@ class World:
         self.executor.add_node(self.parrot)
         self.executor.add_node(self.keeper)
         self.echoes: list[str] = []
-        self.mouth = self.keeper.create_publisher(Header, 'told', lossless_profile())
+        self.mouth = self.keeper.create_publisher(Header, 'reported', lossless_profile())
         self.keeper.create_subscription(
             Header, 'said', lambda message: self.echoes.append(message.frame_id),
             lossless_profile(),
@@ -103,7 +110,7 @@ class World:
             self.executor.spin_once(timeout_sec=0.05)
 
     def endpoints(self) -> tuple[int, int]:
-        return self.keeper.count_subscribers('told'), self.keeper.count_publishers('said')
+        return self.keeper.count_subscribers('reported'), self.keeper.count_publishers('said')
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox  # noqa: E402
 from osmabench_ros.geometry.pose import Pose  # noqa: E402
-from osmabench_ros.maps.archive import unpack_map  # noqa: E402
+from osmabench_ros.maps.disk.archive import unpack_map  # noqa: E402
 from osmabench_ros.maps.semantic_map import (  # noqa: E402
     DenseMap,
     MapHeader,
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.ros.graph_messages import graph_from_message, graph_to_message  # noqa: E402
-from osmabench_ros.ros.map_messages import MapAssembler, map_to_messages  # noqa: E402
+from osmabench_ros.ros.messages.graph_messages import graph_from_message, graph_to_message  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import MapAssembler, map_to_messages  # noqa: E402
 from osmabench_ros.semantics.graph_json import graph_to_json  # noqa: E402
 from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
 from osmabench_ros.semantics.scene_graph import (  # noqa: E402
@@ -124,7 +124,7 @@ def test_a_payload_of_another_size_is_noticed() -> None:
         assembler.add(chunks[0])
 
 
-def test_chunks_nobody_announced_are_not_kept_for_ever() -> None:
+def test_chunks_never_announced_are_not_kept_for_ever() -> None:
     _, chunks = map_to_messages(small_map(200_000), 'mapper', is_final=True)
     assembler = MapAssembler(max_bytes=1000)
     with pytest.raises(ContractError, match='wait for their announcement'):
@@ -144,9 +144,9 @@ def test_a_chunk_out_of_bounds_is_refused(change: dict[str, object], words: str)
     _, [chunk] = map_to_messages(small_map(), 'mapper', is_final=True)
     for name, value in change.items():
         setattr(chunk, name, value)
-    with pytest.raises(ContractError, match=words) as told:
+    with pytest.raises(ContractError, match=words) as reported:
         MapAssembler().add(chunk)
-    assert len(str(told.value)) < 300
+    assert len(str(reported.value)) < 300
 
 
 def test_an_announcement_of_endless_chunks_is_refused() -> None:
@@ -164,7 +164,7 @@ def test_a_chunk_that_comes_again_is_held_once() -> None:
     assert assembler.announce(announcement) is not None
 
 
-def test_many_small_chunks_of_nobody_are_refused() -> None:
+def test_many_small_chunks_never_announced_are_refused() -> None:
     _, [chunk] = map_to_messages(small_map(), 'mapper', is_final=True)
     chunk.data, chunk.count = b'x', 16_384
     assembler = MapAssembler()
@@ -200,9 +200,9 @@ def test_chunks_of_maps_that_do_not_matter_take_no_room() -> None:
     announcement, chunks = map_to_messages(small_map(), 'mapper', is_final=True)
     assembler = MapAssembler(max_bytes=announcement.payload_size)
     for points in range(5, 15):
-        other, strangers = map_to_messages(small_map(points), 'stranger', is_final=True)
-        assembler.add(strangers[0])
+        other, foreign = map_to_messages(small_map(points), 'other', is_final=True)
+        assembler.add(foreign[0])
         assembler.ignore(other.digest)
-        assert assembler.add(strangers[0]) is None
+        assert assembler.add(foreign[0]) is None
     assembler.announce(announcement)
     assert assembler.add(chunks[0]) is not None

@@ -14,7 +14,7 @@ from osmabench_ros.srv import StepRun  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 
-from osmabench_ros.ros.matched_client import MatchedClient  # noqa: E402
+from osmabench_ros.ros.wire.matched_client import MatchedClient  # noqa: E402
 
 
 def test_a_client_is_ready_once_the_server_has_answered_and_not_before(ros_context: Any) -> None:

@@ -7,18 +7,18 @@ pytestmark = pytest.mark.ros
 
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 
+from osmabench_ros.base.contract import CONTRACT  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.ros import message_definitions  # noqa: E402
-from osmabench_ros.ros.contract import CONTRACT  # noqa: E402
-from osmabench_ros.ros.offered_qos import (  # noqa: E402
+from osmabench_ros.ros.messages import message_definitions  # noqa: E402
+from osmabench_ros.ros.wire.offered_qos import (  # noqa: E402
     profile_for_playing,
     profile_for_recording,
     repeated_messages,
 )
-from osmabench_ros.sequences.bag_qos import Durability, OfferedQos, Reliability  # noqa: E402
-from osmabench_ros.sequences.bag_types import BagTypes  # noqa: E402
+from osmabench_ros.sequences.bags.bag_qos import Durability, OfferedQos, Reliability  # noqa: E402
+from osmabench_ros.sequences.bags.bag_types import BagTypes  # noqa: E402
 
-NAMES = sorted({message_definitions.type_name(item.message_type) for item in CONTRACT})
+NAMES = sorted({item.message_type for item in CONTRACT})
 LATCHED = OfferedQos(durability=Durability.TRANSIENT_LOCAL, depth=1)
 
 

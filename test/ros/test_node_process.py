@@ -12,12 +12,13 @@ pytest.importorskip('rclpy')
 
 PROGRAM = """
 import sys, time
-from osmabench_ros.ros.lifecycle import BenchmarkNode
-from osmabench_ros.ros.node_process import run_node
+from osmabench_ros.base.strict import Strict
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node.node_process import run_node
 
 class Debtor(BenchmarkNode):
     def __init__(self):
-        super().__init__('debtor', ())
+        super().__init__('debtor', Strict)
         print('up', flush=True)
 
     def owes_result(self):

@@ -4,7 +4,7 @@ from osmabench_ros.errors import ParticipantError
 
 pytest.importorskip('rclpy')
 
-from osmabench_ros.ros.pacing import Acknowledgements, RealtimeClock
+from osmabench_ros.nodes.simulator_bridge.pacing import Acknowledgements, RealtimeClock
 
 
 def test_a_frame_is_complete_once_everybody_acknowledged_it() -> None:
@@ -36,7 +36,7 @@ def test_who_is_late_is_named() -> None:
         acks.check(5.1, 7)
 
 
-def test_a_pause_is_nobodys_delay() -> None:
+def test_a_pause_delays_no_participant() -> None:
     acks = Acknowledgements(['a'], timeout_s=5.0)
     acks.expect(100, 0.0)
     acks.resume(100.0)

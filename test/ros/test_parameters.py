@@ -1,3 +1,6 @@
+from pathlib import Path
+from typing import Annotated, Literal
+
 import pytest
 
 pytestmark = pytest.mark.ros
@@ -6,14 +9,33 @@ pytest.importorskip('rclpy')
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
-from osmabench_ros.errors import ConfigError  # noqa: E402
-from osmabench_ros.ros.parameters import ParameterSpec, declare  # noqa: E402
-
-SPECS = (
-    ParameterSpec('rate', 5.0, 'Frames per second.', 0.1, 100.0),
-    ParameterSpec('count', 3, 'Frames.', 1, 10),
-    ParameterSpec('mode', 'fast', 'How.', choices=('fast', 'slow')),
+from osmabench_ros.base.settings import (  # noqa: E402
+    Named,
+    setting,
 )
+from osmabench_ros.base.strict import Strict  # noqa: E402
+from osmabench_ros.errors import ConfigError  # noqa: E402
+from osmabench_ros.ros.node.parameters import declare  # noqa: E402
+
+
+class Lens(Strict):
+    """A section of the settings."""
+
+    width: int = setting(640, 'Pixels.', 16, 4096)
+    focus_m: float = 1.0
+
+
+class Camera(Strict):
+    """What the node under test is set to."""
+
+    rate: float = setting(5.0, 'Frames per second.', 0.1, 100.0)
+    count: int = setting(3, 'Frames.', 1, 10)
+    mode: Literal['fast', 'slow'] = setting('fast', 'How.')
+    lens: Annotated[Lens, Named(width='image_width')] = Lens()
+    topics: tuple[str, ...] = setting((), 'Where.')
+    lenses: tuple[Lens, ...] = setting((), 'A YAML list.')
+    options: dict[str, float] = setting({}, 'A YAML mapping.')
+    folder: Path | None = setting(None, 'To write to.')
 
 
 def node_with(context: object, **overrides: object) -> Node:
@@ -23,8 +45,41 @@ def node_with(context: object, **overrides: object) -> Node:
 
 def test_defaults_and_overrides(ros_context: object) -> None:
     node = node_with(ros_context, rate=7.5)
-    assert declare(node, SPECS) == {'rate': 7.5, 'count': 3, 'mode': 'fast'}
+    assert declare(node, Camera) == Camera(rate=7.5)
     assert node.describe_parameter('rate').floating_point_range[0].to_value == 100.0
+    assert node.describe_parameter('image_width').integer_range[0].from_value == 16
+    assert node.describe_parameter('mode').description == 'How. One of: fast, slow.'
+    assert node.get_parameter('lenses').value == '[]'
+    assert not node.has_parameter('focus_m')
+
+
+def test_texts_become_what_the_model_has(ros_context: object) -> None:
+    given = {
+        'image_width': 32,
+        'topics': ['/a', ''],
+        'lenses': '[{width: 20}]',
+        'options': '{a: 1}',
+        'folder': 'x',
+    }
+    assert declare(node_with(ros_context, **given), Camera) == Camera(
+        lens=Lens(width=32),
+        topics=('/a',),
+        lenses=(Lens(width=20),),
+        options={'a': 1.0},
+        folder=Path('x'),
+    )
+
+
+def test_a_plan_gives_all_settings_and_parameters_win(ros_context: object, tmp_path: Path) -> None:
+    plan = Camera(count=7, lens=Lens(width=20, focus_m=3.0), lenses=(Lens(width=33),))
+    file = tmp_path / 'plan.json'
+    file.write_text(plan.model_dump_json())
+    node = node_with(ros_context, plan_file=str(file), rate=2.0)
+    assert declare(node, Camera) == plan.model_copy(update={'rate': 2.0})
+    assert node.get_parameter('lenses').value == '[{focus_m: 1.0, width: 33}]'
+    file.write_text('{"cont": 7}')
+    with pytest.raises(ConfigError, match=r'plan\.json.*cont'):
+        declare(node_with(ros_context, plan_file=str(file)), Camera)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +89,11 @@ def test_defaults_and_overrides(ros_context: object) -> None:
         ({'count': 99}, '"count" must lie in 1 to 10'),
         ({'count': 'three'}, '"count" must be of type int'),
         ({'mode': 'quick'}, '"mode" is "quick"'),
+        ({'lenses': '{a: 1}'}, 'node under_test: parameter "lenses" must be a YAML list'),
+        ({'lenses': '[{width: 1}]'}, 'parameter "lenses", 0, width: .*greater'),
+        ({'options': '[1'}, 'parameter "options", line 2, column 1: is not YAML'),
     ],
 )
 def test_wrong_overrides_are_refused(ros_context: object, override: dict, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        declare(node_with(ros_context, **override), SPECS)
+        declare(node_with(ros_context, **override), Camera)

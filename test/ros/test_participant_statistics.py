@@ -3,7 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from osmabench_ros.ros.participant_statistics import Acknowledgement, ParticipantStatistics
+from osmabench_ros.nodes.simulator_bridge.ack_listener import (
+    Acknowledgement,
+    ParticipantStatistics,
+)
 
 
 def test_percentiles_are_those_of_numpy() -> None:
@@ -39,7 +42,7 @@ def test_drops_are_the_gaps_before_the_newest_acknowledgement() -> None:
 def test_repeated_foreign_and_unpublished_acknowledgements_say_nothing() -> None:
     statistics = ParticipantStatistics(['mapper'])
     statistics.publish(100, 0.0)
-    assert not statistics.receive(Acknowledgement('stranger', 100), 1.0)
+    assert not statistics.receive(Acknowledgement('undeclared', 100), 1.0)
     assert not statistics.receive(Acknowledgement('mapper', 999), 1.0)
     assert statistics.receive(Acknowledgement('mapper', 100), 1.0)
     assert not statistics.receive(Acknowledgement('mapper', 100), 2.0)

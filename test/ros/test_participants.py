@@ -12,22 +12,22 @@ pytestmark = pytest.mark.ros
 from rclpy.node import Node  # noqa: E402
 
 from osmabench_ros.errors import ParticipantError  # noqa: E402
-from osmabench_ros.ros.participants import (  # noqa: E402
-    Participant,
+from osmabench_ros.nodes.simulator_bridge.ack_listener import RestartWatch  # noqa: E402
+from osmabench_ros.ros.node.participants import (  # noqa: E402
+    DeclaredParticipant,
     missing_participants,
     whereabouts,
 )
-from osmabench_ros.ros.restart_watch import RestartWatch  # noqa: E402
 
-MAPPER = Participant('mapper', acks=False)
-ACKING = Participant('mapper', acks=True)
+MAPPER = DeclaredParticipant(name='mapper', acks=False)
+ACKING = DeclaredParticipant(name='mapper', acks=True)
 
 
 @pytest.mark.parametrize('acks', [True, False])
 @pytest.mark.parametrize('signs', [True, False])
 def test_what_is_declared_of_a_participant_is_read_back(acks: bool, signs: bool) -> None:
-    declared = Participant('mapper', acks, signs)
-    assert Participant.parse(str(declared)) == declared
+    declared = DeclaredParticipant(name='mapper', acks=acks, signs=signs)
+    assert DeclaredParticipant.parse(str(declared)) == declared
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import pytest
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
-from osmabench_ros.ros.diagnostics import Level  # noqa: E402
-from osmabench_ros.ros.participant_statistics import ParticipantSummary  # noqa: E402
-from osmabench_ros.ros.player_health import player_health  # noqa: E402
-from osmabench_ros.ros.run_control import RunPhase  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge.ack_listener import ParticipantSummary  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge.run_messages import player_health  # noqa: E402
+from osmabench_ros.ros.node.diagnostics import Level  # noqa: E402
+from osmabench_ros.ros.node.run_control import RunPhase  # noqa: E402
 
 NAN = float('nan')
 
@@ -49,7 +49,7 @@ def test_a_run_that_goes_well_is_ok_with_every_figure() -> None:
     }
 
 
-def test_lockstep_that_waits_for_nobody_is_a_warning_with_the_remedy() -> None:
+def test_lockstep_that_does_not_wait_is_a_warning_with_the_remedy() -> None:
     health = player_health(Figures(runs_free=True), RunPhase.RUNNING, None)
     assert health.level is Level.WARN
     assert health.message.startswith('running: no participant acknowledges frames')
@@ -83,7 +83,7 @@ def test_a_bridge_that_cannot_keep_the_speed_warns(
     assert player_health(Figures(factor), phase, asked).level is level
 
 
-def test_figures_that_nobody_told_are_left_out() -> None:
+def test_unknown_figures_are_left_out() -> None:
     health = player_health(Figures(participants=[mapper(0, 0, NAN)]), RunPhase.RUNNING, None)
     assert [name for name in health.values if name.startswith('mapper.')] == [
         'mapper.frames_mapped',

@@ -12,12 +12,18 @@ pytestmark = pytest.mark.ros
 import rclpy  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.base.contract import (  # noqa: E402
+    BRIDGE,
+    CONTRACT,
+    EVALUATOR,
+    MAPPER,
+    RECORDER,
+)
 from osmabench_ros.errors import ParticipantError  # noqa: E402
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.contract import CONTRACT  # noqa: E402
-from osmabench_ros.ros.node_names import BRIDGE, EVALUATOR, MAPPER, RECORDER  # noqa: E402
-from osmabench_ros.ros.participants import Participant  # noqa: E402
-from osmabench_ros.ros.publisher_watch import (  # noqa: E402
+from osmabench_ros.ros.messages.message_definitions import message_class  # noqa: E402
+from osmabench_ros.ros.node.participants import DeclaredParticipant  # noqa: E402
+from osmabench_ros.ros.node.publisher_watch import (  # noqa: E402
     UNKNOWN_NAME,
     UNKNOWN_S,
     PublisherWatch,
@@ -25,7 +31,7 @@ from osmabench_ros.ros.publisher_watch import (  # noqa: E402
     publishers_of_run,
 )
 
-KINDS = {item.name: item.message_type for item in CONTRACT}
+KINDS = {item.name: message_class(item.message_type) for item in CONTRACT}
 Make = Callable[..., Node]
 
 
@@ -48,7 +54,7 @@ def make(ros_domain: int) -> Iterator[Make]:
         context.try_shutdown()
 
 
-PARTICIPANTS = [Participant(MAPPER, acks=True), Participant(RECORDER, acks=True)]
+PARTICIPANTS = [DeclaredParticipant(name=name, acks=True) for name in (MAPPER, RECORDER)]
 
 
 def watch_of(bridge: Node) -> PublisherWatch:
@@ -80,23 +86,23 @@ def declared_run(make: Make) -> Node:
     return bridge
 
 
-def test_a_run_is_let_alone_until_a_stranger_publishes_on_any_of_its_topics(make: Make) -> None:
+def test_a_run_goes_on_until_an_undeclared_node_publishes_on_any_of_its_topics(make: Make) -> None:
     bridge = declared_run(make)
     watch = watch_of(bridge)
     assert watch.check(starting=True) == watch.check(starting=False) == []
-    stranger = make('intruder')
+    intruder = make('intruder')
     for topic in (item.name for item in CONTRACT):
-        publisher = stranger.create_publisher(KINDS[topic], topic, 1)
+        publisher = intruder.create_publisher(KINDS[topic], topic, 1)
         count = 4 if topic == topics.FRAME_ACK else 2
         wait_for_publishers(bridge, topic, count)
         for starting in (True, False):
-            with pytest.raises(ParticipantError) as told:
+            with pytest.raises(ParticipantError) as reported:
                 watch.check(starting=starting)
-        full, text = str(bridge.resolve_topic_name(topic)), str(told.value)
+        full, text = str(bridge.resolve_topic_name(topic)), str(reported.value)
         assert f'topic "{full}": published by /intruder' in text
         publishers = text.partition('Its publishers are')[2]
         assert publishers.count('(DDS ') == count
-        stranger.destroy_publisher(publisher)
+        intruder.destroy_publisher(publisher)
         deadline = time.monotonic() + 30
         while bridge.count_publishers(topic) == count:
             assert time.monotonic() < deadline, 'timed out'

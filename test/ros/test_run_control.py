@@ -1,6 +1,6 @@
 import pytest
 
-from osmabench_ros.ros.run_control import RunControl, RunPhase, WrongStateError
+from osmabench_ros.ros.node.run_control import RunControl, RunPhase, WrongStateError
 
 
 def running(start_paused: bool = False) -> RunControl:

@@ -1,4 +1,4 @@
-"""Signatures of the run token: what they cover, and what a stranger can do without it."""
+"""Signatures of the run token: what they cover, and what a node can do without it."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -14,9 +14,9 @@ from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from runs.plain_room import labelled_map  # noqa: E402
 
-from osmabench_ros.ros.map_messages import map_to_messages  # noqa: E402
-from osmabench_ros.ros.run_token import RunToken, TokenCheck  # noqa: E402
-from osmabench_ros.ros.token_variable import VARIABLE, new_token  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import map_to_messages  # noqa: E402
+from osmabench_ros.ros.wire.run_token import RunToken, TokenCheck  # noqa: E402
+from osmabench_ros.ros.wire.token_variable import VARIABLE, new_token  # noqa: E402
 
 TOKEN = new_token()
 
@@ -130,8 +130,8 @@ def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_is_ignored_is_counted_by_topic_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    logger = SimpleNamespace(warning=lambda text, **_: told.append(text))
+    reported: list[str] = []
+    logger = SimpleNamespace(warning=lambda text, **_: reported.append(text))
     node: Any = SimpleNamespace(get_logger=lambda: logger)
     check = TokenCheck(node, RunToken(TOKEN), unsigned=['foreign'])
     good = ack()
@@ -142,5 +142,5 @@ def test_what_is_ignored_is_counted_by_topic_and_told(monkeypatch: pytest.Monkey
     assert not check.accepts('semantic_map', announcement(), 'mapper')
     assert not check.accepts('semantic_map', announcement(), 'mapper')
     assert (check.ignored, check.count) == ({'frame_ack': 1, 'semantic_map': 2}, 3)
-    assert 'topic "semantic_map": 2 messages ignored' in told[-1]
-    assert 'token: false' in told[-1]
+    assert 'topic "semantic_map": 2 messages ignored' in reported[-1]
+    assert 'token: false' in reported[-1]

@@ -4,7 +4,7 @@ import pytest
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.transform_edges import TfMode
-from osmabench_ros.ros.transform_settings import TfSettings
+from osmabench_ros.ros.node.transform_settings import TfSettings
 
 CAMERA = ('camera_link', 'camera_color_optical_frame')
 SLAM = ('map->odom', 'odom->base_link')
@@ -27,9 +27,9 @@ SLAM = ('map->odom', 'odom->base_link')
 def test_ours_is_what_the_stack_leaves_free(
     mode: str, theirs: tuple[str, ...], below_world: str, of_camera: tuple[str, ...]
 ) -> None:
-    settings = TfSettings(TfMode(mode), transforms=theirs)
+    settings = TfSettings(publish_tf=TfMode(mode), transforms=theirs)
     assert (settings.below_world, settings.of_camera) == (below_world, of_camera)
-    assert TfSettings.from_parameters(settings.parameters()) == settings
+    assert TfSettings.model_validate(settings.model_dump(mode='json')) == settings
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_two_words_on_one_edge_are_refused_by_both_keys(
     mode: str, theirs: tuple[str, ...]
 ) -> None:
     with pytest.raises(ConfigError, match=f'"publish_tf: {mode}" contradicts "transforms: '):
-        TfSettings(TfMode(mode), transforms=theirs)
+        TfSettings(publish_tf=TfMode(mode), transforms=theirs)

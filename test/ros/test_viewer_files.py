@@ -23,9 +23,9 @@ from rclpy.qos import (  # noqa: E402
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
 from visualization_msgs.msg import MarkerArray  # noqa: E402
 
-from osmabench_ros.ros import topics  # noqa: E402
-from osmabench_ros.ros.markers import EDGES, LABELS, NODES, STRUCTURE  # noqa: E402
-from osmabench_ros.ros.qos import (  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.ros.messages.markers import EDGES, LABELS, NODES, STRUCTURE  # noqa: E402
+from osmabench_ros.ros.wire.qos import (  # noqa: E402
     frame_profile,
     latched_profile,
     observer_profile,

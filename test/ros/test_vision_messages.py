@@ -17,18 +17,19 @@ from rclpy.serialization import deserialize_message, serialize_message  # noqa: 
 from ros.test_map_messages import small_map  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 
-from osmabench_ros.bringup.isolation import isolated_environment  # noqa: E402
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
 from osmabench_ros.errors import MissingDependencyError  # noqa: E402
-from osmabench_ros.maps.topics.detection_array import map_of_detections  # noqa: E402
 from osmabench_ros.maps.topics.options import TopicOptions  # noqa: E402
-from osmabench_ros.ros import topics, vision_messages  # noqa: E402
-from osmabench_ros.ros.map_messages import MapPublisher  # noqa: E402
-from osmabench_ros.ros.qos import latched_profile  # noqa: E402
-from osmabench_ros.ros.vision_messages import (  # noqa: E402
+from osmabench_ros.maps.topics.point_cloud import map_of_detections  # noqa: E402
+from osmabench_ros.ros.messages import vision_messages  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import MapPublisher  # noqa: E402
+from osmabench_ros.ros.messages.vision_messages import (  # noqa: E402
     detections_message,
     publish_vision_labels,
     vision_label_info,
 )
+from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
 from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
 
 needs_vision_msgs = pytest.mark.skipif(
@@ -64,8 +65,8 @@ def test_rooms_are_no_detections_and_frames_agree() -> None:
 @needs_vision_msgs
 def test_classes_are_told_by_number_and_name() -> None:
     message = vision_label_info(LABELS, 3_000_000_001, 'optical')
-    told = {item.class_id: item.class_name for item in message.class_map}
-    assert told == {item.id: item.name for item in LABELS.classes}
+    reported = {item.class_id: item.class_name for item in message.class_map}
+    assert reported == {item.id: item.name for item in LABELS.classes}
     assert (message.header.stamp.sec, message.header.stamp.nanosec) == (3, 1)
 
 
@@ -107,7 +108,7 @@ def test_the_bridge_tells_the_classes_of_its_images(ros_context: Any, ros_domain
         (OwnLabelInfo, topics.LABEL_INFO),
     ):
         node.create_subscription(kind, topic, heard.append, latched_profile())
-    command = [sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args']
+    command = [sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge.node', '--ros-args']
     given = ('autostart:=true', 'pacing:=realtime', 'goals:=1', 'image_width:=64')
     command += [part for word in given for part in ('-p', word)]
     bridge = subprocess.Popen(command, env=dict(isolated_environment(ros_domain)))
@@ -118,7 +119,7 @@ def test_the_bridge_tells_the_classes_of_its_images(ros_context: Any, ros_domain
     finally:
         bridge.terminate()
         bridge.wait(timeout=30)
-    told, own = sorted(heard, key=lambda item: isinstance(item, OwnLabelInfo))
+    reported, own = sorted(heard, key=lambda item: isinstance(item, OwnLabelInfo))
     expected = [(item.id, item.name) for item in own.classes]
-    assert [(item.class_id, item.class_name) for item in told.class_map] == expected
+    assert [(item.class_id, item.class_name) for item in reported.class_map] == expected
     assert len(expected) > 10

@@ -11,6 +11,7 @@ import numpy as np
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
     FeatureSpace,
@@ -18,7 +19,6 @@ from osmabench_ros.maps.semantic_map import (
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.maps.storage import write_map
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel

@@ -124,7 +124,7 @@ def test_a_camera_knows_its_intrinsics() -> None:
     camera = CameraConfig(width=640, height=480, hfov_deg=90.0, pitch_deg=30.0)
     assert camera.intrinsics.fx == pytest.approx(320.0)
     assert camera.intrinsics.fy == pytest.approx(320.0)
-    assert camera.pitch_rad == pytest.approx(math.pi / 6)
+    assert camera.mount.pitch_rad == pytest.approx(math.pi / 6)
 
 
 def test_a_configuration_does_not_change() -> None:

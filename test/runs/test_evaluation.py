@@ -14,12 +14,12 @@ from runs.plain_room import labelled_map, write_inputs
 
 from osmabench_ros.base.ledger import LEDGER
 from osmabench_ros.errors import IncompleteError, RunError
-from osmabench_ros.maps.storage import write_map
+from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
-from osmabench_ros.runs.evaluation_job import EvaluationCancelledError, EvaluationJob
+from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.evaluate.evaluation_job import EvaluationCancelledError, EvaluationJob
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.report_model import RunReport, Status
+from osmabench_ros.runs.results.report_model import RunReport, Status
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.vqa.question_files import read_complete
 from osmabench_ros.vqa.questions import Answer
@@ -34,11 +34,11 @@ def inputs(folder: Path) -> EvaluationInputs:
 
 
 def test_progress_names_suites_counts_questions_and_never_goes_back(tmp_path: Path) -> None:
-    told: list[tuple[str, float]] = []
+    reported: list[tuple[str, float]] = []
     evaluate_run(
-        inputs(tmp_path), SUITES, progress=lambda text, fraction: told.append((text, fraction))
+        inputs(tmp_path), SUITES, progress=lambda text, fraction: reported.append((text, fraction))
     )
-    texts, fractions = zip(*told, strict=True)
+    texts, fractions = zip(*reported, strict=True)
     assert fractions == tuple(sorted(fractions))
     assert (texts[0], fractions[0]) == ('reading the map', 0.0)
     assert (texts[-1], fractions[-1]) == ('writing the report', 1.0)

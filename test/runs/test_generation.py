@@ -16,11 +16,17 @@ from typer.testing import CliRunner
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import OsmabenchWarning, RunError
-from osmabench_ros.runs import generation, preparation
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.generated_truth import MARK, generate_ground_truth
-from osmabench_ros.runs.generation import GeneratedSequence, OutputFormat, generate_sequences
-from osmabench_ros.runs.results_folder import held
+from osmabench_ros.runs.prepare import generation
+from osmabench_ros.runs.prepare.generation import (
+    MARK,
+    GeneratedSequence,
+    OutputFormat,
+    generate_ground_truth,
+    generate_sequences,
+)
+from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.sequences.bag_reader import BagSequence
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.sequences.reader import FolderSequence
@@ -42,9 +48,9 @@ KILLED_WRITER = """
 import os, signal, sys
 from pathlib import Path
 from small_scenes import room_scene
-from osmabench_ros.runs import preparation
+from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.generated_truth import MARK, generate_ground_truth
+from osmabench_ros.runs.prepare.generation import MARK, generate_ground_truth
 
 moment, out, config = sys.argv[1:]
 rename = Path.rename
@@ -58,10 +64,16 @@ def killed(source, target):
         os.kill(os.getpid(), signal.SIGKILL)
 
 Path.rename = killed
-preparation._scene = lambda _item: room_scene()
-generate_ground_truth(MatrixConfig.model_validate_json(config), Path(out))
+rooms = Preparation(lambda _item: room_scene())
+generate_ground_truth(
+    MatrixConfig.model_validate_json(config), Path(out), preparation=rooms
+)
 """
 NAME = 'test.room.3'
+
+
+def rooms() -> Preparation:
+    return Preparation(lambda _item: room_scene())
 
 
 def configuration(**changes: Any) -> MatrixConfig:
@@ -167,7 +179,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize('moment', ['before', 'after'])
 def test_ground_truth_of_a_killed_process_is_made_anew_or_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+    tmp_path: Path, moment: str
 ) -> None:
     """Kill a real process right before or after the folder gets its name."""
     command = [sys.executable, '-c', KILLED_WRITER, moment, str(tmp_path)]
@@ -181,12 +193,7 @@ def test_ground_truth_of_a_killed_process_is_made_anew_or_kept(
     shared = tmp_path / 'shared'
     assert list(shared.glob('.*'))
     assert (shared / NAME).exists() == (moment == 'after')
-    monkeypatch.setattr(preparation, '_scene', lambda _item: room_scene())
-    preparation._key.cache_clear()
-    try:
-        (made,) = generate_ground_truth(configuration(), tmp_path)
-    finally:
-        preparation._key.cache_clear()
+    (made,) = generate_ground_truth(configuration(), tmp_path, preparation=rooms())
     assert made.kept == (moment == 'after')
     assert len(read_ground_truth(made.directory).graph.nodes) > 3
     assert [path.name for path in shared.iterdir()] == [NAME]
@@ -215,24 +222,17 @@ def test_what_a_killed_process_left_of_a_sequence_is_removed(tmp_path: Path) -> 
     assert {path.name for path in folder.iterdir()} == {NAME, '.mine.abc'}
 
 
-def test_ground_truth_is_made_once_for_the_same_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(preparation, '_scene', lambda _item: room_scene())
-    preparation._key.cache_clear()
-    try:
-        (made,) = generate_ground_truth(configuration(), tmp_path)
-        assert made == GeneratedSequence(tmp_path / 'shared' / NAME / 'ground_truth', kept=False)
-        truth = read_ground_truth(made.directory)
-        assert len(truth.graph.nodes) > 3
-        (again,) = generate_ground_truth(configuration(), tmp_path)
-        assert again.kept
-        other = configuration(trajectory={**DATA['trajectory'], 'goals': 2})
-        with pytest.raises(RunError, match='not of this configuration'):
-            generate_ground_truth(other, tmp_path)
-        generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
-    finally:
-        preparation._key.cache_clear()
+def test_ground_truth_is_made_once_for_the_same_path(tmp_path: Path) -> None:
+    (made,) = generate_ground_truth(configuration(), tmp_path, preparation=rooms())
+    assert made == GeneratedSequence(tmp_path / 'shared' / NAME / 'ground_truth', kept=False)
+    truth = read_ground_truth(made.directory)
+    assert len(truth.graph.nodes) > 3
+    (again,) = generate_ground_truth(configuration(), tmp_path, preparation=rooms())
+    assert again.kept
+    other = configuration(trajectory={**DATA['trajectory'], 'goals': 2})
+    with pytest.raises(RunError, match='not of this configuration'):
+        generate_ground_truth(other, tmp_path, preparation=rooms())
+    generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
     sequence = list(FolderSequence(tmp_path / 'osma' / 'baseline' / NAME))
     driven = RobotPath.read(made.directory.parent / 'path.json')
     start = sequence[0].camera_pose.translation[:2]

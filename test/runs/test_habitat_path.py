@@ -12,7 +12,7 @@ from small_scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.shared_path import navigation_of, shared_path
+from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import load_condition
@@ -104,7 +104,7 @@ def test_without_habitat_sim_it_says_so(room: Scene, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ('changes', 'told'),
+    ('changes', 'reported'),
     [
         ({'planner': 'recast'}, 'trajectory.planner'),
         ({'navmesh': 'a.navmesh'}, '"navmesh" is for the planners'),
@@ -113,6 +113,6 @@ def test_without_habitat_sim_it_says_so(room: Scene, monkeypatch: pytest.MonkeyP
         ({'planner': 'greedy_follower', 'strategy': 'look_around'}, 'strategy follow alone'),
     ],
 )
-def test_planners_at_fault_are_named(changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_planners_at_fault_are_named(changes: dict[str, Any], reported: str) -> None:
+    with pytest.raises(ConfigError, match=reported):
         configuration(**changes)

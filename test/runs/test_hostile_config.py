@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from osmabench_ros.configuration import config_path
+from osmabench_ros.base.configuration import config_path
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, LimitError, OsmabenchError
 from osmabench_ros.mappers.live_method import load_live_method
-from osmabench_ros.mappers.offline_method import load_method
+from osmabench_ros.mappers.offline.method import load_method
 from osmabench_ros.runs.config import MatrixConfig, load_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.sequences.reading import reading_from_text
 from osmabench_ros.simulation.conditions import Condition, load_condition
-from osmabench_ros.simulation.section import Section
 
 VALUES: dict[str, Any] = {
     'null': None,
@@ -220,7 +220,7 @@ def test_a_run_has_one_folder_whatever_its_names_are(text: str) -> None:
 
 
 def test_true_is_taken_where_it_belongs() -> None:
-    class Options(Section):
+    class Options(Strict):
         flag: bool = False
         either: bool | float = 0.0
         anything: dict[str, Any] = Field(default_factory=dict)

@@ -21,8 +21,9 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.transformation import transformed_map
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.map_evaluation import MapOnDisk, evaluate_map
-from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs
+from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
+from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.semantics.scene_graph import ScoredLabel
 
 UPWARDS = Similarity(Pose.from_yaw(0.0, (0.0, 0.0, 50.0)))
@@ -35,8 +36,10 @@ def evaluated(
     directory: Path, semantic_map: SemanticMap, suite: SuiteConfig, **files: Path
 ) -> RunReport:
     folders = write_inputs(directory, semantic_map)
-    source = MapOnDisk(*folders, text_features=files, device='cpu')
-    return evaluate_map(source, [suite], directory / 'out')
+    inputs = EvaluationInputs(
+        unnamed_run(), *folders, directory / 'out', text_features=files, device='cpu'
+    )
+    return evaluate_map(inputs, [suite])
 
 
 def value_of(report: RunReport, metric: str, mode: str) -> float | None:
@@ -92,9 +95,10 @@ def test_labels_alike_in_meaning_count_by_embedding(tmp_path: Path) -> None:
 def test_a_suite_that_is_named_twice_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r'suite "instances" is there twice'):
         evaluate_map(
-            MapOnDisk(tmp_path / 'no_map', tmp_path / 'no_truth'),
+            EvaluationInputs(
+                unnamed_run(), tmp_path / 'no_map', tmp_path / 'no_truth', tmp_path / 'out'
+            ),
             [SuiteConfig(name='instances'), SuiteConfig(name='instances')],
-            tmp_path / 'out',
         )
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.mapper_config import MapperConfig
-from osmabench_ros.simulation.section import validated
 
 
 def made(**data: Any) -> MapperConfig:
@@ -44,7 +44,10 @@ def test_of_nodes_with_a_map_topic_acknowledges_only_one_that_is_said_to() -> No
         ({'command': ['a'], 'options': {'b': 1}}, 'leave out one of command and implementation'),
         ({'map_topic': '/cloud'}, 'map_topic says where the node of a command publishes'),
         ({'variables': {'root': '/x'}}, 'variables are those of a stack'),
-        ({'command': ['a'], 'map_type': 'std_msgs/msg/String'}, 'maps are read from'),
+        (
+            {'command': ['a'], 'map_type': 'std_msgs/msg/String'},
+            'String" is unknown.*PointCloud2',
+        ),
         ({'command': ['a'], 'settle_s': 9}, 'settle_s is about the map of a map_topic or stack'),
         ({'map_topik': '/cloud'}, 'map_topic'),
     ],

@@ -2,17 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from osmabench_ros.bringup.definition import simulation_parameters
+from osmabench_ros.bringup.spec.definition import bridge_settings
 from osmabench_ros.errors import ConfigError
+from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import condition_digest, input_digests
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
-from osmabench_ros.simulation.conditions import (
-    condition_of_text,
-    list_conditions,
-    load_condition,
-)
+from osmabench_ros.simulation.conditions import condition_of_text, list_conditions, load_condition
 
 
 def config(**parts: object) -> MatrixConfig:
@@ -128,16 +125,19 @@ def test_a_condition_that_is_edited_meanwhile_renders_as_it_was_hashed(tmp_path:
     plan = planned(later)[0]
     assert input_digests(later, {}) == hashed
     assert condition_digest(plan.condition) in hashed.values()
-    given = simulation_parameters(plan)['condition']
-    assert condition_of_text(given).lighting.exposure == 0.5
+    written = bridge_settings(plan).model_dump_json()
     file.unlink()
-    assert condition_of_text(given) == plan.condition
+    given = BridgeSettings.model_validate_json(written).condition
+    assert given == plan.condition
+    assert given.lighting.exposure == 0.5
 
 
 @pytest.mark.parametrize('name', list_conditions())
 def test_every_condition_reaches_a_node_as_it_is(name: str) -> None:
     condition = load_condition(name)
     assert condition_of_text(condition.model_dump_json()) == condition
+    written = BridgeSettings(condition=condition).model_dump_json()
+    assert BridgeSettings.model_validate_json(written).condition == condition
 
 
 def test_runs_whose_names_differ_in_case_only_are_refused() -> None:

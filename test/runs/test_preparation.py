@@ -11,11 +11,12 @@ import pytest
 from small_scenes import box_object, room_scene
 
 from osmabench_ros.base.files import read_json, sha256_of
+from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.runs import preparation
-from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.plan import plan_runs
+from osmabench_ros.runs.config import MatrixConfig, SceneConfig, parse_config
+from osmabench_ros.runs.prepare.preparation import COVERAGE_FILE, PATH_FILE, Preparation
 from osmabench_ros.runs.run_warnings import run_warnings
+from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.strategies import Strategy
 
@@ -36,29 +37,25 @@ def configuration(**trajectory: Any) -> MatrixConfig:
     return parse_config(data, 'test')
 
 
-@pytest.fixture(autouse=True)
-def divided_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def divided_room(_item: SceneConfig) -> Scene:
     """Every reference leads to a room that a wall with a gap divides."""
     wall = box_object(8, 'wall', (-0.6, -2.0, 0), (-0.5, 1.0, 2.5))
-    monkeypatch.setattr(preparation, '_scene', lambda _config: room_scene(extra=(wall,)))
-    # What is remembered of this room is nothing for other tests.
-    for name in ('_key', '_digest'):
-        monkeypatch.setattr(preparation, name, getattr(preparation, name).__wrapped__)
+    return room_scene(extra=(wall,))
 
 
 def prepared(root: Path, **trajectory: Any) -> Path:
     config = configuration(**trajectory)
-    plan = plan_runs(config, preparation.scene_keys(config), root)[0]
-    return preparation.prepare_scene(plan, lambda _text, _fraction: None)
+    rooms = Preparation(divided_room)
+    return rooms.prepare(rooms.plans(config, root)[0], silent)
 
 
 def share(folder: Path) -> float:
-    return float(read_json(folder / preparation.COVERAGE_FILE)['share'])
+    return float(read_json(folder / COVERAGE_FILE)['share'])
 
 
 def turns(folder: Path) -> int:
     """Return how often the robot turns once around itself."""
-    steps = np.abs(np.diff(RobotPath.read(folder / preparation.PATH_FILE).states[:, 2]))
+    steps = np.abs(np.diff(RobotPath.read(folder / PATH_FILE).states[:, 2]))
     return int(np.isclose(steps, 2 * np.pi).sum())
 
 
@@ -69,7 +66,7 @@ def test_the_robot_follows_its_goals_unless_told_otherwise() -> None:
 def test_the_strategy_decides_the_path_and_coverage_is_recorded(tmp_path: Path) -> None:
     folders = {item: prepared(tmp_path / item, strategy=item) for item in Strategy}
     assert [turns(folders[item]) for item in Strategy] == [0, 2, 2]
-    recorded = read_json(folders[Strategy.COVERAGE] / preparation.COVERAGE_FILE)
+    recorded = read_json(folders[Strategy.COVERAGE] / COVERAGE_FILE)
     assert recorded['strategy'] == 'coverage'
     assert recorded['share'] == pytest.approx(recorded['seen_m2'] / recorded['visible_m2'])
     assert recorded['visible_m2'] < recorded['scene_m2']
@@ -82,14 +79,15 @@ def test_a_condition_that_does_not_act_on_the_path_is_told(
 ) -> None:
     changes = {'goal_points': POINTS, 'max_frames': frames}
     config = configuration(**changes).model_copy(update={'conditions': ('dynamic',)})
-    plan = plan_runs(config, preparation.scene_keys(config), tmp_path)[0]
-    preparation.prepare_scene(plan, lambda _text, _fraction: None)
+    rooms = Preparation(divided_room)
+    plan = rooms.plans(config, tmp_path)[0]
+    rooms.prepare(plan, silent)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
-        told = run_warnings(plan)
-    assert [str(item.message) for item in caught] == list(told)
-    assert bool(told) != acts
-    assert acts or 'condition "dynamic" on scene test/room does not act' in told[0]
+        reported = run_warnings(plan, rooms)
+    assert [str(item.message) for item in caught] == list(reported)
+    assert bool(reported) != acts
+    assert acts or 'condition "dynamic" on scene test/room does not act' in reported[0]
 
 
 def test_a_path_that_is_cut_short_covers_less(tmp_path: Path) -> None:
@@ -100,7 +98,7 @@ def test_a_path_that_is_cut_short_covers_less(tmp_path: Path) -> None:
 
 def test_given_goals_are_visited_and_looked_around_from(tmp_path: Path) -> None:
     folder = prepared(tmp_path, strategy='look_around', goal_points=POINTS)
-    states = RobotPath.read(folder / preparation.PATH_FILE).states
+    states = RobotPath.read(folder / PATH_FILE).states
     for point in POINTS:
         assert np.linalg.norm(states[:, :2] - point, axis=1).min() < 0.1
     assert turns(folder) == 2
@@ -112,11 +110,13 @@ def test_the_shared_folder_is_the_same_every_time(tmp_path: Path) -> None:
 
 
 def test_the_share_is_told(tmp_path: Path) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     config = configuration()
-    plan = plan_runs(config, preparation.scene_keys(config), tmp_path)[0]
-    folder = preparation.prepare_scene(plan, lambda text, _fraction: told.append(text))
-    assert any(f'{share(folder):.0%}' in text for text in told)
+    rooms = Preparation(divided_room)
+    folder = rooms.prepare(
+        rooms.plans(config, tmp_path)[0], lambda text, _fraction: reported.append(text)
+    )
+    assert any(f'{share(folder):.0%}' in text for text in reported)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from osmabench_ros.runs.question_folders import QuestionFolders
+from osmabench_ros.runs.evaluate.evaluation import QuestionFolders
 
 NAMES = ('questions.jsonl', 'answers.jsonl', 'verdicts.jsonl')
 

@@ -9,11 +9,11 @@ from runs.plain_room import LABELS, cloud, ground_truth
 
 from osmabench_ros.errors import ConfigError, SceneError
 from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.geometry.ply import write_ply
+from osmabench_ros.geometry.point_files import write_ply
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+from osmabench_ros.runs.bag.references import cloud_reference, run_reference, scene_reference
 from osmabench_ros.runs.config import load_config
-from osmabench_ros.runs.references import cloud_reference, run_reference, scene_reference
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.sequences.ground_truth import read_ground_truth, write_ground_truth
 
@@ -47,7 +47,7 @@ def test_a_run_leads_to_the_ground_truth_it_shares(name, document, tmp_path: Pat
 
 def test_a_folder_without_ground_truth_is_named(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, {'metrics': []}, 'report.json')
-    with pytest.raises(ConfigError, match='there is none of .*osmabench ground-truth'):
+    with pytest.raises(ConfigError, match='none of these exists: .*osmabench ground-truth'):
         run_reference(folder)
 
 

@@ -11,11 +11,11 @@ import pytest
 from small_scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SequenceError
-from osmabench_ros.runs import generation
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.inputs import input_digests
-from osmabench_ros.runs.shared_path import navigation_of, shared_path
+from osmabench_ros.runs.prepare import generation
+from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
+from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.sequences.recorded import open_sequence
 from osmabench_ros.simulation.robot_path import RobotPath
 
@@ -92,12 +92,12 @@ def test_faults_are_named(tmp_path: Path) -> None:
     corner = tum(tmp_path / 'w.tum', (low[0] + 0.01, low[1] + 0.01, 0, 0, 0, 0, 1), FREE[0])
     with pytest.warns(OsmabenchWarning, match=r'w\.tum: only 50% of the poses are free'):
         planned(recorded=corner)
-    for changes, told in (
+    for changes, reported in (
         ({'recorded': 'a.tum', 'strategy': 'coverage'}, '"recorded" says where to drive'),
         ({'recorded': 'a.tum', 'goal_points': [[0, 0], [1, 1]]}, '"recorded" says where'),
         ({'recorded_frame': 'camera'}, '"recorded_frame" is about "recorded"'),
     ):
-        with pytest.raises(ConfigError, match=told):
+        with pytest.raises(ConfigError, match=reported):
             configuration(**changes)
 
 

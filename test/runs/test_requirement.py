@@ -3,9 +3,9 @@
 import pytest
 
 from osmabench_ros.errors import ConfigError
+from osmabench_ros.metrics.over_time import ScoresAtTime, over_time_records
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.participation import SUITE as TIMING
 from osmabench_ros.runs.requirement import (
     BAG_SUITES,
     GROWTH_SUFFIXES,
@@ -15,7 +15,7 @@ from osmabench_ros.runs.requirement import (
     check_for_runs,
     of_sources,
 )
-from osmabench_ros.suites.incremental import Moment, growth_records
+from osmabench_ros.runs.results.timings import SUITE as TIMING
 
 
 def required(suite: str, metric: str = 'm') -> Requirement:
@@ -59,7 +59,7 @@ def test_each_requirement_is_judged_by_what_has_its_figure() -> None:
 
 def test_the_names_of_growth_are_those_that_are_written() -> None:
     record = MetricRecord('s', '', 'm', value=0.5, n=3)
-    names = {item.metric for item in growth_records([Moment(1, 0.1, (record,))])}
+    names = {item.metric for item in over_time_records([ScoresAtTime(1, 0.1, (record,))])}
     assert names == {f'm{suffix}' for suffix in GROWTH_SUFFIXES}
 
 

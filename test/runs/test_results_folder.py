@@ -12,13 +12,13 @@ from osmabench_ros.base.ledger import LEDGER
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.results_folder import MANIFEST, claim, held, undisturbed
+from osmabench_ros.runs.results.results_folder import MANIFEST, claim, held, undisturbed
 
 IN_USE = r'new/own is in use by another osmabench'
 INPUTS = {'condition camera': 'a', 'scene set.home.3': 'b', 'version of osmabench_ros': '1'}
 HOLD = """
 import sys, pathlib
-from osmabench_ros.runs.results_folder import held
+from osmabench_ros.runs.results.results_folder import held
 with held(pathlib.Path(sys.argv[1])):
     print('held', flush=True)
     sys.stdin.read()

@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from osmabench_ros.base.files import read_json, sha256_of
-from osmabench_ros.runs import run_manifest as module
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.host import host_facts
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.run_manifest import run_manifest, write_run_manifest
+from osmabench_ros.runs.results import run_manifest as module
+from osmabench_ros.runs.results.run_manifest import (
+    host_facts,
+    renderer,
+    run_manifest,
+    write_run_manifest,
+)
 from osmabench_ros.runs.run_warnings import noted_warnings
 
 
@@ -98,7 +102,5 @@ def test_it_knows_the_machine() -> None:
 
 @pytest.mark.gl
 def test_it_names_the_renderer() -> None:
-    from osmabench_ros.runs.host import renderer
-
     assert re.search(r'OpenGL \d\.\d', renderer('opengl'))
     assert 'holodeck' in renderer('holodeck')

@@ -44,8 +44,8 @@ def test_a_run_keeps_the_condition_that_it_was_made_under(tmp_path: Path) -> Non
     file = tmp_path / 'dusk.yaml'
     file.write_text('lighting: {exposure: 0.5}')
     plan = plans(tmp_path, conditions=[str(file)])[0]
-    told = {'config': {'condition': plan.condition.model_dump(mode='json')}}
-    write_json(plan.directory / 'manifest.json', told)
+    reported = {'config': {'condition': plan.condition.model_dump(mode='json')}}
+    write_json(plan.directory / 'manifest.json', reported)
     file.unlink()
     assert open_run(plan.directory).condition == plan.condition
 

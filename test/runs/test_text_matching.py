@@ -9,8 +9,8 @@ from runs.plain_room import captioned_map, featured_map, labelled_map, write_tex
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.embedding import SentenceEmbedder
-from osmabench_ros.runs import text_matching
-from osmabench_ros.runs.text_matching import TextMatching
+from osmabench_ros.runs.evaluate import open_vocabulary
+from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
 AXES = {'chair': [1.0, 0, 0], 'floor': [0, 1.0, 0], 'table': [0, 0, 1.0]}
@@ -28,12 +28,12 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_open_clip(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_matching, 'find_spec', lambda name: None)
+    monkeypatch.setattr(open_vocabulary, 'find_spec', lambda name: None)
 
 
 @pytest.mark.parametrize('key', ['ToyCLIP/toys', 'ToyCLIP', 'clip'])
 def test_points_are_labelled_by_the_file_named_for_their_encoder(key: str, file: Path) -> None:
-    text = TextMatching(featured_map(), {key: file})
+    text = OpenVocabularyLabeller(featured_map(), {key: file})
     assert text.labeller is not None
     indices = text.labeller(featured_map(), NAMES)
     assert indices.tolist() == [1] * 100 + [2] * 100 + [0] * 100
@@ -48,7 +48,7 @@ def test_a_point_without_a_feature_has_no_label(file: Path) -> None:
     assert source.dense is not None
     rows = np.where(np.arange(300) < 5, -1, source.dense.feature_rows).astype(np.int32)
     holed = replace(source, dense=replace(source.dense, feature_rows=rows))
-    text = TextMatching(holed, {'clip': file})
+    text = OpenVocabularyLabeller(holed, {'clip': file})
     assert text.labeller is not None
     assert text.labeller(holed, NAMES)[:6].tolist() == [-1] * 5 + [1]
 
@@ -57,7 +57,7 @@ def test_templates_of_the_space_are_filled_normalised_and_averaged(tmp_path: Pat
     texts = {'a chair': [1.0, 0, 0], 'one chair': [0, 5.0, 0]}
     file = write_text_features(tmp_path / 'toys.npy', texts)
     source = featured_map(templates=('a {}', 'one {}'))
-    text = TextMatching(source, {'clip': file})
+    text = OpenVocabularyLabeller(source, {'clip': file})
     assert text.text_encoder is not None
     features = text.text_encoder(source.feature_spaces['clip'], ['chair'])
     np.testing.assert_allclose(features, [[np.sqrt(0.5), np.sqrt(0.5), 0]], rtol=1e-6)
@@ -66,7 +66,7 @@ def test_templates_of_the_space_are_filled_normalised_and_averaged(tmp_path: Pat
 
 def test_plain_names_in_a_file_are_taken_as_averaged_already(file: Path) -> None:
     source = featured_map(templates=('a {}', 'one {}'))
-    text = TextMatching(source, {'clip': file})
+    text = OpenVocabularyLabeller(source, {'clip': file})
     assert text.text_encoder is not None
     features = text.text_encoder(source.feature_spaces['clip'], ['table', 'chair'])
     np.testing.assert_array_equal(features, [[0, 0, 1], [1, 0, 0]])
@@ -74,21 +74,21 @@ def test_plain_names_in_a_file_are_taken_as_averaged_already(file: Path) -> None
 
 def test_text_of_another_encoder_is_refused(tmp_path: Path) -> None:
     file = write_text_features(tmp_path / 'toys.npy', {name: [1.0, 2.0] for name in NAMES})
-    text = TextMatching(featured_map(), {'clip': file})
+    text = OpenVocabularyLabeller(featured_map(), {'clip': file})
     assert text.labeller is not None
     with pytest.raises(ConfigError, match='toys have 2 dimensions, feature space "clip".* has 3'):
         text.labeller(featured_map(), NAMES)
 
 
 def test_a_map_whose_encoder_is_not_here_is_not_labelled_and_says_why() -> None:
-    text = TextMatching(featured_map(), {})
+    text = OpenVocabularyLabeller(featured_map(), {})
     assert text.labeller is None
     assert text.text_encoder is None
     assert text.encoders['map:clip'].startswith('ToyCLIP/toys (not here: install open-clip-torch')
 
 
 def test_features_that_text_cannot_be_compared_with_are_left_alone(file: Path) -> None:
-    text = TextMatching(featured_map(text_comparable=False), {'clip': file})
+    text = OpenVocabularyLabeller(featured_map(text_comparable=False), {'clip': file})
     assert text.labeller is None
     assert text.text_encoder is None
     assert text.encoders == {'map:clip': 'ToyCLIP/toys'}
@@ -113,9 +113,9 @@ class FakeOpenClip:
 def test_open_clip_serves_only_models_it_has_with_named_weights(
     model: str, pretrained: str, able: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_matching, 'find_spec', lambda name: object())
-    monkeypatch.setattr(text_matching, 'import_module', lambda name: FakeOpenClip)
-    text = TextMatching(featured_map(model=model, pretrained=pretrained), {})
+    monkeypatch.setattr(open_vocabulary, 'find_spec', lambda name: object())
+    monkeypatch.setattr(open_vocabulary, 'import_module', lambda name: FakeOpenClip)
+    text = OpenVocabularyLabeller(featured_map(model=model, pretrained=pretrained), {})
     assert (text.labeller is not None) is able
     assert ('not here' in text.encoders['map:clip']) is not able
 
@@ -124,10 +124,10 @@ def test_weights_that_cannot_be_loaded_are_named(monkeypatch: pytest.MonkeyPatch
     def fail(*_: object) -> None:
         raise RuntimeError('no weights "toys"')
 
-    monkeypatch.setattr(text_matching, 'find_spec', lambda name: object())
-    monkeypatch.setattr(text_matching, 'import_module', lambda name: FakeOpenClip)
-    monkeypatch.setattr(text_matching, 'OpenClipEmbedder', fail)
-    text = TextMatching(featured_map(), {})
+    monkeypatch.setattr(open_vocabulary, 'find_spec', lambda name: object())
+    monkeypatch.setattr(open_vocabulary, 'import_module', lambda name: FakeOpenClip)
+    monkeypatch.setattr(open_vocabulary, 'OpenClipEmbedder', fail)
+    text = OpenVocabularyLabeller(featured_map(), {})
     assert text.labeller is not None
     with pytest.raises(ConfigError, match=r'ToyCLIP/toys of feature space "clip".*no weights'):
         text.labeller(featured_map(), NAMES)
@@ -138,7 +138,7 @@ def test_nothing_is_loaded_for_a_map_with_labels(monkeypatch: pytest.MonkeyPatch
         raise AssertionError('loaded')
 
     monkeypatch.setattr(SentenceEmbedder, '_loaded', fail)
-    text = TextMatching(labelled_map(), {})
+    text = OpenVocabularyLabeller(labelled_map(), {})
     assert text.labeller is None
     assert text.text_encoder is None
     assert text.encoders == {}
@@ -147,7 +147,7 @@ def test_nothing_is_loaded_for_a_map_with_labels(monkeypatch: pytest.MonkeyPatch
 @needs_embedder
 def test_points_take_the_class_that_the_caption_of_their_node_is_most_like() -> None:
     source = captioned_map()
-    text = TextMatching(source, {})
+    text = OpenVocabularyLabeller(source, {})
     assert text.labeller is not None
     assert text.labeller(source, NAMES).tolist() == [1] * 100 + [2] * 100 + [0] * 100
     assert text.encoders == {'labels': 'all-MiniLM-L6-v2 on captions'}
@@ -158,14 +158,14 @@ def test_points_whose_node_has_no_caption_get_no_label() -> None:
     source = captioned_map()
     first, *others = source.graph.nodes
     graph = replace(source.graph, nodes=(replace(first, captions=()), *others))
-    text = TextMatching(replace(source, graph=graph), {})
+    text = OpenVocabularyLabeller(replace(source, graph=graph), {})
     assert text.labeller is not None
     assert text.labeller(replace(source, graph=graph), NAMES)[:101].tolist() == [-1] * 100 + [2]
 
 
 @needs_embedder
 def test_similarity_is_a_cosine_and_names_its_encoder() -> None:
-    text = TextMatching(labelled_map(), {})
+    text = OpenVocabularyLabeller(labelled_map(), {})
     assert text.similarity is not None
     assert text.similarity('couch', 'couch') == pytest.approx(1.0, abs=1e-6)
     assert text.similarity('couch', 'sofa') > 0.6 > text.similarity('couch', 'ceiling lamp')
@@ -180,7 +180,7 @@ def test_nodes_are_named_by_their_own_features_best_first(file: Path) -> None:
     source = featured_map()
     space = replace(source.feature_spaces['clip'], vectors=features)
     source = replace(source, graph=SceneGraph(nodes), dense=None, feature_spaces={'clip': space})
-    text = TextMatching(source, {'clip': file})
+    text = OpenVocabularyLabeller(source, {'clip': file})
     assert text.labeller is None
     assert text.node_labeller is not None
     ranked = text.node_labeller(source, NAMES)
@@ -193,14 +193,14 @@ def test_nodes_are_named_by_their_own_features_best_first(file: Path) -> None:
 
 
 def test_nodes_without_features_or_captions_cannot_be_named(file: Path) -> None:
-    assert TextMatching(labelled_map(), {}).node_labeller is None
-    assert TextMatching(featured_map(), {'clip': file}).node_labeller is None
+    assert OpenVocabularyLabeller(labelled_map(), {}).node_labeller is None
+    assert OpenVocabularyLabeller(featured_map(), {'clip': file}).node_labeller is None
 
 
 @needs_embedder
 def test_nodes_are_named_by_their_captions() -> None:
     source = replace(captioned_map(), dense=None)
-    text = TextMatching(source, {})
+    text = OpenVocabularyLabeller(source, {})
     assert text.labeller is None
     assert text.node_labeller is not None
     ranked = text.node_labeller(source, NAMES)

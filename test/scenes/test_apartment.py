@@ -6,12 +6,11 @@ from scipy import ndimage
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.apartment.body import Body
-from osmabench_ros.scenes.apartment.classes import APARTMENT_LABELS
 from osmabench_ros.scenes.apartment.finishes import plain
-from osmabench_ros.scenes.apartment.generate import generate_apartment
+from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS, generate_apartment
 from osmabench_ros.scenes.apartment.layout import WALL_M
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
-from osmabench_ros.scenes.surface import sample_surface
+from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
 
 SEEDS = (0, 1, 2, 3, 5, 11, 17, 1_000_003)

@@ -46,8 +46,10 @@ def test_broken_image_is_named_in_every_kind_of_file(
     tmp_path: Path, content: bytes, fault: str
 ) -> None:
     def message(file: str, texture: str) -> str:
-        told = rf'{file}: texture "{re.escape(texture)}" cannot be decoded: .*{fault}.*; {REMEDY}'
-        return told.replace('.glb', r'\.glb')
+        reported = (
+            rf'{file}: texture "{re.escape(texture)}" cannot be decoded: .*{fault}.*; {REMEDY}'
+        )
+        return reported.replace('.glb', r'\.glb')
 
     (tmp_path / 'wood.png').write_bytes(content)
     write_gltf(tmp_path / 'near.gltf', 'wood.png')
@@ -114,8 +116,8 @@ def test_skin_is_left_out_with_a_warning(tmp_path: Path) -> None:
     scenes = [{'nodes': [0, 1]}]
     skins = [{'joints': [1]}]
     write_gltf(tmp_path / 'x.gltf', 'x.png', nodes=nodes, scenes=scenes, skins=skins)
-    told = r'x\.gltf: node "puppet" has a skin, .* bind pose\. Apply the pose'
-    with pytest.warns(OsmabenchWarning, match=told):
+    reported = r'x\.gltf: node "puppet" has a skin, .* bind pose\. Apply the pose'
+    with pytest.warns(OsmabenchWarning, match=reported):
         (mesh,) = load_meshes(tmp_path / 'x.gltf')
     np.testing.assert_array_equal(mesh.vertices, TRIANGLE)
 

@@ -8,7 +8,7 @@ import trimesh
 from PIL import Image
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, RunError, SceneError
-from osmabench_ros.scenes.gazebo.naming import class_name_of, common_prefix
+from osmabench_ros.scenes.gazebo.models import class_name_of, common_prefix
 from osmabench_ros.scenes.gazebo.world import load_gazebo_world
 from osmabench_ros.scenes.importing import import_scene, read_class_patterns
 from osmabench_ros.scenes.lights import LightKind

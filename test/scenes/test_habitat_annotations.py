@@ -7,8 +7,8 @@ from PIL import Image
 from scenes.habitat_files import write_dataset, write_json
 
 from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes.habitat.articulated import joint_positions, moving_joints
 from osmabench_ros.scenes.habitat.hm3d import Annotation, read_annotations
-from osmabench_ros.scenes.habitat.joints import joint_positions, moving_joints
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.labels import UNLABELLED
 
@@ -120,7 +120,7 @@ def test_malformed_text_is_named(tmp_path, text, message):
 
 def test_colours_of_another_scene(tmp_path):
     text = TITLE + '1,123456,"wall",0\n'
-    with pytest.raises(SceneError, match='shows none of the colours'):
+    with pytest.raises(SceneError, match='has none of the colours'):
         load_scene(str(write_scene(tmp_path, room(paint_vertices), text)))
 
 

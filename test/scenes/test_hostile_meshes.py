@@ -77,14 +77,14 @@ CHANGES: dict[str, tuple[Change, type[OsmabenchError], str]] = {
     'mesh 5': (put('nodes', 0, 'mesh', 5), SceneError, r'nodes\[0\].mesh is 5'),
     'child 7': (put('nodes', 0, 'children', [7]), SceneError, 'children is 7'),
     'child is a list': (put('nodes', 0, 'children', [[0]]), SceneError, 'children is'),
-    'child of itself': (put('nodes', 0, 'children', [0]), SceneError, 'below itself'),
+    'child of itself': (put('nodes', 0, 'children', [0]), SceneError, 'is its own ancestor'),
     'cycle': (
         lambda d: d['nodes'].extend([{'children': [2]}, {'children': [1]}]),
-        SceneError, 'below itself',
+        SceneError, 'is its own ancestor',
     ),
     'two parents': (
         lambda d: d['nodes'].extend([{'children': [0]}, {'children': [0]}]),
-        SceneError, 'nodes form trees',
+        SceneError, 'nodes must form trees',
     ),
     'a chain of 20,000': (lambda d: chain(d, 20_000), LimitError, 'nested deeper than 64'),
     'scene 3': (put('scene', 3), SceneError, 'scene is 3'),

@@ -84,7 +84,7 @@ def test_classes_of_the_manifest(tmp_path):
     ('changes', 'message'),
     [
         ({'nodes': {'tabel': {}}}, 'no triangles below a node "tabel". Did you mean "table"'),
-        ({'nodes': {'cup': {'clas': 'cup'}}}, r'nodes\.cup\.clas: Extra inputs'),
+        ({'nodes': {'cup': {'clas': 'cup'}}}, 'cup: unknown key "clas". Did you mean "class"'),
         ({'nodes': {'cup': {'instance': 0}}}, r'nodes\.cup\.instance'),
         ({'nodes': {'cup': {'room': 'lob'}}}, 'no room "lob". Did you mean "lab"'),
         ({'classes': [{'id': 1, 'name': 'cap'}]}, 'is not in "classes"'),

@@ -4,7 +4,7 @@ from small_scenes import LABELS, box_object
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
-from osmabench_ros.scenes.surface import sample_surface
+from osmabench_ros.scenes.visibility import sample_surface
 
 SIZE = np.array([1.0, 2.0, 4.0])
 AREA = 2 * (2 + 4 + 8)

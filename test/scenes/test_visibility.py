@@ -5,8 +5,7 @@ from small_scenes import LABELS, box_object
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.surface import sample_surface
-from osmabench_ros.scenes.visibility import visible_mask
+from osmabench_ros.scenes.visibility import sample_surface, visible_mask
 from osmabench_ros.semantics.cloud import LabelledCloud
 
 CAMERA = Intrinsics.from_hfov(64, 48, 1.4)

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.semantics.box_pairs import close_pairs
-from osmabench_ros.semantics.relations import SYMMETRIC, RelationThresholds, derive_relations
+from osmabench_ros.semantics.relations import (
+    SYMMETRIC,
+    RelationThresholds,
+    close_pairs,
+    derive_relations,
+)
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from osmabench_ros.semantics.structure import is_structure, is_unnamed
+from osmabench_ros.semantics.labels import is_structure, is_unnamed
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from bag_files import (
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from osmabench_ros.errors import SequenceError
-from osmabench_ros.sequences.bag import is_bag, open_bag
-from osmabench_ros.sequences.bag_qos import parse_offered_qos
+from osmabench_ros.sequences.bags.bag import is_bag, open_bag
+from osmabench_ros.sequences.bags.bag_qos import parse_offered_qos
 
 BOTH = pytest.mark.parametrize('storage', list(StoragePlugin), ids=lambda item: item.name.lower())
 
@@ -141,17 +141,17 @@ def test_damage_in_the_middle_is_named_and_what_lies_behind_it_is_read(
     )
     with open_bag(folder) as bag:
         read = [(item.log_ns - START_NS) // STEP_NS for item in bag.messages([NUMBERS])]
-        told = bag.cut_off
+        reported = bag.cut_off
         # A second look says the same again.
         assert len(list(bag.messages([NUMBERS]))) == len(read)
-        assert bag.cut_off == told
-    assert f'{name} is damaged' in told or f'{name}: it is damaged behind row' in told
+        assert bag.cut_off == reported
+    assert f'{name} is damaged' in reported or f'{name}: it is damaged behind row' in reported
     assert 20 < len(read) < 40
     assert read == sorted(set(read))
     assert {0, 39} <= set(read)
     if storage is StoragePlugin.MCAP:
-        assert 'the chunk at byte' in told
-        assert ('s after its first message' in told) is indexed
+        assert 'the chunk at byte' in reported
+        assert ('s after its first message' in reported) is indexed
 
 
 def test_a_truncated_database_is_read_as_far_as_it_goes(tmp_path: Path) -> None:

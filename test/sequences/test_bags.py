@@ -9,14 +9,14 @@ from mcap.writer import CompressionType
 from mcap.writer import Writer as McapWriter
 from recorded_frames import CAMERA, FRAMES, INFO, LABELS
 
+from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.ros import topics
 from osmabench_ros.sequences import bag_messages
 from osmabench_ros.sequences.bag_reader import BagSequence
-from osmabench_ros.sequences.bags import BagWriter
+from osmabench_ros.sequences.bag_writer import BagWriter
 from osmabench_ros.sequences.recorded import RecordedFrames
 
 
@@ -81,7 +81,7 @@ def test_rosbags_reads_the_bag_as_rosbag2(tmp_path: Path) -> None:
     with Reader(written(tmp_path / 'room') / 'bag') as bag:
         counts = {item.topic: item.msgcount for item in bag.connections}
         stamps = [stamp for _, stamp, _ in bag.messages()]
-    assert counts == {f'/{topic}': 4 for topic in bag_messages.TYPES}
+    assert counts == {f'/{topic}': 4 for topic in bag_messages.PARTS}
     assert sorted(set(stamps)) == [frame.stamp_ns for frame in FRAMES]
 
 

@@ -11,22 +11,19 @@ from recorded_frames import FRAMES, MOUNT
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
+from osmabench_ros.base.contract import CAMERA_FRAME, CAMERA_POSE, COLOR, DEPTH, DEPTH_INFO, TYPES
 from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.sequences.bag_messages import (
-    CAMERA_FRAME,
-    CAMERA_POSE,
-    COLOR,
-    DEPTH,
-    DEPTH_INFO,
-    TYPES,
-    make_codec,
-)
+from osmabench_ros.sequences.bag_messages import make_codec
 from osmabench_ros.sequences.bag_reader import BagSequence
-from osmabench_ros.sequences.frame_topics import TF, FrameTopics
-from osmabench_ros.sequences.reading import SequenceReading, reading_from_text
+from osmabench_ros.sequences.reading import (
+    TF,
+    FrameTopics,
+    SequenceReading,
+    matched,
+    reading_from_text,
+)
 from osmabench_ros.sequences.recorded import open_sequence
-from osmabench_ros.sequences.stamp_matching import matched
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 NAMES = {COLOR: '/cam/rgb', DEPTH: '/cam/depth', DEPTH_INFO: '/cam/info'}

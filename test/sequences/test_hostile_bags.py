@@ -19,7 +19,7 @@ from rosbags.rosbag2 import StoragePlugin
 
 from osmabench_ros.base.limits.allowance import Allowance, limited_to
 from osmabench_ros.errors import LimitError, OsmabenchError, OsmabenchWarning, SequenceError
-from osmabench_ros.sequences.bag import open_bag
+from osmabench_ros.sequences.bags.bag import open_bag
 
 SMALL = Allowance(memory_mib=8, seconds=1)
 STRING = 'std_msgs/msg/String'

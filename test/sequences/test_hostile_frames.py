@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from recorded_frames import FRAMES
 
+from osmabench_ros.base.contract import COLOR, DEPTH, DEPTH_INFO, TYPES
 from osmabench_ros.errors import SequenceError
-from osmabench_ros.sequences.bag_messages import COLOR, DEPTH, DEPTH_INFO, TYPES, make_codec
+from osmabench_ros.sequences.bag_messages import make_codec
 from osmabench_ros.sequences.compressed_image import unpacked_image
 
 MAX = 2**32 - 1

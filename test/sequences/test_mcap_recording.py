@@ -11,15 +11,15 @@ from rosbags.highlevel import AnyReader
 
 from osmabench_ros.base.ledger import LEDGER
 from osmabench_ros.errors import RunError, SequenceError
-from osmabench_ros.sequences import guarded_file
-from osmabench_ros.sequences.background_writer import BackgroundWriter
-from osmabench_ros.sequences.bag import open_bag
-from osmabench_ros.sequences.bag_qos import Durability, OfferedQos
-from osmabench_ros.sequences.mcap_recording import McapRecording
-from osmabench_ros.sequences.recording_options import (
+from osmabench_ros.sequences.bags import mcap_recording
+from osmabench_ros.sequences.bags.background_writer import BackgroundWriter
+from osmabench_ros.sequences.bags.bag import open_bag
+from osmabench_ros.sequences.bags.bag_qos import Durability, OfferedQos
+from osmabench_ros.sequences.bags.mcap_recording import McapRecording
+from osmabench_ros.sequences.bags.recording_report import (
     Compression,
     RecordedTopic,
-    RecordingOptions,
+    RecordingSettings,
 )
 
 LINE = '=' * 80
@@ -31,8 +31,8 @@ BULK, MARK = '/bulk', '/mark'
 LATCHED = (OfferedQos(durability=Durability.TRANSIENT_LOCAL, depth=1),)
 
 
-def recording(folder: Path, **options: object) -> McapRecording:
-    made = McapRecording(folder, RecordingOptions(**options))
+def recording(folder: Path, distribution: str = '', **settings: object) -> McapRecording:
+    made = McapRecording(folder, RecordingSettings(**settings), distribution)
     made.add_topic(RecordedTopic(BULK, BEACON, DEFINITION))
     made.add_topic(RecordedTopic(MARK, BEACON, DEFINITION, qos=LATCHED, repeat=1))
     return made
@@ -99,7 +99,7 @@ class FullDisk:
 @pytest.fixture
 def full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / 'bag'
-    monkeypatch.setattr(guarded_file.os, 'write', FullDisk(folder, 30 * 2**20))
+    monkeypatch.setattr(mcap_recording.os, 'write', FullDisk(folder, 30 * 2**20))
     return folder
 
 

@@ -3,14 +3,15 @@ from pathlib import Path
 
 import pytest
 from bag_files import BEACONS, NUMBERS, POSES, START_NS, STEP_NS, write_bag
+from pydantic import ValidationError
 from recorded_frames import FRAMES, INFO
 from rosbags.rosbag2 import StoragePlugin
 
+from osmabench_ros.base.contract import CAMERA_POSE, COLOR
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.sequences.bag import Bag, open_bag
-from osmabench_ros.sequences.bag_messages import CAMERA_POSE, COLOR
-from osmabench_ros.sequences.bags import BagWriter
-from osmabench_ros.sequences.playback import Playback, PlaybackOptions, timing_topics
+from osmabench_ros.sequences.bag_writer import BagWriter
+from osmabench_ros.sequences.bags.bag import Bag, open_bag
+from osmabench_ros.sequences.bags.playback import Playback, PlaybackSettings, timing_topics
 
 STEP_S = STEP_NS / 1e9
 
@@ -29,7 +30,7 @@ def due(playback: Playback, now_s: float) -> int:
 
 @pytest.mark.parametrize('rate', [0.5, 1.0, 4.0])
 def test_messages_are_due_in_proportion_to_the_rate(bag: Bag, rate: float) -> None:
-    playback = Playback(bag, [NUMBERS], PlaybackOptions(rate))
+    playback = Playback(bag, [NUMBERS], PlaybackSettings(rate=rate))
     assert due(playback, 100.0) == 1
     assert due(playback, 100.0 + 5.5 * STEP_S / rate) == 5
     assert due(playback, 1000.0) == 14
@@ -37,7 +38,7 @@ def test_messages_are_due_in_proportion_to_the_rate(bag: Bag, rate: float) -> No
 
 
 def test_the_wait_ends_when_the_next_message_is_due(bag: Bag) -> None:
-    playback = Playback(bag, [NUMBERS], PlaybackOptions(rate=2.0))
+    playback = Playback(bag, [NUMBERS], PlaybackSettings(rate=2.0))
     assert playback.wait_s(10.0) == 0.0
     assert due(playback, 10.0) == 1
     wait_s = playback.wait_s(10.0)
@@ -50,7 +51,7 @@ def test_the_wait_ends_when_the_next_message_is_due(bag: Bag) -> None:
 
 
 def test_time_stands_still_while_halted(bag: Bag) -> None:
-    playback = Playback(bag, [NUMBERS], PlaybackOptions())
+    playback = Playback(bag, [NUMBERS], PlaybackSettings())
     due(playback, 0.0)
     playback.halt()
     assert due(playback, 50.0) == 0
@@ -60,33 +61,33 @@ def test_time_stands_still_while_halted(bag: Bag) -> None:
 
 
 def test_a_step_ends_before_the_next_stamp(bag: Bag) -> None:
-    playback = Playback(bag, [NUMBERS, POSES], PlaybackOptions())
+    playback = Playback(bag, [NUMBERS, POSES], PlaybackSettings())
     assert [item.topic for item in playback.step()] == [NUMBERS, POSES, NUMBERS]
     assert [item.topic for item in playback.step()] == [POSES, NUMBERS]
     assert timing_topics(bag, [NUMBERS, POSES]) == {NUMBERS, POSES}
-    unstamped = Playback(bag, [NUMBERS], PlaybackOptions())
+    unstamped = Playback(bag, [NUMBERS], PlaybackSettings())
     assert len(unstamped.step()) == len(unstamped.step()) == 1
 
 
 def test_start_duration_and_what_was_latched_before(bag: Bag) -> None:
-    options = PlaybackOptions(start_s=5 * STEP_S, duration_s=3 * STEP_S)
+    options = PlaybackSettings(start_s=5 * STEP_S, duration_s=3 * STEP_S)
     playback = Playback(bag, [NUMBERS, BEACONS], options)
     (before,) = playback.latched_before()
     assert (before.topic, before.log_ns) == (BEACONS, START_NS + 4 * STEP_NS + 2)
     assert playback.length_s == pytest.approx(3 * STEP_S)
     assert due(playback, 0.0) == 1
     assert due(playback, 100.0) == 5
-    assert Playback(bag, [BEACONS], PlaybackOptions()).latched_before() == []
+    assert Playback(bag, [BEACONS], PlaybackSettings()).latched_before() == []
 
 
 def test_bad_options_are_named(bag: Bag) -> None:
     for rate in (0.0, -1.0, float('nan')):
-        with pytest.raises(ConfigError, match='give a number above 0'):
-            PlaybackOptions(rate)
-    with pytest.raises(ConfigError, match='start is -1 s'):
-        PlaybackOptions(start_s=-1.0)
+        with pytest.raises(ValidationError, match='rate\n  Input should be'):
+            PlaybackSettings(rate=rate)
+    with pytest.raises(ValidationError, match='start_s\n  Input should be greater'):
+        PlaybackSettings(start_s=-1.0)
     with pytest.raises(ConfigError, match='it has nothing after 99 s'):
-        Playback(bag, [NUMBERS], PlaybackOptions(start_s=99.0))
+        Playback(bag, [NUMBERS], PlaybackSettings(start_s=99.0))
 
 
 def test_sensors_alone_tell_the_time_where_there_are_any(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_sensors_alone_tell_the_time_where_there_are_any(tmp_path: Path) -> None
         timing = timing_topics(bag, names)
         assert f'/{CAMERA_POSE}' not in timing
         assert f'/{COLOR}' in timing
-        playback = Playback(bag, names, PlaybackOptions())
+        playback = Playback(bag, names, PlaybackSettings())
         steps = [playback.step() for _ in FRAMES]
         assert playback.at_end
     # The pose of a frame is written before its images, and belongs to them.

@@ -7,7 +7,7 @@ from recorded_frames import FRAMES, INFO, MOUNT
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.sequences.bag_reader import BagSequence
-from osmabench_ros.sequences.bags import BagWriter
+from osmabench_ros.sequences.bag_writer import BagWriter
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.reader import FolderSequence
 from osmabench_ros.sequences.recorded import RecordedFrames, open_sequence

@@ -12,8 +12,8 @@ from recorded_frames import CAMERA, FRAMES, INFO, START_NS, STEP_NS
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.mappers.offline import OfflineMapperFactory, offline
-from osmabench_ros.mappers.offline_method import load_method
+from osmabench_ros.mappers.offline.mapper import OfflineMapperFactory, offline
+from osmabench_ros.mappers.offline.method import load_method
 from osmabench_ros.sequences.layout import OSMA, SCANNET, SequenceFormat, SequenceInfo
 from osmabench_ros.sequences.reader import FolderSequence
 from osmabench_ros.sequences.writer import open_writer

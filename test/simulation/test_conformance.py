@@ -22,8 +22,12 @@ from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Material, Scene
 from osmabench_ros.semantics.labels import UNLABELLED
-from osmabench_ros.simulation.registry import make_simulator, simulator_names
-from osmabench_ros.simulation.simulator import Observation, Simulator
+from osmabench_ros.simulation.simulator import (
+    Observation,
+    Simulator,
+    make_simulator,
+    simulator_names,
+)
 
 pytestmark = pytest.mark.gl
 

@@ -17,7 +17,7 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation import preview
 from osmabench_ros.simulation.conditions import Condition, load_condition, parse_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
-from osmabench_ros.simulation.inert_parts import inert_parts
+from osmabench_ros.simulation.ineffective_settings import inert_parts
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
 from osmabench_ros.simulation.trajectory import Trajectory, sample_trajectory
@@ -45,8 +45,8 @@ def rule(schedule: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize('name', ['dynamic', 'compat_dynamic'])
 def test_lamps_that_never_go_out_are_told(name: str) -> None:
-    [told] = found(name, 1.9)
-    assert told == (
+    [reported] = found(name, 1.9)
+    assert reported == (
         f'part of condition "{name}" on scene test/room does not act: lighting.scene_lights.0 '
         'changes only after 1 goal segments, and the path ends at 1; raise trajectory.max_frames '
         'or trajectory.goals, or change the condition'
@@ -77,7 +77,7 @@ def test_it_is_told_exactly_when_the_frames_are_those_of_the_baseline() -> None:
 
 
 @pytest.mark.parametrize(
-    ('data', 'end_s', 'told'),
+    ('data', 'end_s', 'reported'),
     [
         (rule({'alive': [{'seconds': [3, None]}]}), 2.5, 'only after 3 seconds, and .* at 2.5;'),
         (rule({'alive': [{'seconds': [3, None]}]}), 3.5, ''),
@@ -94,10 +94,12 @@ def test_it_is_told_exactly_when_the_frames_are_those_of_the_baseline() -> None:
         ('velocity', 0.1, ''),
     ],
 )
-def test_changes_that_come_too_late(data: str | dict[str, Any], end_s: float, told: str) -> None:
+def test_changes_that_come_too_late(
+    data: str | dict[str, Any], end_s: float, reported: str
+) -> None:
     sentences = ' '.join(found(data, end_s))
-    assert bool(sentences) == bool(told)
-    assert not told or re.search(told, sentences)
+    assert bool(sentences) == bool(reported)
+    assert not reported or re.search(reported, sentences)
 
 
 def test_lights_that_are_not_there() -> None:
@@ -105,11 +107,11 @@ def test_lights_that_are_not_there() -> None:
     fill = tuple(dataclasses.replace(light, lamp=False) for light in scene.lights)
     names = ', '.join(light.name for light in fill)
     assert fill
-    [told] = found('dynamic', 5.0, dataclasses.replace(scene, lights=fill))
-    assert f'lighting.scene_lights.0 selects no light of the scene, which has {names};' in told
+    [reported] = found('dynamic', 5.0, dataclasses.replace(scene, lights=fill))
+    assert f'lighting.scene_lights.0 selects no light of the scene, which has {names};' in reported
     nowhere = tuple(dataclasses.replace(light, room_id=None) for light in scene.lights)
-    [told] = found('follow', 5.0, dataclasses.replace(scene, lights=nowhere))
-    assert 'no light it selects is in a room; add rooms' in told
+    [reported] = found('follow', 5.0, dataclasses.replace(scene, lights=nowhere))
+    assert 'no light it selects is in a room; add rooms' in reported
     # All lights are meant, and there is none to switch off.
     assert found('camera', 5.0, dataclasses.replace(scene, lights=())) == []
 

@@ -7,7 +7,7 @@ from small_scenes import LABELS, box_object, room_scene
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.surface import sample_surface
+from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.simulation.navigation import NavigationMap
 
 RADIUS_M, HEIGHT_M = 0.2, 1.5

@@ -12,10 +12,10 @@ from small_scenes import room_scene
 
 from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.runs.config import MatrixConfig, Planner
-from osmabench_ros.runs.shared_path import navigation_of, shared_path
+from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.surface import sample_surface
+from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.simulation.robot_path import RobotPath
 
 CELL_M = 0.05

@@ -7,8 +7,7 @@ import pytest
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.simulation.conditions import load_condition
-from osmabench_ros.simulation.replayed_path import path_along
-from osmabench_ros.simulation.robot_path import Motion
+from osmabench_ros.simulation.robot_path import Motion, path_along
 from osmabench_ros.simulation.trajectory import sample_trajectory
 
 
@@ -50,7 +49,7 @@ def test_a_robot_that_stands_for_a_while_just_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ('points', 'headings', 'told'),
+    ('points', 'headings', 'reported'),
     [
         ([[0, 0], [0, 0]], [1, 1], 'do not move'),
         ([[0, 0]], [1], 'do not move'),
@@ -59,6 +58,6 @@ def test_a_robot_that_stands_for_a_while_just_goes_on() -> None:
         ([[0, 0], [1, 0]], [0, np.inf], 'infinite'),
     ],
 )
-def test_poses_that_are_no_path(points: object, headings: object, told: str) -> None:
-    with pytest.raises(SimulationError, match=told):
+def test_poses_that_are_no_path(points: object, headings: object, reported: str) -> None:
+    with pytest.raises(SimulationError, match=reported):
         path_along(points, headings, segments=1, floor_height_m=0.0)

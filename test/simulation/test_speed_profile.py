@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from osmabench_ros.simulation.speed_profile import covered, duration_s
+from osmabench_ros.simulation.robot_path import covered, duration_s
 
 POSITIVE = st.floats(0.01, 10.0)
 

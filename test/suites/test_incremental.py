@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.suites.incremental import Snapshot, growth_records, score_snapshots
+from osmabench_ros.metrics.over_time import over_time_records
+from osmabench_ros.runs.evaluate.over_time import scores_at_time
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
 from osmabench_ros.suites.suite import SuiteContext
@@ -15,10 +16,11 @@ def test_scores_grow_with_the_map_and_early_quality_counts(
     context: SuiteContext, with_dense: Callable[..., SemanticMap], tmp_path: Path
 ) -> None:
     x = context.semantic_map.dense.points[:, 0]
-    snapshots = [Snapshot(10 * k, 2.0 * k, with_dense(valid=x < k)) for k in (1, 2, 4)]
     suites = [MapGeometrySuite(options={}), OsmaSegmentationSuite(options={})]
     here = replace(context, output_directory=tmp_path)
-    moments = score_snapshots(here, snapshots, suites)
+    moments = [
+        scores_at_time(here, with_dense(valid=x < k), 10 * k, 2.0 * k, suites) for k in (1, 2, 4)
+    ]
     assert [moment.frames for moment in moments] == [10, 20, 40]
     assert not list(tmp_path.iterdir())
     coverage = [
@@ -27,7 +29,7 @@ def test_scores_grow_with_the_map_and_early_quality_counts(
     ]
     assert coverage == sorted(coverage)
     assert coverage[-1] == 1.0
-    found = {record.metric: record for record in growth_records(moments) if not record.mode}
+    found = {record.metric: record for record in over_time_records(moments) if not record.mode}
     expected = (10 * coverage[0] + 20 * coverage[1]) / 40
     assert found['coverage_over_frames'].value == pytest.approx(expected)
     assert found['coverage_over_time'].value == pytest.approx(expected)
@@ -35,8 +37,8 @@ def test_scores_grow_with_the_map_and_early_quality_counts(
     assert found['coverage_seconds_until_90'].value == 8.0
     assert not found['coverage_seconds_until_90'].higher_is_better
     assert 'accuracy_m_over_frames' not in found
-    assert moments[0].to_json()['records'][0]['suite'] == 'map_geometry'
+    assert moments[0].records[0].suite == 'map_geometry'
 
 
 def test_a_run_without_snapshots_has_nothing_to_tell() -> None:
-    assert growth_records([]) == []
+    assert over_time_records([]) == []

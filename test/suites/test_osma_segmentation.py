@@ -13,8 +13,7 @@ from osmabench_ros.metrics.segmentation import score_scenes
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
-from osmabench_ros.suites.registry import make_suite, suite_names
-from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.suite import SuiteContext, make_suite, suite_names
 
 
 def evaluate(context: SuiteContext, **options: object) -> dict[tuple[str, str, str], MetricRecord]:
@@ -218,7 +217,7 @@ def test_labels_unknown_to_the_label_set_and_nan_points_are_refused(
 def test_options_are_checked() -> None:
     with pytest.raises(ConfigError, match='Did you mean "gate_m"'):
         OsmaSegmentationSuite(options={'gate': 1})
-    with pytest.raises(ConfigError, match='"gate_m": Input should be greater than 0'):
+    with pytest.raises(ConfigError, match='gate_m: Input should be greater than 0'):
         OsmaSegmentationSuite(options={'gate_m': -1})
 
 

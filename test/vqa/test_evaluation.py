@@ -14,12 +14,12 @@ from osmabench_ros.vqa.answering.baselines import (
     question_only,
 )
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.applicability import UNSERVED
 from osmabench_ros.vqa.evaluation import QuestionedMap, answer_all, evaluate_questions, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.question_files import ANSWERS, VERDICTS, read_complete
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
+from osmabench_ros.vqa.scores import UNSERVED
 
 GRAPH = living_room()
 QUESTIONS = generate_questions(
@@ -129,18 +129,18 @@ def test_answers_are_joined_by_id_whatever_comes_back():
 
 
 def test_the_rule_answerer_tells_how_far_it_is():
-    told = []
+    reported = []
     evaluate_questions(
         QuestionedMap(as_map(GRAPH)), QUESTIONS, RuleAnswerer(), DeterministicJudge(),
-        progress=lambda text, fraction: told.append((text, fraction)),
+        progress=lambda text, fraction: reported.append((text, fraction)),
     )  # fmt: skip
     total = len(QUESTIONS)
-    assert told[:3] == [
+    assert reported[:3] == [
         (f'answered {n} of {total} questions', pytest.approx(0.55 * n / total))
         for n in (0, 20, 40)
     ]
-    assert told[-1] == ('scored answers', 1.0)
-    assert [fraction for _, fraction in told] == sorted(fraction for _, fraction in told)
+    assert reported[-1] == ('scored answers', 1.0)
+    assert [fraction for _, fraction in reported] == sorted(fraction for _, fraction in reported)
 
 
 class Silent:

@@ -14,9 +14,8 @@ from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.exact.selection import overused, subjects_of
 from osmabench_ros.vqa.exact.view import Draft
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.queries import QueryKind
 from osmabench_ros.vqa.question_files import to_json_line
-from osmabench_ros.vqa.questions import AnswerType, Category, inquiry
+from osmabench_ros.vqa.questions import AnswerType, Category, QueryKind, inquiry
 from osmabench_ros.vqa.wording import parsed
 
 VIEW_WORDS = {'left', 'right', 'behind', 'front', 'background', 'foreground', 'visible', 'image'}
@@ -74,7 +73,7 @@ def test_what_was_not_seen_does_not_exist():
     assert not [q for q in asked if hidden & set(q.evidence.nodes)]
     names = [p for q in asked for p in parsed(q.text).phrases]
     assert 'red chair' not in names
-    assert 'chair' in names, 'the only chair seen needs no colour to be told apart'
+    assert 'chair' in names, 'the only chair seen needs no colour to be reported apart'
 
 
 def test_same_seed_gives_the_same_bytes_and_another_seed_other_questions():

@@ -13,8 +13,7 @@ from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.registry import make_suite
-from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 

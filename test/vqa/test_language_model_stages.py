@@ -13,12 +13,12 @@ from loopback_models import LoopbackModels, Misstep
 
 from osmabench_ros.errors import ConfigError, IncompleteError
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.language.budget import Ledger
+from osmabench_ros.language.budget import Account
 from osmabench_ros.language.cache import ResponseCache
-from osmabench_ros.language.client import ModelClient, Patience
+from osmabench_ros.language.client import ModelClient, RetryPolicy
 from osmabench_ros.language.model import ImagePart
 from osmabench_ros.language.prompts import load_prompt
-from osmabench_ros.language.registry import make_language_model
+from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph
 from osmabench_ros.vqa.answering.language_model import (
     LanguageModelAnswerer,
@@ -28,11 +28,15 @@ from osmabench_ros.vqa.evaluation import answer_all, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.graph_text import graph_text
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
+from osmabench_ros.vqa.llm_generated.pipeline import (
+    FrameImage,
+    QuestionWriter,
+    category_requests,
+    frames_at_interval,
+    novel_frames,
+    write_histogram,
+)
 from osmabench_ros.vqa.questions import Answer, AnswerType, Category, Question, inquiry
-from osmabench_ros.vqa.written.categories import category_requests
-from osmabench_ros.vqa.written.frames import frames_at_interval, novel_frames
-from osmabench_ros.vqa.written.histogram import write_histogram
-from osmabench_ros.vqa.written.pipeline import FrameImage, QuestionWriter
 
 GRAPH = living_room()
 QUESTIONS = generate_questions(GRAPH, seen(GRAPH), scene='room', seed=1, count=35)
@@ -53,7 +57,7 @@ def client(request, server, monkeypatch, tmp_path):
 
 def make_client(server, tmp_path, *, kind='openai', **more):
     model = make_language_model(f'{kind}:m', {'base_url': server.url, 'timeout_s': 20.0})
-    quick = Patience(attempts=3, first_wait_s=0.01, longest_wait_s=0.05)
+    quick = RetryPolicy(attempts=3, first_wait_s=0.01, longest_wait_s=0.05)
     return ModelClient(model, cache=ResponseCache(tmp_path / 'cache'), patience=quick, **more)
 
 
@@ -160,8 +164,8 @@ def test_wrong_missing_and_repeated_ids_shift_nothing(server, tmp_path):
 def test_a_batch_that_keeps_failing_is_missing_and_says_why(server, tmp_path):
     server.missteps = deque([Misstep('truncated')] * 3)
     client = make_client(server, tmp_path, concurrency=1)
-    told = r'10 of 35 questions unanswered: replies outside the schema \(10\)'
-    with pytest.raises(IncompleteError, match=told) as error:
+    reported = r'10 of 35 questions unanswered: replies outside the schema \(10\)'
+    with pytest.raises(IncompleteError, match=reported) as error:
         answer_all(as_map(GRAPH), QUESTIONS, LanguageModelAnswerer(client))
     answers = error.value.kept
     assert [a.question_id for a in answers] == [q.id for q in QUESTIONS]
@@ -191,19 +195,19 @@ def test_what_the_model_declines_or_leaves_out_is_wrong_and_not_missing(server, 
 
 
 def test_progress_is_told_after_every_batch(client):
-    told = []
+    reported = []
 
     def note(text, fraction):
-        told.append((text, round(fraction, 3)))
+        reported.append((text, round(fraction, 3)))
 
     answers = answer_all(as_map(GRAPH), QUESTIONS, LanguageModelAnswerer(client), note)
-    assert [text for text, _ in told] == [
+    assert [text for text, _ in reported] == [
         f'answered {n} of 35 questions' for n in (0, 9, 18, 26, 35, 35)
     ]
-    told.clear()
+    reported.clear()
     judge_all(QUESTIONS, answers, LanguageModelJudge(client), note)
-    assert told[0] == ('judged 0 of 35 answers', 0.0)
-    assert told[-1] == ('judged 35 of 35 answers', 1.0)
+    assert reported[0] == ('judged 0 of 35 answers', 0.0)
+    assert reported[-1] == ('judged 35 of 35 answers', 1.0)
 
 
 def test_work_that_is_stopped_from_outside_sends_nothing_more(server, tmp_path):
@@ -222,7 +226,7 @@ def test_work_that_is_stopped_from_outside_sends_nothing_more(server, tmp_path):
 
 def test_a_budget_ends_the_stage_and_the_next_run_resumes(server, tmp_path):
     server.tokens = (4000, 2000)
-    tight = make_client(server, tmp_path, ledger=Ledger(max_tokens=20_000), concurrency=1)
+    tight = make_client(server, tmp_path, ledger=Account(max_tokens=20_000), concurrency=1)
     with pytest.raises(IncompleteError, match='budget of 20000 tokens is used up'):
         answer_all(as_map(GRAPH), QUESTIONS, LanguageModelAnswerer(tight))
     asked = len(server.received)

@@ -18,21 +18,22 @@ from osmabench_ros.cli.main import app
 from osmabench_ros.errors import IncompleteError, OsmabenchError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.language.client import Patience
+from osmabench_ros.language.client import RetryPolicy
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.language.prompts import load_prompt
+from osmabench_ros.maps.disk.storage import write_map
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, MapHeader, Provenance, SemanticMap
-from osmabench_ros.maps.storage import write_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth, write_ground_truth
+from osmabench_ros.vqa.llm_generated.pipeline import category_requests
 from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import Question, Verdict
-from osmabench_ros.vqa.written.categories import category_requests
+from osmabench_ros.vqa.run_folder import RunFolder
 
 GRAPH = living_room()
 KEY = 'sk-secret-0123456789'
@@ -54,6 +55,13 @@ def run_directory(tmp_path):
     for index in (0, 2):
         Image.new('RGB', (8, 8), (index, 0, 0)).save(run / 'frames' / f'{index:06d}.png')
     return run
+
+
+@pytest.mark.parametrize('speed', ['', '.x2', '.x1-5'])
+def test_runs_of_a_sweep_share_what_those_of_their_scene_share(run_directory, speed):
+    run = RunFolder(run_directory.with_name(run_directory.name + speed))
+    assert run.ground_truth().scene == 'room'
+    assert (run.scene, run.seed) == ('test.room.5', 5)
 
 
 def osmabench(*words):
@@ -229,7 +237,9 @@ def test_a_server_that_fails_leaves_no_score_and_the_same_command_asks_the_rest(
     run_directory, tmp_path, monkeypatch, name
 ):
     always, reason = FAILURES[name]
-    monkeypatch.setattr(Patience, '__init__', partialmethod(Patience.__init__, 2, 0.01, 0.01))
+    monkeypatch.setattr(
+        RetryPolicy, '__init__', partialmethod(RetryPolicy.__init__, 2, 0.01, 0.01)
+    )
     vqa = run_directory / 'vqa'
 
     def stage(verb, *more):

@@ -15,9 +15,8 @@ from osmabench_ros.vqa.exact.generation import (
     generate_questions,
     questions_about,
 )
-from osmabench_ros.vqa.exact.glimpses import glimpsed_instances
-from osmabench_ros.vqa.exact.view import SceneView
-from osmabench_ros.vqa.queries import QueryKind
+from osmabench_ros.vqa.exact.view import SceneView, glimpsed_instances
+from osmabench_ros.vqa.questions import QueryKind
 from osmabench_ros.vqa.wording import parsed
 
 FLOOR = thing(900, 'floor', (-20, -20, -0.1), (40, 40, 0.1), kind=NodeKind.BACKGROUND)

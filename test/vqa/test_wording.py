@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from osmabench_ros.vqa.english import COLORS, MATERIALS, indefinite, plural, singular
 from osmabench_ros.vqa.knowledge import AFFORDANCES, COMPARATIVES, knowledge
-from osmabench_ros.vqa.queries import Query, QueryKind
+from osmabench_ros.vqa.questions import Query, QueryKind
 from osmabench_ros.vqa.wording import RELATIONS, WORDINGS, parsed, worded
 
 NOUNS = st.sampled_from(

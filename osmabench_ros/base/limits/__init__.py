@@ -1,1 +1,1 @@
-"""Reading of files from outside within limits of memory, time and reach."""
+"""Reading of untrusted files within limits of memory, time and file access."""

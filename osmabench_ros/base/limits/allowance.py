@@ -1,4 +1,4 @@
-"""How much memory, time and depth a file from outside may take, and how users change that."""
+"""Limits of memory, time and nesting for untrusted files, and how users change them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class Allowance:
-    """What reading one file may take; memory and time grow with the size of the file.
+    """Limits for reading one file; memory and time grow with its size.
 
     Parameters
     ----------
@@ -59,16 +59,13 @@ _SCOPED: ContextVar[Allowance | None] = ContextVar('allowance', default=None)
 
 
 def allowance() -> Allowance:
-    """Return the limits in force: of `limited_to`, else of the environment, else the default.
-
-    Raises ConfigError as `parse_allowance`.
-    """
+    """Return the limits in force: of `limited_to`, else of the environment, else the default."""
     return _SCOPED.get() or parse_allowance(os.environ.get(VARIABLE, ''))
 
 
 @contextmanager
 def limited_to(limits: Allowance) -> Iterator[None]:
-    """Put other limits in force within a block of this thread."""
+    """Use other limits within a block, in this thread."""
     token = _SCOPED.set(limits)
     try:
         yield
@@ -77,10 +74,7 @@ def limited_to(limits: Allowance) -> Iterator[None]:
 
 
 def parse_allowance(text: str) -> Allowance:
-    """Return the limits that a text such as ``memory_mib=4096,seconds=600`` sets.
-
-    Raises ConfigError if it names something that is no limit, or no positive number.
-    """
+    """Return the limits that a text such as ``memory_mib=4096,seconds=600`` sets."""
     chosen: dict[str, Any] = {}
     for item in filter(None, (part.strip() for part in text.split(','))):
         name, _, value = item.partition('=')
@@ -107,10 +101,7 @@ def _number(name: str, value: str) -> float:
 
 
 def exceeded(path: Path | str, what: str, limit: str) -> LimitError:
-    """Return the error of a file that passes a limit, a field of `Allowance`.
-
-    `what` says what passes it, such as ``'decompresses to more than 512 MiB'``.
-    """
+    """Return the error of a file that passes a limit, a field of `Allowance`, as `what` says."""
     return LimitError(
         f'{path}: {what}, more than the limit {limit} allows; the file is damaged or hostile. '
         f'If you trust it, raise the limit: {VARIABLE}={limit}=...'

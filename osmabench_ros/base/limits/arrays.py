@@ -1,4 +1,4 @@
-"""NumPy's array files from outside: no pickles, no allocation that the file does not back."""
+"""Reads untrusted .npy and .npz files: no pickles, no allocation larger than the file."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ _SURELY_HARMLESS = 2**16
 
 
 def read_npy(path: Path | str, error: type[OsmabenchError]) -> NDArray[Any]:
-    """Read a .npy file as an array of native byte order.
-
-    Raises `error` if it is missing, no .npy file, holds pickled objects, or is not as long as its
-    header claims; LimitError if it does not fit into memory.
-    """
+    """Read a .npy file in native byte order; raises `error`, or LimitError if too large."""
     with opened(path, error) as (file, size):
         check_free_memory(path, size)
         return _array(file, size, shown(path), error)
@@ -35,11 +31,7 @@ def read_npy(path: Path | str, error: type[OsmabenchError]) -> NDArray[Any]:
 def read_npz(
     path: Path | str, error: type[OsmabenchError], names: Collection[str] | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Read the named arrays of a .npz archive, or all; those that are missing are left out.
-
-    Nothing is unpacked to disk. Raises `error` if the file is missing, damaged, or holds something
-    else than arrays; LimitError if they take more memory than the allowance for its size.
-    """
+    """Read arrays of a .npz archive; raises `error` if it is damaged, LimitError if too large."""
     with opened(path, error) as (file, size):
         try:
             with zipfile.ZipFile(file) as archive:
@@ -81,7 +73,7 @@ def _members(
 
 
 def _array(stream: IO[bytes], size: int, source: str, error: type[OsmabenchError]) -> NDArray[Any]:
-    """Read an array from a stream that is to be `size` bytes long."""
+    """Read an array from a stream that must be `size` bytes long."""
     try:
         shape, fortran_order, dtype = _header(stream)
         if dtype.hasobject:

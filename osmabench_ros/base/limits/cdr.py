@@ -1,8 +1,4 @@
-"""Walks through serialised messages and checks the lengths that they claim.
-
-Deserialising trusts them: a message of 20 MB that claims 20 million elements makes it allocate
-1.8 GB before it notices that they are not there.
-"""
+"""Checks the lengths in serialised messages, which deserialising trusts and allocates."""
 
 from __future__ import annotations
 
@@ -19,10 +15,7 @@ LITTLE_ENDIAN, BIG_ENDIAN = b'\x00\x01', b'\x00\x00'
 
 
 class Cursor:
-    """A position in the body of a message: encapsulation, then plain CDR.
-
-    Raises ContractError, which names the topic, if it is no plain CDR or claims what is not there.
-    """
+    """A position in a body of plain CDR; ContractError names the topic if that claims too much."""
 
     def __init__(self, data: bytes | memoryview, topic: str) -> None:
         if len(data) < ENCAPSULATION_BYTES or data[:2] not in (LITTLE_ENDIAN, BIG_ENDIAN):
@@ -36,7 +29,7 @@ class Cursor:
         self._elements = 0
 
     def skip(self, size: int, count: int, path: str) -> None:
-        """Go on behind `count` values of a size, aligned as plain CDR aligns them."""
+        """Skip `count` values of a size, with the alignment of plain CDR."""
         start = -(-self._place // min(size, 8)) * min(size, 8)
         if start + size * count > len(self._body):
             left = max(len(self._body) - start, 0)
@@ -47,12 +40,12 @@ class Cursor:
         self._place = start + size * count
 
     def length(self, path: str) -> int:
-        """Return the length that stands here."""
+        """Read the length at the current position."""
         self.skip(4, 1, path)
         return int(self._length.unpack_from(self._body, self._place - 4)[0])
 
     def count(self, elements: int, path: str) -> None:
-        """Add elements that each become an object."""
+        """Count elements that each become a Python object."""
         self._elements += elements
         # An element takes a byte at least, so a lie is found without walking.
         left = len(self._body) - self._place
@@ -68,17 +61,17 @@ Step = Callable[[Cursor], None]
 
 
 def number(size: int, path: str) -> Step:
-    """Return the step over a number."""
+    """Return the function that skips a number."""
     return lambda cursor: cursor.skip(size, 1, path)
 
 
 def text(path: str) -> Step:
-    """Return the step over a string."""
+    """Return the function that skips a string."""
     return lambda cursor: cursor.skip(1, cursor.length(path), path)
 
 
 def fields(steps: Sequence[Step]) -> Step:
-    """Return the step over a message."""
+    """Return the function that skips a message."""
 
     def walk(cursor: Cursor) -> None:
         for step in steps:
@@ -88,10 +81,7 @@ def fields(steps: Sequence[Step]) -> Step:
 
 
 def elements(step: Step | int, fixed: int | None, path: str) -> Step:
-    """Return the step over an array of `fixed` elements, or over a sequence (None).
-
-    `step` goes over one element, or is the size of a number in bytes.
-    """
+    """Return the function that skips an array of `fixed` elements, or a sequence (None)."""
 
     def walk(cursor: Cursor) -> None:
         count = cursor.length(path) if fixed is None else fixed

@@ -1,8 +1,4 @@
-"""Reads files in a child process that is limited in memory, time and reach.
-
-It is for libraries that cannot be bounded by their own arguments, and that a damaged file can
-crash. The child is started when it is first needed, and used for all files after.
-"""
+"""Reads files in a child process, started when first needed, of bounded memory, time and reach."""
 
 from __future__ import annotations
 
@@ -54,7 +50,7 @@ def read_limited(
     more_bytes: int = 0,
     **arguments: Any,
 ) -> Any:
-    """Return what a function makes of a file or folder, called in the limited child.
+    """Call a function on a file or folder in the limited child, and return its result.
 
     `function` stands at the top of a module; it gets the path and plain values, and returns what
     JSON can hold, with arrays of numbers anywhere in it. It may read `folders` too, such as
@@ -88,10 +84,7 @@ def read_limited(
 
 
 def parse_limited(function: Callable[..., Any], data: bytes, what: str, **options: Any) -> Any:
-    """Return what a function makes of a file with such content, which errors call `what`.
-
-    `options` are those of `read_limited`.
-    """
+    """As `read_limited`, for a file with this content; errors call it `what`."""
     with tempfile.TemporaryDirectory(prefix='osmabench_child_') as folder:
         file = Path(folder) / 'data'
         file.write_bytes(data)
@@ -214,7 +207,7 @@ class _Child:
         )
 
     def stop(self) -> None:
-        """End the child, and what it is reading."""
+        """End the child, and the process that reads for it."""
         process, self._process = self._process, None
         if process is not None and self._owner == os.getpid():
             with contextlib.suppress(ProcessLookupError):

@@ -1,8 +1,4 @@
-"""What runs in the limited child: it forks a process for each file, which is limited and ends.
-
-The child itself never sees a file, and has imported the libraries already. Requests and answers
-are lines of JSON on its standard input and output.
-"""
+"""Main program of the limited child: it forks one limited process for each file."""
 
 from __future__ import annotations
 
@@ -122,7 +118,7 @@ def _limit(request: dict[str, Any]) -> None:
 
 
 def _installation() -> set[Path]:
-    """Return where libraries load the rest of themselves from; never a folder of the user's."""
+    """Return the folders of the installed libraries; never a folder of the user."""
     places = {Path(place) for place in (sys.prefix, sys.base_prefix, *_SYSTEM_PLACES)}
     places |= {Path(place) for place in sys.path if place.endswith('-packages')}
     files = {Path(getattr(module, '__file__', None) or '/usr') for module in
@@ -133,7 +129,7 @@ def _installation() -> set[Path]:
 
 
 def _report(error: BaseException, folder: Path) -> None:
-    """Leave what went wrong; what even this goes beyond, the parent sees from what is missing."""
+    """Write the error for the parent; if even that fails, the parent finds no result."""
     known = isinstance(error, OsmabenchError)
     text = str(error) if known else ''.join(traceback.format_exception_only(error)).strip()
     fault = {

@@ -1,4 +1,4 @@
-"""What the limited child hands back: plain values as JSON, arrays in one file that is mapped."""
+"""Results of the limited child: plain values as JSON, arrays in one memory-mapped file."""
 
 from __future__ import annotations
 
@@ -61,10 +61,7 @@ class ResultWriter:
 
 
 def read_result(folder: Path, max_bytes: int) -> Any:
-    """Return what `ResultWriter` wrote; arrays are mapped, so that the folder may be removed.
-
-    Raises ValueError if it is anything else, OSError if a file is missing.
-    """
+    """Return what `ResultWriter` wrote, arrays mapped; ValueError if it is anything else."""
     values = folder / VALUES
     if values.stat().st_size > max_bytes:
         raise ValueError('the result is too large')

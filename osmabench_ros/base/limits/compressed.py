@@ -1,4 +1,4 @@
-"""Unpacks gzip streams and zip archives without taking more than the file may."""
+"""Unpacks gzip streams and zip archives within the limits of memory and time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_SHOWN = 80
 
 
 class _TimedStream(io.RawIOBase):
-    """Passes on what a decompressor gives, as long as there is time."""
+    """Passes on decompressed data until the time is used up."""
 
     def __init__(self, stream: IO[bytes], meter: Meter) -> None:
         self._stream = stream
@@ -44,7 +44,7 @@ class _TimedStream(io.RawIOBase):
 
 
 def maybe_gzip(stream: IO[bytes], meter: Meter) -> io.RawIOBase:
-    """Return the content of a file that may be packed with gzip; the caller counts memory."""
+    """Return the content of a file, unpacked if it is gzip; the caller counts memory."""
     packed = stream.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     stream.seek(0)
     unpacked: Any = gzip.GzipFile(fileobj=stream) if packed else stream
@@ -52,10 +52,7 @@ def maybe_gzip(stream: IO[bytes], meter: Meter) -> io.RawIOBase:
 
 
 def read_unpacked(path: Path, error: type[OsmabenchError]) -> bytes:
-    """Read a text that may be packed with gzip.
-
-    Raises `error` if it is unreadable or damaged, LimitError if it has more than a document may.
-    """
+    """Read a text, maybe gzip; raises `error` if it is damaged, LimitError if too large."""
     most = allowance().document_bytes()
     with opened(path, error) as (file, size):
         unpacked = maybe_gzip(file, Meter(path, size))
@@ -72,12 +69,7 @@ def read_unpacked(path: Path, error: type[OsmabenchError]) -> bytes:
 
 @contextmanager
 def checked_zip(stream: IO[bytes] | Path, meter: Meter) -> Iterator[zipfile.ZipFile]:
-    """Open a zip archive whose entries are files with names of their own, within the limits.
-
-    Raises MapError if an entry is encrypted, a link or device, has a name that leads elsewhere or
-    occurs twice, or is stored and claims more bytes than it has; LimitError if all entries
-    together unpack to more than the file may.
-    """
+    """Open a zip archive of plain files within the limits; raises MapError for hostile entries."""
     with zipfile.ZipFile(stream) as archive:
         infos = archive.infolist()
         meter.take(_MEMBER_BYTES * len(infos))
@@ -105,11 +97,7 @@ def _check_entry(info: zipfile.ZipInfo) -> None:
 
 
 def read_member(archive: zipfile.ZipFile, name: str, meter: Meter) -> bytes:
-    """Return the content of an entry, never more than it declares.
-
-    Raises MapError if there is none of this name or it unpacks to another size, LimitError if it
-    takes more memory or time than is left.
-    """
+    """Return the content of an entry, never more than it declares; may raise MapError."""
     try:
         info = archive.getinfo(name)
     except KeyError as error:
@@ -122,10 +110,7 @@ def read_member(archive: zipfile.ZipFile, name: str, meter: Meter) -> bytes:
 
 
 def blocks_of(archive: zipfile.ZipFile, info: zipfile.ZipInfo, meter: Meter) -> Iterator[bytes]:
-    """Yield the content of an entry piece by piece.
-
-    Raises MapError if it unpacks to another size than it declares, LimitError if time runs out.
-    """
+    """Yield the content of an entry piece by piece; raises MapError if it has another size."""
     left = info.file_size
     with archive.open(info) as stream:
         while block := stream.read(_BLOCK_BYTES):

@@ -33,26 +33,22 @@ _ODD_ESCAPE = re.compile(
 
 
 def read_text(path: Path | str, error: type[OsmabenchError]) -> str:
-    """Read a text file from outside; it is UTF-8, without NUL, and of the size of a document."""
+    """Read an untrusted text file: UTF-8, without NUL, within the size limit of documents."""
     return _decoded(_document(path, error), shown(path), error)
 
 
 def read_yaml(path: Path | str, error: type[OsmabenchError]) -> Any:
-    """Read a YAML file from outside; see `parse_yaml`."""
+    """Read an untrusted YAML file; see `parse_yaml`."""
     return parse_yaml(_document(path, error), path, error)
 
 
 def read_json(path: Path | str, error: type[OsmabenchError]) -> Any:
-    """Read a JSON file from outside; see `parse_json`."""
+    """Read an untrusted JSON file; see `parse_json`."""
     return parse_json(_document(path, error), path, error)
 
 
 def read_xml(path: Path | str, error: type[OsmabenchError]) -> ElementTree.Element:
-    """Read the root element of an XML file from outside.
-
-    Raises `error` if it cannot be read, is malformed or has a document type, in which entities
-    would be declared; LimitError if it passes the limit of size or depth.
-    """
+    """Read the root element of an XML file; raises `error`, or LimitError if too large."""
     data, source = _document(path, error), shown(path)
     parser = ElementTree.XMLParser(target=_Elements(source, error))  # noqa: S314 - bounded
     try:
@@ -66,11 +62,7 @@ def read_xml(path: Path | str, error: type[OsmabenchError]) -> ElementTree.Eleme
 
 
 def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
-    """Return what a JSON text from outside says; bytes are UTF-8.
-
-    Raises `error`, which names `source`, if it is not JSON, a key is there twice, or a text or
-    number is none that can be worked with; LimitError if it passes the limit of size or depth.
-    """
+    """Return what a JSON text says; raises `error`, which names `source`, or LimitError."""
     data, where = _bounded(text, source, error), shown(source)
     decoded = _decoded(data, where, error)
     _check_json_depth(data, where)
@@ -99,10 +91,7 @@ def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError
 
 
 def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
-    """Return what a YAML text from outside says.
-
-    Raises as `parse_json`, and if aliases multiply or contain themselves.
-    """
+    """Return what a YAML text from outside says; raises as `parse_json`, and for bad aliases."""
     from osmabench_ros.base.limits.yaml_events import YamlReader
 
     data, where = _bounded(text, source, error), shown(source)
@@ -110,10 +99,7 @@ def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError
 
 
 def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[str, Any]:
-    """Return the mapping that a YAML text from outside says, an empty one if it is empty.
-
-    Raises as `parse_yaml`, and if it is no mapping or a key of it is no text.
-    """
+    """Return the mapping that a YAML text says, an empty one if empty; raises as `parse_yaml`."""
     data = parse_yaml(text, source, error)
     data = {} if data is None else data
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
@@ -174,7 +160,7 @@ def _twice(key: str) -> str:
 
 
 def _line_of(number: str, text: str) -> int:
-    """Return the line of a number in a JSON text; what looks like it in strings is passed over."""
+    """Return the line of a number in a JSON text, ignoring the content of strings."""
     tokens = re.finditer(rf'"(?:[^"\\]|\\.)*"|{re.escape(number)}', text)
     start = next((token.start() for token in tokens if token[0] == number), 0)
     return text.count('\n', 0, start) + 1
@@ -197,7 +183,7 @@ def _line_of_repeated(text: str) -> int:
 
 
 def _check_json_depth(data: bytes, where: str) -> None:
-    """Refuse what is nested too deep, before a parser goes down there."""
+    """Refuse a text that is nested too deep, before it is parsed."""
     depth = allowance().depth
     bare = data.replace(b'\\\\', b'').replace(b'\\"', b'') if b'\\' in data else data
     # Most strings hold no brackets, so that their quotes meet and go at once.
@@ -250,7 +236,7 @@ class _Elements(ElementTree.TreeBuilder):
         self._source, self._error, self._depth = source, error, 0
 
     def doctype(self, *_: Any) -> NoReturn:
-        """Refuse the part that declares entities, with which a small file takes all memory."""
+        """Refuse document types: their entities can make a small file take all memory."""
         raise self._error(
             f'{self._source} declares a document type, where XML entities are defined; remove it'
         )

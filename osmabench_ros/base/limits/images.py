@@ -1,4 +1,4 @@
-"""The one reader of pictures from outside: known formats alone, and sizes that memory can hold."""
+"""The one reader of untrusted pictures: known formats only, and sizes that fit in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BYTES_PER_PIXEL = 4
 def read_image(
     path: Path | str, error: type[OsmabenchError], formats: tuple[str, ...] = FORMATS
 ) -> Image.Image:
-    """Read a picture file from outside, its first frame; see `decoded_image`."""
+    """Read the first frame of an untrusted picture file; see `decoded_image`."""
     return decoded_image(read_bytes(path, error), path, error, formats)
 
 
@@ -32,11 +32,7 @@ def decoded_image(
     error: type[OsmabenchError],
     formats: tuple[str, ...] = FORMATS,
 ) -> Image.Image:
-    """Return a decoded picture of one of the formats, which have Pillow's names.
-
-    Raises `error`, which names `source`, if it is none of them, broken or empty; LimitError if it
-    has more pixels than memory is allowed for.
-    """
+    """Return a picture of one of the formats (Pillow's names); raises `error` or LimitError."""
     picture = undecoded_image(data, source, error, formats)
     try:
         picture.load()
@@ -51,7 +47,7 @@ def undecoded_image(
     error: type[OsmabenchError],
     formats: tuple[str, ...] = FORMATS,
 ) -> Image.Image:
-    """Return a picture whose pixels are not read yet, but whose size is; as `decoded_image`."""
+    """Open a picture and check its size without reading its pixels; as `decoded_image`."""
     from PIL import Image, UnidentifiedImageError
 
     if not data:

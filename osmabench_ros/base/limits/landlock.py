@@ -1,4 +1,4 @@
-"""Holds this process to some files, by Landlock where the kernel has it."""
+"""Restricts this process to some files by Landlock, where the kernel has it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class _Beneath(ctypes.Structure):
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock in this kernel, 0 if it has none or has it switched off."""
+    """Return the version of Landlock in this kernel, 0 if it is missing or disabled."""
     return max(int(_libc().syscall(_CREATE, None, 0, _ASK_VERSION)), 0)
 
 
 def hold_to(readable: Iterable[Path], writable: Path) -> None:
-    """Let this process read some files and folders, and write in one folder, and nothing else.
+    """Allow this process to read only some paths and to write only in one folder.
 
     It cannot be undone. TCP is refused from version 4 of Landlock on, signals to other processes
     from version 6 on; without Landlock nothing happens. What is missing of `readable` is passed

@@ -1,4 +1,4 @@
-"""The one way to open a file from outside: ordinary, of a bounded size, and without waiting."""
+"""The one way to open untrusted files: regular files of limited size, opened without blocking."""
 
 from __future__ import annotations
 
@@ -12,6 +12,23 @@ from typing import IO
 from osmabench_ros.base.limits.allowance import exceeded
 from osmabench_ros.errors import LimitError, OsmabenchError
 
+_MAX_SHOWN = 200
+
+
+@contextmanager
+def naming_errors(source: Path | str, kind: type[OsmabenchError]) -> Iterator[None]:
+    """Turn every error of a block that parses a file into one that names the file."""
+    try:
+        yield
+    except OsmabenchError:
+        raise
+    except MemoryError as error:
+        raise LimitError(f'{source} needs more memory than this machine has free') from error
+    except Exception as error:
+        name, reason = type(error).__name__, str(error)[:_MAX_SHOWN]
+        raise kind(f'{str(source)[:_MAX_SHOWN]} is malformed: {name}: {reason}') from error
+
+
 _SHOWN_CHARACTERS = 300
 _SURELY_FREE_BYTES = 2**24
 _KINDS = {
@@ -24,7 +41,7 @@ _KINDS = {
 
 
 def shown(path: Path | str) -> str:
-    """Return a path as errors show it: on one line, printable and of bearable length."""
+    """Return a path as errors show it: on one line, printable and shortened."""
     text = ''.join(
         char if char.isprintable() else ascii(char)[1:-1] for char in str(path)[: 2**16]
     )
@@ -35,10 +52,7 @@ def shown(path: Path | str) -> str:
 
 
 def check_free_memory(path: Path | str, size: int) -> None:
-    """Raise LimitError if less memory is free than content of this size (bytes) needs.
-
-    The system would stop processes otherwise; a sparse file claims any size.
-    """
+    """Raise LimitError if less memory is free than content of this size (bytes) needs."""
     # Asking costs as much as reading a small file.
     if size > _SURELY_FREE_BYTES and size > (free := _free_bytes()):
         raise LimitError(
@@ -55,12 +69,7 @@ def _free_bytes() -> int:
 
 @contextmanager
 def opened(path: Path | str, error: type[OsmabenchError]) -> Iterator[tuple[IO[bytes], int]]:
-    """Open a file from outside, and name it in what goes wrong with it in the block.
-
-    Yields the file and its size in bytes, beyond which nothing is to be read; links are followed.
-    Raises `error` if it is missing, unreadable or no ordinary file, LimitError if the memory of
-    the machine does not suffice in the block.
-    """
+    """Open a file from outside; yield it and its size in bytes; name it in what goes wrong."""
     if '\0' in str(path):
         raise error(f'{shown(path)} is no path: it has the character NUL')
 
@@ -91,12 +100,7 @@ def opened(path: Path | str, error: type[OsmabenchError]) -> Iterator[tuple[IO[b
 def read_bytes(
     path: Path | str, error: type[OsmabenchError], max_bytes: int | None = None, limit: str = ''
 ) -> bytes:
-    """Read a file from outside.
-
-    Raises `error` if it is missing, unreadable, no ordinary file, or holds more than the file
-    system says, as files of /proc do; LimitError if it is larger than `max_bytes`, which comes
-    from the field `limit` of `Allowance`, or does not fit into memory.
-    """
+    """Read a file; raises `error` if it is no ordinary one, LimitError beyond `max_bytes`."""
     with opened(path, error) as (file, size):
         if max_bytes is not None and size > max_bytes:
             raise exceeded(shown(path), f'has {size} bytes', limit)
@@ -105,6 +109,6 @@ def read_bytes(
         if file.read(1):
             raise error(
                 f'{shown(path)} holds more than its {size} bytes; give an ordinary file that '
-                'nothing writes to'
+                'no process writes to'
             )
     return data

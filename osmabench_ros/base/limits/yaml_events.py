@@ -1,8 +1,4 @@
-"""Builds what a YAML text says from its events, and counts on the way what aliases repeat.
-
-PyYAML's own constructors go down into what is nested by recursion, keep the last of two equal keys
-and let a few lines of aliases stand for any number of nodes.
-"""
+"""Builds a YAML text from events, without recursion, and counts what aliases repeat."""
 
 from __future__ import annotations
 
@@ -36,7 +32,7 @@ _EVENTS_PER_LOOK = 4096
 
 @dataclass
 class _Open:
-    """A list or mapping that is being read; `count` is its nodes with all that aliases repeat."""
+    """A list or mapping that is being read; `count` is its nodes including repeated ones."""
 
     value: Any
     anchor: str | None
@@ -51,7 +47,7 @@ class _Merge:
 
 
 class YamlReader:
-    """Reads one YAML document; if that is malformed, raises `error`, which names `where`."""
+    """Reads one YAML document; raises `error`, naming `where`, if it is malformed."""
 
     def __init__(self, text: str, where: str, error: type[OsmabenchError]) -> None:
         self._text, self._where, self._error = text, where, error
@@ -63,7 +59,7 @@ class YamlReader:
         self._plain: dict[str, Any] = {}
 
     def content(self) -> Any:
-        """Return what the document says, None if it is empty."""
+        """Return the content of the document, None if it is empty."""
         if odd := _UNPRINTABLE.search(self._text):
             line = self._text.count('\n', 0, odd.start()) + 1
             raise self._error(
@@ -135,7 +131,7 @@ class YamlReader:
         self._add(*known, event)
 
     def _add(self, value: Any, count: int, event: Any) -> None:
-        """Put a value where the document has come to."""
+        """Add a value at the current place in the document."""
         if not self._open:
             self._content = '<<' if value is _Merge else value
             return

@@ -1,1 +1,1 @@
-"""Looks at a stack that is already running: what doctor says of its topics."""
+"""Checks of a running stack for `osmabench doctor`."""

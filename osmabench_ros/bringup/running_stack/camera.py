@@ -1,15 +1,132 @@
-"""Whether the intrinsics of a running stack can be right."""
+"""Checks intrinsics and images of a running stack."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from sensor_msgs.msg import CameraInfo, Image
 
-from osmabench_ros.bringup.finding import Finding, Level
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.image_codec import (
+    COLOR_ENCODINGS,
+    DEPTH_ENCODINGS,
+    INSTANCE_ENCODINGS,
+    SEMANTIC_ENCODINGS,
+)
+from osmabench_ros.bringup.doctor.finding import Finding, Severity
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.intrinsics import Intrinsics
-from osmabench_ros.ros import topics
-from osmabench_ros.ros.images import intrinsics_from_message
+from osmabench_ros.ros.messages.images import (
+    depth_from_message,
+    image_from_message,
+    intrinsics_from_message,
+)
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+
+ENCODINGS = {
+    topics.COLOR: COLOR_ENCODINGS,
+    topics.DEPTH: DEPTH_ENCODINGS,
+    topics.SEMANTIC: SEMANTIC_ENCODINGS,
+    topics.INSTANCE: INSTANCE_ENCODINGS,
+}
+"""What images may be, the contract's own encoding first."""
+
+FAR_M = 100.0
+"""No room is that deep: a median beyond is millimetres."""
+
+NEAR_M = 0.02
+INVALID_SHARE = 0.5
+ZERO_SHARE = 0.01
+
+
+def check_encoding(topic: str, image: Image) -> list[Finding]:
+    """Check the encoding and the layout of an image."""
+    if image.encoding not in ENCODINGS[topic]:
+        wanted = ' or '.join(ENCODINGS[topic])
+        remedy = f'convert to {ENCODINGS[topic][0]} (cv_bridge, image_proc) before {topic}'
+        if topic == topics.DEPTH and image.encoding in (*COLOR_ENCODINGS, '8UC1'):
+            remedy = 'that is a coloured picture of depth; publish the raw depth'
+        detail = f'encoding is {image.encoding or "empty"}, must be {wanted}'
+        return [Finding(topic, Severity.FAILED, detail, remedy)]
+    try:
+        image_from_message(image, topic)
+    except ContractError as error:
+        return [Finding(topic, Severity.FAILED, str(error), 'fill height, width and step')]
+    detail = f'{image.encoding}, {image.width} x {image.height}'
+    return [Finding(topic, Severity.OK, detail)]
+
+
+def check_depth(image: Image) -> list[Finding]:
+    """Check the scale and the invalid pixels of a depth image with a valid encoding."""
+    depth_m = depth_from_message(image, topics.DEPTH)
+    finite = depth_m[np.isfinite(depth_m)]
+    if image.encoding == '32FC1':
+        finite = finite[finite != 0]
+    if not len(finite):
+        remedy = 'is the lens covered, or everything beyond the range?'
+        return [Finding(topics.DEPTH, Severity.FAILED, 'no pixel has a depth', remedy)]
+    median_m = float(np.median(finite))
+    scale = _scale_fault(image.encoding, median_m)
+    if scale is not None:
+        return [scale]
+    findings = []
+    if image.encoding != '32FC1':
+        detail = '16-bit depth is read as millimetres, 0 as invalid'
+        remedy = 'nothing, if it is; else convert to 32FC1 in metres'
+        findings.append(Finding(topics.DEPTH, Severity.WARN, detail, remedy))
+    return findings + _invalid(image, depth_m, median_m)
+
+
+def _scale_fault(encoding: str, median_m: float) -> Finding | None:
+    if encoding == '32FC1' and median_m > FAR_M:
+        detail = f'the median of depth is {median_m:.0f} m: these are millimetres in 32FC1'
+        remedy = 'divide by 1000, or publish 16UC1'
+    elif encoding != '32FC1' and median_m < NEAR_M:
+        detail = f'the median of depth is {median_m * 1000:.0f} mm: {encoding} must be millimetres'
+        remedy = 'check the depth scale of the driver'
+    else:
+        return None
+    return Finding(topics.DEPTH, Severity.FAILED, detail, remedy)
+
+
+def _invalid(image: Image, depth_m: NDArray[np.float32], median_m: float) -> list[Finding]:
+    zeros = float((depth_m == 0).mean())
+    if image.encoding == '32FC1' and zeros > ZERO_SHARE:
+        detail = f'{zeros:.0%} of the pixels are 0, which is a distance in 32FC1'
+        return [
+            Finding(topics.DEPTH, Severity.FAILED, detail, 'publish NaN for invalid (REP 118)')
+        ]
+    if (depth_m < 0).any():
+        detail = 'there are negative depths'
+        return [
+            Finding(topics.DEPTH, Severity.FAILED, detail, 'publish NaN for invalid (REP 118)')
+        ]
+    invalid = float(np.isnan(depth_m).mean())
+    detail = f'median {median_m:.2f} m, {invalid:.0%} invalid'
+    if invalid > INVALID_SHARE:
+        remedy = 'sun, glass or a range too short? half of every frame is missing'
+        return [Finding(topics.DEPTH, Severity.WARN, detail, remedy)]
+    return [Finding(topics.DEPTH, Severity.OK, detail)]
+
+
+def check_classes(image: Image, label_set: LabelSet | None) -> list[Finding]:
+    """Check that the ids of a semantic image have names."""
+    ids = np.unique(image_from_message(image, topics.SEMANTIC))
+    ids = ids[ids != UNLABELLED]
+    if label_set is None:
+        detail = f'{len(ids)} classes without names'
+        remedy = f'publish {topics.LABEL_INFO}, latched'
+        return [Finding(topics.SEMANTIC, Severity.WARN, detail, remedy)]
+    unknown = sorted(set(ids.tolist()) - {item.id for item in label_set.classes})
+    if unknown:
+        detail = f'ids {unknown[:5]} are not in {topics.LABEL_INFO} ("{label_set.name}")'
+        remedy = 'publish the label set of these images; 65535 is unlabelled'
+        return [Finding(topics.SEMANTIC, Severity.FAILED, detail, remedy)]
+    if not len(ids):
+        remedy = 'is the semantic camera set up?'
+        return [Finding(topics.SEMANTIC, Severity.WARN, 'no pixel is labelled', remedy)]
+    return [Finding(topics.SEMANTIC, Severity.OK, f'{len(ids)} classes seen, all named')]
+
 
 FOCAL_SHARE = (0.2, 5.0)
 """Focal length by image width of cameras that mapping uses: 136 to 11 degrees."""
@@ -26,7 +143,7 @@ def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
     if any(info.d):
         faults.append(
             (
-                Level.FAILED,
+                Severity.FAILED,
                 f'images are distorted: D is {[round(v, 4) for v in info.d]}',
                 'rectify (image_proc) and publish camera_info of the rectified image, D all 0',
             )
@@ -35,26 +152,28 @@ def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
         try:
             intrinsics_from_message(info, topic)
         except ContractError as error:
-            faults.append((Level.FAILED, str(error), 'calibrate the camera'))
+            faults.append((Severity.FAILED, str(error), 'calibrate the camera'))
     if not info.header.frame_id:
         remedy = 'set header.frame_id to the optical frame'
-        faults.append((Level.WARN, 'frame_id is empty', remedy))
+        faults.append((Severity.WARN, 'frame_id is empty', remedy))
     if faults:
         return [Finding(topic, level, detail, remedy) for level, detail, remedy in faults]
     detail = (
         f'{info.width} x {info.height}, fx {info.k[0]:.1f}, fy {info.k[4]:.1f}, '
         f'frame {info.header.frame_id}'
     )
-    return [Finding(topic, Level.OK, detail)]
+    return [Finding(topic, Severity.OK, detail)]
 
 
-def _matrix_faults(info: CameraInfo) -> list[tuple[Level, str, str]]:
+def _matrix_faults(info: CameraInfo) -> list[tuple[Severity, str, str]]:
     k = np.array(info.k, float).reshape(3, 3)
     calibrate = 'load a calibration in the camera driver'
     if not k.any() or not np.isfinite(k).all() or min(k[0, 0], k[1, 1]) <= 0:
-        return [(Level.FAILED, 'K is zero or not finite: the camera is not calibrated', calibrate)]
+        return [
+            (Severity.FAILED, 'K is zero or not finite: the camera is not calibrated', calibrate)
+        ]
     if not info.width or not info.height:
-        return [(Level.FAILED, 'width and height are not set', calibrate)]
+        return [(Severity.FAILED, 'width and height are not set', calibrate)]
     share, aspect = k[0, 0] / info.width, k[0, 0] / k[1, 1]
     faults = []
     if (
@@ -63,25 +182,25 @@ def _matrix_faults(info: CameraInfo) -> list[tuple[Level, str, str]]:
     ):
         detail = f'fx {k[0, 0]:.1f}, fy {k[1, 1]:.1f} are odd for {info.width} x {info.height}'
         remedy = 'is it the calibration of another resolution? scale K with the image'
-        faults.append((Level.WARN, detail, remedy))
+        faults.append((Severity.WARN, detail, remedy))
     if not (0 < k[0, 2] < info.width and 0 < k[1, 2] < info.height):
         detail = f'the principal point ({k[0, 2]:.1f}, {k[1, 2]:.1f}) lies outside the image'
-        faults.append((Level.FAILED, detail, 'scale K with the image'))
+        faults.append((Severity.FAILED, detail, 'scale K with the image'))
     return faults
 
 
-def _rectification_faults(info: CameraInfo) -> list[tuple[Level, str, str]]:
+def _rectification_faults(info: CameraInfo) -> list[tuple[Severity, str, str]]:
     k, r = np.array(info.k, float).reshape(3, 3), np.array(info.r, float).reshape(3, 3)
     p = np.array(info.p, float).reshape(3, 4)
     if not r.any() or not p.any():
         empty = ' and '.join(name for name, matrix in (('R', r), ('P', p)) if not matrix.any())
         remedy = 'fill R with the identity and P with K; other nodes (RViz, image_proc) need them'
-        return [(Level.WARN, f'{empty} is empty', remedy)]
+        return [(Severity.WARN, f'{empty} is empty', remedy)]
     if not info.distortion_model:
-        return [(Level.WARN, 'distortion_model is empty', "set it to 'plumb_bob'")]
+        return [(Severity.WARN, 'distortion_model is empty', "set it to 'plumb_bob'")]
     if not np.allclose(p[:, :3], k, rtol=1e-3, atol=1e-3):
         remedy = 'for rectified images K must be the left part of P'
-        return [(Level.WARN, f'P says fx {p[0, 0]:.1f}, K says {k[0, 0]:.1f}', remedy)]
+        return [(Severity.WARN, f'P says fx {p[0, 0]:.1f}, K says {k[0, 0]:.1f}', remedy)]
     return []
 
 
@@ -93,19 +212,16 @@ def check_size(info_topic: str, info: CameraInfo, image_topic: str, image: Image
             f'{image.width} x {image.height}, but {info_topic} says {info.width} x {info.height}'
         )
         remedy = 'publish the camera_info of this image; register depth to colour'
-        findings.append(Finding(image_topic, Level.FAILED, detail, remedy))
+        findings.append(Finding(image_topic, Severity.FAILED, detail, remedy))
     if image.header.frame_id != info.header.frame_id:
         detail = f'frame "{image.header.frame_id}", but {info_topic} says "{info.header.frame_id}"'
         remedy = 'depth and colour must be registered: one optical frame for all'
-        findings.append(Finding(image_topic, Level.WARN, detail, remedy))
+        findings.append(Finding(image_topic, Severity.WARN, detail, remedy))
     return findings
 
 
 def check_optical(topic: str, frame: str) -> list[Finding]:
-    """Check that images are stamped in a frame whose z looks along the optical axis.
-
-    That cannot be seen in the images; REP 103 gives such frames names with ``optical``.
-    """
+    """Check that images are in a frame along the optical axis, by its name (REP 103)."""
     name = frame.rsplit('/', 1)[-1].lower()
     if not frame or 'optical' in name:
         return []
@@ -115,7 +231,7 @@ def check_optical(topic: str, frame: str) -> list[Finding]:
         f'such as {topics.CAMERA_FRAME}'
     )
     body = name.endswith('_link') or name in BODY_FRAMES
-    return [Finding(topic, Level.FAILED if body else Level.WARN, detail, remedy)]
+    return [Finding(topic, Severity.FAILED if body else Severity.WARN, detail, remedy)]
 
 
 def check_expected(topic: str, info: CameraInfo, expected: Intrinsics) -> list[Finding]:
@@ -125,4 +241,4 @@ def check_expected(topic: str, info: CameraInfo, expected: Intrinsics) -> list[F
     if said == wanted:
         return []
     detail = 'is {} x {}, fx {}; the configuration says {} x {}, fx {}'.format(*said, *wanted)
-    return [Finding(topic, Level.WARN, detail, 'change camera: in the configuration')]
+    return [Finding(topic, Severity.WARN, detail, 'change camera: in the configuration')]

@@ -1,15 +1,37 @@
-"""Looks at a stack that is already running and says what would spoil a run with it."""
+"""Examines a running stack for faults that would spoil a run with it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from osmabench_ros.bringup.finding import Finding, Level
-from osmabench_ros.bringup.running_stack.content import examine_content
-from osmabench_ros.bringup.running_stack.endpoints import check_endpoints
-from osmabench_ros.bringup.running_stack.foreign_map import examine_maps
+from geometry_msgs.msg import PoseStamped
+from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
+from sensor_msgs.msg import CameraInfo, Image, PointCloud2
+
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.contract import CONTRACT, ContractTopic, Delivery
+from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from osmabench_ros.bringup.running_stack.camera import (
+    ENCODINGS,
+    check_classes,
+    check_depth,
+    check_encoding,
+    check_expected,
+    check_intrinsics,
+    check_optical,
+    check_size,
+)
 from osmabench_ros.bringup.running_stack.names import StackNames
-from osmabench_ros.bringup.running_stack.run_topics import declared_rate_hz
+from osmabench_ros.bringup.running_stack.run_topics import (
+    check_cloud,
+    check_map,
+    check_run_info,
+    check_run_state,
+    declared_rate_hz,
+    examine_maps,
+)
+from osmabench_ros.bringup.running_stack.stack_observation import StackObservation, observe
 from osmabench_ros.bringup.running_stack.timing import (
     check_clock,
     check_rate,
@@ -17,13 +39,178 @@ from osmabench_ros.bringup.running_stack.timing import (
     check_synchrony,
 )
 from osmabench_ros.bringup.running_stack.transforms import examine_transforms
-from osmabench_ros.msg import RunInfo, RunState
-from osmabench_ros.ros import topics
-from osmabench_ros.ros.contract import CONTRACT, ContractTopic, Delivery
-from osmabench_ros.ros.stack_observation import StackObservation, observe
+from osmabench_ros.errors import ContractError
+from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
+from osmabench_ros.ros.messages.label_messages import label_set_from_message
+from osmabench_ros.ros.node.frame_receiver import camera_pose_from_message
+from osmabench_ros.ros.wire.endpoints import Endpoint, TopicGraph, qos_conflict
 from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.semantics.labels import LabelSet
 
-Progress = Callable[[str, float], None]
+
+def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list[Finding]:
+    """Check images, intrinsics, labels, run information and maps."""
+    findings: list[Finding] = []
+    color_info = seen.newest(topics.COLOR_INFO, CameraInfo)
+    depth_info = seen.newest(topics.DEPTH_INFO, CameraInfo)
+    for name, info in ((topics.COLOR_INFO, color_info), (topics.DEPTH_INFO, depth_info)):
+        if info is not None:
+            findings += check_intrinsics(name, info)
+    if config is not None and color_info is not None:
+        findings += check_expected(topics.COLOR_INFO, color_info, config.camera.intrinsics)
+    frame = ''
+    for name in ENCODINGS:
+        image = seen.newest(name, Image)
+        if image is None:
+            continue
+        frame = image.header.frame_id if name == topics.COLOR else frame
+        faults = check_encoding(name, image)
+        findings += faults + check_optical(name, image.header.frame_id)
+        # Depth is registered to colour, so one set of intrinsics holds for all images.
+        if color_info is not None:
+            findings += check_size(topics.COLOR_INFO, color_info, name, image)
+        if all(item.level is Severity.OK for item in faults):
+            findings += _pixels(name, image, seen)
+    return findings + _run(seen, color_info, frame)
+
+
+def _pixels(name: str, image: Image, seen: StackObservation) -> list[Finding]:
+    if name == topics.DEPTH:
+        return check_depth(image)
+    if name == topics.SEMANTIC:
+        try:
+            return check_classes(image, _label_set(seen))
+        except ContractError:
+            return []
+    return []
+
+
+def _label_set(seen: StackObservation) -> LabelSet | None:
+    message = seen.newest(topics.LABEL_INFO, LabelInfo)
+    return None if message is None else label_set_from_message(message, topics.LABEL_INFO)
+
+
+def _run(seen: StackObservation, color_info: CameraInfo | None, frame: str) -> list[Finding]:
+    findings: list[Finding] = []
+    try:
+        labels = _label_set(seen)
+    except ContractError as error:
+        remedy = 'publish ids that are unique and in 0 to 65534'
+        findings.append(Finding(topics.LABEL_INFO, Severity.FAILED, str(error), remedy))
+    else:
+        if labels is not None:
+            detail = f'{len(labels.classes)} classes of "{labels.name}"'
+            findings.append(Finding(topics.LABEL_INFO, Severity.OK, detail))
+    if (pose := seen.newest(topics.CAMERA_POSE, PoseStamped)) is not None:
+        try:
+            camera_pose_from_message(pose)
+        except ContractError as error:
+            remedy = f'publish the pose of the optical frame in "{topics.WORLD_FRAME}"'
+            findings.append(Finding(topics.CAMERA_POSE, Severity.FAILED, str(error), remedy))
+    if (info := seen.newest(topics.RUN_INFO, RunInfo)) is not None:
+        findings += check_run_info(info, color_info, frame, seen.nodes)
+    if (state := seen.newest(topics.RUN_STATE, RunState)) is not None:
+        findings += check_run_state(state)
+    if (message := seen.newest(topics.SEMANTIC_MAP, SemanticMap)) is not None:
+        findings += check_map(message)
+    if (cloud := seen.newest(topics.SEMANTIC_MAP_POINTS, PointCloud2)) is not None:
+        findings += check_cloud(topics.SEMANTIC_MAP_POINTS, cloud)
+    return findings
+
+
+def check_endpoints(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> list[Finding]:
+    """Compare the endpoints of a topic with the contract and with each other."""
+    if not graph.publishers:
+        return [_no_publisher(topic, graph)]
+    faults = _wrong_types(topic, graph, own_hash) + _conflicts(topic, graph)
+    if faults:
+        return faults
+    names = ', '.join(item.node for item in graph.publishers)
+    heard = ', '.join(item.node for item in graph.subscribers) or 'no node yet'
+    detail = f'from {names}; heard by {heard}'
+    return [Finding(topic.name, Severity.OK, detail), *_hints(topic, graph)]
+
+
+def _no_publisher(topic: ContractTopic, graph: TopicGraph) -> Finding:
+    level = Severity.FAILED if topic.required else Severity.ABSENT
+    waiting = ', '.join(item.node for item in graph.subscribers)
+    detail = f'no node publishes {graph.name} ({topic.purpose})'
+    if waiting:
+        detail += f'; {waiting} waits for it'
+    remedy = f'start its publisher, or name its topic: --remap {topic.name}:=/your/topic'
+    return Finding(topic.name, level, detail, remedy if topic.required or waiting else '')
+
+
+def _wrong_types(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> list[Finding]:
+    expected = topic.message_type
+    faults = []
+    for role, endpoints in (
+        ('publishes', graph.publishers),
+        ('subscribes to', graph.subscribers),
+    ):
+        for item in endpoints:
+            if item.type_name != expected:
+                detail = f'{item.node} {role} {item.type_name}, not {expected}'
+                remedy = f'publish {expected}, or remap {item.node} to another topic'
+            elif own_hash and item.type_hash and item.type_hash != own_hash:
+                detail = f'{item.node} {role} another version of {expected} ({item.type_hash})'
+                remedy = 'build both sides with the same version of the message package'
+            else:
+                continue
+            faults.append(Finding(topic.name, Severity.FAILED, detail, remedy))
+    return faults
+
+
+def _conflicts(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
+    pairs = [(p, s) for p in graph.publishers for s in graph.subscribers]
+    checked = [
+        (subscriber, publisher, qos_conflict(publisher, subscriber))
+        for publisher, subscriber in pairs
+    ]
+    return [
+        Finding(
+            topic.name,
+            Severity.FAILED,
+            f'QoS: {conflict}',
+            _qos_remedy(topic, publisher, subscriber),
+        )
+        for subscriber, publisher, conflict in checked
+        if conflict
+    ]
+
+
+def _qos_remedy(topic: ContractTopic, publisher: Endpoint, subscriber: Endpoint) -> str:
+    latched = topic.delivery is Delivery.LATCHED
+    durability = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
+    wanted = 'reliable, transient local' if latched else 'reliable, volatile'
+    wrong = [
+        item.node
+        for item in (publisher, subscriber)
+        if item.profile.durability != durability
+        or item.profile.reliability != ReliabilityPolicy.RELIABLE
+    ]
+    return f'the contract says {wanted}; change {" and ".join(wrong) or "the time limits"}'
+
+
+def _hints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
+    hints = []
+    if topic.delivery is Delivery.LATCHED:
+        for item in graph.publishers:
+            if item.profile.durability != DurabilityPolicy.TRANSIENT_LOCAL:
+                hints.append(
+                    Finding(
+                        topic.name,
+                        Severity.WARN,
+                        f'{item.node} publishes volatile: late joiners get no messages',
+                        'publish transient local, keep last 1',
+                    )
+                )
+    several = {item.node for item in graph.publishers}
+    if topic.delivery in (Delivery.FRAME, Delivery.CLOCK) and len(several) > 1:
+        names = ' and '.join(sorted(several))
+        detail = f'{names} publish at the same time'
+        hints.append(Finding(topic.name, Severity.FAILED, detail, 'stop one of them, or remap it'))
+    return hints
 
 
 def examine_stack(
@@ -31,13 +218,10 @@ def examine_stack(
     *,
     seconds: float,
     config: MatrixConfig | None = None,
-    progress: Progress = lambda _text, _fraction: None,
+    progress: Progress = silent,
     domain: int | None = None,
 ) -> list[Finding]:
-    """Listen to a running stack for some seconds and compare it with the topic contract.
-
-    The camera is compared with that of a configuration; the domain is by default the shell's.
-    """
+    """Listen to a running stack for some seconds and compare it with the topic contract."""
     seen = observe(
         seconds,
         namespace=names.namespace,
@@ -52,52 +236,52 @@ def examine_stack(
 def judge(
     seen: StackObservation, extra_topics: Mapping[str, str], config: MatrixConfig | None = None
 ) -> list[Finding]:
-    """Return everything there is to say about what was seen."""
+    """Return all findings about an observation."""
     if not seen.nodes:
         remedy = (
             'start it; ROS_DOMAIN_ID, ROS_AUTOMATIC_DISCOVERY_RANGE and the middleware '
             '(RMW_IMPLEMENTATION) must be the same in both shells'
         )
-        return [Finding('stack', Level.FAILED, 'no node is there', remedy)]
-    findings = [Finding('stack', Level.OK, f'{len(seen.nodes)} nodes')]
+        return [Finding('stack', Severity.FAILED, 'no node is there', remedy)]
+    findings = [Finding('stack', Severity.OK, f'{len(seen.nodes)} nodes')]
     for topic in CONTRACT:
         hashes = seen.own_hashes.get(topic.name, '')
         found = check_endpoints(topic, seen.graphs[topic.name], hashes)
         if silence := _silence(topic, seen):
-            found = [item for item in found if item.level is not Level.OK] + silence
+            found = [item for item in found if item.level is not Severity.OK] + silence
         findings += found
     findings += _timing(seen) + examine_content(seen, config) + examine_transforms(seen)
     return _by_part(findings + examine_maps(seen, extra_topics))
 
 
 def _by_part(findings: list[Finding]) -> list[Finding]:
-    """Put together what is about one topic, in the order in which topics came up."""
+    """Group findings by topic, in the order in which topics first occur."""
     parts = {item.part: place for place, item in reversed(list(enumerate(findings)))}
     return sorted(findings, key=lambda item: parts[item.part])
 
 
 def _silence(topic: ContractTopic, seen: StackObservation) -> list[Finding]:
-    """Say so if a topic has a publisher and nothing came, or what came could not be read."""
+    """Report a topic that has a publisher but no readable message."""
     record = seen.records.get(topic.name)
     if record is None:
         return []
     if record.errors:
         remedy = 'what is published is not of that type, or broken'
-        return [Finding(topic.name, Level.FAILED, record.errors[0], remedy)]
+        return [Finding(topic.name, Severity.FAILED, record.errors[0], remedy)]
     if record.received_ns or not seen.graphs[topic.name].publishers:
         return []
     detail = f'{seen.graphs[topic.name].publishers[0].node} publishes, but no message came'
     state = seen.newest(topics.RUN_STATE, RunState)
     if state is not None and state.state != RunState.STATE_RUNNING:
         detail += f'; the run is not going on ({state.message or "not running"})'
-        return [Finding(topic.name, Level.WARN, detail, 'look again while it runs')]
+        return [Finding(topic.name, Severity.WARN, detail, 'look again while it runs')]
     if topic.delivery in (Delivery.LATCHED, Delivery.LOSSLESS):
         remedy = 'look again once there is something to say, as a map at the end'
-        return [Finding(topic.name, Level.WARN, detail, remedy)]
+        return [Finding(topic.name, Severity.WARN, detail, remedy)]
     # Images that only ground truth needs may be missing; without the rest there are no frames.
     optional = topic.name in (topics.SEMANTIC, topics.INSTANCE)
     remedy = 'is the camera running? else listen longer: --seconds'
-    return [Finding(topic.name, Level.WARN if optional else Level.FAILED, detail, remedy)]
+    return [Finding(topic.name, Severity.WARN if optional else Severity.FAILED, detail, remedy)]
 
 
 def _timing(seen: StackObservation) -> list[Finding]:

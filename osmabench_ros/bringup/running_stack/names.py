@@ -1,4 +1,4 @@
-"""How the topics of a stack are called."""
+"""Topic names of a stack."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from osmabench_ros.base.configuration import config_path, described_names
+from osmabench_ros.base.contract import CONTRACT, TF, TF_STATIC
 from osmabench_ros.base.limits.documents import read_yaml
-from osmabench_ros.configuration import config_path, described_names
 from osmabench_ros.errors import ConfigError, suggestion
-from osmabench_ros.ros.contract import CONTRACT
-from osmabench_ros.ros.stack_observation import TF, TF_STATIC
 
 
 @dataclass(frozen=True)
 class StackNames:
-    """How a stack calls the topics of the contract, and topics of other maps, with their types."""
+    """A stack's names for the topics of the contract, and its other map topics with types."""
 
     namespace: str = ''
     remappings: Mapping[str, str] = field(default_factory=dict)
@@ -23,12 +22,7 @@ class StackNames:
 
 
 def names_of_robot(file: Path) -> StackNames:
-    """Read the names of a stack's topics from a YAML file, or a name in config/methods/live.
-
-    Read are a mapping `topics` (names of the contract to those of the stack) and `map` (topic and
-    type); both may be absent, the rest is ignored. Raises ConfigError if the file cannot be read,
-    or names a topic that the contract does not know.
-    """
+    """Read the topics of a stack from a YAML file, or a name in config/methods/live."""
     if not file.suffix and not file.exists():
         known = described_names('methods', 'live')
         if str(file) not in known:
@@ -54,7 +48,7 @@ def names_of_robot(file: Path) -> StackNames:
 
 
 def check_names_of_topics(remappings: Mapping[str, str], source: str) -> None:
-    """Refuse a remapping of what is not looked at; raises ConfigError."""
+    """Refuse a remapping of a topic that is not examined; raises ConfigError."""
     known = {item.name for item in CONTRACT} | {TF, TF_STATIC}
     for name in remappings:
         if name not in known:

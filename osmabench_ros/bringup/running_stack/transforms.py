@@ -1,4 +1,4 @@
-"""Whether the transforms of a running stack make one tree with one authority an edge."""
+"""Checks that the transforms of a running stack form one tree with one authority per edge."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 
 from sensor_msgs.msg import Image
 
-from osmabench_ros.bringup.finding import Finding, Level
-from osmabench_ros.ros import topics
-from osmabench_ros.ros.stack_observation import TF, TF_STATIC, TF_TYPE, StackObservation
-from osmabench_ros.ros.stamps import stamp_from_message
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.contract import TF, TF_STATIC, TF_TYPE
+from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from osmabench_ros.bringup.running_stack.stack_observation import StackObservation
+from osmabench_ros.ros.messages.poses import stamp_from_message
 
 
 @dataclass(frozen=True)
 class EdgeSample:
-    """One transform as it was heard, on /tf or on /tf_static."""
+    """One transform received on /tf or /tf_static."""
 
     parent: str
     child: str
@@ -41,7 +42,7 @@ def edge_samples(messages: Iterable[Any], *, is_static: bool) -> list[EdgeSample
 
 
 def check_transforms(samples: list[EdgeSample], camera_frame: str) -> list[Finding]:
-    """Check the tree of the edges, in the order they came, up from the images' optical frame."""
+    """Check the tree of the edges, in order of arrival, from the images' optical frame upwards."""
     faults = _authority(samples) + _loops(samples)
     parents = {item.child: item.parent for item in samples}
     root = camera_frame
@@ -59,8 +60,8 @@ def check_transforms(samples: list[EdgeSample], camera_frame: str) -> list[Findi
             f'from {topics.BASE_FRAME} to {camera_frame} (robot_state_publisher)'
         )
         # Poses come on a topic too, so that a tree without the world is no end.
-        faults.append(Finding(TF, Level.WARN, detail, remedy))
-    return faults or [Finding(TF, Level.OK, path)]
+        faults.append(Finding(TF, Severity.WARN, detail, remedy))
+    return faults or [Finding(TF, Severity.OK, path)]
 
 
 def _authority(samples: list[EdgeSample]) -> list[Finding]:
@@ -79,17 +80,17 @@ def _authority(samples: list[EdgeSample]) -> list[Finding]:
                 f'{child} has {len(parents[child])} parents: {", ".join(sorted(parents[child]))}'
             )
             remedy = 'two nodes own the edge; turn publish_tf off in one of them'
-            faults.append(Finding(TF, Level.FAILED, detail, remedy))
+            faults.append(Finding(TF, Severity.FAILED, detail, remedy))
         elif len(kinds[child]) > 1:
             detail = f'{child} comes on /tf and on /tf_static'
             remedy = 'two nodes own the edge; keep the static one if it does not move'
-            faults.append(Finding(TF, Level.FAILED, detail, remedy))
+            faults.append(Finding(TF, Severity.FAILED, detail, remedy))
     for (parent, child), times in sorted(stamps.items()):
         back = sum(later < earlier for earlier, later in pairwise(times))
         if back:
             detail = f'stamps of {parent}→{child} go backwards {back} times'
             remedy = 'two nodes publish the edge, or a bag loops'
-            faults.append(Finding(TF, Level.WARN, detail, remedy))
+            faults.append(Finding(TF, Severity.WARN, detail, remedy))
     return faults
 
 
@@ -102,7 +103,7 @@ def _loops(samples: list[EdgeSample]) -> list[Finding]:
             if frame == start:
                 detail = f'the edges go in a circle: {" → ".join([*seen, frame])}'
                 remedy = 'one node has parent and child the wrong way round'
-                return [Finding(TF, Level.FAILED, detail, remedy)]
+                return [Finding(TF, Severity.FAILED, detail, remedy)]
             if frame in seen:
                 break
             seen.append(frame)
@@ -110,16 +111,16 @@ def _loops(samples: list[EdgeSample]) -> list[Finding]:
 
 
 def examine_transforms(seen: StackObservation) -> list[Finding]:
-    """Look at the tree that /tf and /tf_static make, where there is one."""
+    """Examine the tree that /tf and /tf_static form, if there is one."""
     if TF_TYPE in seen.missing_types:
         remedy = 'apt install ros-$ROS_DISTRO-tf2-msgs'
-        return [Finding(TF, Level.ABSENT, 'not looked at: tf2_msgs is not installed', remedy)]
+        return [Finding(TF, Severity.ABSENT, 'not looked at: tf2_msgs is not installed', remedy)]
     if not seen.graphs[TF].publishers and not seen.graphs[TF_STATIC].publishers:
-        detail = 'nobody publishes transforms; poses come on topics alone'
-        return [Finding(TF, Level.ABSENT, detail, 'apt install ros-$ROS_DISTRO-tf2-ros')]
+        detail = 'no node publishes transforms; poses come on topics only'
+        return [Finding(TF, Severity.ABSENT, detail, 'apt install ros-$ROS_DISTRO-tf2-ros')]
     moving, fixed = (seen.records.get(name) for name in (TF, TF_STATIC))
     if errors := [text for record in (moving, fixed) if record for text in record.errors]:
-        return [Finding(TF, Level.FAILED, errors[0], 'one node publishes what is no transform')]
+        return [Finding(TF, Severity.FAILED, errors[0], 'one node publishes what is no transform')]
     samples = edge_samples(fixed.messages if fixed else (), is_static=True)
     samples += edge_samples(moving.messages if moving else (), is_static=False)
     image = seen.newest(topics.COLOR, Image)

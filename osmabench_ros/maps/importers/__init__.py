@@ -1,1 +1,1 @@
-"""What mapping methods leave behind, one file a method."""
+"""Importers of the output of mapping methods, one file per method."""

@@ -1,4 +1,4 @@
-"""Puts what importers found into a semantic map: axes, units, ids, features, labels."""
+"""Builds a semantic map from imported objects: axes, units, ids, features, labels."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
-from osmabench_ros.maps.document import MAX_NODES
+from osmabench_ros.maps.disk.document import MAX_NODES
 from osmabench_ros.maps.importer import ImportOptions
-from osmabench_ros.maps.importers.features import feature_spaces
-from osmabench_ros.maps.importers.placement import Placement
-from osmabench_ros.maps.importers.source_model import Method, SourceEdge, SourceObject
+from osmabench_ros.maps.importers.source_model import (
+    Method,
+    Placement,
+    SourceEdge,
+    SourceObject,
+    feature_spaces,
+)
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
     FeatureSpace,
@@ -23,12 +27,7 @@ from osmabench_ros.maps.semantic_map import (
     SemanticMap,
 )
 from osmabench_ros.semantics.labels import UNLABELLED
-from osmabench_ros.semantics.scene_graph import (
-    SceneEdge,
-    SceneGraph,
-    SceneNode,
-    ScoredLabel,
-)
+from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode, ScoredLabel
 
 MAX_LABEL_CHARACTERS = 10_000
 
@@ -42,16 +41,7 @@ def assemble(
     source_sha256: str = '',
     extras: Mapping[str, Any] | None = None,
 ) -> SemanticMap:
-    """Build a map of objects that have points, boxes and features of their own.
-
-    Points of objects that overlap stay apart, each with its object's instance, so nothing of
-    overlapping masks is lost. Objects are numbered from 1 in the order given.
-
-    Raises
-    ------
-    MapError
-        If a source id occurs twice, or features of a space differ in length.
-    """
+    """Build a map of objects with points, boxes and features of their own, from 1 on."""
     ids = number_objects(objects, method.name)
     placement = Placement(method, options)
     rows, spaces = feature_spaces(method, options, objects)
@@ -78,13 +68,7 @@ def assemble(
 
 
 def number_objects(objects: Sequence[SourceObject], method: str) -> dict[str, int]:
-    """Return node ids from 1 by source id.
-
-    Raises
-    ------
-    MapError
-        If a source id occurs twice, or there are too many.
-    """
+    """Return node ids from 1 by source id; MapError if one occurs twice, or there are too many."""
     ids: dict[str, int] = {}
     check_node_count(len(objects), method)
     for item in objects:
@@ -95,13 +79,7 @@ def number_objects(objects: Sequence[SourceObject], method: str) -> dict[str, in
 
 
 def check_node_count(count: int, source: object) -> None:
-    """Refuse more nodes than a map may have, before each takes its memory.
-
-    Raises
-    ------
-    MapError
-        If there are too many.
-    """
+    """Refuse more nodes than a map may have, before memory is allocated."""
     if count > MAX_NODES:
         raise MapError(f'{source}: {count} objects; a map has at most {MAX_NODES}')
 
@@ -109,13 +87,7 @@ def check_node_count(count: int, source: object) -> None:
 def graph_edges(
     edges: Sequence[SourceEdge], ids: Mapping[str, int], method: str
 ) -> tuple[SceneEdge, ...]:
-    """Return the edges between node ids.
-
-    Raises
-    ------
-    MapError
-        If one names an object that does not exist.
-    """
+    """Return the edges between node ids; MapError if one names an object that does not exist."""
     made = []
     for edge in edges:
         for end in (edge.source, edge.target):
@@ -168,7 +140,7 @@ def scored_labels(
 def _placed_points(
     item: SourceObject, placement: Placement
 ) -> tuple[NDArray[np.float32], NDArray[np.uint8] | None, int]:
-    """Return finite points, their colours, and how many were dropped."""
+    """Return finite points, their colours, and the number of dropped points."""
     if item.points is None or not len(item.points):
         return np.zeros((0, 3), np.float32), None, 0
     if item.points.ndim != 2 or item.points.shape[1] != 3:
@@ -214,7 +186,7 @@ def _node(
 def _boxes(
     item: SourceObject, points: NDArray[np.float32], placement: Placement
 ) -> tuple[AxisAlignedBox | None, OrientedBox | None]:
-    """Return bounds: of the points if there are any, else of the box the method gives."""
+    """Return bounds of the points if there are any, else of the method's box."""
     box, oriented = None, None
     if item.corners is not None and np.isfinite(item.corners).all():
         box, oriented = placement.corners(item.corners)

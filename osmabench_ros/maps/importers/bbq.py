@@ -10,8 +10,13 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
 from osmabench_ros.maps.importers.object_pickles import load_object_pickle, object_of, vector
-from osmabench_ros.maps.importers.plain_data import unknown_data
-from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_json, the_file
+from osmabench_ros.maps.importers.source_files import (
+    a_file,
+    digest_of,
+    read_json,
+    the_file,
+    unknown_data,
+)
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceObject
 from osmabench_ros.maps.semantic_map import SemanticMap
 
@@ -32,24 +37,9 @@ _KNOWN = {
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """Read a BBQ map, raw or with the CLIP features that OSMa-Bench adds.
 
-    Parameters
-    ----------
-    path : Path
-        Folder with one `*.pkl.gz` of objects and, if they were captioned, one `*.json` of nodes;
-        or the .pkl.gz, with the .json of the same name beside it.
-    options : ImportOptions
-        The default world is Habitat's.
-
-    Returns
-    -------
-    SemanticMap
-        BBQ paints points with a random colour an object, so they come without colour. It gives
-        no class names: captions, and features where it has them.
-
-    Raises
-    ------
-    MapError
-        If the files are missing or malformed.
+    `path` is a folder with one `*.pkl.gz` of objects and, if they were captioned, one `*.json` of
+    nodes; or the .pkl.gz, with the .json of the same name beside it. The default world is
+    Habitat's. BBQ paints points with a random colour an object, so they come without colour.
     """
     if path.is_dir():
         pickle = the_file(path, ('*.pkl.gz',), 'BBQ map', besides=('meta.pkl.gz',))

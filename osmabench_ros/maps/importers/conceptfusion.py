@@ -26,25 +26,9 @@ _PARTS = ('points', 'colors', 'embeddings', 'confidences', 'features')
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """Read a ConceptFusion map.
 
-    Parameters
-    ----------
-    path : Path
-        Folder with `pointclouds/pc_points.h5`, `pc_embeddings.h5` and, if saved,
-        `pc_colors.h5`, `pc_confidences.h5`; or that `pointclouds` folder itself.
-    options : ImportOptions
-        The default world is the first camera's optical frame.
-
-    Returns
-    -------
-    SemanticMap
-        Every point has its own feature; points whose embedding is zero have none.
-
-    Raises
-    ------
-    MapError
-        If the files are missing or malformed.
-    MissingDependencyError
-        If h5py is not installed.
+    `path` is a folder with `pointclouds/pc_points.h5`, `pc_embeddings.h5` and, if saved,
+    `pc_colors.h5`, `pc_confidences.h5`; or that `pointclouds` folder. The default world is the
+    first camera's optical frame. Points whose embedding is zero have no feature.
     """
     folder = path / 'pointclouds' if (path / 'pointclouds').is_dir() else path
     files = {part: folder / f'pc_{part}.h5' for part in _PARTS}
@@ -84,15 +68,7 @@ def _dataset(path: Path, key: str) -> NDArray[Any]:
 
 
 def read_dataset(path: Path, key: str) -> NDArray[Any]:
-    """Read a data set of an HDF5 file, in the limited child.
-
-    Raises
-    ------
-    MapError
-        If there is none, it is no numbers, or its data are in other files.
-    LimitError
-        If it claims more than a file of this size may unpack to.
-    """
+    """Read a data set of an HDF5 file, in the limited child; raises MapError if malformed."""
     import h5py
 
     try:

@@ -16,8 +16,13 @@ from osmabench_ros.maps.importers.conceptgraphs_relations import (
     language_model_edges,
 )
 from osmabench_ros.maps.importers.object_pickles import load_object_pickle, object_of, vector
-from osmabench_ros.maps.importers.plain_data import plain, unknown_data
-from osmabench_ros.maps.importers.source_files import a_file, digest_of, read_json
+from osmabench_ros.maps.importers.source_files import (
+    a_file,
+    digest_of,
+    plain,
+    read_json,
+    unknown_data,
+)
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind
@@ -46,25 +51,11 @@ _KNOWN = {
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """Read a ConceptGraphs map.
 
-    Parameters
-    ----------
-    path : Path
-        The folder of a scene (`pcd_saves/full_pcd_*.pkl.gz`, with `sg_cache/scene_graph.json`
-        and `sg_cache/cfslam_object_relations.json` if they were made), the folder of an ali-dev
-        experiment (`pcd_*.pkl.gz`, `obj_json_*.json`, `edge_json_*.json`), a .pkl.gz, or a
-        scene_graph.json alone.
-    options : ImportOptions
-        Its default world is Habitat's: OSMa-Bench leaves the poses it gives to methods so.
-
-    Returns
-    -------
-    SemanticMap
-        Objects that the scene graph left out have the attribute ``in_scene_graph: False``.
-
-    Raises
-    ------
-    MapError
-        If the files are missing or malformed.
+    `path` is the folder of a scene (`pcd_saves/full_pcd_*.pkl.gz`, with
+    `sg_cache/scene_graph.json` and `sg_cache/cfslam_object_relations.json` if they were made), the
+    folder of an ali-dev experiment (`pcd_*.pkl.gz`, `obj_json_*.json`, `edge_json_*.json`), a
+    .pkl.gz, or a scene_graph.json alone. The default world is Habitat's, as OSMa-Bench leaves the
+    poses. Objects that the scene graph left out have the attribute ``in_scene_graph: False``.
     """
     if path.suffix == '.json':
         return _graph_only(path, options)
@@ -155,7 +146,7 @@ def _voted_labels(
 def _describe(
     objects: Sequence[SourceObject], described: Mapping[str, Mapping[str, Any]], where: str
 ) -> None:
-    """Give objects the tags and captions of the scene graph; ids are places in the whole map."""
+    """Give objects the tags and captions of the scene graph; ids are indices into the map."""
     known = {item.source_id: item for item in objects}
     for source_id in described:
         if source_id not in known:
@@ -211,7 +202,7 @@ def _take_captions(objects: Sequence[SourceObject], listed: Any) -> None:
 def _pickled_edges(
     data: Mapping[str, Any], order: Sequence[str], pickle: Path
 ) -> list[SourceEdge]:
-    """Return edges of the pickle itself; their ids are places in the list of objects."""
+    """Return edges of the pickle; their ids are indices into the list of objects."""
     stored = data.get('edges')
     stored = stored.get('edges') if isinstance(stored, Mapping) else stored
     edges = []

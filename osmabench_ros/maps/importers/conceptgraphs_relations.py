@@ -1,4 +1,4 @@
-"""The scene-graph files of ConceptGraphs and their two ways to number objects."""
+"""The scene-graph files of ConceptGraphs, which number objects in two ways."""
 
 from __future__ import annotations
 
@@ -17,20 +17,9 @@ _WORDS = {'on top of': 'on', 'inside': 'in', 'inside of': 'in', 'beneath': 'unde
 
 
 def described_nodes(listed: Any, path: Path) -> dict[str, dict[str, Any]]:
-    """Return the nodes of scene_graph.json by id, in file order.
+    """Return tags, caption, centre, extent by id of scene_graph.json; MapError if malformed.
 
-    Their `id` is the place of the object in the whole map; their place in the file is the id
-    that the relations use.
-
-    Returns
-    -------
-    dict
-        Id to tags (best first), caption, centre and extent in the units of the file.
-
-    Raises
-    ------
-    MapError
-        If a node is malformed.
+    An `id` is the object's place in the whole map; relations use the place in the file.
     """
     if not isinstance(listed, list):
         raise MapError(f'{path} holds no list of nodes')
@@ -54,24 +43,7 @@ def described_nodes(listed: Any, path: Path) -> dict[str, dict[str, Any]]:
 def language_model_edges(
     relations: Any, order: Sequence[str], path: Path
 ) -> tuple[list[SourceEdge], dict[str, int]]:
-    """Return edges of cfslam_object_relations.json.
-
-    Parameters
-    ----------
-    relations : list
-        The file's content; the ids in it are places in the pruned list of objects.
-    order : sequence of str
-        Ids in the whole map by place in the pruned list.
-    path : Path
-        For errors.
-
-    Returns
-    -------
-    edges : list of SourceEdge
-        "b on a" is turned round.
-    skipped : dict of str to int
-        How many relations became no edge, by their text ("none of these", "FAIL").
-    """
+    """Return edges of cfslam_object_relations.json, whose ids are places in `order`."""
     edges: list[SourceEdge] = []
     skipped: dict[str, int] = {}
     for i, item in enumerate(relations if isinstance(relations, list) else ()):
@@ -96,10 +68,7 @@ def _index(value: Any) -> int:
 
 
 def frame_edges(listed: Any, path: Path) -> list[SourceEdge]:
-    """Return edges of ali-dev's edge_json_*.json; its ids are those of obj_json_*.json.
-
-    The score is not given: the number of detections goes into the text.
-    """
+    """Return edges of ali-dev's edge_json_*.json, whose ids are those of obj_json_*.json."""
     edges = []
     for key, item in listed.items() if isinstance(listed, Mapping) else ():
         try:

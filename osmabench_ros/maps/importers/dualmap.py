@@ -14,12 +14,11 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
 from osmabench_ros.maps.importers.object_pickles import table, vector
-from osmabench_ros.maps.importers.plain_data import unknown_data
-from osmabench_ros.maps.importers.source_files import colors_of, digest_of, read_json
+from osmabench_ros.maps.importers.source_files import colors_of, digest_of, read_json, unknown_data
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceObject
-from osmabench_ros.maps.pickle_names import Inert
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.unpickling import load_pickle
+from osmabench_ros.maps.untrusted.pickle_names import Inert
+from osmabench_ros.maps.untrusted.unpickling import load_pickle
 
 METHOD = Method('dualmap', World.Z_UP, {'clip': Encoder('MobileCLIP-S2', 'datacompdr')})
 
@@ -29,19 +28,9 @@ _KNOWN = {'uid', 'pcd_points', 'pcd_colors', 'clip_ft', 'class_id', 'nav_goal'}
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """Read a DualMap map.
 
-    Parameters
-    ----------
-    path : Path
-        Folder with one `<uuid>.pkl` an object, and `class_names.json` (a list, or an object of
-        id to name) or `class_names.txt` (one a line) if class ids are to get their names.
-        DualMap takes its class names from a file of its configuration: copy that file here.
-    options : ImportOptions
-        The default world is z up; DualMap's ROS runner works in the map frame.
-
-    Raises
-    ------
-    MapError
-        If the files are missing or malformed.
+    `path` is a folder with one `<uuid>.pkl` an object, and `class_names.json` (a list, or an
+    object of id to name) or `class_names.txt` (one a line), copied from the file that DualMap's
+    configuration names, if class ids are to get their names. The default world is z up.
     """
     files = sorted(path.glob('*.pkl')) if path.is_dir() else []
     if not files:

@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
-from osmabench_ros.maps.importers.plain_data import unknown_data
-from osmabench_ros.maps.importers.source_files import digest_of, numbers_of, read_json, read_points
+from osmabench_ros.maps.importers.source_files import (
+    digest_of,
+    numbers_of,
+    read_json,
+    read_points,
+    unknown_data,
+)
 from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.torch_files import load_torch
+from osmabench_ros.maps.untrusted.torch_files import load_torch
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
 
 METHOD = Method(
@@ -38,26 +43,12 @@ _KNOWN = {
 
 
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
-    """Read a HOV-SG graph, or the flat segments that it is built from.
+    """Read a HOV-SG graph, or its flat segments.
 
-    Parameters
-    ----------
-    path : Path
-        Folder with `graph/{floors,rooms,objects}/<id>.{json,ply}` (or that `graph` folder); or
-        with `mask_feats.pt` and `objects/pcd_<i>.ply` when no graph was built.
-    options : ImportOptions
-        The default world is Habitat's, y up.
-
-    Returns
-    -------
-    SemanticMap
-        Objects lie in rooms, rooms in floors: as parents and as edges "part of". Only objects
-        have points.
-
-    Raises
-    ------
-    MapError
-        If the files are missing, malformed, or do not fit each other.
+    `path` is a folder with `graph/{floors,rooms,objects}/<id>.{json,ply}` (or that `graph`
+    folder); or with `mask_feats.pt` and `objects/pcd_<i>.ply` when no graph was built. The default
+    world is Habitat's, y up. Objects lie in rooms, rooms in floors: as parents and as edges "part
+    of".
     """
     for folder in (path / 'graph', path):
         if (folder / 'objects').is_dir() and (folder / 'rooms').is_dir():
@@ -137,7 +128,7 @@ def _node(
 
 
 def _take_cloud(made: SourceObject, cloud: Path) -> None:
-    """Give objects their points; of rooms and floors, whose points are objects', only bounds."""
+    """Give objects their points; rooms and floors get bounds only."""
     points, colors = read_points(cloud)
     if made.kind is NodeKind.OBJECT:
         made.points, made.colors = points, colors

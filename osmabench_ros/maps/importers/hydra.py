@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,113 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.limits.child import parse_limited, read_limited
 from osmabench_ros.base.limits.reading import read_bytes
-from osmabench_ros.errors import LimitError, MapError, MissingDependencyError
+from osmabench_ros.errors import LimitError, MapError, MissingDependencyError, errors_as
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import assemble
-from osmabench_ros.maps.importers.hydra_mesh import plain_mesh, with_mesh
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
-from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
-from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.importers.source_model import (
+    Encoder,
+    Method,
+    Placement,
+    SourceEdge,
+    SourceObject,
+)
+from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
+from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
+
+
+def plain_mesh(
+    graph: Any, nodes: Sequence[Any], names: Mapping[int, str]
+) -> dict[str, Any] | None:
+    """Return the mesh of a graph as arrays, with the vertices that belong to each node."""
+    mesh = graph.mesh if graph.has_mesh() else None
+    if mesh is None or not mesh.num_vertices():
+        return None
+    return {
+        'vertices': np.array(mesh.get_vertices(), np.float64),
+        'labels': np.array(mesh.get_labels(), np.int64),
+        'names': list(names.items()),
+        'connections': [
+            np.array(getattr(node.attributes, 'mesh_connections', ()), np.int64) for node in nodes
+        ],
+    }
+
+
+def with_mesh(
+    semantic_map: SemanticMap,
+    mesh: Mapping[str, Any] | None,
+    method: Method,
+    options: ImportOptions,
+) -> SemanticMap:
+    """Return the map with the vertices of `mesh`, as `plain_mesh` gives it, after its points."""
+    if mesh is None:
+        return semantic_map
+    vertices = mesh['vertices']
+    points = Placement(method, options).points(vertices[:3].T).astype(np.float32)
+    own = {
+        node: indices[(indices >= 0) & (indices < len(points))]
+        for node, indices in enumerate(mesh['connections'], 1)
+        if len(indices)
+    }
+    instances = np.zeros(len(points), np.int32)
+    for node in sorted(own, key=lambda node: -len(own[node])):
+        instances[own[node]] = node
+    background = DenseMap(
+        points,
+        colors_of(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None,
+        _labels(mesh, len(points), options),
+        instances,
+    )
+    return dataclasses.replace(semantic_map, dense=_joined(semantic_map.dense, background, own))
+
+
+def _labels(
+    mesh: Mapping[str, Any], count: int, options: ImportOptions
+) -> NDArray[np.int32] | None:
+    if options.label_set is None:
+        return None
+    labels = mesh['labels']
+    made = np.full(count, UNLABELLED, np.int32)
+    if len(labels) == count:
+        for label, name in mesh['names']:
+            made[labels == label] = options.label_set.id_of(name)
+    return made
+
+
+def _joined(
+    objects: DenseMap | None, mesh: DenseMap, own: Mapping[int, NDArray[np.int64]]
+) -> DenseMap:
+    """Put the points of objects before those of the mesh; list the points of every node."""
+    start = 0 if objects is None else len(objects.points)
+    rows = {node: indices + start for node, indices in own.items()}
+    if objects is not None and objects.instances is not None:
+        for node in np.unique(objects.instances).tolist():
+            mine = np.flatnonzero(objects.instances == node)
+            rows[node] = np.concatenate([mine, rows.get(node, np.zeros(0, np.int64))])
+    nodes = sorted(rows)
+    sizes = [len(rows[node]) for node in nodes]
+    membership = Membership(
+        np.array(nodes, np.int32),
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        np.concatenate([np.zeros(0, np.int64), *(rows[node] for node in nodes)]).astype(np.int64),
+    )
+
+    def both(part: str) -> Any:
+        one = None if objects is None else getattr(objects, part)
+        other = getattr(mesh, part)
+        if objects is None:
+            return other
+        return None if one is None or other is None else np.concatenate([one, other])
+
+    return DenseMap(
+        both('points'),
+        both('colors'),
+        both('labels'),
+        both('instances'),
+        membership=membership if nodes else None,
+    )
+
 
 METHOD = Method('hydra', World.Z_UP, {'clip': Encoder('ViT-L-14', 'openai')})
 KHRONOS = dataclasses.replace(METHOD, name='khronos')
@@ -39,31 +138,12 @@ _PAYLOADS = ('.bin', '.dsg')
 
 
 def import_map(path: Path, options: ImportOptions, method: Method = METHOD) -> SemanticMap:
-    """Read a scene graph of Hydra or Khronos.
+    """Read a scene graph of Hydra or Khronos, z up by default.
 
-    Parameters
-    ----------
-    path : Path
-        `.json` or `.sparkdsg`; `.bin` or `.dsg` with the `layer_contents` of a DsgUpdate message;
-        or a folder with `dsg_with_mesh.json`.
-    options : ImportOptions
-        The default world is z up.
-    method : Method
-        Hydra, or Khronos.
-
-    Returns
-    -------
-    SemanticMap
-        Objects, places, rooms and buildings with their parents; "part of" edges to rooms and
-        buildings, "connected to" edges within a layer. The mesh's vertices, where there is one,
-        are the points. Agents are left out.
-
-    Raises
-    ------
-    MapError
-        If the file is missing or no scene graph.
-    MissingDependencyError
-        If spark-dsg is not installed.
+    `path` is a `.json` or `.sparkdsg`; a `.bin` or `.dsg` with the `layer_contents` of a DsgUpdate
+    message; or a folder with `dsg_with_mesh.json`. Objects, places, rooms and buildings come with
+    their parents, "part of" edges to rooms and buildings, "connected to" edges within a layer, and
+    the mesh's vertices as points. Agents are left out.
     """
     file = the_file(path, _FILES, 'scene graph of Hydra') if path.is_dir() else path
     if file.suffix in _PAYLOADS:
@@ -79,13 +159,7 @@ def import_khronos(path: Path, options: ImportOptions) -> SemanticMap:
 
 
 def import_payload(payload: bytes, options: ImportOptions, method: Method = METHOD) -> SemanticMap:
-    """Read the `layer_contents` of a full hydra_msgs/DsgUpdate.
-
-    Raises
-    ------
-    MapError
-        If it is empty, too large, a partial update, or no scene graph.
-    """
+    """Read the `layer_contents` of a full hydra_msgs/DsgUpdate; MapError for anything else."""
     if not 0 < len(payload) <= MAX_PAYLOAD_BYTES:
         raise MapError(
             f'a scene graph of {len(payload)} bytes; between 1 and {MAX_PAYLOAD_BYTES} are read'
@@ -120,13 +194,7 @@ def _semantic_map(
 
 
 def read_graph(path: Path) -> dict[str, Any]:
-    """Read objects, edges and mesh of a file, in the limited child.
-
-    Raises
-    ------
-    MapError
-        If it is no scene graph.
-    """
+    """Read objects, edges and mesh of a file, in the limited child; MapError if it is none."""
     return _loaded(path, lambda kind: kind.load(str(path)))
 
 
@@ -138,10 +206,8 @@ def read_payload(path: Path) -> dict[str, Any]:
 def _loaded(path: Path, load: Callable[[Any], Any]) -> dict[str, Any]:
     import spark_dsg
 
-    try:
+    with errors_as(MapError, f'{path} is no scene graph that spark-dsg reads', _READING_ERRORS):
         return _plain(load(spark_dsg.DynamicSceneGraph))
-    except _READING_ERRORS as error:
-        raise MapError(f'{path} is no scene graph that spark-dsg reads: {error}') from error
 
 
 def _plain(graph: Any) -> dict[str, Any]:
@@ -151,10 +217,7 @@ def _plain(graph: Any) -> dict[str, Any]:
     return {
         'objects': [vars(_object(node, layer, names[layer], known)) for layer, node in nodes],
         'connections': list(_connections(graph, known)),
-        'extras': {
-            'source_nodes': int(graph.num_nodes()),
-            'source_edges': int(graph.num_edges()),
-        },
+        'extras': {'source_nodes': int(graph.num_nodes()), 'source_edges': int(graph.num_edges())},
         'mesh': plain_mesh(graph, [node for _, node in nodes], names[2]),
     }
 

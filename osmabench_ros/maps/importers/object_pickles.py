@@ -1,4 +1,4 @@
-"""The objects that ConceptGraphs and what grew out of it keep in gzip pickles."""
+"""The objects in the gzip pickles of ConceptGraphs and its derivatives."""
 
 from __future__ import annotations
 
@@ -12,22 +12,16 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importers.source_files import colors_of
 from osmabench_ros.maps.importers.source_model import SourceObject
-from osmabench_ros.maps.unpickling import load_pickle
+from osmabench_ros.maps.untrusted.unpickling import load_pickle
 
 
 def is_image_mask(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
-    """Tell the masks of detections, which fill gigabytes and are not needed."""
+    """Return whether a key holds masks of detections: gigabytes that are not needed."""
     return dtype.kind == 'b' and len(shape) == 2
 
 
 def load_object_pickle(path: Path) -> dict[str, Any]:
-    """Read a map pickle without its image masks.
-
-    Raises
-    ------
-    MapError
-        If it holds no list of objects.
-    """
+    """Read a map pickle without its image masks; MapError if it holds no list of objects."""
     data = load_pickle(path, drop=is_image_mask)
     if isinstance(data, list):  # the pruned map of ConceptGraphs
         data = {'objects': data}
@@ -37,13 +31,7 @@ def load_object_pickle(path: Path) -> dict[str, Any]:
 
 
 def object_of(item: Any, source_id: str, where: str) -> SourceObject:
-    """Return points, colours, box and number of detections of an object.
-
-    Raises
-    ------
-    MapError
-        If points, colours or box are missing or have a wrong shape; names `where`.
-    """
+    """Return points, colours, box and number of detections; MapError names `where`."""
     if not isinstance(item, Mapping):
         raise MapError(f'{where} is no dictionary')
     points = table(item, 'pcd_np', (None, 3), where)

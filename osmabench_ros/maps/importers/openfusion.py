@@ -21,22 +21,10 @@ _KEYS = ('emb_keys', 'emb_confs', 'emb_coords', 'emb_dict')
 
 
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
-    """Read an OpenFusion map.
+    """Read an OpenFusion map, the .npz of a run or a folder with one; by default z up.
 
     The semantics sit at sampled points of the voxel blocks (`emb_coords`), not in the voxels
     themselves; these points become the map. Key 0 means that a place is empty.
-
-    Parameters
-    ----------
-    path : Path
-        The .npz of a run, or a folder with one.
-    options : ImportOptions
-        The default world is the data set's, z up for Replica and ScanNet.
-
-    Raises
-    ------
-    MapError
-        If the file is missing or malformed.
     """
     file = the_file(path, ('*.npz',), 'OpenFusion map') if path.is_dir() else path
     arrays = _arrays(file)

@@ -9,8 +9,8 @@ import numpy as np
 from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.point_cloud_files import points_and_colors, read_columns
 from osmabench_ros.maps.importers.point_maps import mask_map, masks_of_values, point_feature_map
+from osmabench_ros.maps.importers.pointcloud import points_and_colors, read_columns
 from osmabench_ros.maps.importers.source_files import digest_of, the_file
 from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -21,23 +21,10 @@ METHOD = Method('openlex3d', World.Z_UP, {'clip': Encoder('ViT-H-14', 'laion2b_s
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """Read a prediction in OpenLex3D's form.
 
-    Parameters
-    ----------
-    path : Path
-        Folder with `point_cloud.pcd` or `.ply`, `index.npy` (N,) and `embeddings.npy` (M, D).
-    options : ImportOptions
-        The default world is z up, as Replica and ScanNet++ are; HM3D is in Habitat's.
-
-    Returns
-    -------
-    SemanticMap
-        One node an embedding; for a dense prediction (index 0, 1, 2, ...) no nodes. An index
-        below 0 means that a point has no embedding.
-
-    Raises
-    ------
-    MapError
-        If the files are missing, malformed, or do not fit each other.
+    `path` is a folder with `point_cloud.pcd` or `.ply`, `index.npy` (N,) and `embeddings.npy` (M,
+    D). The default world is z up, as Replica and ScanNet++ are; HM3D is in Habitat's. There is one
+    node an embedding; for a dense prediction (index 0, 1, 2, ...) none. An index below 0 means
+    that a point has no embedding.
     """
     cloud = the_file(path, ('point_cloud.pcd', 'point_cloud.ply', 'input.ply', '*.pcd', '*.ply'),
                      'point cloud')  # fmt: skip

@@ -20,7 +20,7 @@ from osmabench_ros.maps.importers.source_files import (
 )
 from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.torch_files import load_torch
+from osmabench_ros.maps.untrusted.torch_files import load_torch
 
 METHOD = Method(
     'openmask3d',
@@ -30,25 +30,11 @@ METHOD = Method(
 
 
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
-    """Read OpenMask3D masks and features.
+    """Read OpenMask3D masks and features, one node a mask; overlaps are kept as membership.
 
-    Parameters
-    ----------
-    path : Path
-        Folder with `*_masks.pt` (a NumPy array (N, M) that torch saved), the scene's point cloud
-        `*.ply` (N points), and `*_openmask3d_features.npy` (M, D) if they were computed.
-    options : ImportOptions
-        The default world is ScanNet's, z up.
-
-    Returns
-    -------
-    SemanticMap
-        One node a mask; overlaps are kept as membership.
-
-    Raises
-    ------
-    MapError
-        If the files are missing, malformed, or do not fit each other.
+    `path` is a folder with `*_masks.pt` (a NumPy array (N, M) that torch saved), the scene's point
+    cloud `*.ply` (N points), and `*_openmask3d_features.npy` (M, D) if they were computed. The
+    default world is ScanNet's, z up.
     """
     mask_file = the_file(path, ('*_masks.pt', '*masks*.pt'), 'OpenMask3D masks')
     cloud = the_file(path, ('*.ply',), 'point cloud of the scene')

@@ -22,7 +22,7 @@ from osmabench_ros.maps.importers.source_files import (
 )
 from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.torch_files import load_torch
+from osmabench_ros.maps.untrusted.torch_files import load_torch
 
 METHOD = Method(
     'openscene',
@@ -32,26 +32,12 @@ METHOD = Method(
 
 
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
-    """Read OpenScene features.
+    """Read OpenScene features; the default world is Habitat's.
 
-    Parameters
-    ----------
-    path : Path
-        Folder with `predictions.npy` (N, D) and `gt.ply` (N points), as OSMa-Bench's fork
-        writes them; or with one fused `<scene>_0.pt` (`feat` (M, D), `mask_full` (N,)) and the
-        points it belongs to, `<scene>.pth` (coordinates, colours, labels) or `<scene>.ply`.
-    options : ImportOptions
-        The default world is Habitat's.
-
-    Returns
-    -------
-    SemanticMap
-        Points without a feature (all zero, or outside the mask) have row -1 and are not valid.
-
-    Raises
-    ------
-    MapError
-        If the files are missing, malformed, or do not fit each other.
+    `path` is a folder with `predictions.npy` (N, D) and `gt.ply` (N points), as OSMa-Bench's fork
+    writes them; or with one fused `<scene>_0.pt` (`feat` (M, D), `mask_full` (N,)) and the points
+    it belongs to, `<scene>.pth` (coordinates, colours, labels) or `<scene>.ply`. Points without a
+    feature (all zero, or outside the mask) have row -1 and are not valid.
     """
     predictions = a_file(path, ('predictions.npy',), 'predictions')
     if predictions is not None:

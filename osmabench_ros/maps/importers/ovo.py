@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.plain_data import plain
 from osmabench_ros.maps.importers.point_maps import mask_map, masks_of_values
-from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
+from osmabench_ros.maps.importers.source_files import colors_of, digest_of, plain, the_file
 from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.torch_files import load_torch
+from osmabench_ros.maps.untrusted.torch_files import load_torch
 
 _PROMPTS = ('This is a photo of a {}',)
 _ENCODERS = {
@@ -33,22 +32,8 @@ METHOD = Method('ovo', World.Z_UP, {'clip': _ENCODERS[1024]})
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """Read an OVO map.
 
-    Parameters
-    ----------
-    path : Path
-        `ovo_map.ckpt` or its folder.
-    options : ImportOptions
-        The default world is the data set's, z up for Replica and ScanNet.
-
-    Returns
-    -------
-    SemanticMap
-        One node an instance; points with id -1 belong to none.
-
-    Raises
-    ------
-    MapError
-        If the file is missing or malformed.
+    `path` is `ovo_map.ckpt` or its folder. The default world is the data set's, z up for Replica
+    and ScanNet. There is one node an instance; points with id -1 belong to none.
     """
     file = the_file(path, ('ovo_map.ckpt',), 'OVO map') if path.is_dir() else path
     data = load_torch(file)
@@ -77,7 +62,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
 
 def _extras(geometry: Mapping[str, Any], semantics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the rest: point ids, key frames of the features, what debugging adds."""
+    """Return the other data: point ids, key frames of the features, debugging output."""
     rest = {
         'map_params': {k: v for k, v in geometry.items() if k not in ('xyz', 'obj_ids', 'color')},
         'ovo_map_params': {

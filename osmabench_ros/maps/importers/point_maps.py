@@ -1,4 +1,4 @@
-"""Puts maps together whose points, not objects, carry the features; masks may overlap."""
+"""Builds maps whose points, not objects, carry the features; masks may overlap."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.assembly import check_node_count, header, scored_labels
-from osmabench_ros.maps.importers.features import feature_space
-from osmabench_ros.maps.importers.placement import Placement
-from osmabench_ros.maps.importers.source_model import Method
+from osmabench_ros.maps.importers.source_model import Method, Placement, feature_space
 from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
@@ -31,20 +29,10 @@ def point_feature_map(
     source_sha256: str = '',
     extras: Mapping[str, Any] | None = None,
 ) -> SemanticMap:
-    """Return a map without nodes whose points refer to rows of a feature table.
+    """Return a map without nodes; its points refer to rows of a feature table.
 
-    Parameters
-    ----------
-    points : ndarray, shape (N, 3)
-        In the axes and units of the files.
-    colors : ndarray of uint8, shape (N, 3), optional
-        RGB.
-    vectors : ndarray, shape (M, D)
-        Features.
-    rows : ndarray of int, shape (N,)
-        Row of each point, -1 where the method has none; such points are marked invalid.
-    scores : ndarray, shape (N,), optional
-        Confidence of each point.
+    Points and colours (RGB, uint8) have shape (N, 3), `vectors` (M, D), `scores` (N,). `rows` (N,)
+    are -1 where the method has none; such points are marked invalid.
     """
     if len(rows) != len(points):
         raise MapError(f'{method.name}: {len(points)} points, but features for {len(rows)}')
@@ -89,20 +77,11 @@ def mask_map(
     source_sha256: str = '',
     extras: Mapping[str, Any] | None = None,
 ) -> SemanticMap:
-    """Return a map of one node a mask; where masks overlap, all of them are kept as membership.
+    """Return a map of one node a mask; overlaps are kept as membership.
 
-    A point's instance is the smallest mask it is in: small things lie on large ones.
-
-    Parameters
-    ----------
-    points : ndarray, shape (N, 3)
-        In the axes and units of the files; must be finite.
-    masks : sequence of ndarray of int
-        Point indices of each mask.
-    vectors : ndarray, shape (len(masks), D), optional
-        Feature of each mask; a row that is not finite or all zero is no feature.
-    source_ids, labels, scores : sequence, optional
-        Identifier, names and confidence of each mask.
+    `masks` are indices into the finite `points` (N, 3); a row of `vectors` (masks, D) that is not
+    finite or all zero is no feature. A point's instance is the smallest mask it is in: small
+    things lie on large ones.
     """
     if vectors is not None and len(vectors) != len(masks):
         raise MapError(f'{method.name}: {len(masks)} masks, but features for {len(vectors)}')
@@ -178,7 +157,7 @@ def smallest_masks(masks: Sequence[NDArray[np.integer]], count: int) -> NDArray[
 
 
 def masks_of_values(values: NDArray[np.integer], wanted: Sequence[int]) -> list[NDArray[np.int64]]:
-    """Return for each wanted value the indices at which it stands, ascending."""
+    """Return for each wanted value its indices, ascending."""
     order = np.argsort(values, kind='stable')
     ranked = values[order]
     starts = np.searchsorted(ranked, wanted, side='left')

@@ -1,24 +1,83 @@
-"""Plain point clouds with labels: what any method can be brought to with a few lines of code."""
+"""Importer of plain point clouds with labels."""
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import MapError
+from osmabench_ros.base.limits.child import read_limited
+from osmabench_ros.errors import MapError, MissingDependencyError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.geometry.point_files import read_ply
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.assembly import check_node_count, header
-from osmabench_ros.maps.importers.placement import Placement
-from osmabench_ros.maps.importers.point_cloud_files import points_and_colors, read_columns
-from osmabench_ros.maps.importers.source_files import digest_of, read_json, the_file
-from osmabench_ros.maps.importers.source_model import Method
+from osmabench_ros.maps.importers.source_files import colors_of, digest_of, read_json, the_file
+from osmabench_ros.maps.importers.source_model import Method, Placement
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
+
+_CHANNELS = ('red', 'green', 'blue')
+
+
+def read_columns(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the columns of a point cloud, each (N,); colours are red, green, blue of 8 bits."""
+    if not path.is_file():
+        raise MapError(f'{path} does not exist')
+    columns = _pcd(path) if path.suffix.lower() == '.pcd' else read_ply(path)
+    if not {'x', 'y', 'z'} <= set(columns):
+        raise MapError(f'{path} has no coordinates x, y, z')
+    if set(_CHANNELS) <= set(columns) and columns['red'].dtype.kind == 'f':
+        for name in _CHANNELS:
+            columns[name] = colors_of(columns[name], unit_range=True)
+    return columns
+
+
+def points_and_colors(
+    columns: dict[str, NDArray[Any]],
+) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
+    """Return points (N, 3) and, if there are any, colours (N, 3) of columns."""
+    points = np.stack([columns[name] for name in 'xyz'], axis=1).astype(np.float64)
+    if not set(_CHANNELS) <= set(columns):
+        return points, None
+    return points, np.stack([columns[name] for name in _CHANNELS], axis=1).astype(np.uint8)
+
+
+def _pcd(path: Path) -> dict[str, NDArray[Any]]:
+    if importlib.util.find_spec('open3d') is None:
+        raise MissingDependencyError(
+            'reading PCD files needs Open3D; install osmabench_ros[geometry]'
+        )
+    found: dict[str, NDArray[Any]] = read_limited(read_pcd, path, libraries=('open3d',))
+    return found
+
+
+def read_pcd(path: Path) -> dict[str, NDArray[Any]]:
+    """Read the columns of a PCD file, in the limited child; MapError if it is none or empty."""
+    import open3d
+
+    with path.open('rb') as stream:
+        if b'VERSION' not in stream.read(2048):
+            raise MapError(f'{path} is no PCD file: it has no VERSION line')
+    silence = open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error)
+    with errors_as(MapError, f'{path} cannot be read as PCD', RuntimeError, ValueError), silence:
+        cloud = dict(open3d.t.io.read_point_cloud(path).point.items())
+    columns: dict[str, NDArray[Any]] = {}
+    for name in sorted(cloud):
+        values = cloud[name].numpy()
+        parts = {'positions': 'xyz', 'colors': _CHANNELS}.get(name)
+        if parts is not None:
+            columns |= {part: np.array(values[:, i]) for i, part in enumerate(parts)}
+        elif values.ndim == 1 or values.shape[1] == 1:
+            columns[name] = np.array(values).reshape(len(values))
+    if not columns:
+        raise MapError(f'{path} cannot be read as PCD, or has no points')
+    return columns
+
 
 METHOD = Method('pointcloud', World.Z_UP)
 LABEL_COLUMNS = (
@@ -33,28 +92,13 @@ _CLASS_FILES = ('classes.json', 'embed_semseg_classes.json')
 
 
 def import_map(path: Path, options: ImportOptions) -> SemanticMap:
-    """Read a PLY or PCD file with labels and instances, or without.
+    """Read a PLY or PCD file with labels and instances, or without; by default z up.
 
-    Parameters
-    ----------
-    path : Path
-        The file, or a folder with one. A property `label` (or `class`, `semantic`, ...) holds
-        class ids, `instance` (or `object_id`, ...) instance ids, 0 or less for none. What the
-        class ids mean is in the options' label set, or in `classes.json` beside the file:
-        ``{"classes": [{"id": 1, "name": "chair"}]}``.
-    options : ImportOptions
-        The default world is z up.
-
-    Returns
-    -------
-    SemanticMap
-        One node an instance, named by the majority of its points. -1 and 65535 are unlabelled,
-        and so is 0 if it is no class.
-
-    Raises
-    ------
-    MapError
-        If the file is no point cloud, or has labels whose meaning is unknown.
+    `path` is the file, or a folder with one. A property `label` (or `class`, `semantic`, ...)
+    holds class ids, `instance` (or `object_id`, ...) instance ids, 0 or less for none. What the
+    class ids mean is in the options' label set, or in `classes.json` beside the file:
+    ``{"classes": [{"id": 1, "name": "chair"}]}``. There is one node an instance, named by the
+    majority of its points. -1 and 65535 are unlabelled, and so is 0 if it is no class.
     """
     file = the_file(path, ('*.ply', '*.pcd'), 'point cloud') if path.is_dir() else path
     columns = read_columns(file)
@@ -100,15 +144,7 @@ def _label_set(file: Path, options: ImportOptions) -> tuple[LabelSet | None, Pat
 
 
 def read_label_set(path: Path) -> LabelSet:
-    """Read the classes of a JSON file, ``{"classes": [{"id": ..., "name": ...}]}``.
-
-    Raises
-    ------
-    MapError
-        If the file is malformed.
-    ConfigError
-        If an id or name repeats or is out of range.
-    """
+    """Read the classes of a JSON file, ``{"classes": [{"id": ..., "name": ...}]}``."""
     try:
         classes = [
             LabelClass(int(item['id']), normalised_name(str(item['name'])),
@@ -149,7 +185,7 @@ def _instances(values: NDArray[Any] | None, file: Path) -> NDArray[np.int32] | N
 
 
 def nodes_of_instances(dense: DenseMap, label_set: LabelSet | None) -> tuple[SceneNode, ...]:
-    """Return one node an instance, its box around its points, named by their majority."""
+    """Return one node per instance, with the box of its points and their majority label."""
     if dense.instances is None:
         return ()
     order = np.argsort(dense.instances, kind='stable')

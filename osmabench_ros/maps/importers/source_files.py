@@ -1,20 +1,75 @@
-"""Finds and reads the files of a method, with errors that say what was expected."""
+"""Finds and reads the files of a method, with errors that name the expected files."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.files import add_file
 from osmabench_ros.base.limits import documents
 from osmabench_ros.errors import MapError
-from osmabench_ros.geometry.ply import read_ply
+from osmabench_ros.geometry.point_files import read_ply
+from osmabench_ros.maps.untrusted.pickle_machine import Name
+from osmabench_ros.maps.untrusted.pickle_names import Inert
 
-_BLOCK = 1 << 20
+MAX_ARRAY = 4096
+"""Arrays with more elements are described by type and shape only."""
+_MAX_DEPTH = 32
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """Return a JSON-serialisable form; large arrays, cycles, foreign objects as text."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float | np.number):
+        return _number(value)
+    if depth >= _MAX_DEPTH:
+        return '(nested deeper than is kept)'
+    if isinstance(value, np.ndarray):
+        if value.size > MAX_ARRAY:
+            return f'({value.dtype} array of shape {value.shape})'
+        return plain(value.tolist(), depth + 1)
+    if isinstance(value, dict):
+        return {str(key): plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item, depth + 1) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted((plain(item, depth + 1) for item in value), key=str)
+    return _object(value, depth)
+
+
+def unknown_data(items: Mapping[str, Any], known: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return by id what objects hold beside the `known` keys, JSON-serialisable."""
+    kept = {
+        name: {str(key): plain(item[key]) for key in item if key not in known}
+        for name, item in items.items()
+        if isinstance(item, Mapping)
+    }
+    return {name: values for name, values in kept.items() if values}
+
+
+def _number(value: Any) -> int | float | None:
+    if isinstance(value, int | np.integer):
+        return int(value)
+    return float(value) if math.isfinite(value) else None
+
+
+def _object(value: Any, depth: int) -> Any:
+    if isinstance(value, Inert):
+        state = value.state if isinstance(value.state, dict) else {}
+        for key in ('_content', '_val'):  # OmegaConf's containers and leaves
+            if key in state:
+                return plain(state[key], depth + 1)
+        if value.name.module == 'pathlib':
+            return '/'.join(str(part) for part in value.arguments).replace('//', '/')
+        return f'({value.name})'
+    return str(value) if isinstance(value, Name) else f'({type(value).__name__})'
 
 
 def the_file(
@@ -47,7 +102,7 @@ def the_file(
 def a_file(
     folder: Path, patterns: Sequence[str], what: str, besides: Sequence[str] = ()
 ) -> Path | None:
-    """Return the file that `the_file` would, None if there is none."""
+    """As `the_file`, but return None if there is none."""
     for pattern in patterns:
         found = sorted(
             path for path in folder.glob(pattern) if path.is_file() and path.name not in besides
@@ -64,13 +119,7 @@ def a_file(
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises
-    ------
-    MapError
-        If it is missing or malformed.
-    """
+    """Read a JSON file; raises MapError if it is missing or malformed."""
     return documents.read_json(path, MapError)
 
 
@@ -87,13 +136,7 @@ def read_points(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint8] | No
 
 
 def numbers_of(value: Any, what: str) -> NDArray[Any]:
-    """Return an array that a method saved.
-
-    Raises
-    ------
-    MapError
-        If it is none, or holds no numbers; an array made of a list of texts might take any memory.
-    """
+    """Return an array of numbers that a method saved; raises MapError if it is none."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in 'biuf':
         raise MapError(f'{what} holds no array of numbers, but a {type(value).__name__}')
     return value
@@ -110,7 +153,5 @@ def digest_of(paths: Iterable[Path], root: Path) -> str:
     digest = hashlib.sha256()
     for name, path in sorted((path.relative_to(root).as_posix(), path) for path in set(paths)):
         digest.update(f'{name}\0{path.stat().st_size}\0'.encode())
-        with path.open('rb') as stream:
-            while block := stream.read(_BLOCK):
-                digest.update(block)
+        add_file(digest, path)
     return digest.hexdigest()

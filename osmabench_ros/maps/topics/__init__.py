@@ -1,1 +1,1 @@
-"""Maps out of recorded messages: any objects with the fields of the message."""
+"""Maps from messages, live or recorded: any objects with the fields of the message."""

@@ -1,4 +1,4 @@
-"""Puts the chunks of a semantic map together; knows messages by their fields, needs no ROS."""
+"""Assembles the chunks of a semantic map; uses message fields only, needs no ROS."""
 
 from __future__ import annotations
 
@@ -9,7 +9,45 @@ from typing import Any
 
 import psutil
 
+from osmabench_ros.base.contract import SEMANTIC_MAP, SEMANTIC_MAP_CHUNK
 from osmabench_ros.errors import ContractError
+
+LONGEST_LOOK_S = 1.0
+"""Most time that counts from one check to the next: beyond it the recorder was busy or paused."""
+
+
+class MapArrival:
+    """The deadline of an announced map, `stall_s` a chunk; grows with the size."""
+
+    def __init__(self, message: Any, stall_s: float, bytes_per_s: float, now_s: float) -> None:
+        self.message = message
+        self._stall_s = stall_s
+        self._total_s = stall_s + message.payload_size / bytes_per_s
+        self._looked_s = now_s
+        self._missing = int(message.chunk_count)
+        self.waited_s = 0.0
+        self._progress_s = 0.0
+
+    def check(self, missing: int, now_s: float) -> None:
+        """Take the number of missing chunks; raises ContractError if the map is given up."""
+        self.waited_s += min(max(now_s - self._looked_s, 0.0), LONGEST_LOOK_S)
+        self._looked_s = now_s
+        if missing < self._missing:
+            self._missing, self._progress_s = missing, self.waited_s
+        stalled = self.waited_s - self._progress_s > self._stall_s
+        if stalled or self.waited_s > self._total_s:
+            message = self.message
+            why = (
+                f'no new one for {self._stall_s:g} s (parameter chunk_timeout_s)'
+                if stalled
+                else f'not within {self._total_s:.0f} s (parameter map_rate_mib_s)'
+            )
+            raise ContractError(
+                f'topic "{SEMANTIC_MAP_CHUNK}": {missing} of the {message.chunk_count} chunks '
+                f'did not come of the map that {message.participant} announced with '
+                f'{message.payload_size} bytes; {why}'
+            )
+
 
 FORMAT_ARCHIVE = 'osmabench.semantic_map/1+zip'
 """SemanticMap.FORMAT_ARCHIVE_1."""
@@ -30,16 +68,10 @@ MAX_IGNORED = 1000
 """How many digests of ignored maps are remembered."""
 
 SHA256 = re.compile('[0-9a-f]{64}')
-MAP_TOPIC = 'semantic_map'
-CHUNK_TOPIC = 'semantic_map_chunk'
 
 
 class MapAssembler:
-    """Puts chunks together to payloads of at most `max_bytes`; the newest announcement counts.
-
-    Takes any objects with the fields of osmabench_ros/SemanticMap and SemanticMapChunk: those of
-    rclpy and those that a bag reader makes.
-    """
+    """Assembles payloads of at most `max_bytes`; the newest announcement counts."""
 
     def __init__(self, max_bytes: int = MAX_PAYLOAD_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -50,13 +82,8 @@ class MapAssembler:
         self._ignored: deque[str] = deque(maxlen=MAX_IGNORED)
 
     def announce(self, message: Any) -> tuple[Any, bytes] | None:
-        """Take an announcement; return it with the payload if that is complete.
-
-        A map that is a scene graph and nothing else is announced with payload_size and
-        chunk_count 0, and is complete at once with an empty payload. Raises ContractError if the
-        announcement is malformed or its payload too large.
-        """
-        where = f'topic "{MAP_TOPIC}" from {message.participant}'
+        """Take an announcement; return it with the payload if that is complete already."""
+        where = f'topic "{SEMANTIC_MAP}" from {message.participant}'
         if not message.payload_size and not message.chunk_count and not message.digest:
             self._announcement = None
             return message, b''
@@ -80,21 +107,21 @@ class MapAssembler:
         return self._complete()
 
     def ignore(self, digest: str) -> None:
-        """Keep no chunk of a map that does not matter, such as that of another participant."""
+        """Drop the chunks of an irrelevant map, such as that of another participant."""
         self._ignored.append(digest)
         for data in self._chunks.pop(digest, {}).values():
             self._held_bytes -= len(data)
             self._held_chunks -= 1
 
     def give_up(self) -> None:
-        """Forget the announced map and what came of it."""
+        """Drop the announced map and its chunks."""
         if self._announcement is not None:
             self.ignore(self._announcement.digest)
             self._announcement = None
 
     @property
     def missing_chunks(self) -> int:
-        """How many chunks of the newest announcement have not come yet."""
+        """Number of missing chunks of the newest announcement."""
         if self._announcement is None:
             return 0
         held = self._chunks.get(self._announcement.digest, {})
@@ -107,12 +134,8 @@ class MapAssembler:
         self._held_chunks = len(parts) if parts else 0
 
     def add(self, chunk: Any) -> tuple[Any, bytes] | None:
-        """Take a chunk; return the announcement with the payload if that is complete now.
-
-        Raises ContractError if the chunk is malformed, too much waits for an announcement, or the
-        payload does not match its digest.
-        """
-        where = f'topic "{CHUNK_TOPIC}"'
+        """Add a chunk; return the announcement with the payload if that is complete now."""
+        where = f'topic "{SEMANTIC_MAP_CHUNK}"'
         size = len(chunk.data)
         fits = 0 < size <= MAX_CHUNK_BYTES
         if not fits or not chunk.index < chunk.count <= MAX_CHUNKS:
@@ -170,7 +193,7 @@ class MapAssembler:
         right = len(payload) == message.payload_size
         if not right or hashlib.sha256(payload).hexdigest() != message.digest:
             raise ContractError(
-                f'topic "{CHUNK_TOPIC}": the payload of {message.participant} does '
+                f'topic "{SEMANTIC_MAP_CHUNK}": the payload of {message.participant} does '
                 'not match its sha256; chunks were damaged or mixed up'
             )
         self._announcement = None
@@ -179,7 +202,7 @@ class MapAssembler:
 
 
 def _check_memory(payload_size: int, where: str) -> None:
-    """Refuse what cannot be held twice: once in pieces, once as a whole."""
+    """Refuse a map that does not fit into memory twice: in chunks and as a whole."""
     available = psutil.virtual_memory().available
     if 2 * payload_size > available:
         raise ContractError(

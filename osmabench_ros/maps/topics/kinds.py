@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from osmabench_ros.errors import ConfigError, ContractError, suggestion
+import numpy as np
+
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.contract import MARKERS, POINT_CLOUD, TYPES
+from osmabench_ros.base.settings import OneOf
+from osmabench_ros.errors import ConfigError, ContractError, MapError, errors_as, suggestion
+from osmabench_ros.maps.importer import ImportOptions
+from osmabench_ros.maps.importers.hydra import METHOD, import_payload
 from osmabench_ros.maps.marker_graph import graph_of_markers
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.detection_array import map_of_detections
-from osmabench_ros.maps.topics.hydra import map_of_dsg_update
 from osmabench_ros.maps.topics.options import TopicOptions
-from osmabench_ros.maps.topics.point_cloud import map_of_point_cloud
+from osmabench_ros.maps.topics.point_cloud import map_of_detections, map_of_point_cloud
 
-SEMANTIC_MAP = 'osmabench_ros/msg/SemanticMap'
-CHUNK = 'osmabench_ros/msg/SemanticMapChunk'
+
+def map_of_dsg_update(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
+    """Return the map of a full hydra_msgs/DsgUpdate; ContractError if it is none or partial."""
+    if not message.full_update:
+        raise ContractError(
+            f'topic "{topic}": update {message.sequence_number} is partial; '
+            'let the method publish full updates'
+        )
+    header = options.header(message.header)
+    imported = ImportOptions(
+        frame_id=header.frame_id,
+        label_set=options.label_set,
+        scene=options.scene,
+        condition=options.condition,
+    )
+    payload = np.asarray(message.layer_contents, np.uint8).tobytes()
+    with errors_as(ContractError, f'topic "{topic}"', MapError):
+        made = import_payload(payload, imported, METHOD)
+    provenance = dataclasses.replace(made.header.provenance, method=options.method)
+    own = dataclasses.replace(made.header, provenance=provenance, stamp_ns=header.stamp_ns)
+    return dataclasses.replace(made, header=own)
+
+
+SEMANTIC_MAP, CHUNK = TYPES[topics.SEMANTIC_MAP], TYPES[topics.SEMANTIC_MAP_CHUNK]
 DSG_UPDATE = 'hydra_msgs/msg/DsgUpdate'
-POINT_CLOUD = 'sensor_msgs/msg/PointCloud2'
 DETECTIONS = 'vision_msgs/msg/Detection3DArray'
-MARKERS = 'visualization_msgs/msg/MarkerArray'
 
 MapReader = Callable[[Any, str, TopicOptions], SemanticMap]
 
@@ -40,6 +66,7 @@ READERS: Mapping[str, MapReader] = {
 """Types whose messages each hold a whole map; a SemanticMap has its points in chunks."""
 
 MAP_TYPES = (SEMANTIC_MAP, *READERS)
+MapType = Annotated[str, OneOf(tuple(READERS))]
 
 _VIEWS = ('_points', '_markers', '_detections')
 """Ends of the names of topics that show a SemanticMap to viewers, beside the map itself."""

@@ -1,4 +1,4 @@
-"""Maps out of sensor_msgs/PointCloud2: points with labels and instances, or bare."""
+"""Maps from standard messages: PointCloud2, Detection3DArray and MarkerArray."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import ConfigError, ContractError
+from osmabench_ros.errors import ConfigError, ContractError, errors_as
+from osmabench_ros.maps.detections import Detection, nodes_of_detections
 from osmabench_ros.maps.importers.pointcloud import (
     INSTANCE_COLUMNS,
     LABEL_COLUMNS,
@@ -23,10 +24,45 @@ from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.topics.options import TopicOptions
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.sequences.pose_topics import pose_of
+
+
+def map_of_detections(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
+    """Return the map of boxes: nodes without points; ContractError names a malformed one."""
+    frame_id = message.header.frame_id
+    detections = []
+    for index, item in enumerate(message.detections):
+        where = f'{topic}" detection "{index}'
+        own_frame = item.header.frame_id
+        if own_frame and own_frame != frame_id:
+            raise ContractError(
+                f'topic "{topic}": detection {index} is in frame "{own_frame}", the message in '
+                f'"{frame_id}"; put all of them in one frame'
+            )
+        detections.append(_detection(item, where))
+    with errors_as(ContractError, f'topic "{topic}"', ValueError):
+        nodes = nodes_of_detections(detections, options.label_set)
+    header = options.header(message.header)
+    return SemanticMap(header, SceneGraph(nodes, (), header.frame_id), label_set=options.label_set)
+
+
+def _detection(message: Any, where: str) -> Detection:
+    size = message.bbox.size
+    # Up to Foxy a hypothesis is one level, later its class and score are in a message of theirs.
+    hypotheses = [getattr(result, 'hypothesis', result) for result in message.results]
+    return Detection(
+        pose_of(message.bbox.center, where),
+        np.array([size.x, size.y, size.z], np.float64),
+        tuple(
+            (str(getattr(item, 'class_id', None) or getattr(item, 'id', '')), float(item.score))
+            for item in hypotheses
+        ),
+        str(getattr(message, 'id', '')),
+    )
 
 
 def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
-    """Return the map of a sensor_msgs/PointCloud2: its points, and one node an instance.
+    """Return the map of a sensor_msgs/PointCloud2: its points, and one node per instance.
 
     A field `label` (or `class`, `semantic`, ...) holds class ids: -1 and 65535 are unlabelled, and
     so is 0 if it is no class; without a label set classes are called "class <id>". `instance` (or
@@ -34,7 +70,7 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
     `cloud_map`, the map is geometry only. Raises ContractError if the layout of the message is
     broken, or a label is not in the label set.
     """
-    try:
+    with errors_as(ContractError, f'topic "{topic}"', ContractError):
         records = records_of_buffer(
             message.data,
             [
@@ -48,8 +84,6 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
             big_endian=bool(message.is_bigendian),
         )
         dense, dropped = dense_of_records(_with_usual_names(records))
-    except ContractError as error:
-        raise ContractError(f'topic "{topic}": {error}') from error
     dense, label_set = _labelled(dense, topic, options.label_set)
     header = options.header(message.header)
     extras = {'points_dropped_because_not_finite': dropped} if dropped else {}
@@ -58,7 +92,7 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
 
 
 def _with_usual_names(records: NDArray[Any]) -> NDArray[Any]:
-    """Return the records with the first known field for labels called so, likewise instances."""
+    """Return the records with known label and instance fields renamed to the usual names."""
     names = records.dtype.names or ()
     renamed = {}
     for usual, known in (('label', LABEL_COLUMNS), ('instance', INSTANCE_COLUMNS)):
@@ -82,7 +116,7 @@ def _with_usual_names(records: NDArray[Any]) -> NDArray[Any]:
 def _labelled(
     dense: DenseMap, topic: str, label_set: LabelSet | None
 ) -> tuple[DenseMap, LabelSet | None]:
-    """Return the points with sentinels for what has no class, and what their ids mean."""
+    """Return the points, with sentinels for unlabelled ones, and the label set."""
     if dense.labels is None:
         return dense, label_set
     labels = dense.labels.copy()

@@ -6,29 +6,22 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from osmabench_ros.errors import ContractError, OsmabenchError, SequenceError
-from osmabench_ros.maps.archive import unpack_map
+from osmabench_ros.errors import ContractError, OsmabenchError, SequenceError, errors_as
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.announced_map import map_of_graph
-from osmabench_ros.maps.topics.assembler import MAX_PAYLOAD_BYTES, MapAssembler
-from osmabench_ros.maps.topics.kinds import (
-    CHUNK,
-    DSG_UPDATE,
-    READERS,
-    SEMANTIC_MAP,
-)
+from osmabench_ros.maps.topics.announced_map import announced_map, graph_from_message, map_of_graph
+from osmabench_ros.maps.topics.assembler import MapAssembler
+from osmabench_ros.maps.topics.kinds import CHUNK, DSG_UPDATE, READERS, SEMANTIC_MAP
 from osmabench_ros.maps.topics.options import TopicOptions
-from osmabench_ros.maps.topics.scene_graph import graph_from_message
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, ScoredLabel
-from osmabench_ros.sequences.bag import Bag, BagMessage
+from osmabench_ros.sequences.bags.bag import Bag, BagMessage
 
 CHUNK_SUFFIX = '_chunk'
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedMap:
-    """A map, the message it came in, when that was recorded, and what is unusual about it."""
+    """A map with its message, the log time, and remarks."""
 
     semantic_map: SemanticMap
     topic: str
@@ -86,36 +79,27 @@ def _assembled(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None)
         raise SequenceError(f'topic "{topic}": there is no map up to that time')
     if whole is None:
         lack = f'the bag lacks chunks on "{chunks}", so the map is its scene graph without points'
-        return _graph_alone(announced, options, lack=lack)
+        return _without_points(announced, options, lack)
     message, payload = whole
-    if not payload:
-        return _graph_alone(message, options)
-    semantic_map = unpack_map(payload, max_bytes=MAX_PAYLOAD_BYTES)
-    newer = announced.deserialise().digest != message.deserialise().digest
+    announcement = message.deserialise()
+    semantic_map = announced_map(announcement, payload, topic, options)
+    newer = announced.deserialise().digest != announcement.digest
     remark = 'the chunks of a newer map are not complete; this is the one before'
     return RecordedMap(
         semantic_map, topic, SEMANTIC_MAP, message.log_ns, (remark,) if newer else ()
     )
 
 
-def _graph_alone(announced: BagMessage, options: TopicOptions, *, lack: str = '') -> RecordedMap:
+def _without_points(announced: BagMessage, options: TopicOptions, lack: str) -> RecordedMap:
     message = announced.deserialise()
     graph = graph_from_message(message.graph, announced.topic)
-    if lack:
-        graph = _with_class_ids(graph, options.label_set)
-    try:
-        made = map_of_graph(message, graph, options)
-    except OsmabenchError as error:
-        raise ContractError(f'topic "{announced.topic}": {error}') from error
-    remarks = (lack,) if lack else ()
-    return RecordedMap(made, announced.topic, SEMANTIC_MAP, announced.log_ns, remarks)
+    with errors_as(ContractError, f'topic "{announced.topic}"', OsmabenchError):
+        made = map_of_graph(message, _with_class_ids(graph, options.label_set), options)
+    return RecordedMap(made, announced.topic, SEMANTIC_MAP, announced.log_ns, (lack,))
 
 
 def _with_class_ids(graph: SceneGraph, label_set: LabelSet | None) -> SceneGraph:
-    """Return the graph with the class ids that a label set gives to its names.
-
-    Those of the sender mean nothing without its label set, which is in the payload.
-    """
+    """Return the graph with the class ids that a label set gives to its names."""
 
     def label_of(label: ScoredLabel) -> ScoredLabel:
         found = UNLABELLED if label_set is None else label_set.id_of(label.name)

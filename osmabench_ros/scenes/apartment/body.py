@@ -1,4 +1,4 @@
-"""A piece of the apartment under construction, and what comes of it."""
+"""A piece of the apartment under construction, and the finished piece."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
-from osmabench_ros.scenes.apartment import solids
+from osmabench_ros.scenes import solids
 from osmabench_ros.scenes.apartment.finishes import Finish, material_of
 from osmabench_ros.scenes.scene import Mesh
 from osmabench_ros.semantics.scene_graph import RelationType

@@ -71,7 +71,7 @@ class Style:
         return round(float(self.rng.uniform(low, high)), 3)
 
     def pick(self, choices: tuple[str, ...]) -> str:
-        """Return one of several words."""
+        """Return one of several names."""
         return choices[int(self.rng.integers(len(choices)))]
 
     def finish(

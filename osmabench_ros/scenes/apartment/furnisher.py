@@ -1,4 +1,4 @@
-"""Puts pieces into a room and remembers what stands on, or in, what."""
+"""Puts pieces into a room and records which object is on or in which."""
 
 from __future__ import annotations
 
@@ -138,10 +138,7 @@ class Furnisher:
     def put(
         self, carrier: Placed | None, piece: Piece, place: int = 0, facing: bool = True
     ) -> Placed | None:
-        """Put a thing on support number `place` of a carrier; None without a carrier or room.
-
-        If `facing`, it looks nearly to the carrier's front; otherwise it is turned at random.
-        """
+        """Put a thing on support `place` of a carrier; None without a carrier or room."""
         if carrier is None or place >= len(carrier.piece.supports):
             return None
         support = carrier.piece.supports[place]
@@ -176,7 +173,7 @@ class Furnisher:
         places: Sequence[int] = (0,),
         facing: bool = True,
     ) -> list[Placed]:
-        """Put several things, going round the supports; what does not fit is left out."""
+        """Put several objects on the supports in turn; those that do not fit are left out."""
         kept = []
         for i, build in enumerate(builders):
             item = self.put(carrier, build(self.style), places[i % len(places)], facing)

@@ -11,16 +11,84 @@ import numpy as np
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.scenes.apartment.classes import APARTMENT_LABELS
 from osmabench_ros.scenes.apartment.finishes import Style
 from osmabench_ros.scenes.apartment.furnisher import Furnisher, NoSpaceError, Placed
 from osmabench_ros.scenes.apartment.layout import FloorPlan, RoomPlan, draw_plan
-from osmabench_ros.scenes.apartment.lighting import room_lights
 from osmabench_ros.scenes.apartment.placement import RoomSpace
 from osmabench_ros.scenes.apartment.rooms import FURNISH
 from osmabench_ros.scenes.apartment.structure import passages, room_shell
+from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Room, Scene, SceneObject
+from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import RelationType
+
+STRUCTURE = ('wall', 'floor', 'ceiling', 'door', 'door frame', 'window')
+
+THINGS = (
+    'alarm clock', 'apple', 'armchair', 'bathtub', 'bed', 'blanket', 'book', 'bookshelf',
+    'bottle', 'bowl', 'box', 'cabinet', 'candle', 'ceiling lamp', 'chair', 'clock', 'clothes',
+    'coat rack', 'coffee table', 'console table', 'cup', 'curtain', 'cushion', 'cutting board',
+    'desk', 'dresser', 'floor lamp', 'globe', 'kettle', 'keyboard', 'kitchen counter',
+    'knife block', 'laptop', 'laundry basket', 'microwave', 'mirror', 'monitor', 'mouse',
+    'nightstand', 'office chair', 'orange', 'painting', 'pan', 'pillow', 'plant', 'plate', 'pot',
+    'printer', 'range hood', 'refrigerator', 'remote control', 'rug', 'shoe rack', 'shoes',
+    'sink', 'soap dispenser', 'sofa', 'speaker', 'stool', 'stove', 'table', 'table lamp',
+    'toaster', 'toilet', 'toilet paper', 'toothbrush holder', 'towel', 'trash can', 'tv',
+    'tv stand', 'vase', 'wall cabinet', 'wardrobe', 'washing machine',
+)  # fmt: skip
+
+APARTMENT_LABELS = LabelSet.from_names('apartment', THINGS, STRUCTURE)
+
+
+WARM = (1.0, 0.93, 0.82)
+NEUTRAL = (1.0, 0.98, 0.95)
+BELOW_CEILING_LAMP_M = 0.06
+ABOVE_SHADE_M = 0.04
+FILL_HEIGHT_M = 1.5
+FILL_INTENSITY = 0.18
+
+_INTENSITY = {'ceiling lamp': 3.2, 'floor lamp': 1.4}
+
+
+def room_lights(placed: list[Placed], rooms: tuple[Room, ...]) -> tuple[Light, ...]:
+    """Return the lamps' lights, just outside their shades, then one fill light a room."""
+    lights = []
+    for item in placed:
+        kind = item.piece.class_name
+        if kind not in _INTENSITY:
+            continue
+        room = next(room for room in rooms if room.id == item.room_id)
+        x, y, z = (float(value) for value in item.pose.translation)
+        hangs = kind == 'ceiling lamp'
+        z += -BELOW_CEILING_LAMP_M if hangs else item.piece.size[2] + ABOVE_SHADE_M
+        lights.append(
+            Light(
+                f'{kind} {room.name}',
+                position=(x, y, z),
+                color=NEUTRAL if hangs else WARM,
+                intensity=_INTENSITY[kind] * (_size_factor(room) if hangs else 1.0),
+                room_id=room.id,
+            )
+        )
+    return (*lights, *(_fill(room) for room in rooms))
+
+
+def _size_factor(room: Room) -> float:
+    """Return more than 1 for rooms above 12 square metres, so that their corners are lit."""
+    area = float(np.prod(room.box.size[:2]))
+    return float(np.clip(np.sqrt(area / 12.0), 0.7, 1.5))
+
+
+def _fill(room: Room) -> Light:
+    x, y, _ = (float(value) for value in room.box.center)
+    return Light(
+        f'fill {room.name}',
+        position=(x, y, FILL_HEIGHT_M),
+        intensity=FILL_INTENSITY,
+        lamp=False,
+        room_id=room.id,
+    )
+
 
 VERSION = 1
 """Part of the scene's digest; raised whenever the same seed gives another apartment."""

@@ -82,10 +82,7 @@ class RoomPlan:
 
 @dataclass(frozen=True, eq=False)
 class Doorway:
-    """A passage between two rooms, by their positions in the plan, in the middle of the wall.
-
-    `center` and the wall's direction `along` have shape (2,); `width_m` includes the frame.
-    """
+    """A passage between two rooms in the middle of a wall; `center` and `along` are (2,)."""
 
     center: NDArray[np.float64]
     along: NDArray[np.float64]

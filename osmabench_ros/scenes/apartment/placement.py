@@ -113,11 +113,7 @@ class RoomSpace:
     def against_wall(
         self, piece: Piece, front_m: float = 0.55, corner: bool = False, reserve: bool = True
     ) -> Pose | None:
-        """Find a pose with the back (+y) at a wall, `front_m` of free floor before it, or None.
-
-        That zone stays free if `reserve`; a coffee table may come to stand before a sofa. If
-        `corner`, the ends of the walls are tried first.
-        """
+        """Find a pose with the back (+y) at a wall, `front_m` of free floor before it, or None."""
         for side, u in self._wall_positions(piece.size[0], corner):
             pose = wall_pose(side, u, piece, GAP_M)
             if not self._wall_is_free(side, u, piece, 0.0):

@@ -1,4 +1,4 @@
-"""What stands in which kind of room."""
+"""The furniture of each kind of room."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from osmabench_ros.scenes.apartment.pieces import bathroom as bath
 from osmabench_ros.scenes.apartment.pieces import decoration as deco
 from osmabench_ros.scenes.apartment.pieces import electronics as tech
 from osmabench_ros.scenes.apartment.pieces import kitchen as kit
-from osmabench_ros.scenes.apartment.pieces import seating, storage, tables
+from osmabench_ros.scenes.apartment.pieces import seating, storage
 from osmabench_ros.scenes.apartment.pieces import tableware as ware
 from osmabench_ros.scenes.apartment.placement import footprint_box
 
@@ -55,9 +55,9 @@ def _fruit(furnisher: Furnisher, table: Placed | None) -> None:
 
 def _dining_group(furnisher: Furnisher) -> Placed | None:
     style = furnisher.style
-    table = furnisher.free(tables.dining_table(style), (0.35, 0.85))
+    table = furnisher.free(seating.dining_table(style), (0.35, 0.85))
     if table is None:
-        table = furnisher.wall(tables.dining_table(style), 0.8)
+        table = furnisher.wall(seating.dining_table(style), 0.8)
     if table is None:
         return None
     width, depth, _ = table.piece.size
@@ -132,7 +132,7 @@ def living_room(furnisher: Furnisher) -> None:
     furnisher.put_each(sofa, (seating.cushion, seating.cushion))
     rug = deco.rug(style, sofa.piece.size[0] - 0.1, style.uniform(1.0, 1.2))
     rug_placed = furnisher.before(sofa, rug, 0.12, 0.0)
-    low = tables.coffee_table(style)
+    low = seating.coffee_table(style)
     if rug_placed is not None:
         table = furnisher.centered(rug_placed, low)
         if table is not None:
@@ -164,7 +164,7 @@ def bedroom(furnisher: Furnisher) -> None:
     furnisher.put_each(bed, (seating.pillow, seating.pillow), (0, 1))
     furnisher.put(bed, seating.blanket(style), 2)
     for side in (-1, 1):
-        stand = furnisher.beside(bed, tables.nightstand(style), side)
+        stand = furnisher.beside(bed, seating.nightstand(style), side)
         furnisher.put(stand, deco.table_lamp(style))
         extra = tech.alarm_clock(style) if side < 0 else ware.book(style)
         furnisher.put(stand, extra)
@@ -208,7 +208,7 @@ def study(furnisher: Furnisher) -> None:
     """Furnish a study: desk with computer, shelf, printer."""
     style = furnisher.style
     _basics(furnisher)
-    desk = furnisher.must(furnisher.wall(tables.desk(style), 0.9, reserve=False))
+    desk = furnisher.must(furnisher.wall(seating.desk(style), 0.9, reserve=False))
     furnisher.put_each(desk, (tech.monitor, tech.keyboard, tech.mouse, deco.table_lamp, ware.cup))
     furnisher.before(desk, seating.office_chair(style), 0.08, np.pi)
     shelf = furnisher.wall(storage.bookshelf(style))
@@ -232,7 +232,7 @@ def hallway(furnisher: Furnisher) -> None:
     _basics(furnisher, curtains=False)
     rack = furnisher.wall(storage.shoe_rack(style), 0.3)
     furnisher.put_each(rack, (ware.shoes, ware.shoes, ware.shoes), (0, 1))
-    table = furnisher.wall(tables.console_table(style), 0.3)
+    table = furnisher.wall(seating.console_table(style), 0.3)
     furnisher.put_each(table, (ware.vase, ware.bowl, ware.candle))
     furnisher.put(
         table, storage.basket(style) if style.rng.random() < 0.3 else ware.shoes(style), 1

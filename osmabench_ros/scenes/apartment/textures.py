@@ -1,8 +1,4 @@
-"""Procedural textures: grey-scale patterns that a base colour tints, and small pictures.
-
-Every texture is a function of its name alone, repeats seamlessly and is shared by all materials
-that use it, so that a renderer uploads it once.
-"""
+"""Procedural textures, functions of their names, repeating: patterns to be tinted, pictures."""
 
 from __future__ import annotations
 
@@ -24,10 +20,7 @@ def _rng(name: str) -> np.random.Generator:
 def _noise(
     rng: np.random.Generator, stretch: tuple[float, float] = (1.0, 1.0), falloff: float = 1.2
 ) -> NDArray[np.float64]:
-    """Return periodic noise in [0, 1] whose spectrum falls with frequency ** -falloff.
-
-    A stretch above 1 makes the pattern longer along (u, v).
-    """
+    """Return periodic noise in [0, 1] whose spectrum falls with frequency ** -falloff."""
     frequency = np.fft.fftfreq(SIZE) * SIZE
     radius = np.hypot(frequency[None, :] * stretch[0], frequency[:, None] * stretch[1])
     radius[0, 0] = 1.0

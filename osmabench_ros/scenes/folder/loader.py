@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from osmabench_ros.base.limits.reading import read_bytes
-from osmabench_ros.errors import ConfigError, SceneError, suggestion
+from osmabench_ros.errors import ConfigError, SceneError, errors_as, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
@@ -22,11 +22,16 @@ from osmabench_ros.scenes.folder.manifest import (
     ManifestNode,
     read_manifest,
 )
+from osmabench_ros.scenes.ground_truth import room_of, sizes_of
 from osmabench_ros.scenes.lights import Light
-from osmabench_ros.scenes.room_membership import room_of, sizes_of
 from osmabench_ros.scenes.scene import Mesh, Room, Scene, SceneObject
-from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
-from osmabench_ros.semantics.structure import is_structure
+from osmabench_ros.semantics.labels import (
+    UNLABELLED,
+    LabelClass,
+    LabelSet,
+    is_structure,
+    normalised_name,
+)
 
 
 def load_scene_folder(path: Path) -> Scene:
@@ -55,7 +60,7 @@ def load_scene_folder(path: Path) -> Scene:
 
 
 def _label_set(manifest: Manifest, path: Path) -> LabelSet:
-    try:
+    with errors_as(SceneError, f'{path}: classes', ConfigError):
         if not manifest.classes:
             names = {normalised_name(node.class_name) for node in manifest.nodes.values()} - {''}
             return LabelSet.from_names(manifest.dataset, names, filter(is_structure, names))
@@ -65,8 +70,6 @@ def _label_set(manifest: Manifest, path: Path) -> LabelSet:
             structure = is_structure(name) if item.structure is None else item.structure
             classes.append(LabelClass(item.id, name, structure))
         return LabelSet(manifest.dataset, tuple(sorted(classes, key=lambda item: item.id)))
-    except ConfigError as error:
-        raise SceneError(f'{path}: classes: {error}') from error
 
 
 def _rooms(manifest: Manifest, path: Path) -> dict[str, Room]:
@@ -76,10 +79,8 @@ def _rooms(manifest: Manifest, path: Path) -> dict[str, Room]:
     for i, item in enumerate(manifest.rooms):
         if item.name in rooms:
             raise SceneError(f'{path}: room "{item.name}" occurs more than once')
-        try:
+        with errors_as(SceneError, f'{path}: rooms.{i}', ValueError):
             box = AxisAlignedBox(np.array(item.min), np.array(item.max))
-        except ValueError as error:
-            raise SceneError(f'{path}: rooms.{i}: {error}') from error
         room_id = next_id + i if item.id is None else item.id
         rooms[item.name] = Room(room_id, item.name, item.label or item.name, box)
     return rooms

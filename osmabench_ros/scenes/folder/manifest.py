@@ -10,10 +10,10 @@ import math
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from osmabench_ros.base.limits.documents import read_json
-from osmabench_ros.base.strict import Strict
+from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.lights import LightKind
 
@@ -68,10 +68,7 @@ class ManifestLight(Strict):
 
 
 class Manifest(Strict):
-    """Content of `scene.json`.
-
-    `classes` may be empty: then the names the nodes use are numbered alphabetically.
-    """
+    """Content of `scene.json`; without `classes`, names of nodes are numbered by alphabet."""
 
     format: Literal['osmabench.scene/1'] = 'osmabench.scene/1'
     dataset: str = 'folder'
@@ -88,10 +85,4 @@ class Manifest(Strict):
 
 def read_manifest(path: Path) -> Manifest:
     """Read and check a manifest; SceneError names what is missing or malformed."""
-    data = read_json(path, SceneError)
-    try:
-        return Manifest.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = '.'.join(str(part) for part in first['loc']) or 'top level'
-        raise SceneError(f'{path}: {key}: {first["msg"]}') from error
+    return validated(Manifest, read_json(path, SceneError), str(path), SceneError)

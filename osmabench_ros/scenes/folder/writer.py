@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from osmabench_ros.base.color import decoded
 from osmabench_ros.base.files import Existing, filled_folder
 from osmabench_ros.geometry.axes import points_to_habitat
 from osmabench_ros.scenes.folder.manifest import FORMAT, MANIFEST, Manifest
@@ -18,10 +19,7 @@ MESH_FILE = 'scene.glb'
 
 
 def write_scene_folder(scene: Scene, directory: Path, overwrite: bool = False) -> Path:
-    """Write a scene folder, over another one if asked, and return the path of its manifest.
-
-    Raises SceneError if the folder exists already, or cannot be written.
-    """
+    """Write a scene folder, over another one if asked, and return the path of its manifest."""
     existing = Existing.REPLACE if overwrite else Existing.REFUSE
     with filled_folder(directory, existing, MANIFEST) as draft:
         manifest = Manifest.model_validate(_manifest(scene, _node_names(scene)))
@@ -127,8 +125,7 @@ def _material(material: Material) -> Any:
     import trimesh
     from PIL import Image
 
-    color = np.asarray(material.base_color)
-    linear = np.where(color <= 0.04045, color / 12.92, ((color + 0.055) / 1.055) ** 2.4)
+    linear = decoded(np.asarray(material.base_color))
     texture = None if material.texture is None else Image.fromarray(material.texture)
     return trimesh.visual.material.PBRMaterial(
         baseColorFactor=[*np.round(linear * 255).astype(int).tolist(), 255],

@@ -10,24 +10,20 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.base.limits.documents import read_xml
-from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.base.limits.reading import naming_errors, read_bytes
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import moved
-from osmabench_ros.scenes.gazebo.light import read_light, sun
-from osmabench_ros.scenes.gazebo.models import ModelFinder
-from osmabench_ros.scenes.gazebo.naming import class_name_of, common_prefix
-from osmabench_ros.scenes.gazebo.visuals import visual_meshes
-from osmabench_ros.scenes.gazebo.xml import FrameScope, own_pose, text_of
+from osmabench_ros.scenes.gazebo.models import ModelFinder, class_name_of, common_prefix
+from osmabench_ros.scenes.gazebo.visuals import read_light, sun, visual_meshes
+from osmabench_ros.scenes.ground_truth import sizes_of
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.primitives import plane
-from osmabench_ros.scenes.room_membership import sizes_of
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
-from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.semantics.structure import is_structure
+from osmabench_ros.scenes.scene_files import FrameScope, own_pose, text_of
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet, is_structure
 
 GROUND_M = 30.0
 """A flat object longer than this is a ground plane and is cut to what stands on it."""
@@ -47,11 +43,7 @@ class _Model:
 def load_gazebo_world(
     path: Path, models: Sequence[Path] = (), classes: Mapping[str, str] | None = None
 ) -> Scene:
-    """Read a .world or .sdf file; `models` are folders that are searched before the usual ones.
-
-    `classes` has class names by shell pattern, see `class_name_of`. Raises SceneError, which names
-    file and model, if a file is missing or malformed.
-    """
+    """Read a .world or .sdf file, searching `models` first; SceneError names the fault."""
     with naming_errors(path, SceneError):
         return _loaded(path, models, classes or {})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,8 +10,39 @@ from typing import Any
 
 from osmabench_ros.errors import SceneError, suggestion
 from osmabench_ros.scenes.asset_files import file_within
-from osmabench_ros.scenes.habitat.inline_templates import inline_templates
-from osmabench_ros.scenes.json_files import read_object
+from osmabench_ros.scenes.scene_files import read_object
+
+Described = tuple[dict[str, Any], Path]
+"""Attributes, and the folder that paths in them start from."""
+
+
+def inline_templates(
+    cells: Any, files: Mapping[str, Path], read: Callable[[Path | None], Described], where: str
+) -> dict[str, Described]:
+    """Return by handle the templates that a data set describes in `cells`, not in files."""
+    found: dict[str, Described] = {}
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        raise SceneError(f'{where} must be a list of objects')
+    for cell in cells:
+        original, changes = str(cell.get('original_file', '')), cell.get('attributes', {})
+        key = str(cell.get('template_handle', ''))
+        source = None
+        if original:
+            source = next((k for k, path in files.items() if str(path).endswith(original)), None)
+            if source is None:
+                raise SceneError(f'{where} changes "{original}", which is not among the paths')
+        if not (key or source) or not isinstance(changes, dict):
+            raise SceneError(
+                f'{where}: an entry needs "attributes", and an "original_file" or a '
+                '"template_handle"'
+            )
+        base, folder = read(None if source is None else files[source])
+        # Lights are added to those of the original, light by light.
+        lights = {**base.get('lights', {}), **changes.get('lights', {})}
+        merged = {**base, **changes, **({'lights': lights} if lights else {})}
+        found[key or str(source)] = merged, folder
+    return found
+
 
 SUFFIX = '.scene_dataset_config.json'
 
@@ -55,10 +86,7 @@ class HabitatDataset:
         return dict(self.data.get(section, {}).get('default_attributes', {}))
 
     def scene(self, name: str) -> tuple[str, dict[str, Any], Path]:
-        """Return name, content and file of a scene instance, or of a stage; of '', of the first.
-
-        Raises SceneError, which suggests names, if there is no such scene.
-        """
+        """Return name, content and file of a scene instance or a stage, of '' the first."""
         stages = self._files('stages')
         choices = {**stages, **self.scenes}
         if not choices:
@@ -78,10 +106,7 @@ class HabitatDataset:
         return key, {**defaults, 'stage_instance': {'template_name': key}}, stages[key]
 
     def template_name(self, section: str, name: str) -> str:
-        """Return the template's name that a scene instance means; SceneError if there is none.
-
-        Without one of that very name it is the only one whose path contains it, as in Habitat-Sim.
-        """
+        """Return the template of a name, else the only path with it; may raise SceneError."""
         choices = {**self._files(section), **dict.fromkeys(self._configured(section), self.path)}
         key = _match(name, choices)
         if key is None:

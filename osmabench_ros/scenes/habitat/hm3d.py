@@ -16,17 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from osmabench_ros.base.limits.boundary import naming_errors
 from osmabench_ros.base.limits.documents import read_text
-from osmabench_ros.base.limits.reading import shown
-from osmabench_ros.errors import ConfigError, SceneError
+from osmabench_ros.base.limits.reading import naming_errors, shown
+from osmabench_ros.errors import ConfigError, SceneError, errors_as
 from osmabench_ros.scenes.assets import painted_meshes
 from osmabench_ros.scenes.scene import Mesh
-from osmabench_ros.semantics.labels import LabelSet, normalised_name
-from osmabench_ros.semantics.structure import is_structure, is_unnamed
+from osmabench_ros.semantics.labels import LabelSet, is_structure, is_unnamed, normalised_name
 
 TITLE = 'HM3D Semantic Annotations'
-NOBODY = 0
+UNASSIGNED = 0
 """Instance of a face that no annotation claims."""
 
 TRANSFER_M = 0.1
@@ -81,25 +79,20 @@ def _annotation(row: Sequence[str], where: str) -> Annotation:
 def annotation_labels(annotations: Sequence[Annotation], name: str, source: str) -> LabelSet:
     """Return the classes, numbered alphabetically from 1 as OSMa-Bench does; 0 is no class."""
     names = {item.name for item in annotations if not is_unnamed(item.name)}
-    try:
+    with errors_as(SceneError, str(source), ConfigError):
         return LabelSet.from_names(name, names, filter(is_structure, names))
-    except ConfigError as error:
-        raise SceneError(f'{source}: {error}') from error
 
 
 def face_instances(
     meshes: Sequence[Mesh], path: Path, annotations: Sequence[Annotation]
 ) -> list[NDArray[np.int64]]:
-    """Return an array a mesh with the instance of each face, NOBODY where no annotation has it.
-
-    `meshes` are in the coordinates of the painted mesh, which is read from `path`.
-    """
+    """Return the instance of each face, an array a mesh, UNASSIGNED where no annotation has it."""
     centers, owners = _painted_faces(path, annotations)
     tree = cKDTree(centers)
     found = []
     for mesh in meshes:
         distance, nearest = tree.query(mesh.vertices[mesh.faces].mean(axis=1))
-        found.append(np.where(distance <= TRANSFER_M, owners[nearest], NOBODY))
+        found.append(np.where(distance <= TRANSFER_M, owners[nearest], UNASSIGNED))
     return found
 
 
@@ -113,11 +106,11 @@ def _painted_faces(
         codes = (paint.astype(np.int64) * [0x10000, 0x100, 1]).sum(axis=-1)
         index = np.minimum(np.searchsorted(colors[:, 0], codes), len(colors) - 1)
         known = colors[index, 0] == codes
-        votes = np.where(known, colors[index, 1], NOBODY)
+        votes = np.where(known, colors[index, 1], UNASSIGNED)
         centers.append(mesh.vertices[mesh.faces].mean(axis=1))
         owners.append(_majority(votes))
-    if not any((part != NOBODY).any() for part in owners):
-        raise SceneError(f'{path} shows none of the colours of its semantic text')
+    if not any((part != UNASSIGNED).any() for part in owners):
+        raise SceneError(f'{path} has none of the colours of its semantic text')
     return np.concatenate(centers), np.concatenate(owners)
 
 
@@ -139,5 +132,5 @@ def _samples(mesh: Mesh, vertex_colors: NDArray[np.uint8] | None) -> NDArray[np.
 def _majority(votes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the most frequent instance of every row; a claim beats none."""
     count = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
-    count = np.where(votes == NOBODY, 0, count)
+    count = np.where(votes == UNASSIGNED, 0, count)
     return np.asarray(votes[np.arange(len(votes)), count.argmax(axis=1)])

@@ -10,8 +10,8 @@ import numpy as np
 
 from osmabench_ros.errors import SceneError, suggestion
 from osmabench_ros.geometry.axes import points_from_habitat
-from osmabench_ros.scenes.json_files import number, vector
 from osmabench_ros.scenes.lights import Light, LightKind
+from osmabench_ros.scenes.scene_files import number, vector
 
 LAMP_SHARE = 0.3
 """A light is a lamp if its strength is at least this share of the strongest; others are fill."""

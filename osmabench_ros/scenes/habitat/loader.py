@@ -10,13 +10,13 @@ from typing import Any
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
 from osmabench_ros.scenes.assets import linearly_mapped
+from osmabench_ros.scenes.ground_truth import lights_in_rooms, room_of, sizes_of
 from osmabench_ros.scenes.habitat.articulated import load_urdf
 from osmabench_ros.scenes.habitat.dataset import SUFFIX, HabitatDataset
 from osmabench_ros.scenes.habitat.lights import read_lights
 from osmabench_ros.scenes.habitat.semantics import class_id_of, read_label_set, read_rooms
 from osmabench_ros.scenes.habitat.stage import Stage, read_stage
 from osmabench_ros.scenes.habitat.templates import Templates, placed, pose_of, uniform_scale
-from osmabench_ros.scenes.room_membership import lights_in_rooms, room_of, sizes_of
 from osmabench_ros.scenes.scene import Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
 
@@ -24,10 +24,7 @@ NO_STAGE = 'NONE'
 
 
 def load_habitat_scene(path: Path, scene: str = '') -> Scene:
-    """Load a scene instance of a data set, or a stage of that name; without a name the first one.
-
-    Raises SceneError, which names a missing or broken file and the object that wants it.
-    """
+    """Load a scene instance or stage of a data set, the first without a name; or SceneError."""
     if not path.name.endswith(SUFFIX):
         raise SceneError(f'{path} is no Habitat scene data set; its name must end in {SUFFIX}')
     return _SceneReader(HabitatDataset.open(path), scene).read()

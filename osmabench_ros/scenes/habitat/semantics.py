@@ -8,22 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from osmabench_ros.errors import ConfigError, SceneError
+from osmabench_ros.errors import ConfigError, SceneError, errors_as
 from osmabench_ros.geometry.axes import points_from_habitat
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.scenes.json_files import number, read_object, vector
 from osmabench_ros.scenes.scene import Room
-from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
-from osmabench_ros.semantics.structure import is_structure, is_unnamed
+from osmabench_ros.scenes.scene_files import number, read_object, vector
+from osmabench_ros.semantics.labels import (
+    UNLABELLED,
+    LabelClass,
+    LabelSet,
+    is_structure,
+    is_unnamed,
+    normalised_name,
+)
 
 
 def read_label_set(path: Path | None, name: str) -> LabelSet:
-    """Read the classes of a semantic scene descriptor.
-
-    Class 0 with a name such as 'unknown' is left out: it means that there is no class. Later ones
-    of the same name get their id appended, so that names stay unique. Raises SceneError if an id
-    has no name, or is above 65534.
-    """
+    """Read the classes of a semantic scene descriptor, names made unique, without 'unknown'."""
     if path is None:
         return LabelSet(name, ())
     return label_set_of(_entries(read_object(path), path), name, str(path))
@@ -38,10 +39,8 @@ def label_set_of(entries: Mapping[int, str], name: str, source: str) -> LabelSet
         label = normalised_name(raw)
         unique = label if label not in seen else f'{label} {class_id}'
         seen.add(unique)
-        try:
+        with errors_as(SceneError, str(source), ConfigError):
             classes.append(LabelClass(class_id, unique, is_structure(label)))
-        except ConfigError as error:
-            raise SceneError(f'{source}: {error}') from error
     return LabelSet(name, tuple(classes))
 
 

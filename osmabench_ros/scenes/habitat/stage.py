@@ -11,8 +11,9 @@ import numpy as np
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.assets import submesh
+from osmabench_ros.scenes.ground_truth import sizes_of
 from osmabench_ros.scenes.habitat.hm3d import (
-    NOBODY,
+    UNASSIGNED,
     Annotation,
     annotation_labels,
     face_instances,
@@ -20,7 +21,6 @@ from osmabench_ros.scenes.habitat.hm3d import (
 )
 from osmabench_ros.scenes.habitat.semantics import class_id_of
 from osmabench_ros.scenes.habitat.templates import Template, Templates, placed
-from osmabench_ros.scenes.room_membership import sizes_of
 from osmabench_ros.scenes.scene import Mesh, Room, SceneObject
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
@@ -79,7 +79,7 @@ def _annotated(
         for i, found in parts.items()
     ]
     last = max(by_id)
-    rest = _faces_of(NOBODY, meshes, owners)
+    rest = _faces_of(UNASSIGNED, meshes, owners)
     if rest:
         objects.append(SceneObject(last + 1, 'unannotated', UNLABELLED, rest, pose))
     rooms = _regions(objects, by_id, last + 2)

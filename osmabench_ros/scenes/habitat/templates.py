@@ -12,22 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.limits.reading import read_bytes
-from osmabench_ros.errors import SceneError
+from osmabench_ros.errors import SceneError, errors_as
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import file_within, resolved
 from osmabench_ros.scenes.assets import linearly_mapped, load_meshes
 from osmabench_ros.scenes.habitat.dataset import NAME_TOKEN, HabitatDataset
-from osmabench_ros.scenes.json_files import number, rotation_of, vector
 from osmabench_ros.scenes.scene import Mesh
+from osmabench_ros.scenes.scene_files import number, rotation_of, vector
 
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """An object or stage to be placed; `frame` (3, 3) maps the file to metres, y up, front -z.
-
-    Paths of its `config` start from `folder`; its files do not leave `root`.
-    """
+    """An object or stage to be placed; `frame` (3, 3) maps the file to metres, y up, front -z."""
 
     config: Mapping[str, Any]
     folder: Path
@@ -64,10 +61,8 @@ class Templates:
 
     def count(self, path: Path, wanted_by: Path) -> None:
         """Count a file in the digest; SceneError if it cannot be read."""
-        try:
+        with errors_as(SceneError, str(wanted_by), SceneError):
             self._digest.update(read_bytes(path, SceneError))
-        except SceneError as error:
-            raise SceneError(f'{wanted_by}: {error}') from error
 
     def read(self, name: str, where: str, is_stage: bool = False) -> Template:
         """Return a template by name; SceneError, which begins with `where`, if it is broken."""
@@ -77,10 +72,8 @@ class Templates:
             if not config.get('render_asset'):
                 raise SceneError(f'{where}: template "{name}" has no "render_asset"')
             asset = self.dataset.file(folder, str(config['render_asset']), where)
-            try:
+            with errors_as(SceneError, str(where), SceneError):
                 meshes = load_meshes(asset)
-            except SceneError as error:
-                raise SceneError(f'{where}: {error}') from error
             self.count(asset, folder)
             root = self.dataset.path.parent
             found = Template(config, folder, meshes, _frame(config, where), root)
@@ -126,11 +119,7 @@ def pose_of(entry: Mapping[str, Any], where: str) -> Pose:
 def placed(
     template: Template, entry: Mapping[str, Any], origin: str, where: str
 ) -> tuple[tuple[Mesh, ...], Pose]:
-    """Return the meshes and pose of an instance, z up.
-
-    The translation is that of the file's origin if `origin` is 'asset_local', else that of the
-    centre of mass: `COM`, or the middle of the bounding box.
-    """
+    """Return the meshes and pose, z up, of an instance; its translation is that of `origin`."""
     scale, pose = scale_of(entry, where), pose_of(entry, where)
     if origin.lower() != 'asset_local':
         pose = pose @ Pose(np.eye(3), -_center_of_mass(template, where) * scale)

@@ -1,4 +1,4 @@
-"""What an effect may change, and what it may know."""
+"""The interface of sensor effects."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
-from osmabench_ros.simulation.section import Section
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Shot:
     seed: int = 0
 
 
-class Effect(Section):
+class Effect(Strict):
     """Base of all effects: changes nothing.
 
     An effect is a pure function of its settings, the frame, and the seeds; it keeps no state.

@@ -1,31 +1,36 @@
-"""All effects a condition file may name."""
+"""The effects that a condition file may name: entry points in the group ``osmabench.effects``."""
 
 from __future__ import annotations
 
-from typing import Annotated, Union
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import PlainValidator, SerializeAsAny, TypeAdapter
+from pydantic_core import PydanticKnownError
 
-from osmabench_ros.simulation.effects.dropped_frames import DroppedFrames
-from osmabench_ros.simulation.effects.exposure import Exposure
-from osmabench_ros.simulation.effects.gamma import Gamma
-from osmabench_ros.simulation.effects.motion_blur import MotionBlur
-from osmabench_ros.simulation.effects.pose_drift import PoseDrift
-from osmabench_ros.simulation.effects.structured_light import StructuredLightDepth
-from osmabench_ros.simulation.effects.time_of_flight import TimeOfFlightDepth
-from osmabench_ros.simulation.effects.white_balance import WhiteBalance
+from osmabench_ros.base.extensions import EFFECTS, load_extension
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.simulation.effects.effect import Effect
 
-AnyEffect = Annotated[
-    Union[  # noqa: UP007 - pydantic evaluates it on Python 3.10
-        DroppedFrames,
-        Exposure,
-        Gamma,
-        MotionBlur,
-        PoseDrift,
-        StructuredLightDepth,
-        TimeOfFlightDepth,
-        WhiteBalance,
-    ],
-    Field(discriminator='kind'),
-]
-"""One entry of `effects:`; its `kind` names the effect."""
+
+def _effect(data: Any) -> Effect:
+    """Return the effect of an entry of `effects:`, whose `kind` says which it is."""
+    if isinstance(data, Effect):
+        return data
+    if not isinstance(data, Mapping):
+        raise PydanticKnownError('model_attributes_type')
+    if 'kind' not in data:
+        raise PydanticKnownError('union_tag_not_found', {'discriminator': "'kind'"})
+    kind = str(data['kind'])
+    try:
+        effect = load_extension(EFFECTS, kind)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    if not (isinstance(effect, type) and issubclass(effect, Effect)):
+        raise ValueError(f'the entry point of effect "{kind}" names no subclass of Effect')
+    # In a mapping, so that the places of faults begin with the kind.
+    return TypeAdapter(dict[str, effect]).validate_python({kind: data})[kind]  # type: ignore[valid-type]
+
+
+AnyEffect = Annotated[SerializeAsAny[Effect], PlainValidator(_effect)]
+"""One entry of `effects:`; its `kind` is the name of the entry point."""

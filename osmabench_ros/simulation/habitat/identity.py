@@ -22,10 +22,7 @@ UNANNOTATED_NAME = 'unannotated'
 
 
 class Identities:
-    """Translates id images of a scene by what the worker found after loading the same scene.
-
-    Raises SimulationError, which names the first difference, if the two hold different objects.
-    """
+    """Translates id images of a scene by what the worker found; SimulationError if they differ."""
 
     def __init__(self, scene: Scene, inventory: Mapping[str, Any]) -> None:
         where = f'scene {scene.dataset}/{scene.name}'
@@ -51,9 +48,9 @@ class Identities:
         # One more than the largest id stands for all ids that nothing was matched with.
         self._unknown = max(self._object_of, default=0) + 1
         rest = self._rest
-        nobody = (NO_INSTANCE, UNLABELLED) if rest is None else (rest.instance_id, rest.class_id)
-        self._instances = np.full(self._unknown + 1, nobody[0], np.int32)
-        self._classes = np.full(self._unknown + 1, nobody[1], np.uint16)
+        unknown = (NO_INSTANCE, UNLABELLED) if rest is None else (rest.instance_id, rest.class_id)
+        self._instances = np.full(self._unknown + 1, unknown[0], np.int32)
+        self._classes = np.full(self._unknown + 1, unknown[1], np.uint16)
         for pixel, item in self._object_of.items():
             self._instances[pixel], self._classes[pixel] = item.instance_id, item.class_id
 
@@ -76,10 +73,7 @@ class Identities:
     def translate(
         self, pixels: NDArray[np.uint32], surface: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-        """Return instance and class images, (height, width) each, of Habitat-Sim's ids.
-
-        Pixels that are False in `surface` have neither.
-        """
+        """Return instance and class images, (height, width), of Habitat-Sim's ids on `surface`."""
         index = np.minimum(pixels, self._unknown)
         instance = np.where(surface, self._instances[index], np.int32(NO_INSTANCE))
         return instance, np.where(surface, self._classes[index], np.uint16(UNLABELLED))

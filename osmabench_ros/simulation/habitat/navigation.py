@@ -18,13 +18,11 @@ GOAL_RADIUS_M = 0.25
 
 
 class HabitatNavigation:
-    """A navigation mesh (Recast) on one floor; `plan_path` takes it as it takes a NavigationMap.
+    """A navigation mesh (Recast) on one floor, which `plan_path` takes like a NavigationMap.
 
-    Computed for a robot's size with voxels of `cell_m`, or read from `mesh_file`, a `.navmesh`
-    with sizes of its own. A later mesh for the same simulator replaces this one. `floor_height_m`
-    takes the largest surface within half a metre of this world z; by default it is the lowest of
-    the large ones, because the largest may be a roof. Raises SimulationError if there is no floor
-    the robot fits on, or the file is no navigation mesh.
+    Computed with voxels of `cell_m`, or read from `mesh_file`, a `.navmesh`. `floor_height_m`
+    takes the largest surface within half a metre of this world z; by default the lowest of the
+    large ones, because the largest may be a roof. Raises SimulationError without a floor.
     """
 
     def __init__(
@@ -73,11 +71,7 @@ class HabitatNavigation:
         return math.inf if reply['distance_m'] is None else float(reply['distance_m'])
 
     def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
-        """Return the shortest collision-free polyline (N, 2) from start to goal, both included.
-
-        Raises SimulationError if one of them is not navigable, which it names, or no way joins
-        them.
-        """
+        """Return the shortest polyline (N, 2) from start to goal; SimulationError without one."""
         start, goal = self._required('start', start_m), self._required('goal', goal_m)
         reply = self._worker.call('shortest_path', self._timeout_s, start=start, goal=goal)
         if reply['distance_m'] is None:
@@ -98,11 +92,7 @@ class HabitatNavigation:
         turn_rad: float = TURN_RAD,
         goal_radius_m: float = GOAL_RADIUS_M,
     ) -> NDArray[np.float64]:
-        """Drive with the GreedyGeodesicFollower, as OSMa-Bench's own sequences do.
-
-        The only actions are a step ahead and a turn left or right; headings are 0 along world x.
-        Returns x, y and heading (not unwrapped) at the start and after every action, shape (K, 3).
-        """
+        """Drive by the greedy follower; return x, y, heading at the start and then (K, 3)."""
         states = self._worker.call(
             'follow',
             self._timeout_s,

@@ -35,12 +35,7 @@ _BOOT = (
 
 
 class WorkerProcess:
-    """A worker and the pipes to it; belongs to the thread that made it.
-
-    The worker runs in an empty folder of its own, because Habitat-Sim reads settings from its
-    working directory. It ends when this object is closed or collected, or this process dies.
-    Raises MissingDependencyError if the interpreter does not run or cannot import habitat_sim.
-    """
+    """A worker and the pipes to it, in an empty folder; belongs to the thread that made it."""
 
     def __init__(self, python: str, frame_bytes: int) -> None:
         self._thread = threading.get_ident()
@@ -112,11 +107,7 @@ class WorkerProcess:
             return ''
 
     def call(self, command: str, timeout_s: float, **arguments: Any) -> Any:
-        """Send the worker a command and wait for its answer.
-
-        Raises SimulationError if it refuses, dies, or does not answer in time; in the last two
-        cases it is ended, and the message holds the end of its output.
-        """
+        """Send the worker a command and wait; SimulationError if it refuses, dies or is late."""
         if self.closed:
             raise SimulationError('HabitatSimulator is closed; make a new one')
         if threading.get_ident() != self._thread:

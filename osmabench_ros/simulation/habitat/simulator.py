@@ -20,12 +20,18 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.habitat.loader import load_habitat_scene
 from osmabench_ros.scenes.lights import Light, Lighting
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.simulation.habitat.compositing import combined
 from osmabench_ros.simulation.habitat.identity import Identities
-from osmabench_ros.simulation.habitat.lights import habitat_lights, shining_spots, worker_light
+from osmabench_ros.simulation.habitat.lights import (
+    HEADROOM,
+    as_point,
+    combined,
+    cone_share,
+    habitat_lights,
+    shining_spots,
+    worker_light,
+)
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.habitat.process import WorkerProcess
-from osmabench_ros.simulation.habitat.spots import HEADROOM, as_point, cone_share
 from osmabench_ros.simulation.habitat.worker.frame_memory import map_images, memory_bytes
 from osmabench_ros.simulation.simulator import Observation
 
@@ -152,11 +158,7 @@ class HabitatSimulator:
         return self._worker.pid
 
     def set_lighting(self, lighting: Lighting) -> None:
-        """Make these lights shine from the next `render` on.
-
-        Raises SimulationError if there are too many, a number is not finite, or a spot shines and
-        the shading is not 'pbr'.
-        """
+        """Make these lights shine from the next `render` on; SimulationError if it cannot."""
         spots = shining_spots(lighting)
         if spots and self._shading != 'pbr':
             raise SimulationError(
@@ -212,10 +214,7 @@ class HabitatSimulator:
         return Observation(color, depth_m, semantic, instance)
 
     def move_objects(self, poses: Mapping[int, Pose]) -> None:
-        """Put objects, by instance id, at other world poses from the next `render` on.
-
-        Raises SimulationError if there is no rigid object with one of the ids.
-        """
+        """Put objects, by instance id, at other world poses; SimulationError for unknown ids."""
         unknown = sorted(set(poses) - set(self._identities.movable))
         if unknown:
             raise SimulationError(
@@ -258,11 +257,7 @@ class HabitatSimulator:
 
 
 def habitat_versions(habitat_python: str = '') -> dict[str, str]:
-    """Return the versions of 'habitat_sim' and 'python' that the interpreter has.
-
-    `habitat_python` is as for `HabitatSimulator`. Raises MissingDependencyError, which says what
-    to do, if there is no interpreter with habitat_sim.
-    """
+    """Return the versions of 'habitat_sim' and 'python' that the interpreter has."""
     worker = WorkerProcess(_interpreter(habitat_python), memory_bytes(1, 1))
     worker.close()
     return worker.versions

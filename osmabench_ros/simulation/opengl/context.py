@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.errors import MissingDependencyError, SimulationError
+from osmabench_ros.errors import MissingDependencyError, SimulationError, needing
 
 REQUIRED_VERSION = 430
 """OpenGL 4.3: indirect draws. Mesa's llvmpipe and every GPU of the last decade have it."""
@@ -15,16 +15,9 @@ DEBIAN_PACKAGES = 'libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri'
 
 
 def create_context() -> Any:
-    """Create a standalone `moderngl.Context` through EGL.
-
-    Raises MissingDependencyError if moderngl, EGL or an OpenGL driver is not installed.
-    """
-    try:
+    """Create a `moderngl.Context` through EGL; MissingDependencyError without EGL or a driver."""
+    with needing('the embedded simulator needs moderngl', 'pip install moderngl glcontext'):
         import moderngl
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'the embedded simulator needs moderngl ({error}); pip install moderngl glcontext'
-        ) from error
     try:
         create: Any = moderngl.create_standalone_context  # its stub does not know `backend`
         return create(require=REQUIRED_VERSION, backend='egl')

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.color import decoded
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.scene import Material, Mesh, Scene
+from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.simulation.opengl.textures import TextureStore
 
 DRAW_COMMAND = np.dtype(
@@ -111,10 +112,7 @@ class SceneGeometry:
         self._instances.write(self._constants.tobytes())
 
     def draw_textured(self, vertex_array: Any, chosen: NDArray[np.int64]) -> None:
-        """Draw the chosen meshes in order, one indirect call a texture.
-
-        Meshes of one texture are drawn in the given order (nearest first saves shading).
-        """
+        """Draw the chosen meshes, nearest first saves shading, one indirect call a texture."""
         chosen = chosen[np.argsort(self._texture_of[chosen], kind='stable')]
         self.triangles_drawn = int(self._commands['index_count'][chosen].sum()) // 3
         self._draw_buffer.write(self._commands[chosen].tobytes())
@@ -162,17 +160,9 @@ def draw_commands(meshes: Sequence[Mesh]) -> NDArray[np.void]:
 
 
 def mesh_constants(placed: Sequence[_Placed]) -> NDArray[np.void]:
-    """Return colour and object number of every mesh; the poses are left zero.
-
-    The number is the row of the object plus one, so that 0 is left for pixels without surface.
-    """
+    """Return colour and object number (row plus one; 0: no surface) of every mesh."""
     constants = np.zeros(len(placed), MESH_CONSTANTS)
-    constants['color'] = [linear_color(item.mesh.material) for item in placed]
+    colors = np.reshape([item.mesh.material.base_color for item in placed], (-1, 3))
+    constants['color'] = decoded(colors.astype(np.float64))
     constants['object_number'] = [item.object_row + 1 for item in placed]
     return constants
-
-
-def linear_color(material: Material) -> NDArray[np.float64]:
-    """Return the base colour of a material in linear RGB (IEC 61966-2-1), shape (3,)."""
-    encoded = np.asarray(material.base_color, dtype=np.float64)
-    return np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)

@@ -104,11 +104,7 @@ def in_world(light: Light, camera_pose: Pose) -> Light:
 
 
 def light_block(lights: Sequence[Light], rows: Sequence[int]) -> NDArray[np.void]:
-    """Return the uniform block: MAX_LIGHTS records, the first ones filled.
-
-    Lights are in world coordinates; `rows` are the shadow rows of the first ones, others have
-    none.
-    """
+    """Return the uniform block: MAX_LIGHTS records, the first ones filled, in the world."""
     block = np.zeros(MAX_LIGHTS, LIGHT)
     block['row'] = -1
     block['row'][: len(rows)] = rows

@@ -1,5 +1,5 @@
 #version 430 core
-// Diffuse light on what the geometry pass found. SHADOWED tells whether any light casts shadows.
+// Diffuse light on what the geometry pass found. SHADOWED: whether any light casts shadows.
 
 struct Light {
     vec4 position;   // world metres; w: 0 point, 1 directional, 2 spot

@@ -11,11 +11,6 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.simulation.opengl.context import shader_source
-from osmabench_ros.simulation.opengl.culling import (
-    boxes_in_frustum,
-    distance_to_boxes,
-    frustum_planes,
-)
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.light_block import (
     LIGHT,
@@ -25,9 +20,14 @@ from osmabench_ros.simulation.opengl.light_block import (
     light_block,
     sorted_lights,
 )
-from osmabench_ros.simulation.opengl.projection import camera_projection
+from osmabench_ros.simulation.opengl.projection import (
+    boxes_in_frustum,
+    camera_projection,
+    distance_to_boxes,
+    frustum_planes,
+)
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
-from osmabench_ros.simulation.opengl.targets import Targets
+from osmabench_ros.simulation.opengl.textures import Targets
 
 FRAMEBUFFER_SRGB = 0x8DB9
 SHADOW_UNIT = 3

@@ -1,4 +1,4 @@
-"""Projection matrices that map the nearest visible plane to -1 and the farthest to 1."""
+"""Projection matrices, and visibility of boxes for cameras and lights."""
 
 from __future__ import annotations
 
@@ -8,14 +8,41 @@ from numpy.typing import NDArray
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.intrinsics import Intrinsics
 
+
+def frustum_planes(clip_from_world: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the six planes (a, b, c, d) of a frustum; inside is ``a x + b y + c z + d >= 0``.
+
+    They follow from -w <= x, y, z <= w in clip coordinates (Gribb and Hartmann 2001).
+    """
+    x, y, z, w = clip_from_world
+    return np.stack([w + x, w - x, w + y, w - y, w + z, w - z])
+
+
+def boxes_in_frustum(
+    minimum: NDArray[np.float64], maximum: NDArray[np.float64], planes: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Return which of N boxes, by corners in the world, may reach into a frustum.
+
+    `planes` come from `frustum_planes`; no box that reaches into it is ever left out.
+    """
+    center, extent = (minimum + maximum) / 2, (maximum - minimum) / 2
+    reach = center @ planes[:, :3].T + planes[:, 3] + extent @ np.abs(planes[:, :3]).T
+    return np.asarray((reach >= 0).all(axis=1))
+
+
+def distance_to_boxes(
+    minimum: NDArray[np.float64], maximum: NDArray[np.float64], point: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the distance in metres from a point to each of N boxes, 0 inside."""
+    gap = np.maximum(np.maximum(minimum - point, point - maximum), 0.0)
+    return np.asarray(np.sqrt((gap**2).sum(axis=1)))
+
+
 CUBE_FACES = 6
 
 
 def camera_projection(intrinsics: Intrinsics, near_m: float, far_m: float) -> NDArray[np.float64]:
-    """Return the matrix from optical to clip coordinates, shape (4, 4).
-
-    Image row 0 comes out in texture row 0, so no image is flipped when it is read back.
-    """
+    """Return the matrix (4, 4) from optical to clip coordinates; image row 0 is texture row 0."""
     width, height = intrinsics.width, intrinsics.height
     span = far_m - near_m
     return np.array(
@@ -31,11 +58,7 @@ def camera_projection(intrinsics: Intrinsics, near_m: float, far_m: float) -> ND
 def cube_projection(
     face: int, position: NDArray[np.float64], near_m: float, far_m: float
 ) -> NDArray[np.float64]:
-    """Return the matrix from the world to the clip coordinates of one face of a cube.
-
-    Faces 0 to 5 are +x, -x, +y, -y, +z, -z; `position` is the middle of the cube in the world; the
-    range is along the axis of the face.
-    """
+    """Return the matrix from the world to clip coordinates of face +x, -x, +y, -y, +z, -z."""
     axis, sign = face // 2, 1.0 - 2.0 * (face % 2)
     span = far_m - near_m
     matrix = np.zeros((4, 4))
@@ -50,10 +73,7 @@ def cube_projection(
 def parallel_projection(
     direction: NDArray[np.float64], box: AxisAlignedBox
 ) -> NDArray[np.float64]:
-    """Return the orthographic matrix along a direction that just holds a box.
-
-    The longer side of what is seen lies along the first clip axis.
-    """
+    """Return the orthographic matrix along a direction that just holds a box."""
     forward = direction / np.linalg.norm(direction)
     helper = np.eye(3)[int(np.abs(forward).argmin())]
     across = np.cross(helper, forward)

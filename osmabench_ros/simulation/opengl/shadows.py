@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.simulation.opengl.context import shader_source
-from osmabench_ros.simulation.opengl.culling import boxes_in_frustum, frustum_planes
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.projection import (
     CUBE_FACES,
+    boxes_in_frustum,
     cube_projection,
+    frustum_planes,
     parallel_projection,
 )
 
@@ -41,12 +42,7 @@ class _Row:
 
 
 class ShadowAtlas:
-    """Depth of the scene as each light sees it.
-
-    Point and spot lights have a row of six square tiles, one for each axis direction of the world;
-    a directional light has one wide tile over the same row. A row is rendered when its light is
-    first used or after something moved in its view, and stays while there is room.
-    """
+    """Depth of the scene as each light sees it, a row a light, rendered when it is out of date."""
 
     def __init__(self, context: Any, geometry: SceneGeometry) -> None:
         self._context = context
@@ -92,7 +88,7 @@ class ShadowAtlas:
         return np.asarray(to_texture @ row.views[0])
 
     def forget(self, minimum: NDArray[np.float64], maximum: NDArray[np.float64]) -> None:
-        """Mark what sees any of N boxes as out of date; for where objects were and are now."""
+        """Invalidate the shadow maps that see any of N boxes, old and new, of moved objects."""
         for row in self._rows.values():
             for face, view in row.views.items():
                 if boxes_in_frustum(minimum, maximum, frustum_planes(view)).any():

@@ -18,7 +18,7 @@ from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.light_block import check_lighting
 from osmabench_ros.simulation.opengl.passes import GeometryPass, LightingPass
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
-from osmabench_ros.simulation.opengl.targets import Targets
+from osmabench_ros.simulation.opengl.textures import Targets
 from osmabench_ros.simulation.simulator import Observation
 
 LARGEST_OBJECT_COUNT = 2**24 - 1
@@ -73,20 +73,13 @@ class OpenGLSimulator:
         return self._intrinsics
 
     def set_lighting(self, lighting: Lighting) -> None:
-        """Make these lights shine from the next `render` on.
-
-        Raises SimulationError if there are more than the renderer holds, or a number is not
-        finite.
-        """
+        """Make these lights shine from the next `render` on; SimulationError if too many."""
         self._ownership.check()
         check_lighting(lighting)
         self._lighting = lighting
 
     def move_objects(self, poses: Mapping[int, Pose]) -> None:
-        """Put objects, by instance id, at other world poses from the next `render` on.
-
-        Raises SimulationError if the scene has no object with one of the ids.
-        """
+        """Put objects, by instance id, at other world poses; SimulationError for unknown ids."""
         self._ownership.check()
         unknown = sorted(set(poses) - set(self._row_of))
         if unknown:
@@ -114,12 +107,7 @@ class OpenGLSimulator:
         return Observation(color, depth_m, self._class_of[number], self._instance_of[number])
 
     def profile(self, camera_pose: Pose) -> dict[str, float]:
-        """Render one frame step by step and return what each step cost.
-
-        Seconds of 'geometry', 'lighting' (with the shadows that were out of date) and 'read_back';
-        'triangles' drawn and 'shadow_faces' rendered. Waiting for the device between steps makes
-        their sum a little more than the time of `render`.
-        """
+        """Render one frame step by step; return seconds a step, triangles and shadow faces."""
         self._ownership.check()
         faces = self._shadows.faces_rendered
         times = [time.perf_counter()]

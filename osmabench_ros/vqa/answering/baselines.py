@@ -1,4 +1,4 @@
-"""Answers without a map: what any method must beat."""
+"""Baseline answers without a map."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ def constant(questions: Sequence[Question], value: str) -> list[Answer]:
 
 
 def most_frequent(questions: Sequence[Question]) -> list[Answer]:
-    """Answer with the most frequent right answer of the question's category.
-
-    It knows the right answers of these very questions: the best that a constant can do.
-    """
+    """Answer with the most frequent right answer of the category: the best of all constants."""
     by_category: dict[str, list[AnswerValue]] = defaultdict(list)
     for question in questions:
         by_category[question.category].append(question.answer)
@@ -42,11 +39,7 @@ def _most_common(answers: Sequence[AnswerValue]) -> AnswerValue:
 
 
 def question_only(questions: Sequence[Question]) -> list[Answer]:
-    """Answer from the wording alone, by naive Bayes over words, learnt on other questions.
-
-    Questions of one scene are answered by what the other scenes teach; with a single scene, by
-    ten folds of it. What this gets right needs no map.
-    """
+    """Answer from the wording alone, by naive Bayes over words, learnt on other questions."""
     folds = _folds(questions)
     features = {question.id: _features(question.text) for question in questions}
     models = {kind: _WordModel() for kind in AnswerType}
@@ -116,10 +109,7 @@ def _features(text: str) -> list[str]:
 def ground_truth_map(
     graph: SceneGraph, seen_ids: Collection[int], label_set: LabelSet | None = None
 ) -> SemanticMap:
-    """Return the map of a method that makes no mistake: the seen part of the ground truth.
-
-    Answers from it are the ceiling of the answerer: what it misses is no fault of a map.
-    """
+    """Return the seen part of the ground truth: its answers are the ceiling of the answerer."""
     seen = set(seen_ids)
     nodes = tuple(n for n in graph.nodes if n.kind not in THINGS or n.id in seen)
     kept = {node.id for node in nodes}

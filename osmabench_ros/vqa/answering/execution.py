@@ -1,4 +1,4 @@
-"""Runs the meaning of a question on a recorded scene graph."""
+"""Executes the query of a question on a recorded scene graph."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from osmabench_ros.vqa.answering.references import ReferenceResolver, attribute
 from osmabench_ros.vqa.english import basic_color, confusable, material_noun
 from osmabench_ros.vqa.graph_index import GraphIndex, extent, gap_m
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.queries import Query, QueryKind
-from osmabench_ros.vqa.questions import AnswerValue
+from osmabench_ros.vqa.questions import AnswerValue, Query, QueryKind
 
 _ON, _IN = RelationType.ON.value, RelationType.IN.value
 _NEXT_TO, _ATTACHED = RelationType.NEXT_TO.value, RelationType.ATTACHED_TO.value
 
 
 @dataclass(frozen=True)
-class Finding:
+class GraphAnswer:
     """The answer of a graph: None if it does not say, then the note has the reason."""
 
     value: AnswerValue | None
@@ -34,19 +33,19 @@ class _SilentError(Exception):
 
 
 class QueryExecutor:
-    """Answers queries from one scene graph and nothing else."""
+    """Answers queries from one scene graph."""
 
     def __init__(self, index: GraphIndex, resolver: ReferenceResolver) -> None:
         self._index = index
         self._resolver = resolver
 
-    def execute(self, query: Query) -> Finding:
-        """Return what the graph says to a query."""
+    def execute(self, query: Query) -> GraphAnswer:
+        """Return the answer of the graph to a query."""
         handler = _HANDLERS[query.kind]
         try:
             return handler(self, query)
         except _SilentError as silence:
-            return Finding(None, note=str(silence))
+            return GraphAnswer(None, note=str(silence))
 
     def _existing(self, phrase: str) -> tuple[SceneNode, ...]:
         found = self._resolver.resolve(phrase)
@@ -55,7 +54,7 @@ class QueryExecutor:
         return found.nodes
 
     def _candidates(self, phrase: str) -> tuple[SceneNode, ...]:
-        """Return what a definite phrase may mean; adjectives the map cannot check are left out."""
+        """Return the candidates for a definite phrase, without adjectives the map cannot check."""
         found = self._resolver.resolve(phrase)
         if found.nodes:
             return found.nodes
@@ -75,7 +74,7 @@ class QueryExecutor:
                 return node
         raise _SilentError(f'the {phrase} has no box in the map')
 
-    def _presence(self, query: Query) -> Finding:
+    def _presence(self, query: Query) -> GraphAnswer:
         found = [self._existing(phrase) for phrase in query.phrases]
         there = [bool(nodes) for nodes in found]
         value = {
@@ -88,23 +87,23 @@ class QueryExecutor:
         }[query.kind]
         return _yes_no(value, *(node for nodes in found for node in nodes[:1]))
 
-    def _count(self, query: Query) -> Finding:
+    def _count(self, query: Query) -> GraphAnswer:
         nodes = self._existing(query.phrases[0])
-        return Finding(len(nodes), _ids(nodes))
+        return GraphAnswer(len(nodes), _ids(nodes))
 
-    def _more_of(self, query: Query) -> Finding:
+    def _more_of(self, query: Query) -> GraphAnswer:
         first, second = (self._existing(phrase) for phrase in query.phrases)
         return _yes_no(len(first) > len(second), *first, *second)
 
-    def _height(self, query: Query) -> Finding:
+    def _height(self, query: Query) -> GraphAnswer:
         node = self._boxed(query.phrases[0])
-        return Finding(round(extent(node, 'taller') or 0.0, 3), (node.id,))
+        return GraphAnswer(round(extent(node, 'taller') or 0.0, 3), (node.id,))
 
-    def _distance(self, query: Query) -> Finding:
+    def _distance(self, query: Query) -> GraphAnswer:
         first, second = (self._boxed(phrase) for phrase in query.phrases)
-        return Finding(round(_centre_distance_m(first, second), 3), (first.id, second.id))
+        return GraphAnswer(round(_centre_distance_m(first, second), 3), (first.id, second.id))
 
-    def _attribute(self, query: Query) -> Finding:
+    def _attribute(self, query: Query) -> GraphAnswer:
         key, normal = _ATTRIBUTE_OF[query.kind]
         for node in self._candidates(query.phrases[0]):
             value = attribute(node, key)
@@ -114,14 +113,14 @@ class QueryExecutor:
                 return _yes_no(confusable(value, query.word), node)
             if query.word:
                 return _yes_no(normal(value) == normal(query.word), node)
-            return Finding(normal(value), (node.id,))
+            return GraphAnswer(normal(value), (node.id,))
         raise _SilentError(f'the map gives no {key} for {query.phrases[0]}')
 
     def _needs_relations(self) -> None:
         if not self._index.has_relations:
             raise _SilentError('the map has no relations')
 
-    def _related(self, query: Query) -> Finding:
+    def _related(self, query: Query) -> GraphAnswer:
         self._needs_relations()
         sources, targets = (self._candidates(phrase) for phrase in query.phrases)
         for source in sources:
@@ -130,7 +129,7 @@ class QueryExecutor:
                     return _yes_no(True, source, target)
         return _yes_no(False, sources[0], targets[0])
 
-    def _named_neighbour(self, query: Query, relation: str, *, outgoing: bool) -> Finding:
+    def _named_neighbour(self, query: Query, relation: str, *, outgoing: bool) -> GraphAnswer:
         self._needs_relations()
         look = self._index.targets if outgoing else self._index.sources
         for node in self._candidates(query.phrases[0]):
@@ -139,60 +138,60 @@ class QueryExecutor:
             if named:
                 other = self._index.by_id[(objects or named)[0]]
                 label = knowledge().spelt(normalised_name(other.label))
-                return Finding(label, (node.id, other.id))
+                return GraphAnswer(label, (node.id, other.id))
         raise _SilentError(f'the map names nothing {relation} for {query.phrases[0]}')
 
-    def _related_to(self, query: Query) -> Finding:
+    def _related_to(self, query: Query) -> GraphAnswer:
         return self._named_neighbour(query, query.word, outgoing=False)
 
-    def _support_of(self, query: Query) -> Finding:
+    def _support_of(self, query: Query) -> GraphAnswer:
         return self._named_neighbour(query, _ON, outgoing=True)
 
-    def _supported_by(self, query: Query) -> Finding:
+    def _supported_by(self, query: Query) -> GraphAnswer:
         return self._named_neighbour(query, _ON, outgoing=False)
 
-    def _container_of(self, query: Query) -> Finding:
+    def _container_of(self, query: Query) -> GraphAnswer:
         return self._named_neighbour(query, _IN, outgoing=True)
 
-    def _fixed_to(self, query: Query) -> Finding:
+    def _fixed_to(self, query: Query) -> GraphAnswer:
         return self._named_neighbour(query, _ATTACHED, outgoing=True)
 
-    def _which_more(self, query: Query) -> Finding:
+    def _which_more(self, query: Query) -> GraphAnswer:
         values = self._extents(query)
         return self._choice(query, values[0] > values[1])
 
-    def _is_more(self, query: Query) -> Finding:
+    def _is_more(self, query: Query) -> GraphAnswer:
         values = self._extents(query)
         return _yes_no(values[0] > values[1], *(self._boxed(p) for p in query.phrases))
 
     def _extents(self, query: Query) -> list[float]:
         return [extent(self._boxed(phrase), query.word) or 0.0 for phrase in query.phrases]
 
-    def _closer(self, query: Query) -> Finding:
+    def _closer(self, query: Query) -> GraphAnswer:
         first, second, origin = (self._boxed(phrase) for phrase in query.phrases)
         return self._choice(
             query, _centre_distance_m(first, origin) < _centre_distance_m(second, origin)
         )
 
-    def _choice(self, query: Query, is_first: bool) -> Finding:
+    def _choice(self, query: Query, is_first: bool) -> GraphAnswer:
         nodes = tuple(self._boxed(phrase).id for phrase in query.phrases)
-        return Finding(query.phrases[0 if is_first else 1], nodes)
+        return GraphAnswer(query.phrases[0 if is_first else 1], nodes)
 
-    def _reachable(self, query: Query) -> Finding:
+    def _reachable(self, query: Query) -> GraphAnswer:
         node = self._boxed(query.phrases[0])
         assert node.box is not None
         top = float(node.box.maximum[2]) - self._index.floor_height_m(node)
         return _yes_no(top <= (query.number or 0.0), node)
 
-    def _passable(self, query: Query) -> Finding:
+    def _passable(self, query: Query) -> GraphAnswer:
         first, second = (self._boxed(phrase) for phrase in query.phrases)
         return _yes_no(gap_m(first, second) >= (query.number or 0.0), first, second)
 
-    def _clearance(self, query: Query) -> Finding:
+    def _clearance(self, query: Query) -> GraphAnswer:
         node = self._boxed(query.phrases[0])
         return _yes_no(self._index.space_above_m(node) >= (query.number or 0.0), node)
 
-    def _affords_by(self, query: Query) -> Finding:
+    def _affords_by(self, query: Query) -> GraphAnswer:
         self._needs_relations()
         relation = _ON if query.kind is QueryKind.AFFORDS_ON else _NEXT_TO
         nodes = self._candidates(query.phrases[0])
@@ -202,17 +201,17 @@ class QueryExecutor:
                     return _yes_no(True, node, self._index.by_id[other])
         return _yes_no(False, nodes[0])
 
-    def _affords_count(self, query: Query) -> Finding:
+    def _affords_count(self, query: Query) -> GraphAnswer:
         nodes = [node for node in self._index.things if _affords(node, query.word)]
-        return Finding(len(nodes), _ids(nodes))
+        return GraphAnswer(len(nodes), _ids(nodes))
 
-    def _loaded(self, query: Query) -> Finding:
+    def _loaded(self, query: Query) -> GraphAnswer:
         self._needs_relations()
         nodes = self._candidates(query.phrases[0])
         loaded = any(self._index.sources(_ON, node.id) for node in nodes)
         return _yes_no(loaded is (query.kind is QueryKind.LOADED), *nodes)
 
-    def _open_first(self, query: Query) -> Finding:
+    def _open_first(self, query: Query) -> GraphAnswer:
         return self._named_neighbour(query, _IN, outgoing=True)
 
 
@@ -223,7 +222,7 @@ _ATTRIBUTE_OF: Mapping[QueryKind, tuple[str, Callable[[str], str]]] = {
     QueryKind.HAS_MATERIAL: ('material', material_noun),
 }
 
-_Handler = Callable[[QueryExecutor, Query], Finding]
+_Handler = Callable[[QueryExecutor, Query], GraphAnswer]
 _HANDLERS: Mapping[QueryKind, _Handler] = {
     **dict.fromkeys(
         (
@@ -266,8 +265,8 @@ def _ids(nodes: tuple[SceneNode, ...] | list[SceneNode]) -> tuple[int, ...]:
     return tuple(node.id for node in nodes)
 
 
-def _yes_no(value: bool, *nodes: SceneNode) -> Finding:
-    return Finding('yes' if value else 'no', _ids(nodes))
+def _yes_no(value: bool, *nodes: SceneNode) -> GraphAnswer:
+    return GraphAnswer('yes' if value else 'no', _ids(nodes))
 
 
 def _affords(node: SceneNode, affordance: str) -> bool:

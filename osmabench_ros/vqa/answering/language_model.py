@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from osmabench_ros.language.client import ModelClient, Outcome, raise_if_incomplete
+from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.language.client import ModelClient, Parsed, raise_if_incomplete
 from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.language.prompts import Prompt, load_prompt
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.vqa.graph_text import GraphText, graph_text
 from osmabench_ros.vqa.judging.reading import is_refusal
-from osmabench_ros.vqa.progress import Progress, silent
 from osmabench_ros.vqa.questions import Answer, Inquiry
 from osmabench_ros.vqa.schemas import GivenAnswer, GivenAnswers, parse, schema
 
@@ -24,11 +24,7 @@ _WHOLE_GRAPH = 10_000_000
 
 
 class LanguageModelAnswerer:
-    """Puts the graph and a batch of questions into each prompt.
-
-    What exceeds `graph_tokens` is counted in `dropped_nodes` and `dropped_relations`; `compat` has
-    the structure of the published code: the whole graph without relations.
-    """
+    """Puts the graph, up to `graph_tokens`, and a batch of questions into each prompt."""
 
     def __init__(
         self,
@@ -52,7 +48,7 @@ class LanguageModelAnswerer:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What a report says of the answers: the prompt, its budget, and what did not fit."""
+        """Summary for the report: the prompt, its budget, and what did not fit."""
         return {
             'prompt': self._prompt.identity,
             'compat': self._compat,
@@ -80,11 +76,7 @@ class LanguageModelAnswerer:
         inquiries: Sequence[Inquiry],
         progress: Progress = silent,
     ) -> list[Answer]:
-        """Return one answer for each inquiry, joined by id; what a reply lacks has no value.
-
-        Raises IncompleteError with all answers if the server failed; those that are missing say
-        so.
-        """
+        """Return one answer for each inquiry; IncompleteError holds all if the server failed."""
         requests = self.requests(semantic_map, inquiries)
         outcomes = self._client.ask_all(
             requests, partial(parse, GivenAnswers), progress=progress, what='answers'
@@ -94,7 +86,7 @@ class LanguageModelAnswerer:
 
 
 class QuestionOnlyAnswerer:
-    """Asks a language model the questions without showing any map: what the wording gives away."""
+    """Asks a language model the questions without any map, as a baseline."""
 
     def __init__(self, client: ModelClient) -> None:
         self.name = f'{client.name} without map'
@@ -111,7 +103,7 @@ class QuestionOnlyAnswerer:
         inquiries: Sequence[Inquiry],
         progress: Progress = silent,
     ) -> list[Answer]:
-        """Return one answer for each inquiry; the map is not looked at."""
+        """Return one answer for each inquiry; ignores the map."""
         del semantic_map
         outcomes = self._client.ask_all(
             self.requests(inquiries),
@@ -140,15 +132,11 @@ def _request(prompt: Prompt, batch: Sequence[Inquiry], text: GraphText | None) -
 
 def joined(
     inquiries: Sequence[Inquiry],
-    outcomes: Sequence[Outcome[GivenAnswers]],
+    outcomes: Sequence[Parsed[GivenAnswers]],
     name: str,
     known: frozenset[int],
 ) -> list[Answer]:
-    """Join replies with questions by id.
-
-    Raises IncompleteError with the answers if a server failed. Each batch may answer only what it
-    was asked; the first answer to an id counts; node ids that the map does not have are dropped.
-    """
+    """Join replies with questions by id; IncompleteError has the answers if a server failed."""
     answers: list[Answer] = []
     for batch, outcome in zip(batches(inquiries), outcomes, strict=True):
         given: dict[str, GivenAnswer] = {}
@@ -164,13 +152,13 @@ def _answer(
     given: GivenAnswer | None,
     name: str,
     known: frozenset[int],
-    outcome: Outcome[GivenAnswers],
+    outcome: Parsed[GivenAnswers],
 ) -> Answer:
     if given is None:
         note = str(outcome.error or 'the reply left this question out')
         return Answer(item.id, None, name, note=note, failure=outcome.failure)
     nodes = tuple(node for node in given.nodes if node in known)
     if not given.answer.strip():
-        return Answer(item.id, None, name, nodes, 'the model says that the graph does not tell')
+        return Answer(item.id, None, name, nodes, 'the model says that the graph has no answer')
     refused = 'declined' if is_refusal(given.answer) else ''
     return Answer(item.id, given.answer, name, nodes, refused)

@@ -1,4 +1,4 @@
-"""What a noun phrase of a question refers to in a map."""
+"""Resolves noun phrases of questions to nodes of a map."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from osmabench_ros.vqa.english import (
     confusable,
     material_noun,
 )
-from osmabench_ros.vqa.graph_index import GraphIndex
-from osmabench_ros.vqa.label_matching import LabelMatcher
+from osmabench_ros.vqa.graph_index import GraphIndex, LabelMatcher
 
 _MATERIAL_WORDS = frozenset(MATERIALS) | frozenset(MATERIALS.values())
 _ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values())
@@ -26,10 +25,7 @@ _ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values
 
 @dataclass(frozen=True, eq=False)
 class Referents:
-    """Things a phrase may mean, best observed first; empty if the map has none.
-
-    `attribute_unknown`: the map does not say if things of that label have the colour or material.
-    """
+    """Things a phrase may mean, best observed first, and if the map lacks the attribute."""
 
     nodes: tuple[SceneNode, ...]
     attribute_unknown: bool = False
@@ -44,7 +40,7 @@ class ReferenceResolver:
         self._found: dict[str, Referents] = {}
 
     def resolve(self, phrase: str) -> Referents:
-        """Return the things a phrase such as 'red wooden chair' means."""
+        """Return the nodes that a phrase such as 'red wooden chair' means."""
         if phrase not in self._found:
             self._found[phrase] = self._search(phrase)
         return self._found[phrase]
@@ -100,10 +96,7 @@ def _matching(
     wanted: str,
     alike: Callable[[str, str], bool],
 ) -> tuple[SceneNode, ...]:
-    """Return the nodes whose value may be the wanted one, those with the same basic colour first.
-
-    Light turns white into gray; questions never turn on the difference.
-    """
+    """Return the nodes whose value may be the wanted one, the same basic colour first."""
     found = [
         (basic_color(value) != basic_color(wanted), node)
         for node in nodes
@@ -113,16 +106,12 @@ def _matching(
 
 
 def attribute(node: SceneNode, key: str) -> str | None:
-    """Return the colour or material of a node, None where the map does not state it.
-
-    Methods that write no attributes may have them in a caption: a colour or material counts if it
-    is the only one there.
-    """
+    """Return the colour or material of a node, or the only one in its caption, else None."""
     value = node.attributes.get(key)
     if isinstance(value, str) and value:
         return value
     words = {word for caption in node.captions for word in re.findall(r'[a-z]+', caption.lower())}
     known = frozenset(COLORS) if key == 'color' else _MATERIAL_WORDS
     normal = color_name if key == 'color' else material_noun
-    told = {normal(word) for word in words & known}
-    return told.pop() if len(told) == 1 else None
+    values = {normal(word) for word in words & known}
+    return values.pop() if len(values) == 1 else None

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.references import ReferenceResolver
-from osmabench_ros.vqa.graph_index import GraphIndex
-from osmabench_ros.vqa.label_matching import SIMILARITY_THRESHOLD, Embedder, LabelMatcher
-from osmabench_ros.vqa.progress import Progress, silent
+from osmabench_ros.vqa.graph_index import SIMILARITY_THRESHOLD, Embedder, GraphIndex, LabelMatcher
 from osmabench_ros.vqa.questions import Answer, Inquiry
 from osmabench_ros.vqa.wording import parsed
 
@@ -20,21 +19,14 @@ TOLD_EVERY = 20
 
 
 def label_embedder(semantic_map: SemanticMap, label_set: LabelSet) -> SentenceEmbedder | None:
-    """Return the embedder for a map without the scene's own label set; None if not installed.
-
-    A map with that set gets None too: it holds no label outside it, so similarity could only
-    mislead.
-    """
+    """Return the embedder for a map without the scene's own label set; None if not installed."""
     own = semantic_map.label_set
     speaks_it = own is not None and own.sha256 == label_set.sha256
     return SentenceEmbedder() if not speaks_it and SentenceEmbedder.is_available() else None
 
 
 class RuleAnswerer:
-    """Parses the wording of exact questions and answers them from a map's scene graph alone.
-
-    With an embedder, labels also match from a cosine similarity of `threshold` on.
-    """
+    """Parses exact questions, answers them from the graph; labels match from `threshold` on."""
 
     name = 'rule'
 
@@ -51,7 +43,7 @@ class RuleAnswerer:
         inquiries: Sequence[Inquiry],
         progress: Progress = silent,
     ) -> list[Answer]:
-        """Return one answer for each inquiry, value None where the map or the rules are silent."""
+        """Return one answer for each inquiry, value None where map or rules give none."""
         executor = self._executor(semantic_map)
         answers = []
         for start in range(0, len(inquiries), TOLD_EVERY):

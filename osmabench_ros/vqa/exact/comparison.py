@@ -1,4 +1,4 @@
-"""Which of two is more; every difference is wide enough to see."""
+"""Comparison questions, only about clear differences."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from osmabench_ros.semantics.scene_graph import SceneNode
 from osmabench_ros.vqa.exact.view import Draft, SceneView, sampled_pairs, yes_no
 from osmabench_ros.vqa.graph_index import extent
 from osmabench_ros.vqa.knowledge import COMPARATIVES
-from osmabench_ros.vqa.queries import Query, QueryKind
-from osmabench_ros.vqa.questions import AnswerType, Category
+from osmabench_ros.vqa.questions import AnswerType, Category, Query, QueryKind
 
 _CATEGORY = Category.COMPARISON
 _RATIO = {'taller': 1.4, 'wider': 1.4, 'bulkier': 2.0}
@@ -36,7 +35,7 @@ def sizes(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dra
 
 
 def _compared(first: SceneNode, second: SceneNode, word: str) -> bool | None:
-    """Tell whether the first is more, None if it is too close to call."""
+    """Return whether the first is more, None if the difference is too small."""
     values = [extent(node, word) for node in (first, second)]
     low, high = sorted(value or 0.0 for value in values)
     if word == 'higher up':
@@ -48,10 +47,7 @@ def _compared(first: SceneNode, second: SceneNode, word: str) -> bool | None:
 
 
 def _is_above(first: SceneNode, second: SceneNode) -> bool:
-    """Tell whether feet and top of one are clearly above those of the other.
-
-    A wardrobe is not higher up than the bowl beside it, though its centre may be.
-    """
+    """Tell whether feet and top of one are clearly above those of the other."""
     assert first.box is not None
     assert second.box is not None
     low, high = sorted((first.box, second.box), key=lambda box: float(box.center[2]))
@@ -83,7 +79,7 @@ def distances(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator
 
 
 def _is_nearer_by_surface(winner: SceneNode, loser: SceneNode, origin: SceneNode) -> bool:
-    """Tell whether who is nearer by centre is so by surface too: large things reach far."""
+    """Return whether the object with the nearer centre has the nearer surface too."""
     assert winner.box is not None
     assert loser.box is not None
     assert origin.box is not None

@@ -1,4 +1,4 @@
-"""Existence and logic: what is there, what is not, and both at once."""
+"""Existence questions, positive and negative, and logical combinations."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from osmabench_ros.vqa.exact.view import (
     shuffled,
     yes_no,
 )
-from osmabench_ros.vqa.queries import Query, QueryKind
-from osmabench_ros.vqa.questions import Category
+from osmabench_ros.vqa.questions import Category, Query, QueryKind
 
 _KINDS = (QueryKind.EXISTS, QueryKind.ABSENT)
 
 
 def present(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask about classes that are there, half of the time whether they are missing."""
+    """Ask about classes of the scene, half of the time whether they are missing."""
     phrases = dict.fromkeys(view.by_label)
     phrases.update(dict.fromkeys(view.names.values()))
     nodes_of = {name: (node,) for node in view.named for name in (view.name(node),)}
@@ -35,7 +34,7 @@ def present(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
 
 
 def absent(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask about plausible classes, and colours of classes, that are not there."""
+    """Ask about plausible classes, and colours of classes, that the scene does not have."""
     phrases = [*view.absent, *_wrong_colors(view, rng)]
     for phrase in shuffled(rng, phrases)[:limit]:
         for kind in _KINDS:

@@ -13,26 +13,11 @@ from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.references import ReferenceResolver
-from osmabench_ros.vqa.exact import (
-    attributes,
-    comparison,
-    existence,
-    measurement,
-    relations,
-    robot_tasks,
-)
-from osmabench_ros.vqa.exact.glimpses import glimpsed_instances
+from osmabench_ros.vqa.exact import comparison, existence, measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
-from osmabench_ros.vqa.exact.view import Draft, SceneView, shuffled
-from osmabench_ros.vqa.graph_index import GraphIndex
-from osmabench_ros.vqa.label_matching import LabelMatcher
-from osmabench_ros.vqa.questions import (
-    AnswerType,
-    Category,
-    Evidence,
-    Question,
-    question_id,
-)
+from osmabench_ros.vqa.exact.view import Draft, SceneView, glimpsed_instances, shuffled
+from osmabench_ros.vqa.graph_index import GraphIndex, LabelMatcher
+from osmabench_ros.vqa.questions import AnswerType, Category, Evidence, Question, question_id
 from osmabench_ros.vqa.wording import WORDINGS, parsed, worded
 
 SUITE = 'exact_questions'
@@ -50,8 +35,8 @@ _SOURCES: tuple[_Source, ...] = (
     existence.logical,
     measurement.counts,
     measurement.lengths,
-    attributes.colors,
-    attributes.materials,
+    measurement.colors,
+    measurement.materials,
     relations.spatial,
     relations.functional,
     comparison.sizes,
@@ -150,7 +135,7 @@ def _view(
 
 
 def candidates(view: SceneView, seed: int, limit: int) -> list[Draft]:
-    """Return drafts that the ground truth answers as they say, with what was glimpsed and without.
+    """Return drafts whose answer is right on the graph with and without barely seen objects.
 
     Each source looks at `limit` things or pairs at most; `seed` decides the order.
     """
@@ -175,11 +160,7 @@ def _quota(count: int, categories: Sequence[str]) -> dict[str, int]:
 
 
 def _question(draft: Draft, scene: str, seed: int) -> Question | None:
-    """Word a draft; the first wording that reads back as its meaning, None if none does.
-
-    Which wording comes first depends on the meaning alone: taken in turn, wordings would follow
-    the alternation of yes and no and give the answer away.
-    """
+    """Word a draft by its meaning; the first wording that reads back as it, None if none does."""
     digest = hashlib.sha256(f'{seed} {draft.query}'.encode()).digest()
     first = int.from_bytes(digest[:4], 'big')
     for attempt in range(len(WORDINGS[draft.query.kind])):

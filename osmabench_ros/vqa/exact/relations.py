@@ -1,4 +1,4 @@
-"""Where things are, and what holds, contains and carries what."""
+"""Questions about spatial and functional relations."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
 from osmabench_ros.vqa.exact.view import Draft, SceneView, label_of, shuffled, yes_no
-from osmabench_ros.vqa.queries import Query, QueryKind
-from osmabench_ros.vqa.questions import AnswerType, Category
+from osmabench_ros.vqa.questions import AnswerType, Category, Query, QueryKind
 
 CLOSE = (RelationType.NEXT_TO.value, RelationType.NEAR.value)
 ON, IN = RelationType.ON.value, RelationType.IN.value
@@ -61,10 +60,7 @@ def _wrong(
     relation: str,
     pairs: list[tuple[SceneNode, SceneNode]],
 ) -> Iterator[Draft]:
-    """Exchange one end of true pairs for that of another, so that both ends stay plausible.
-
-    Where all true pairs share an end, for another thing that could be it.
-    """
+    """Make wrong pairs by exchanging ends of true ones, so that both ends stay plausible."""
     targets = list({target.id: target for _, target in pairs}.values())
     others = [node for node in view.named_boxed if _could_be_target(view, relation, node)]
     for source, target in pairs:
@@ -90,7 +86,7 @@ def _could_be_target(view: SceneView, relation: str, node: SceneNode) -> bool:
 
 
 def _is_overhead(relation: str, source: SceneNode, target: SceneNode) -> bool:
-    """Tell whether one hangs over the other: people do not agree that this is near."""
+    """Return whether one hangs over the other, which people do not agree to call near."""
     if relation not in CLOSE or source.box is None or target.box is None:
         return False
     low, high = sorted((source.box, target.box), key=lambda box: float(box.minimum[2]))
@@ -98,7 +94,7 @@ def _is_overhead(relation: str, source: SceneNode, target: SceneNode) -> bool:
 
 
 def could_carry(node: SceneNode) -> bool:
-    """Tell whether a thing is low and wide enough to put something on."""
+    """Return whether a thing is low and wide enough to put something on."""
     return (
         node.box is not None
         and bool(node.box.size[:2].min() >= 0.3)

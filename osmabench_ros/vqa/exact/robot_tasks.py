@@ -1,4 +1,4 @@
-"""What a robot can reach, use and move: the categories of OSMa-Bench's second version."""
+"""Questions about what a robot can reach, use and move, as in OSMa-Bench's second version."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from osmabench_ros.vqa.exact.view import (
 )
 from osmabench_ros.vqa.graph_index import gap_m
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.queries import Query, QueryKind
-from osmabench_ros.vqa.questions import AnswerType, Category
+from osmabench_ros.vqa.questions import AnswerType, Category, Query, QueryKind
 
 REACHES_M = (0.6, 0.9, 1.2, 1.5, 1.8)
 ROBOT_WIDTHS_M = (0.4, 0.6, 0.8, 1.0)
@@ -66,7 +65,7 @@ def reachability(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
 
 
 def _meets_ceiling(view: SceneView, node: SceneNode, number: float) -> bool:
-    """Tell whether a ceiling may end the free space: it is no object, but few would say so."""
+    """Return whether a ceiling may bound the free space above, which makes answers ambiguous."""
     assert node.box is not None
     attached = view.index.targets(RelationType.ATTACHED_TO.value, node.id)
     if any(label_of(view.index.by_id[i]) == 'ceiling' for i in attached):
@@ -98,7 +97,7 @@ def _gaps(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dra
 
 
 def _stands_on_floor(view: SceneView, node: SceneNode) -> bool:
-    """Tell whether a robot has to go around a thing; it drives over a rug."""
+    """Return whether a robot has to go around an object (not so for a rug)."""
     assert node.box is not None
     floor = view.index.floor_height_m(node)
     stands = abs(float(node.box.minimum[2]) - floor) < 0.1
@@ -106,7 +105,7 @@ def _stands_on_floor(view: SceneView, node: SceneNode) -> bool:
 
 
 def _is_open_between(view: SceneView, first: SceneNode, second: SceneNode) -> bool:
-    """Tell whether two things are in one room and nothing but floor lies between them."""
+    """Return whether two things are in one room and nothing but floor lies between them."""
     assert first.box is not None
     assert second.box is not None
     if first.parent != second.parent or view.wide.connected_by(first.id, second.id, (ON, IN)):
@@ -129,7 +128,7 @@ def _is_open_between(view: SceneView, first: SceneNode, second: SceneNode) -> bo
 
 
 def _encloses(node: SceneNode, *things: SceneNode) -> bool:
-    """Tell whether a box holds others from above: the one mesh of all walls of a house."""
+    """Return whether a box holds others from above: the one mesh of all walls of a house."""
     return node.box is not None and all(
         thing.box is not None
         and bool((node.box.minimum[:2] <= thing.box.minimum[:2] + 0.1).all())
@@ -199,10 +198,7 @@ def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
 
 
 def _containers(view: SceneView) -> Iterator[Draft]:
-    """Yield what has to be opened: containers known as closed.
-
-    A thing that was seen in another can be had as it is.
-    """
+    """Yield what has to be opened to get a thing: containers known as closed."""
     for node in view.named:
         holders = _objects(view, view.wide.targets(IN, node.id))
         if len(holders) != 1 or holders[0].attributes.get('state') != 'closed':

@@ -1,4 +1,4 @@
-"""Chooses among drafts: quotas by category, yes and no in balance, objects asked about evenly."""
+"""Selects drafts: quotas by category, balanced yes and no, even use of objects."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from osmabench_ros.vqa.english import without_adjectives
 from osmabench_ros.vqa.exact.view import Draft
-from osmabench_ros.vqa.queries import QueryKind
-from osmabench_ros.vqa.questions import AnswerType
+from osmabench_ros.vqa.questions import AnswerType, QueryKind
 
 Item = TypeVar('Item')
 
@@ -25,11 +24,7 @@ _Entry = tuple[int, int, int, Draft]
 
 
 def usage_limit(counts: Iterable[int], factor: float = OVERUSE) -> float:
-    """Return how often an object may be mentioned.
-
-    The rule of OSMa-Bench (arXiv 2503.10331): `factor` times the median. A median of one is taken
-    as two, so that small sets are not flattened to single mentions.
-    """
+    """Return how often an object may be mentioned: `factor` x median (arXiv 2503.10331)."""
     return factor * max(2.0, median(counts or [0]))
 
 
@@ -67,7 +62,7 @@ class _Pool:
         return max((self._usage[name] for name in subjects_of(draft)), default=0)
 
     def peek(self, limit: float) -> bool:
-        """Tell whether a draft is left whose objects may still be mentioned."""
+        """Return whether a draft is left whose objects may still be mentioned."""
         while self._heap:
             used, turn, position, draft = self._heap[0]
             now = self._most_used(draft)
@@ -128,11 +123,7 @@ def _side(draft: Draft) -> str:
 def select(
     drafts: Sequence[Draft], quota: Mapping[str, int], labels: Collection[str]
 ) -> list[Draft]:
-    """Choose from drafts in a seeded order; yes and no are equally many in every category.
-
-    Sorted by category as in `quota`, the numbers wanted: what one category cannot fill goes to
-    those that can. Mentions of `labels`, the objects of the scene, are flattened.
-    """
+    """Choose from drafts in a seeded order; yes and no are equally many in every category."""
     selector = _Selector(drafts, labels)
     chosen: dict[str, list[Draft]] = {name: [] for name in quota}
     wanted = dict(quota)
@@ -148,7 +139,7 @@ def select(
 
 
 def _shared(missing: int, names: Sequence[str]) -> dict[str, int]:
-    """Share a number out in even parts, so that pairs of yes and no fit; nothing if none is."""
+    """Split a number among names in even parts that fit pairs of yes and no."""
     if missing <= 0 or not names:
         return {}
     part = min(missing, max(2, missing // len(names) // 2 * 2))

@@ -1,4 +1,4 @@
-"""The ground truth as question generators see it: only what was seen, unambiguous names."""
+"""The ground truth for question generators: seen objects with unambiguous names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.semantics.labels import NO_INSTANCE, normalised_name
+from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
+from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.english import (
     BASIC_COLORS,
     MATERIALS,
@@ -20,8 +23,66 @@ from osmabench_ros.vqa.english import (
 )
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.queries import Query
-from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Category
+from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Category, Query
+
+MOST_VIEWS = 60
+_WIDTH_CELLS = 48
+_NEAREST_M = 0.1
+_SLACK_M, _SLACK_SHARE = 0.1, 0.03
+
+
+def glimpsed_instances(truth: GroundTruth) -> frozenset[int]:
+    """Return instances that a map may contain although they do not count as seen."""
+    seen = frozenset(truth.seen_instances)
+    found = set(np.unique(truth.surface.instances).tolist())
+    found |= {
+        edge.source
+        for edge in truth.graph.edges
+        if edge.type in (RelationType.ON.value, RelationType.IN.value)
+        and edge.target in seen
+        and truth.graph.by_id[edge.target].kind is NodeKind.OBJECT
+    }
+    found |= _in_view(truth, frozenset(truth.graph.by_id) - seen - found)
+    return frozenset(found) - seen - {NO_INSTANCE}
+
+
+def _in_view(truth: GroundTruth, doubtful: frozenset[int]) -> set[int]:
+    clouds = (truth.surface, truth.unseen)
+    points = np.concatenate([np.asarray(cloud.points, np.float32) for cloud in clouds])
+    instances = np.concatenate([cloud.instances for cloud in clouds])
+    asked = np.flatnonzero(np.isin(instances, sorted(doubtful)))
+    found: set[int] = set()
+    for pose in _views(truth.camera_poses) if len(asked) else ():
+        showing = _nearest(truth, points, pose)
+        found.update(np.unique(instances[asked[showing[asked]]]).tolist())
+    return found
+
+
+def _views(poses: tuple[Pose, ...]) -> Iterable[Pose]:
+    """Return poses, evenly thinned out: neighbours show nearly the same."""
+    chosen = np.linspace(0, len(poses) - 1, min(len(poses), MOST_VIEWS)).round().astype(int)
+    return [poses[i] for i in dict.fromkeys(chosen.tolist())]
+
+
+def _nearest(truth: GroundTruth, points: NDArray[np.float32], pose: Pose) -> NDArray[np.bool_]:
+    """Tell which points no other point hides, in an image of cells wider than their gaps."""
+    camera = truth.intrinsics
+    turned = (points - pose.translation.astype(np.float32)) @ pose.rotation.astype(np.float32)
+    depth = turned[:, 2]
+    scale = _WIDTH_CELLS / camera.width
+    shape = (max(1, round(camera.height * scale)), _WIDTH_CELLS)
+    safe = np.where(depth > _NEAREST_M, depth, 1.0)
+    columns = np.floor((turned[:, 0] / safe * camera.fx + camera.cx + 0.5) * scale)
+    rows = np.floor((turned[:, 1] / safe * camera.fy + camera.cy + 0.5) * scale)
+    inside = (depth > _NEAREST_M) & (columns >= 0) & (columns < shape[1])
+    inside &= (rows >= 0) & (rows < shape[0])
+    cells = (rows[inside] * shape[1] + columns[inside]).astype(np.int64)
+    buffer = np.full(shape[0] * shape[1], np.inf, np.float32)
+    np.minimum.at(buffer, cells, depth[inside])
+    showing = np.zeros(len(points), bool)
+    showing[inside] = depth[inside] <= buffer[cells] * (1 + _SLACK_SHARE) + _SLACK_M
+    return showing
+
 
 Item = TypeVar('Item')
 
@@ -105,7 +166,7 @@ class SceneView:
         return counts
 
     def has_rival(self, label: str) -> bool:
-        """Tell whether another label of the scene means the same, e.g. sofa and couch."""
+        """Return whether another label of the scene means the same, e.g. sofa and couch."""
         return self._canonical_count.get(knowledge().canonical(label), 0) > 1
 
     @cached_property
@@ -138,11 +199,7 @@ class SceneView:
 
     @cached_property
     def absent(self) -> tuple[str, ...]:
-        """Plausible classes that the scene, seen or not, does not have, best first.
-
-        Classes of the data set come before those that homes have in general; nothing that is
-        contained in, contains or means the same as a label of the scene.
-        """
+        """Plausible classes that the scene, seen or not, does not have, best first."""
         everything = {normalised_name(node.label) for node in self.graph.nodes if node.label}
         heads = {knowledge().canonical(label) for label in everything}
         words = {word for label in everything for word in label.split()}
@@ -169,7 +226,7 @@ def color_of(node: SceneNode) -> str:
 
 
 def is_basic(color: str) -> bool:
-    """Tell whether a colour is a basic color term without a shade, which light would change."""
+    """Return whether a colour is a basic color term without a shade, which light would change."""
     return color in BASIC_COLORS
 
 

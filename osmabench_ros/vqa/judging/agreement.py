@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from osmabench_ros.base.progress import Progress, counted, silent
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.reading import plain
-from osmabench_ros.vqa.progress import Progress, counted, silent
 from osmabench_ros.vqa.published import SavedAnswer
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question
 
@@ -30,7 +30,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class JudgeCheck:
-    """What came of comparing a judge with published verdicts.
+    """Result of comparing a judge with published verdicts.
 
     `equal_strings_rejected` are equal strings that the judge calls wrong, and must be empty;
     `doubtful` are yes/no and numeric answers whose published verdict contradicts equality.

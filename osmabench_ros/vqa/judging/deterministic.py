@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.vqa.english import COLORS, basic_color, material_noun, singular
+from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.reading import (
     as_number,
     as_yes_no,
@@ -14,8 +16,6 @@ from osmabench_ros.vqa.judging.reading import (
     plain,
 )
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.label_matching import Embedder
-from osmabench_ros.vqa.progress import Progress, silent
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
 
 SIMILARITY_THRESHOLD = 0.75
@@ -37,10 +37,7 @@ class Judge(Protocol):
 
 
 class DeterministicJudge:
-    """Equality for yes and no, tolerance for numbers, words, synonyms and embedding for text.
-
-    Texts that no rule decides are equal from cosine `threshold` on, different without an embedder.
-    """
+    """Equality for yes and no, tolerance for numbers, words, synonyms and embedding for text."""
 
     name = 'deterministic'
 
@@ -75,7 +72,7 @@ class DeterministicJudge:
         return self.same_text(str(question.answer), str(answer.value))
 
     def same_text(self, right: str, said: str) -> tuple[bool, str]:
-        """Tell whether two free texts give the same answer, and by which rule."""
+        """Return whether two free texts give the same answer, and by which rule."""
         if plain(right) == plain(said):
             return True, 'equal'
         if is_refusal(said) or is_refusal(right):
@@ -108,7 +105,7 @@ def _close(question: Question, answer: Answer) -> tuple[bool, str]:
 
 
 def _conflict(wanted: Sequence[str], given: Sequence[str]) -> bool:
-    """Tell whether both name colours and share none of them."""
+    """Return whether both name colours and share none of them."""
     first, second = (
         {basic_color(word) for word in words if word in _COLORS} for words in (wanted, given)
     )
@@ -116,7 +113,7 @@ def _conflict(wanted: Sequence[str], given: Sequence[str]) -> bool:
 
 
 def _same_words(wanted: Sequence[str], given: Sequence[str]) -> bool:
-    """Tell whether one says what the other says, perhaps with more adjectives."""
+    """Return whether two answers are equal up to additional adjectives."""
     first, second = (_spelt(words) for words in (wanted, given))
     if set(first) == set(second):
         return True

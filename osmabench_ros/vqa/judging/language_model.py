@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.language.client import ModelClient, raise_if_incomplete
 from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.reading import plain
-from osmabench_ros.vqa.progress import Progress, silent
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
 from osmabench_ros.vqa.schemas import JudgedAnswers, parse, schema
 
@@ -33,10 +33,7 @@ class LanguageModelJudge:
         return [self._request(batch) for batch in _batches(pairs)]
 
     def judge(self, pairs: Sequence[_Pair], progress: Progress = silent) -> list[Verdict]:
-        """Return one verdict for each pair; what the model declines to judge is a wrong answer.
-
-        Raises IncompleteError with all verdicts if the server failed or keeps leaving some out.
-        """
+        """Return one verdict for each pair; IncompleteError holds all if the server failed."""
         batches = _batches(pairs)
         outcomes = self._client.ask_all(
             self.requests(pairs),
@@ -95,7 +92,7 @@ def _parsed(batch: Sequence[_Pair], text: str) -> JudgedAnswers:
 
 
 def _is_free(pair: _Pair) -> bool:
-    """Tell whether no rule of equality decides a pair."""
+    """Return whether no rule of equality decides a pair."""
     question, answer = pair
     if answer is None or answer.value is None or question.answer_type is not AnswerType.TEXT:
         return False

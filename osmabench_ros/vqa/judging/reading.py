@@ -33,7 +33,7 @@ def plain(value: AnswerValue) -> str:
 
 
 def is_refusal(value: AnswerValue | None) -> bool:
-    """Tell whether an answer says that there is none."""
+    """Return whether an answer says that there is none."""
     return value is None or plain(value) in ('', 'none') or bool(_REFUSAL.search(plain(value)))
 
 

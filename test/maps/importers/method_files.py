@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from osmabench_ros.geometry.ply import write_ply
+from osmabench_ros.geometry.point_files import write_ply
 
 RANDOM = np.random.default_rng(7)
 CHAIR = RANDOM.uniform([1, 0, 2], [1.5, 0.9, 2.5], (40, 3))

@@ -6,9 +6,9 @@ import pytest
 from maps.importers.method_files import CHAIR, CLIP, write_bbq, write_pickle, z_up
 
 from osmabench_ros.errors import MapError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.bbq import import_map
-from osmabench_ros.maps.storage import read_map, write_map
 
 DEFAULT = ImportOptions()
 

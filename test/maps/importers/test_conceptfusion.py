@@ -8,9 +8,9 @@ from maps.importers.method_files import CHAIR, CLIP
 
 from osmabench_ros.base.limits.allowance import Allowance, limited_to
 from osmabench_ros.errors import LimitError, MapError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.conceptfusion import import_map
-from osmabench_ros.maps.storage import read_map, write_map
 
 h5py = pytest.importorskip('h5py')
 EMBEDDINGS = np.tile(CLIP, (14, 1))[: len(CHAIR)].astype(np.float16)

@@ -19,9 +19,9 @@ from maps.test_unpickling import Calls
 from shared_data import shared_path
 
 from osmabench_ros.errors import MapError, UnsafePickleError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.conceptgraphs import import_map
-from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind
 

@@ -26,8 +26,7 @@ from maps.importers.method_files import (
 )
 
 from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.maps.importer import ImportOptions
-from osmabench_ros.maps.registry import import_map
+from osmabench_ros.maps.importer import ImportOptions, import_map
 
 DAMAGES = 60
 

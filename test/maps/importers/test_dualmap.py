@@ -12,9 +12,9 @@ from maps.importers.method_files import CHAIR, CLIP, TABLE
 from maps.test_unpickling import Calls
 
 from osmabench_ros.errors import MapError, UnsafePickleError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.dualmap import import_map
-from osmabench_ros.maps.storage import read_map, write_map
 
 
 def write(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

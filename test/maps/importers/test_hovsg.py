@@ -13,9 +13,9 @@ from maps.importers.method_files import (
 )
 
 from osmabench_ros.errors import MapError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.hovsg import import_map
-from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.semantics.scene_graph import NodeKind
 
 DEFAULT = ImportOptions()

@@ -7,10 +7,10 @@ import pytest
 from maps.importers.method_files import CHAIR, CLIP
 
 from osmabench_ros.errors import LimitError, MapError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.hydra import import_khronos, import_map, import_payload
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind
 

@@ -5,9 +5,9 @@ import pytest
 from maps.importers.method_files import CHAIR, CLIP
 
 from osmabench_ros.errors import MapError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.openfusion import import_map
-from osmabench_ros.maps.storage import read_map, write_map
 
 KEYS = np.zeros((5, 16), np.int64)
 KEYS[1, :10], KEYS[3, 4:14] = 1, 2

@@ -13,12 +13,12 @@ from maps.importers.method_files import (
 from maps.sample_maps import sample_map
 
 from osmabench_ros.errors import MapError, RunError
+from osmabench_ros.maps.disk.storage import read_map, write_map
+from osmabench_ros.maps.export import export_openlex3d
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers.bbq import import_map as import_bbq
 from osmabench_ros.maps.importers.conceptgraphs import import_map as import_conceptgraphs
 from osmabench_ros.maps.importers.openlex3d import import_map
-from osmabench_ros.maps.openlex3d_export import export_openlex3d
-from osmabench_ros.maps.storage import read_map, write_map
 
 open3d = pytest.importorskip('open3d')
 INDEX = np.repeat([2, -1, 0, 1], 10)

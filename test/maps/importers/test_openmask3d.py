@@ -5,9 +5,9 @@ import pytest
 from maps.importers.method_files import CHAIR, CLIP, CUP, gray, write_cloud
 
 from osmabench_ros.errors import MapError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.openmask3d import import_map
-from osmabench_ros.maps.storage import read_map, write_map
 
 torch = pytest.importorskip('torch')
 POINTS = np.concatenate([CHAIR, CUP])

@@ -5,9 +5,9 @@ import pytest
 from maps.importers.method_files import CHAIR, TABLE, write_cloud, write_openscene, z_up
 
 from osmabench_ros.errors import MapError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.openscene import import_map
-from osmabench_ros.maps.storage import read_map, write_map
 
 POINTS = np.concatenate([CHAIR, TABLE])
 DEFAULT = ImportOptions()

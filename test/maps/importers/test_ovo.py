@@ -5,9 +5,9 @@ import pytest
 from maps.importers.method_files import CHAIR, CLIP
 
 from osmabench_ros.errors import MapError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.ovo import import_map
-from osmabench_ros.maps.storage import read_map, write_map
 
 torch = pytest.importorskip('torch')
 OWNERS = np.repeat([-1, 4, 9, 4], 10)

@@ -6,9 +6,9 @@ import pytest
 from maps.importers.method_files import CHAIR, gray, write_cloud
 
 from osmabench_ros.errors import ConfigError, MapError
+from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.pointcloud import import_map
-from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 LABELS = LabelSet.from_names('small', ['chair', 'table'])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from osmabench_ros.errors import ContractError
-from osmabench_ros.maps.topics.map_arrival import MapArrival
+from osmabench_ros.maps.topics.assembler import MapArrival
 
 MIB = 2**20
 
@@ -39,7 +39,7 @@ def test_a_map_that_does_not_come_is_given_up(missing_at: list[int], given_up_s:
     assert follow(missing_at) == given_up_s
 
 
-def test_time_in_which_nobody_looked_does_not_count() -> None:
+def test_time_between_distant_checks_does_not_count() -> None:
     """Such as that of a process that was stopped."""
     assert follow([10, 10], step_s=3600.0) == 2 * 3600.0
 
@@ -49,7 +49,9 @@ def test_what_did_not_come_is_told() -> None:
         participant='mapper', chunk_count=256, payload_size=2**31, is_final=True
     )
     arrival = MapArrival(message, stall_s=0.5, bytes_per_s=MIB, now_s=0.0)
-    with pytest.raises(ContractError) as told:
+    with pytest.raises(ContractError) as reported:
         arrival.check(256, 1.0)
-    assert '256 of the 256 chunks did not come of the map that mapper announced' in str(told.value)
-    assert 'chunk_timeout_s' in str(told.value)
+    assert '256 of the 256 chunks did not come of the map that mapper announced' in str(
+        reported.value
+    )
+    assert 'chunk_timeout_s' in str(reported.value)

@@ -19,24 +19,18 @@ from recorded_messages import (
 )
 from rosbags.rosbag2 import StoragePlugin
 
+from osmabench_ros.base.contract import MARKERS, POINT_CLOUD
 from osmabench_ros.errors import ConfigError, ContractError, SequenceError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.maps.topics.announced_map import announced_map
-from osmabench_ros.maps.topics.kinds import (
-    DETECTIONS,
-    DSG_UPDATE,
-    MARKERS,
-    POINT_CLOUD,
-    SEMANTIC_MAP,
-    choose_map_topic,
-)
+from osmabench_ros.maps.topics.kinds import DETECTIONS, DSG_UPDATE, SEMANTIC_MAP, choose_map_topic
 from osmabench_ros.maps.topics.options import TopicOptions
 from osmabench_ros.maps.topics.recorded_map import RecordedMap, read_recorded_map
 from osmabench_ros.semantics.graph_json import graph_to_json
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.sequences.bag import open_bag
+from osmabench_ros.sequences.bags.bag import open_bag
 
 LABELS = LabelSet.from_names('room', ['chair', 'wall'])
 OPTIONS = TopicOptions('tried', LABELS)
@@ -119,7 +113,9 @@ def graph_announced() -> Any:
 def test_a_scene_graph_is_the_same_map_live_and_from_a_bag(tmp_path: Path, is_final: bool) -> None:
     message = graph_announced()
     message.is_final = is_final
-    live = announced_map(message, b'', max_bytes=1, label_set=LABELS, world_frame='world')
+    live = announced_map(
+        message, b'', 'semantic_map', TopicOptions('', LABELS), agreed=LABELS, world_frame='world'
+    )
     folder = write_messages(tmp_path / 'bag', [('/robot/semantic_map', S, message)])
     recorded = read(folder, '/robot/semantic_map').semantic_map
     assert recorded.header == live.header
@@ -145,7 +141,7 @@ def unknown_label(message: Any) -> None:
         (no_frame, LABELS, 'the header names no frame_id'),
         (two_frames, LABELS, 'the graph is in frame "odom", the map in "world"'),
         (unknown_label, LABELS, r'objects: label ids \[999\] are not in label set "room"'),
-        (lambda _: None, None, 'objects have class ids, but nobody published label_info'),
+        (lambda _: None, None, 'objects have class ids, but no node published label_info'),
     ],
 )
 def test_a_bad_scene_graph_is_refused_alike_live_and_from_a_bag(
@@ -154,12 +150,12 @@ def test_a_bad_scene_graph_is_refused_alike_live_and_from_a_bag(
     message = graph_announced()
     spoil(message)
     with pytest.raises(ContractError, match=f'topic "semantic_map" from .*: {reason}'):
-        announced_map(message, b'', max_bytes=1, label_set=labels)
+        announced_map(message, b'', 'semantic_map', TopicOptions('', labels))
     folder = write_messages(tmp_path / 'bag', [('/robot/semantic_map', S, message)])
     options = TopicOptions('tried', labels)
     with (
         open_bag(folder) as bag,
-        pytest.raises(ContractError, match=f'topic "/robot/semantic_map": {reason}'),
+        pytest.raises(ContractError, match=f'topic "/robot/semantic_map" from .*: {reason}'),
     ):
         read_recorded_map(bag, '/robot/semantic_map', options)
 

@@ -3,9 +3,8 @@ import pytest
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.simulation.effects.depth import StructuredLightDepth, TimeOfFlightDepth
 from osmabench_ros.simulation.effects.effect import Effect, Shot
-from osmabench_ros.simulation.effects.structured_light import StructuredLightDepth
-from osmabench_ros.simulation.effects.time_of_flight import TimeOfFlightDepth
 
 CAMERA = Intrinsics.from_hfov(320, 240, 1.1)
 SHOT = Shot(7, 1.4, CAMERA, seed=3)

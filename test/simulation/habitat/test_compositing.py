@@ -1,6 +1,6 @@
 import numpy as np
 
-from osmabench_ros.simulation.habitat.compositing import combined
+from osmabench_ros.simulation.habitat.lights import combined
 
 LEVELS = np.broadcast_to(np.arange(256, dtype=np.uint8)[:, None, None], (256, 4, 3))
 

@@ -9,10 +9,10 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.simulation.habitat.lights import (
     MAX_LIGHTS,
+    cone_share,
     habitat_lights,
     shining_spots,
 )
-from osmabench_ros.simulation.habitat.spots import cone_share
 
 OPTICAL_LEVEL = np.array([[0.0, 0, 1], [-1, 0, 0], [0, -1, 0]])
 

@@ -221,10 +221,10 @@ def test_a_broken_texture_is_refused_before_habitat_sim_reads_it(
     (config.parent / 'objects' / 'box_7.glb').unlink()
     whole = encoded_image('jpeg')
     write_glb(config.parent / 'objects' / 'box_7.glb', whole[: len(whole) // 2], name='oak')
-    told = r'object "box_7\.1": .*box_7\.glb: texture "oak" cannot be decoded: .*[Tt]runcated'
-    with pytest.raises(SceneError, match=told):
+    reported = r'object "box_7\.1": .*box_7\.glb: texture "oak" cannot be decoded: .*[Tt]runcated'
+    with pytest.raises(SceneError, match=reported):
         load_scene(str(config))
-    with pytest.raises(SceneError, match=told):
+    with pytest.raises(SceneError, match=reported):
         HabitatSimulator(room, CAMERA, dataset_config=str(config))
 
 

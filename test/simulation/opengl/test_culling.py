@@ -4,15 +4,13 @@ from hypothesis import strategies as st
 from small_scenes import CAMERA, camera_at
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.simulation.opengl.culling import (
-    boxes_in_frustum,
-    distance_to_boxes,
-    frustum_planes,
-)
 from osmabench_ros.simulation.opengl.projection import (
     CUBE_FACES,
+    boxes_in_frustum,
     camera_projection,
     cube_projection,
+    distance_to_boxes,
+    frustum_planes,
     parallel_projection,
 )
 

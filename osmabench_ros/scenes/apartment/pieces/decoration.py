@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from osmabench_ros.scenes.apartment import solids
+from osmabench_ros.scenes import solids
 from osmabench_ros.scenes.apartment.body import Body, Piece, Support
 from osmabench_ros.scenes.apartment.finishes import Finish, Style, plain
 from osmabench_ros.scenes.apartment.textures import PICTURE_COUNT

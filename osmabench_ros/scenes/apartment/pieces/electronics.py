@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from osmabench_ros.scenes.apartment import solids
+from osmabench_ros.scenes import solids
 from osmabench_ros.scenes.apartment.body import Body, Piece
 from osmabench_ros.scenes.apartment.finishes import Finish, Style, plain
 

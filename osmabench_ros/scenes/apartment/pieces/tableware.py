@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from osmabench_ros.scenes.apartment import solids
+from osmabench_ros.scenes import solids
 from osmabench_ros.scenes.apartment.body import Body, Piece, Support
 from osmabench_ros.scenes.apartment.finishes import Style, plain
 from osmabench_ros.semantics.scene_graph import RelationType

@@ -1,5 +1,1 @@
-"""What runs under Habitat-Sim's interpreter.
-
-Nothing here imports the rest of the package: the worker has only habitat_sim, magnum and NumPy,
-and its Python may be as old as 3.9.
-"""
+"""What runs under Habitat-Sim's interpreter, as old as Python 3.9; imports nothing of ours."""

@@ -35,11 +35,7 @@ def send(descriptor: int, message: dict[str, Any]) -> None:
 
 
 def receive(descriptor: int, timeout_s: float | None = None) -> dict[str, Any]:
-    """Read a message from a pipe; waits forever if `timeout_s` is None.
-
-    Raises ChannelClosed if the writing end is closed or the pipe out of step, ChannelTimeout if
-    the message is not complete in time.
-    """
+    """Read a message from a pipe; ChannelClosed if it ends or is out of step, ChannelTimeout."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = _HEADER.unpack(_read(descriptor, _HEADER.size, deadline))
     if length > LARGEST_MESSAGE_BYTES:

@@ -1,9 +1,4 @@
-"""Copies of assets whose colour factors the flat shader shows right.
-
-glTF's colour factors are linear. Habitat-Sim's flat shader multiplies them with encoded textures
-and shows the product, which makes plain materials too dark; with encoded factors it shows what is
-meant.
-"""
+"""Copies of assets with encoded colour factors, which the flat shader multiplies as they are."""
 
 from __future__ import annotations
 

@@ -15,11 +15,7 @@ FOLDER = 'scene'
 
 
 class ExactScene:
-    """A scene and the handles of its templates: `objects`, `stages` and `articulated`.
-
-    `name` is what to give to Habitat-Sim: a copy of the scene instance that names templates by
-    their whole path, or, where there is not exactly one such file, as for a stage, the name given.
-    """
+    """A scene as Habitat-Sim is to load it, `name`, and the handles of its templates."""
 
     def __init__(self, mediator: Any, scene: str) -> None:
         self.name = scene

@@ -6,12 +6,7 @@ from typing import Any
 
 
 def inventory(simulator: Any) -> dict[str, Any]:
-    """Return the things that appear in instance and semantic images.
-
-    'objects' and 'articulated' are in the order of the scene instance, each with the ids of all
-    its pixels, template and class; 'annotations' are the objects of a semantic mesh with their
-    pixel's id and category; 'stage' is whether there is one.
-    """
+    """Return the things that appear in instance and semantic images, by kind, with their ids."""
     rigid = simulator.get_rigid_object_manager()
     articulated = simulator.get_articulated_object_manager()
     return {

@@ -24,12 +24,7 @@ agent has no sensors and walks the navigation mesh."""
 
 
 class Session:
-    """Simulators of one scene: one draws geometry and textures as they are, one draws light.
-
-    Habitat-Sim chooses the shader when it loads an asset, so the two cannot be one. The second is
-    made when light is first asked for. `config` holds 'dataset', 'scene', 'width', 'height',
-    'hfov_deg', 'near_m', 'far_m', 'device', 'shading', 'ambient_occlusion' and 'seed'.
-    """
+    """Simulators of one scene: one draws textures as they are, one, made when asked for, light."""
 
     def __init__(self, config: dict[str, Any], frame_descriptor: int) -> None:
         self._config = config
@@ -54,10 +49,7 @@ class Session:
             self._lit.set_light_setup(infos, LIGHTS)
 
     def render(self, camera: list[list[float]], unlit: bool, lit: bool) -> None:
-        """Put depth, ids and the wanted colour images of a camera into the shared memory.
-
-        `camera` holds the rows of its 4x4 pose (y up, -z forward) in Habitat's world.
-        """
+        """Put depth, ids and the wanted colour images of a camera into the shared memory."""
         agents = [GEOMETRY_AGENT, *([COLOR_AGENT] if unlit else [])]
         seen = _observe(self.geometry, camera, agents)
         self._images['depth'][:] = seen[GEOMETRY_AGENT]['depth']
@@ -81,10 +73,7 @@ class Session:
         self._images['lit'][:] = seen[COLOR_AGENT]['color'][..., :3]
 
     def move(self, object_id: int, motion: list[list[float]]) -> None:
-        """Move a rigid object from where the data set has it, by a 4x4 motion in Habitat's world.
-
-        Raises ValueError if no rigid object has this id.
-        """
+        """Move a rigid object from where the data set has it, by a 4x4 motion, y up."""
         if object_id not in self._initial:
             item = self.geometry.get_rigid_object_manager().get_object_by_id(object_id)
             if item is None:

@@ -38,10 +38,7 @@ def use_linear_pbr(enabled: bool) -> None:
 
 
 def set_shader(mediator: Any, shader: str) -> None:
-    """Make every template of a data set use a shader: 'flat', 'phong' or 'pbr'.
-
-    'material' leaves it to the assets. No scene may have been made from `mediator` yet.
-    """
+    """Make every template of an unused data set use a shader: flat, phong, pbr or material."""
     if shader == 'material':
         return
     for manager in (mediator.object_template_manager, mediator.stage_template_manager):

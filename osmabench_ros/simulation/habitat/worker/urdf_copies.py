@@ -1,8 +1,4 @@
-"""Copies of URDF files whose colours come out as they are meant, under either shader.
-
-Colours of a URDF are display colours, those of glTF are linear. Habitat-Sim's flat shader shows
-both as they are; its physically based one takes both for linear.
-"""
+"""Copies of URDF files whose display colours come out as they are meant, under either shader."""
 
 from __future__ import annotations
 

@@ -19,11 +19,7 @@ SAME_FLOOR_M = 0.5
 
 
 class Walking:
-    """Navigation mesh of a scene for one size of robot.
-
-    `settings` holds 'radius_m', 'height_m', 'cell_m', 'floor_height_m' (None: the lowest large
-    island) and 'mesh_file' ('' recomputes).
-    """
+    """Navigation mesh of a scene for one size of robot."""
 
     def __init__(self, simulator: Any, settings: dict[str, Any]) -> None:
         self._simulator = simulator

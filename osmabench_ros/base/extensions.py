@@ -1,0 +1,64 @@
+"""Extension points: everything that can be added by name is an entry point."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from osmabench_ros.errors import ConfigError, suggestion
+
+SIMULATORS = 'osmabench.simulators'
+MAP_IMPORTERS = 'osmabench.map_importers'
+MAPPERS = 'osmabench.mappers'
+SUITES = 'osmabench.suites'
+LANGUAGE_MODELS = 'osmabench.language_models'
+EFFECTS = 'osmabench.effects'
+
+KINDS = {
+    SIMULATORS: 'simulator',
+    MAP_IMPORTERS: 'importer',
+    MAPPERS: 'mapper',
+    SUITES: 'suite',
+    LANGUAGE_MODELS: 'language model',
+    EFFECTS: 'effect',
+}
+"""What the extensions of a group are called in messages."""
+
+
+def extension_names(group: str) -> list[str]:
+    """Return the names that are installed in a group, in alphabetical order."""
+    return sorted(_registered(group))
+
+
+def load_extension(group: str, name: str) -> Any:
+    """Return the object that an entry point names.
+
+    Parameters
+    ----------
+    group : str
+        One of the groups above.
+    name : str
+        Name of the entry point.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such entry point, or it cannot be imported.
+    """
+    registered, kind = _registered(group), KINDS[group]
+    if name not in registered:
+        raise ConfigError(
+            f'there is no {kind} "{name}" in the entry points of group "{group}". '
+            f'{suggestion(name, registered)}'
+        )
+    try:
+        return registered[name].load()
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f'{kind} "{name}" cannot be imported from "{registered[name].value}": {error}; '
+            'reinstall the package that provides it'
+        ) from error
+
+
+def _registered(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}

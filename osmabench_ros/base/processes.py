@@ -1,0 +1,200 @@
+"""Child processes that end with their parent, and signals that wait for a critical block."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from osmabench_ros.errors import RunError
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+KILL_GROUP_UNLESS_RELEASED = 'read -r _ || kill -s KILL -- "-$0"'
+"""A script that waits for a line, and kills a process group if its input ends without one."""
+
+
+class SupervisedProcess:
+    """A child process in a session of its own, killed with this one, that logs to a file."""
+
+    ENDING_ORDER = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+    tail_lines = 15
+    """Of the log, in an error."""
+    sample_every_s = 0.1
+    """Memory: to look for descendants is to read the state of every process of the machine."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log_file: Path,
+        environment: Mapping[str, str],
+        directory: Path | None = None,
+    ) -> None:
+        self.name = name
+        self.log_file = log_file
+        self.peak_memory_bytes = 0
+        self.memory_bytes = 0
+        """Resident, of the process and all that it started, when it was last polled."""
+        with log_file.open('ab') as log:
+            try:
+                self._process = subprocess.Popen(  # noqa: S603 - the user's own configuration
+                    list(command),
+                    cwd=directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=dict(environment),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                place = '' if directory is None else f' in {directory}'
+                raise RunError(
+                    f'cannot start {name} ("{command[0]}"{place}): {error.strerror}; '
+                    'check its command'
+                ) from error
+        self._sampled_s = 0.0
+        self._members = [psutil.Process(self._process.pid)]
+        self._guard = _guard(self._process.pid)
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it, or a process that it started, is stopped by a signal."""
+        with contextlib.suppress(psutil.Error):
+            return any(item.status() == psutil.STATUS_STOPPED for item in self.family())
+        return False
+
+    def family(self) -> list[psutil.Process]:
+        """Return the process and its known descendants that still run."""
+        running = [item for item in self._members if item.is_running()]
+        # The process itself knows all others; what it leaves behind was seen while it ran.
+        own = running[:1] if running and running[0].pid == self.pid else running
+        found = {item.pid: item for item in running}
+        for item in own:
+            with contextlib.suppress(psutil.Error):
+                found |= {child.pid: child for child in item.children(recursive=True)}
+        self._members = list(found.values())
+        return self._members
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while it runs; samples memory too."""
+        code, now_s = self._process.poll(), time.monotonic()
+        if code is None and now_s - self._sampled_s >= self.sample_every_s:
+            self._sampled_s = now_s
+            self._sample(self.family())
+        return code
+
+    def _sample(self, family: Sequence[psutil.Process]) -> None:
+        self.memory_bytes = 0
+        for member in family:
+            with contextlib.suppress(psutil.Error):
+                self.memory_bytes += member.memory_info().rss
+        self.peak_memory_bytes = max(self.peak_memory_bytes, self.memory_bytes)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for its end, at most some seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+
+    def reason(self) -> str:
+        """Return the signal or exit code that it ended with, and the end of its log."""
+        code = self._process.poll()
+        ended = f'ended with code {code}'
+        how = f'was killed by {signal.Signals(-code).name}' if code and code < 0 else ended
+        return f'{how}; {self.log_end()}'
+
+    def log_end(self) -> str:
+        """Return the last lines of its log, and the path of the log."""
+        lines = self.log_file.read_text('utf-8', 'replace').splitlines()[-self.tail_lines :]
+        return '\n    '.join((f'end of {self.log_file}:', *lines))
+
+    def stop(self, grace_s: float = 5.0, numbers: Sequence[int] = ENDING_ORDER) -> None:
+        """Ask the process to end, then end its session and all its descendants."""
+        family = self.family()
+        for number in numbers:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
+                os.killpg(self.pid, signal.SIGCONT)
+            if self._session_ends(grace_s):
+                break
+        # A method of somebody else may have put children into sessions of their own.
+        end_processes(family, grace_s, (signal.SIGTERM, signal.SIGKILL))
+        if self._guard.poll() is None:
+            self._guard.communicate(b'\n')
+
+    def _session_ends(self, within_s: float) -> bool:
+        deadline = time.monotonic() + within_s
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None and not _group_alive(self.pid):
+                return True
+            time.sleep(0.02)
+        return False
+
+
+def end_processes(
+    processes: Sequence[psutil.Process],
+    grace_s: float,
+    numbers: Sequence[int] = (signal.SIGINT, signal.SIGKILL),
+) -> None:
+    """Send processes one signal after the other until they end, waiting after each."""
+    alive = [process for process in processes if process.is_running()]
+    for number in numbers:
+        for process in alive:
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(number)
+        _, alive = psutil.wait_procs(alive, timeout=grace_s)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Delay SIGINT and SIGTERM until after the block, so that no started process is lost."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    previous = {number: signal.getsignal(number) for number in ENDING}
+    ours = [number for number, handler in previous.items() if callable(handler)]
+    for number in ours:
+        signal.signal(number, lambda number, _frame: arrived.append(number))
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, previous[number])
+        if arrived:
+            signal.raise_signal(arrived[0])
+
+
+def _guard(group: int) -> subprocess.Popen[bytes]:
+    """Start a guard that kills a process group if this process is killed.
+
+    Linux signals the death of a parent to its children alone, and a mapper may be a script that
+    starts others. A pipe ends for whatever reason its writer does.
+    """
+    return subprocess.Popen(  # noqa: S603 - a constant script
+        ['/bin/sh', '-c', KILL_GROUP_UNLESS_RELEASED, str(group)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def _group_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

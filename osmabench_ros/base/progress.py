@@ -1,0 +1,87 @@
+"""Progress of a job: how it is reported, and how the terminal shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Progress = Callable[[str, float], None]
+"""Gets what is going on and the fraction done, 0 to 1; may raise to stop the job."""
+
+LAST_SHARE = 0.01
+"""Of the last stage, which only finishes up."""
+
+
+def silent(text: str, fraction: float) -> None:
+    """Show nothing."""
+
+
+def share(progress: Progress, start: float, end: float, prefix: str = '') -> Progress:
+    """Return a callback that fills a part of another's range."""
+    return lambda text, fraction: progress(prefix + text, start + fraction * (end - start))
+
+
+def counted(progress: Progress, done: str, total: int, what: str) -> Progress:
+    """Return a callback that reports fractions as numbers: '<done> 30 of 184 <what>'."""
+    return lambda _text, fraction: progress(
+        f'{done} {round(fraction * total)} of {total} {what}', fraction
+    )
+
+
+class StagedProgress:
+    """Puts the progress of at least 2 stages one after another; the fraction never goes back."""
+
+    def __init__(self, progress: Progress, stages: int) -> None:
+        self._progress = progress
+        self._stages = max(stages, 2)
+        self._entered = 0
+        self._name = ''
+        self._fraction = 0.0
+
+    def enter(self, name: str) -> None:
+        """Start the next stage."""
+        self._name = name
+        self._entered += 1
+        self('', 0.0)
+
+    def __call__(self, text: str, fraction: float) -> None:
+        """Report the progress of the current stage."""
+        self._fraction = max(self._fraction, self._done(min(max(fraction, 0.0), 1.0)))
+        self._progress(f'{self._name}: {text}' if text else self._name, self._fraction)
+
+    def _done(self, fraction: float) -> float:
+        before = max(self._entered, 1) - 1
+        if before >= self._stages - 1:
+            return 1.0 - LAST_SHARE * (1.0 - fraction)
+        return (1.0 - LAST_SHARE) * (before + fraction) / (self._stages - 1)
+
+
+@contextmanager
+def shown_progress() -> Iterator[Progress]:
+    """Yield a callback that draws a bar on stderr, or one line per step without a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        last = ''
+
+        def show(text: str, _fraction: float) -> None:
+            nonlocal last
+            if text != last:
+                last = text
+                console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+        yield show
+        return
+    with Bars(
+        SpinnerColumn(),
+        TextColumn('{task.description}', markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    ) as bars:
+        task = bars.add_task('', total=1.0)
+        yield lambda text, fraction: bars.update(task, description=text, completed=fraction)

@@ -1,0 +1,193 @@
+"""Users' settings, read off pydantic fields once for parameters, arguments and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema, to_jsonable_python
+
+from osmabench_ros.base.limits.documents import parse_yaml
+from osmabench_ros.base.strict import fault_text
+from osmabench_ros.errors import ConfigError, suggestion
+
+Model = TypeVar('Model', bound=BaseModel)
+
+
+class Named:
+    """Names by which users set fields of a section, as metadata of the field that holds it.
+
+    `same` are called as the fields; what is not named cannot be set. The panel is that of --help.
+    With `changes`, a dict of what was given to a command changes a model of that type.
+    """
+
+    def __init__(
+        self,
+        *same: str,
+        panel: str = '',
+        changes: type[BaseModel] | None = None,
+        **names: str,
+    ) -> None:
+        self.panel, self.changes = panel, changes
+        self.names: Mapping[str, str] = {**dict(zip(same, same, strict=True)), **names}
+
+
+def setting(
+    default: Any, description: str, minimum: float | None = None, maximum: float | None = None
+) -> Any:
+    """Return a field with its help, which has the unit, and bounds, which are inclusive."""
+    return Field(default, description=description, ge=minimum, le=maximum)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Allowed texts of a field that is not an enum, as its metadata."""
+
+    choices: tuple[str, ...]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def _checked(self, text: str) -> str:
+        if text not in self.choices:
+            raise ValueError(f'"{text}" is unknown. {suggestion(text, self.choices)}')
+        return text
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value that users may set; bounds are inclusive.
+
+    `kind` is str, int, float or bool; list for texts; dict for what is written as YAML. `path`
+    leads to it in the model.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    kind: type
+    default: Any
+    description: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def of(self, model: BaseModel) -> Any:
+        """Return the value in a model as users write it: a number, text, list or YAML."""
+        value: Any = model
+        for key in self.path:
+            value = getattr(value, key)
+        return _plain(value, self.kind)
+
+    def typed(self, plain: Any, source: str) -> Any:
+        """Return the content of YAML, a list without empty texts, None for '' if it is none."""
+        if self.kind is list:
+            return [item for item in plain if item]
+        if self.kind is not dict or not isinstance(plain, str):
+            return None if plain == '' and self.default is None else plain
+        data = parse_yaml(plain, source, ConfigError)
+        if isinstance(self.default, tuple) and not isinstance(data, list):
+            raise ConfigError(f'{source} must be a YAML list')
+        if isinstance(self.default, dict) and not isinstance(data, (dict, NoneType)):
+            raise ConfigError(f'{source} must be a YAML mapping of names')
+        return {} if data is None else data
+
+
+def settings_of(model: type[BaseModel]) -> tuple[Setting, ...]:
+    """Return the settings of a model, section by section."""
+    found: list[Setting] = []
+    for name, field in model.model_fields.items():
+        section: Any = field.annotation
+        names = next((item.names for item in field.metadata if isinstance(item, Named)), None)
+        default = field.get_default(call_default_factory=True)
+        if names is None:
+            found.append(_setting(name, (name,), field, default))
+            continue
+        found += [
+            _setting(own, (name, inner), section.model_fields[inner], getattr(default, inner))
+            for inner, own in names.items()
+        ]
+    return tuple(found)
+
+
+def with_settings(base: Model, given: Mapping[str, Any], source: str) -> Model:
+    """Return a model with some settings replaced as users write them; may raise ConfigError."""
+    data: dict[str, Any] = {name: getattr(base, name) for name in type(base).model_fields}
+    places: dict[tuple[str, ...], str] = {}
+    for item in settings_of(type(base)):
+        places[item.path] = item.name
+        if item.name not in given:
+            continue
+        value = item.typed(given[item.name], f'{source}"{item.name}"')
+        outer, *inner = item.path
+        data[outer] = {**dict(data[outer]), inner[0]: value} if inner else value
+    try:
+        return type(base).model_validate(data)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = tuple(map(str, fault['loc']))
+        known = next((n for n in (2, 1) if place[:n] in places), 0)
+        name, *inside = (places.get(place[:known], ''), *place[known:])
+        where = ', '.join((f'{source}"{name}"', *inside))
+        raise ConfigError(f'{where}: {fault_text(fault)}') from error
+
+
+def _setting(name: str, path: tuple[str, ...], field: FieldInfo, default: Any) -> Setting:
+    kind, choices = _kind_of(field.annotation)
+    bounds: dict[str, float] = {}
+    for item in field.metadata:
+        if isinstance(item, OneOf):
+            choices = item.choices
+        for key in ('ge', 'le', 'lt'):
+            if (bound := getattr(item, key, None)) is not None:
+                bounds[key] = bound
+    maximum = bounds['lt'] - 1 if 'lt' in bounds and kind is int else bounds.get('le')
+    return Setting(
+        name, path, kind, default, field.description or '', bounds.get('ge'), maximum, choices
+    )
+
+
+def _kind_of(annotation: Any) -> tuple[type, tuple[str, ...]]:
+    """Return how users write a type, and its allowed values."""
+    origin = get_origin(annotation)
+    if origin in (Annotated, Union, UnionType):
+        return _kind_of(get_args(annotation)[0])
+    if origin is Literal:
+        return str, get_args(annotation)
+    if origin is tuple and not _is_section(get_args(annotation)[0]):
+        return list, ()
+    if not isinstance(annotation, type) or origin is not None:
+        return dict, ()
+    if issubclass(annotation, Enum):
+        return str, tuple(str(item.value) for item in annotation)
+    if annotation in (bool, int, float, str):
+        return annotation, ()
+    return (str if issubclass(annotation, Path) else dict), ()
+
+
+def _is_section(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _plain(value: Any, kind: type) -> Any:
+    if kind is list:
+        # ROS knows no empty list.
+        return [str(item) for item in value] or ['']
+    if kind is dict:
+        if isinstance(value, BaseModel) and value == type(value)():
+            return ''
+        content = to_jsonable_python(value)
+        return yaml.safe_dump(content, default_flow_style=True, width=10_000).strip()
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    if isinstance(value, Enum):
+        return value.value
+    return '' if value is None else kind(value)

@@ -1,0 +1,1 @@
+"""Parts of the launch files: arguments, ROS domain, lifecycle and shutdown of nodes."""

@@ -1,0 +1,36 @@
+"""Refuses arguments that a launch file does not have, which launch ignores; needs no launch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from osmabench_ros.bringup.spec.node_spec import PACKAGE
+from osmabench_ros.errors import ConfigError, suggestion
+
+OF_LAUNCH = frozenset(
+    ('emulate_tty', 'launch-prefix', 'launch-prefix-filter', 'sigkill_timeout', 'sigterm_timeout')
+)
+"""Arguments that launch reads itself, whatever a file declares."""
+
+
+def check_argument_names(arguments: Sequence[str], declared: Sequence[str], file: str) -> None:
+    """Check ``'name:=value'`` arguments of a launch file; ConfigError names the nearest."""
+    if not _commanded(Path(file)):
+        return
+    for argument in arguments:
+        name = argument.partition(':=')[0]
+        if name not in OF_LAUNCH and name not in declared:
+            raise ConfigError(
+                f'{Path(file).name} has no argument "{name}" ({argument}). '
+                f'{suggestion(name, declared)}'
+            )
+
+
+def _commanded(file: Path) -> bool:
+    of_package = (PACKAGE, file.name) in zip(sys.argv, sys.argv[1:], strict=False)
+    return of_package or any(
+        Path(text).name == file.name and Path(text).absolute() == file.absolute()
+        for text in sys.argv[1:]
+    )

@@ -1,0 +1,134 @@
+"""Arguments of the launch files: declared with description and choices, read with their type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable
+from launch.launch_description_entity import LaunchDescriptionEntity
+from launch.substitutions import EnvironmentVariable, LaunchConfiguration
+from pydantic import BaseModel
+
+from launch import LaunchContext
+from osmabench_ros.base.limits.documents import parse_mapping
+from osmabench_ros.base.settings import Model, settings_of, with_settings
+from osmabench_ros.bringup.launching.argument_names import check_argument_names
+from osmabench_ros.bringup.launching.launch_domain import domain_actions
+from osmabench_ros.bringup.launching.launch_interrupts import interrupts
+from osmabench_ros.bringup.launching.launch_orphans import OrphanReaper
+from osmabench_ros.bringup.spec.isolation import LOCALHOST, RANGE_VARIABLE, launch_environment
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.pose import Pose
+
+RANGES = (LOCALHOST, 'SUBNET', 'OFF', 'SYSTEM_DEFAULT')
+"""What ROS knows as ROS_AUTOMATIC_DISCOVERY_RANGE."""
+
+BOOLEANS = {'true': True, 'false': False}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a launch file, as --show-args prints it; required without a default."""
+
+    name: str
+    default: str | None
+    description: str
+    kind: type = str
+    choices: Sequence[str] = ()
+
+    def declaration(self) -> DeclareLaunchArgument:
+        """Return the action that declares it."""
+        choices = list(self.choices or (BOOLEANS if self.kind is bool else ())) or None
+        return DeclareLaunchArgument(
+            self.name, default_value=self.default, description=self.description, choices=choices
+        )
+
+    def value(self, context: LaunchContext) -> Any:
+        """Return its value; a ConfigError names the argument if the value is of another kind."""
+        text = LaunchConfiguration(self.name).perform(context)
+        if self.kind is bool:
+            return BOOLEANS[text]
+        if self.kind is list:
+            return [item for item in map(str.strip, text.split(',')) if item]
+        if self.kind is dict:
+            return parse_mapping(text, f'launch argument {self.name}', ConfigError)
+        try:
+            return (_pose if self.kind is Pose else self.kind)(text)
+        except ValueError as error:
+            raise ConfigError(
+                f'launch argument {self.name}:={text} is no {self.kind.__name__}: {error}'
+            ) from error
+
+
+def arguments_of(
+    model: type[BaseModel],
+    names: str,
+    choices: Mapping[str, Sequence[str]] | None = None,
+    **defaults: object,
+) -> tuple[Argument, ...]:
+    """Return the arguments for settings of a model, given by names separated by blanks."""
+    known, made = {item.name: item for item in settings_of(model)}, model()
+    found = []
+    for name in names.split():
+        item = known[name]
+        default: Any = defaults.get(name, item.of(made))
+        text, how = str(default), ''
+        if item.kind is list:
+            text, how = ','.join(default), '; separated by commas'
+        elif item.kind is bool:
+            text = text.lower()
+        # YAML stays a text: some settings take a file instead.
+        kind = str if item.kind is dict else item.kind
+        allowed = (choices or {}).get(name, item.choices)
+        found.append(Argument(name, text, item.description.rstrip('.') + how, kind, allowed))
+    return tuple(found)
+
+
+def settings_from(model: type[Model], given: Mapping[str, Any]) -> Model:
+    """Return a model with the values of launch arguments; a ConfigError names a wrong one."""
+    return with_settings(model(), given, 'launch argument ')
+
+
+def _pose(text: str) -> Pose:
+    numbers = [float(item) for item in text.split()]
+    if len(numbers) != POSE_NUMBERS:
+        raise ValueError(f'it must be x y z qx qy qz qw, {POSE_NUMBERS} numbers')
+    return Pose.from_quaternion(numbers[3:], numbers[:3])
+
+
+POSE_NUMBERS = 7
+
+
+def declarations(arguments: Sequence[Argument]) -> list[LaunchDescriptionEntity]:
+    """Return the actions that declare arguments, and those that all launch files have."""
+    discovery = DeclareLaunchArgument(
+        'discovery_range',
+        default_value=EnvironmentVariable(RANGE_VARIABLE, default_value=LOCALHOST),
+        description='Who may be heard: LOCALHOST for this machine alone, SUBNET for a robot too',
+        choices=RANGES,
+    )
+    setting = SetEnvironmentVariable(RANGE_VARIABLE, LaunchConfiguration('discovery_range'))
+    transports = OpaqueFunction(function=_set_transports)
+    domain, enter_domain = domain_actions()
+    declared = [discovery, domain, *(item.declaration() for item in arguments)]
+
+    def check(context: LaunchContext) -> None:
+        file = context.get_locals_as_dict().get('current_launch_file_path', '')
+        check_argument_names(context.argv, [item.name for item in declared], file)
+
+    checked = OpaqueFunction(function=check)
+    installed = OpaqueFunction(function=lambda _context: interrupts.install())
+    first = [installed, checked, *declared]
+    return [*first, setting, transports, enter_domain, *OrphanReaper().actions()]
+
+
+def _set_transports(context: LaunchContext) -> None:
+    # For the node of launch itself, and for the nodes of foreign stacks.
+    context.environment.update(launch_environment())
+
+
+def values(context: LaunchContext, arguments: Sequence[Argument]) -> dict[str, Any]:
+    """Return the values of arguments by name; raises as `Argument.value`."""
+    return {item.name: item.value(context) for item in arguments}

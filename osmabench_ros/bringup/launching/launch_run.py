@@ -1,0 +1,152 @@
+"""A whole run under `ros2 launch`: its nodes, a foreign stack, its shutdown, its report."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+from launch.actions import (
+    ExecuteProcess,
+    GroupAction,
+    IncludeLaunchDescription,
+    LogInfo,
+    RegisterEventHandler,
+)
+from launch.event_handlers import OnProcessExit
+from launch.events.process import ProcessExited
+from launch.launch_description_entity import LaunchDescriptionEntity
+from launch.launch_description_sources import AnyLaunchDescriptionSource
+from launch_ros.actions import Node, SetParameter, SetRemap
+
+from launch import Action, LaunchContext
+from osmabench_ros.base.contract import CLOCK, TF, TF_STATIC
+from osmabench_ros.base.strict import read_model
+from osmabench_ros.bringup.launching.launch_interrupts import interrupts
+from osmabench_ros.bringup.launching.launch_nodes import ManagedNodes, ended
+from osmabench_ros.bringup.spec.definition import nodes_of_run
+from osmabench_ros.bringup.spec.isolation import transport_environment
+from osmabench_ros.bringup.spec.mapping_nodes import (
+    STACK_FOLDER,
+    prepare_stack,
+    stack_folder,
+    values_of_stack,
+)
+from osmabench_ros.errors import MissingDependencyError, ParticipantError, RunError
+from osmabench_ros.mappers.live_method import IncludedLaunch, LiveMethod, StackNode
+from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
+from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.sequences.ground_truth import read_ground_truth
+
+
+def stack_actions(method: LiveMethod) -> list[LaunchDescriptionEntity]:
+    """Return what starts a filled-in stack; MissingDependencyError if it is not installed."""
+    if method.launch is not None:
+        return [_included(method.launch, method)]
+    if method.program is not None:
+        program = ExecuteProcess(
+            cmd=list(method.program.command),
+            cwd=method.program.directory,
+            name=method.name,
+            additional_env=dict(transport_environment()),
+            output='screen',
+        )
+        return [_watched(program, method.name), program]
+    actions: list[LaunchDescriptionEntity] = []
+    for item in method.nodes:
+        node = _node(item, method)
+        actions += [_watched(node, item.name), node]
+    return actions
+
+
+def _included(launch: IncludedLaunch, method: LiveMethod) -> GroupAction:
+    share = _share_directory(launch.package, method)
+    files = (share / 'launch' / launch.file, share / launch.file)
+    file = next((path for path in files if path.exists()), None)
+    if file is None:
+        raise MissingDependencyError(
+            f'method {method.name}: package {launch.package} has no launch file {launch.file} in '
+            f'{share}; its version differs from the one that config/methods/live describes'
+        )
+    return GroupAction(
+        [
+            *(SetParameter(name, value) for name, value in launch.parameters.items()),
+            *(SetRemap(source, target) for source, target in launch.remappings.items()),
+            IncludeLaunchDescription(
+                AnyLaunchDescriptionSource(str(file)), launch_arguments=launch.arguments.items()
+            ),
+        ]
+    )
+
+
+def _node(item: StackNode, method: LiveMethod) -> Node:
+    _share_directory(item.package, method)
+    return Node(
+        package=item.package,
+        executable=item.executable,
+        name=item.name,
+        namespace=item.namespace,
+        arguments=list(item.arguments),
+        parameters=[item.parameters],
+        remappings=list(item.remappings.items()),
+        additional_env=dict(transport_environment()),
+        output='screen',
+    )
+
+
+def _share_directory(package: str, method: LiveMethod) -> Path:
+    try:
+        return Path(get_package_share_directory(package))
+    except PackageNotFoundError as error:
+        remedy = ' '.join(method.install)
+        raise MissingDependencyError(
+            f'method {method.name} needs the package {package}, which is not installed. {remedy}'
+        ) from error
+
+
+def _watched(process: Action, name: str) -> RegisterEventHandler:
+    def on_exit(event: ProcessExited, context: LaunchContext) -> None:
+        if event.returncode and not (context.is_shutdown or interrupts.heard):
+            raise ParticipantError(f'"{name}" ended with exit code {event.returncode}')
+
+    return RegisterEventHandler(OnProcessExit(target_action=process, on_exit=on_exit))
+
+
+class RunLaunch:
+    """Starts the nodes of a prepared run, in a namespace; ends with the evaluator's verdict."""
+
+    def __init__(self, plan: RunPlan, namespace: str = '') -> None:
+        self._plan, self._resources = plan, ExitStack()
+        self._namespace = namespace
+
+    def actions(self) -> list[LaunchDescriptionEntity]:
+        """Return everything that a launch description needs."""
+        work = None
+        if self._plan.mapper.stack:
+            folder = stack_folder(self._plan.directory / STACK_FOLDER)
+            work = self._resources.enter_context(folder)
+        specs = [spec for spec in nodes_of_run(self._plan, work) if spec.managed]
+        own = {topic: topic[1:] for topic in (CLOCK, TF, TF_STATIC)} if self._namespace else {}
+        nodes = ManagedNodes(specs, self._finish, namespace=self._namespace, remappings=own)
+        return [*self._stack(work), *nodes.actions()]
+
+    def _stack(self, work: Path | None) -> list[LaunchDescriptionEntity]:
+        plan = self._plan
+        if work is None:
+            return []
+        labels = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER).label_set
+        values = values_of_stack(plan, work)
+        return stack_actions(prepare_stack(plan.mapper.stack, work, values, labels))
+
+    def _finish(self, exit_code: int) -> list[LaunchDescriptionEntity]:
+        self._resources.close()
+        if not self._plan.report_file.exists():
+            raise RunError(f'the evaluator ended with exit code {exit_code} and without a report')
+        report = read_model(RunReport, self._plan.report_file)
+        root = self._plan.root
+        write_matrix_report(self._plan.config, [self._plan], [report], root)
+        if exit_code:
+            raise RunError(f'the evaluator ended with exit code {exit_code}; see {root}')
+        return [LogInfo(msg=f'passed; {root / "report.html"}'), *ended(exit_code)]

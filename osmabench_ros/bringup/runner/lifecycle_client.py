@@ -1,0 +1,68 @@
+"""Takes nodes through their lifecycle from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rclpy.executors import Executor
+from rclpy.node import Node
+
+from osmabench_ros.base.attentive_clock import AttentiveClock
+from osmabench_ros.errors import ParticipantError
+from osmabench_ros.ros.wire.matched_client import MatchedClient
+
+LAST_WORDS_S = 3.0
+
+Check = Callable[[], None]
+"""Called again and again while waiting; raises if waiting has become pointless."""
+
+
+class LifecycleClient:
+    """Requests lifecycle transitions, each within `timeout_s`, including the node's start-up."""
+
+    def __init__(self, node: Node, executor: Executor, timeout_s: float) -> None:
+        self._node = node
+        self._executor = executor
+        self._timeout_s = timeout_s
+
+    def bring_up(self, names: list[str], check: Check) -> None:
+        """Configure all nodes in order, then activate all; ParticipantError if one refuses."""
+        for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
+            for name in names:
+                self.change(name, transition, check)
+
+    def change(self, name: str, transition: int, check: Check) -> None:
+        """Take one node through one transition; raises as `bring_up`."""
+        client = MatchedClient(self._node, ChangeState, f'{name}/change_state', name)
+        waiting = AttentiveClock()
+        try:
+            while not client.ready():
+                self._wait(name, waiting, check)
+            answer = client.call(ChangeState.Request(transition=Transition(id=transition)))
+            while not answer.done():
+                self._wait(name, waiting, check)
+            if not answer.result().success:
+                self._give_time_to_die(check)
+                raise ParticipantError(
+                    f'node "{name}" refused lifecycle transition {transition}; see its log'
+                )
+        finally:
+            client.close()
+
+    def _wait(self, name: str, waiting: AttentiveClock, check: Check) -> None:
+        check()
+        self._executor.spin_once(timeout_sec=0.05)
+        if waiting.now_s() > self._timeout_s:
+            raise ParticipantError(
+                f'node "{name}" did not change its lifecycle state within {self._timeout_s:g} s; '
+                'see its log'
+            )
+
+    def _give_time_to_die(self, check: Check) -> None:
+        """Wait for the process to end by itself: its own error says more than a timeout."""
+        waiting = AttentiveClock()
+        while waiting.now_s() < LAST_WORDS_S:
+            check()
+            self._executor.spin_once(timeout_sec=0.05)

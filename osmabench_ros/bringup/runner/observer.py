@@ -1,0 +1,230 @@
+"""The runner's own node, which records what happens in a run for the report."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Collection
+from typing import Any
+
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.contract import EVALUATOR
+from osmabench_ros.metrics.message_timing import StalenessMeter
+from osmabench_ros.runs.results.timings import Participation
+
+MAX_MAP_BYTES = 512 * 2**20
+"""Largest announcement of a map; it holds the scene graph and no points."""
+
+MAX_NAMES, MAX_TEXT, MAX_FRAMES = 100, 4000, 100_000
+"""What is kept of messages that anybody may send: names, characters and stamps of each."""
+
+
+class RunObserver:
+    """Lifecycle client of the nodes; subscribes to state, acknowledgements and maps."""
+
+    def __init__(
+        self,
+        domain: int,
+        start_timeout_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        token: str = '',
+        unsigned: Collection[str] = (),
+    ) -> None:
+        import rclpy
+        from rclpy.executors import SingleThreadedExecutor
+        from rclpy.signals import SignalHandlerOptions
+
+        from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient
+        from osmabench_ros.msg import RunState
+        from osmabench_ros.ros.wire.run_token import RunToken, TokenCheck
+
+        self._context = rclpy.Context()
+        # Ctrl-C stays Python's, so that it ends the runner and through it every process.
+        rclpy.init(
+            context=self._context,
+            domain_id=domain,
+            args=[],
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        self._node = rclpy.create_node('osmabench_runner', context=self._context)
+        self.executor = SingleThreadedExecutor(context=self._context)
+        self.executor.add_node(self._node)
+        self.lifecycle = LifecycleClient(self._node, self.executor, start_timeout_s)
+        self.state = RunState()
+        self.staleness = StalenessMeter()
+        self._clock = clock
+        self._check = TokenCheck(self._node, RunToken(token), unsigned)
+        self._acknowledged: dict[str, dict[int, tuple[bool, float]]] = {}
+        self._frames_used: dict[str, int] = {}
+        self._frames: list[tuple[int, float]] = []
+        self.evaluation = 'evaluating'
+        """What the evaluator does at the moment, with the share done."""
+        self.final_map_from = ''
+        """Who announced the final map; empty before."""
+        self._complaints: dict[str, str] = {}
+        self._subscribe()
+
+    def _subscribe(self) -> None:
+        from diagnostic_msgs.msg import DiagnosticArray
+
+        from osmabench_ros.msg import FrameAck, RunState, SemanticMap
+        from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+        from osmabench_ros.ros.wire.qos import (
+            diagnostics_profile,
+            latched_profile,
+            lossless_profile,
+        )
+
+        create_checked_subscription(
+            self._node,
+            DiagnosticArray,
+            topics.DIAGNOSTICS,
+            self._on_diagnostics,
+            diagnostics_profile(),
+        )
+        create_checked_subscription(
+            self._node, FrameAck, topics.FRAME_ACK, self._on_ack, lossless_profile()
+        )
+        create_checked_subscription(
+            self._node, RunState, topics.RUN_STATE, self._on_state, latched_profile()
+        )
+        create_checked_subscription(
+            self._node,
+            SemanticMap,
+            topics.SEMANTIC_MAP,
+            self._on_map,
+            latched_profile(),
+            max_bytes=MAX_MAP_BYTES,
+        )
+
+    def _on_ack(self, message: Any) -> None:
+        if not self._check.accepts(topics.FRAME_ACK, message, message.participant):
+            return
+        spent = message.processing_time
+        frames = _entry(self._acknowledged, message.participant, dict)
+        if frames is None or len(frames) >= MAX_FRAMES:
+            return
+        # Repeated for the first frame; the first acknowledgement counts.
+        frames.setdefault(
+            _nanoseconds(message.header.stamp), (message.mapped, spent.sec + spent.nanosec / 1e9)
+        )
+
+    def _on_state(self, message: Any) -> None:
+        now_s = self._clock()
+        if message.frames_published > self.state.frames_published:
+            stamp_ns = _nanoseconds(message.header.stamp)
+            self._frames = [*self._frames[:1], (stamp_ns, now_s)]
+            self.staleness.published(stamp_ns, now_s)
+        self.state = message
+
+    def _on_diagnostics(self, message: Any) -> None:
+        from osmabench_ros.ros.node.diagnostics import complaints_of, values_of
+
+        for node, text in complaints_of(message).items():
+            if _entry(self._complaints, node, str) is not None:
+                self._complaints[node] = text[:MAX_TEXT]
+        values = values_of(message, EVALUATOR)
+        # Anybody may publish there.
+        with contextlib.suppress(KeyError, ValueError):
+            if values['stage']:
+                self.evaluation = (
+                    f'evaluating: {values["stage"]} ({float(values["fraction"]):.0%})'
+                )
+
+    def _on_map(self, message: Any) -> None:
+        if not self._check.accepts(topics.SEMANTIC_MAP, message, message.participant):
+            return
+        self.staleness.mapped(_nanoseconds(message.header.stamp), self._clock())
+        if _entry(self._frames_used, message.participant, int) is not None:
+            self._frames_used[message.participant] = message.frames_used
+        if message.is_final:
+            self.final_map_from = message.participant
+
+    def ignored(self) -> dict[str, int]:
+        """Return how many messages lacked the signature of the run token, by topic."""
+        return dict(self._check.ignored)
+
+    def complaint(self, node: str) -> str:
+        """Return the last problem that a node reported; empty if none."""
+        return self._complaints.get(node, '')
+
+    def missing(self) -> str:
+        """Return what an evaluation waits for, and the problems that nodes report."""
+        if not self.final_map_from:
+            return (
+                f'topic "{topics.SEMANTIC_MAP}": the mapper published no map with is_final, or '
+                'its final map did not come'
+            )
+        complaints = [f'{node}: {text}' for node, text in self._complaints.items() if text]
+        return f'{self.final_map_from} has published its final map; ' + (
+            '; '.join(complaints) or f'the evaluator hangs at "{self.evaluation}"'
+        )
+
+    def speed_factor(self) -> float | None:
+        """Return stamp seconds per wall second from the first frame to the last."""
+        if len(self._frames) < 2:
+            return None
+        (first_ns, first_s), (last_ns, last_s) = self._frames
+        return (last_ns - first_ns) / 1e9 / (last_s - first_s) if last_s > first_s else None
+
+    def processing_s(self, participant: str) -> float:
+        """Return the processing time that a participant reports for all its frames."""
+        return sum(spent for _, spent in self._acknowledged.get(participant, {}).values())
+
+    def participation(self) -> tuple[Participation, ...]:
+        """Return how many frames every node received and mapped, and its latencies."""
+        listed = {item.participant: item for item in self.state.participants}
+        names = dict.fromkeys([*listed, *sorted(self._acknowledged), *sorted(self._frames_used)])
+        return tuple(self._participation(name, listed.get(name)) for name in names)
+
+    def _participation(self, name: str, listed: Any | None) -> Participation:
+        published = self.state.frames_published
+        frames = self._acknowledged.get(name)
+        if listed is None and frames is None:
+            # It acknowledges nothing; but its map says how many frames went into it.
+            used = self._frames_used.get(name) or None
+            return Participation(name, published, used, used)
+        own = frames or {}
+        received, mapped = len(own), sum(was_mapped for was_mapped, _ in own.values())
+        if listed is None:
+            return Participation(name, published, received, mapped)
+        # The bridge stops to count with the last frame; later acknowledgements count as well.
+        return Participation(
+            name,
+            published,
+            max(received, listed.frames_acknowledged),
+            max(mapped, listed.frames_mapped),
+            *(
+                _known(value)
+                for value in (
+                    listed.latency_p50,
+                    listed.latency_p95,
+                    listed.latency_p99,
+                    listed.latency_max,
+                    listed.processing_time_mean,
+                )
+            ),
+        )
+
+    def close(self) -> None:
+        """End the node."""
+        self.executor.shutdown()
+        self._node.destroy_node()
+        self._context.try_shutdown()
+
+
+def _entry(known: dict[str, Any], name: str, default: Callable[[], Any]) -> Any:
+    """Return the entry of a name, made if it is new; None if there are too many."""
+    if name not in known and (len(known) >= MAX_NAMES or len(name) > MAX_TEXT):
+        return None
+    return known.setdefault(name, default())
+
+
+def _nanoseconds(stamp: Any) -> int:
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
+
+
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

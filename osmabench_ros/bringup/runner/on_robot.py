@@ -1,0 +1,177 @@
+"""Recorder and evaluator beside a running stack: no simulator, no pacing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from osmabench_ros.base.contract import BAG_RECORDER as BAG_RECORDER
+from osmabench_ros.base.contract import SEMANTIC_MAP
+from osmabench_ros.base.files import check_folder
+from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.strict import read_model
+from osmabench_ros.bringup.spec.definition import EVALUATOR, RECORDER
+from osmabench_ros.bringup.spec.mapping_nodes import adapter, adapter_settings, stack_values
+from osmabench_ros.bringup.spec.node_spec import MAPPER, NodeSpec
+from osmabench_ros.bringup.spec.run_recording import recorder_node
+from osmabench_ros.errors import ConfigError, RunError
+from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.mappers.live_method import load_live_method
+from osmabench_ros.maps.disk.storage import read_map
+from osmabench_ros.maps.summary import contents_of
+from osmabench_ros.maps.topics.kinds import SEMANTIC_MAP as MAP_TYPE
+from osmabench_ros.reports.page.bag_page import write_bag_page
+from osmabench_ros.reports.terminal import print_figures
+from osmabench_ros.ros.node.settings import (
+    EvaluatorSettings,
+    MapAdapterSettings,
+    MapRecorderSettings,
+)
+from osmabench_ros.ros.wire.token_variable import token_of_shell
+from osmabench_ros.runs.bag.bag_settings import BagReport
+from osmabench_ros.runs.config import MatrixConfig, PacingConfig, PacingMode
+from osmabench_ros.runs.evaluate.evaluation import REPORT
+from osmabench_ros.runs.mapper_config import Settling
+from osmabench_ros.runs.results.report_model import RunReport, map_remarks, partial_fault
+from osmabench_ros.sequences.bags.recording_report import RecordingSettings
+from osmabench_ros.sequences.ground_truth import read_ground_truth
+
+MAP_FOLDER, FRAMES_FOLDER, BAG_FOLDER = 'map', 'frames', 'bag'
+
+
+@dataclass(frozen=True)
+class OnRobot:
+    """Settings of recording and scoring beside a running stack; the folder must not exist yet.
+
+    Without ground truth the map is recorded and not scored; without questions they are made from
+    it. `stack` (a name in config/methods/live, or a YAML file) or `map_topic` and `map_type` say
+    who publishes the map; all are empty for a stack that publishes `semantic_map` itself.
+
+    `map_frame_is_world`: the map is in the frame of the ground truth though TF does not say so;
+    `names` are scene, condition, mapper and simulator for the report, where no run_info has them.
+    """
+
+    out: Path
+    config: MatrixConfig
+    ground_truth: Path | None = None
+    questions: Path | None = None
+    stack: str = ''
+    map_topic: str = ''
+    map_type: str = ''
+    variables: Mapping[str, str] = field(default_factory=dict)
+    map_frame_is_world: bool = False
+    settling: Settling = field(default_factory=Settling)
+    record: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+def nodes_on_robot(settings: OnRobot) -> list[NodeSpec]:
+    """Return the nodes; the evaluator ends the run, or the map recorder if there is none."""
+    check_folder(settings.out)
+    adapters = _adapter(settings)
+    own_topics = [topic for spec in adapters for topic in spec.topics]
+    specs = [*adapters, _recorder(settings), *_bag_recorder(settings, own_topics)]
+    specs += _evaluator(settings)
+    claim_folder(settings.out)
+    return specs
+
+
+def _adapter(settings: OnRobot) -> list[NodeSpec]:
+    if settings.stack and settings.map_topic:
+        raise ConfigError('give stack:= or map_topic:=, not both; a stack knows its topic')
+    frame = {'map_frame_is_world': settings.map_frame_is_world, 'settling': settings.settling}
+    if settings.map_topic:
+        given = MapAdapterSettings(
+            method=settings.names.get('mapper') or 'unknown',
+            map_topic=settings.map_topic,
+            map_type=settings.map_type,
+        )
+        return [adapter(given.model_copy(update=frame))]
+    if not settings.stack:
+        return []
+    # The stack runs already: only its topic and its service are needed, never its files.
+    values = stack_values(settings.out, optical_pose_in_link(), variables=settings.variables)
+    method = load_live_method(settings.stack).filled(values)
+    return [adapter(adapter_settings(method).model_copy(update=frame), method)]
+
+
+def _recorder(settings: OnRobot) -> NodeSpec:
+    adapted = bool(settings.stack or settings.map_topic)
+    return NodeSpec(
+        RECORDER,
+        'map_recorder_node',
+        MapRecorderSettings(
+            map_directory=(settings.out / MAP_FOLDER).absolute(),
+            frames_directory=(settings.out / FRAMES_FOLDER).absolute(),
+            participant=MAPPER if adapted else '',
+            # What runs already has a token only if the shell has it.
+            signed=adapted or bool(token_of_shell()),
+            watch_publishers=True,
+            pacing=PacingConfig(mode=PacingMode.REALTIME),
+            exit_when_done=settings.ground_truth is None,
+        ),
+        ends_run=settings.ground_truth is None,
+    )
+
+
+def _bag_recorder(settings: OnRobot, own_topics: list[str]) -> list[NodeSpec]:
+    if not settings.record:
+        return []
+    return [
+        recorder_node(settings.out / BAG_FOLDER, RecordingSettings(more_topics=tuple(own_topics)))
+    ]
+
+
+def _evaluator(settings: OnRobot) -> list[NodeSpec]:
+    if settings.ground_truth is None:
+        return []
+    read_ground_truth(settings.ground_truth)
+    config, questions = settings.config, settings.questions
+    given = EvaluatorSettings(
+        ground_truth_directory=settings.ground_truth.absolute(),
+        questions_file=questions.absolute() if questions else None,
+        output_directory=settings.out.absolute(),
+        suites=config.suites,
+        requirements=config.requirements,
+        settling=settings.settling,
+        exit_when_done=True,
+        use_run_info=False,
+        **settings.names,
+    )
+    return [NodeSpec(EVALUATOR, 'evaluator_node', given, ends_run=True)]
+
+
+def conclude(settings: OnRobot, exit_code: int) -> str:
+    """Print the figures, write the page, return verdict and path; RunError if the run failed."""
+    file = settings.out / REPORT
+    if settings.ground_truth is None or not file.is_file():
+        if exit_code:
+            raise RunError(f'the run ended with exit code {exit_code}; see the messages above')
+        made = read_map(settings.out / MAP_FOLDER)
+        summary = '; '.join((contents_of(made), *map_remarks(made.header)))
+        summary = f'recorded, not scored: {summary}; {settings.out / MAP_FOLDER}'
+        if not (made.header.complete or settings.settling.allow_partial):
+            raise RunError(f'{summary}. {partial_fault(MAP_FOLDER)}')
+        return summary
+    report = read_model(RunReport, file)
+    made = read_map(settings.out / MAP_FOLDER)
+    page = write_bag_page(
+        BagReport(
+            **{name: value for name, value in report if name not in ('schema_name', 'remarks')},
+            bag=str(settings.out / BAG_FOLDER) if settings.record else 'not recorded',
+            map_topic=f'/{SEMANTIC_MAP}',
+            map_type=MAP_TYPE,
+            frame_id=made.header.frame_id,
+            stamp_ns=made.header.stamp_ns,
+            reference=str(settings.ground_truth),
+            remarks=(*report.remarks, contents_of(made)),
+        ),
+        None,
+        settings.out,
+    )
+    print_figures(report)
+    if exit_code:
+        reasons = '; '.join(report.failed_requirements) or f'exit code {exit_code}'
+        raise RunError(f'failed: {reasons}; {page}')
+    return f'passed; {page}'

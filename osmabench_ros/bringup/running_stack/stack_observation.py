@@ -1,0 +1,298 @@
+"""Observes a running stack without disturbing it."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from rclpy.subscription import Subscription
+
+from osmabench_ros.base.contract import (
+    CONTRACT,
+    TF,
+    TF_STATIC,
+    TF_TYPE,
+    TYPES,
+    ContractTopic,
+    Delivery,
+)
+from osmabench_ros.base.progress import Progress
+from osmabench_ros.errors import ConfigError, ContractError
+from osmabench_ros.ros.messages.message_definitions import interface_class, is_interface_name
+from osmabench_ros.ros.messages.poses import SECOND_NS
+from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
+from osmabench_ros.ros.wire.endpoints import (
+    Endpoint,
+    TopicGraph,
+    listening_profile,
+    own_type_hash,
+    topic_graph,
+)
+
+KEPT_BYTES = 64 * 2**20
+"""Whole messages of a topic that are kept, the newest of them."""
+
+DEPTH = 50
+
+
+@dataclass
+class TopicRecord:
+    """What came on a topic: the newest messages, times of all in ns, and how many were lost."""
+
+    name: str
+    message_type: type[Any]
+    has_header: bool = True
+    received_ns: list[int] = field(default_factory=list)
+    stamps_ns: list[int] = field(default_factory=list)
+    wall_ns: list[int] = field(default_factory=list)
+    lost: int = 0
+    messages: list[Any] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def rate_hz(self) -> float:
+        """Messages a second, 0 if fewer than three came."""
+        if len(self.received_ns) < 3:
+            return 0.0
+        span_ns = self.received_ns[-1] - self.received_ns[0]
+        return (len(self.received_ns) - 1) * SECOND_NS / span_ns if span_ns else 0.0
+
+
+def header_stamp_ns(data: bytes) -> int:
+    """Return the stamp at the start of a serialised message; ContractError if it is too short."""
+    if len(data) < 12:
+        raise ContractError(f'{len(data)} bytes are no message with a header')
+    seconds, nanoseconds = struct.unpack_from('<iI' if data[1] & 1 else '>iI', data, 4)
+    return int(seconds) * SECOND_NS + int(nanoseconds)
+
+
+class TopicListener:
+    """Fills a record from a raw subscription; nothing is deserialised before `finish`."""
+
+    def __init__(self, node: Node, topic: str, message_type: type[Any], kept: int) -> None:
+        fields = list(message_type.get_fields_and_field_types().values())
+        self.record = TopicRecord(topic, message_type, fields[:1] == ['std_msgs/Header'])
+        self._newest: deque[bytes] = deque(maxlen=kept)
+        self._last_number: int | None = None
+        self._node = node
+        self._publishers: tuple[Endpoint, ...] = ()
+        self._subscription: Subscription | None = None
+
+    def listen(self, publishers: tuple[Endpoint, ...]) -> bool:
+        """Subscribe to these publishers; return whether one of them is new."""
+        new = any(item not in self._publishers for item in publishers)
+        self._publishers = publishers
+        if not new:
+            return False
+        self._last_number = None
+        profile = listening_profile(publishers, DEPTH)
+        if self._subscription is not None:
+            if profile == self._subscription.qos_profile:
+                return True
+            self._node.destroy_subscription(self._subscription)
+        self._subscription = self._node.create_subscription(
+            self.record.message_type, self.record.name, self._take, profile, raw=True
+        )
+        return True
+
+    def _take(self, data: bytes, info: dict[str, Any]) -> None:
+        record = self.record
+        record.received_ns.append(time.monotonic_ns())
+        record.wall_ns.append(time.time_ns())
+        number = info.get('publication_sequence_number')
+        # With a single publisher, gaps in its sequence numbers show what is missing.
+        if len(self._publishers) == 1 and number is not None:
+            if self._last_number is not None:
+                record.lost += max(number - self._last_number - 1, 0)
+            self._last_number = number
+        try:
+            if record.has_header:
+                record.stamps_ns.append(header_stamp_ns(data))
+        except ContractError as error:
+            record.errors.append(str(error))
+            return
+        self._newest.append(data)
+        while len(self._newest) > 1 and sum(map(len, self._newest)) > KEPT_BYTES:
+            self._newest.popleft()
+
+    def finish(self) -> TopicRecord:
+        """Deserialise the messages that were kept."""
+        for data in self._newest:
+            try:
+                self.record.messages.append(
+                    deserialize_checked(data, self.record.message_type, self.record.name)
+                )
+            except ContractError as error:
+                self.record.errors.append(str(error))
+        self._newest.clear()
+        return self.record
+
+
+DISCOVERY_S = 2.0
+"""How long participants of the network usually take to find each other."""
+
+PATIENCE_S = 10.0
+"""How long what every stack has is waited for: a lost announcement is repeated after 3 s."""
+
+LONGEST = 4
+"""How many times as long as asked is listened to a stack whose publishers go on coming."""
+
+LOOK_S = 0.2
+KEPT_IMAGES, KEPT_MESSAGES = 3, 2000
+
+_Message = TypeVar('_Message')
+
+
+@dataclass
+class StackObservation:
+    """What was seen and heard, by name of the contract; nodes have full names."""
+
+    graphs: dict[str, TopicGraph] = field(default_factory=dict)
+    records: dict[str, TopicRecord] = field(default_factory=dict)
+    own_hashes: dict[str, str] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+    missing_types: tuple[str, ...] = ()
+
+    def newest(self, name: str, kind: type[_Message]) -> _Message | None:
+        """Return the newest message of a topic, None if none of that type was received."""
+        record = self.records.get(name)
+        if record is None or not record.messages or not isinstance(record.messages[-1], kind):
+            return None
+        return record.messages[-1]
+
+
+def message_class(type_name: str) -> type[Any] | None:
+    """Return a message class by its ROS name, None if it is not installed."""
+    if not is_interface_name(type_name):
+        raise ConfigError(f'message type "{type_name}" is not of the form package/msg/Name')
+    return interface_class(type_name)
+
+
+def observe(
+    seconds: float,
+    *,
+    namespace: str = '',
+    remappings: Mapping[str, str],
+    extra_topics: Mapping[str, str],
+    progress: Progress,
+    domain: int | None = None,
+) -> StackObservation:
+    """Listen to every topic of the contract for so many seconds after its last publisher came."""
+    context = rclpy.Context()
+    rclpy.init(
+        context=context,
+        args=_arguments(namespace, remappings),
+        domain_id=domain,
+        signal_handler_options=SignalHandlerOptions.NO,
+    )
+    try:
+        node = Node('osmabench_doctor', context=context, start_parameter_services=False)
+        executor = SingleThreadedExecutor(context=context)
+        executor.add_node(node)
+        try:
+            listeners = _Listeners(node, extra_topics)
+            _listen(listeners, executor, seconds, progress)
+            return listeners.observation()
+        finally:
+            # Otherwise others see it until Python collects its garbage.
+            executor.shutdown()
+            node.destroy_node()
+    finally:
+        context.try_shutdown()
+
+
+def _arguments(namespace: str, remappings: Mapping[str, str]) -> list[str]:
+    pairs = {**remappings, **({'__ns': f'/{namespace.strip("/")}'} if namespace else {})}
+    if not pairs:
+        return []
+    rules = [item for name, value in pairs.items() for item in ('-r', f'{name}:={value}')]
+    return ['--ros-args', *rules]
+
+
+def _listen(
+    listeners: _Listeners,
+    executor: SingleThreadedExecutor,
+    seconds: float,
+    progress: Progress,
+) -> None:
+    start = next_look = time.monotonic()
+    end, latest = start + DISCOVERY_S + seconds, start + DISCOVERY_S + LONGEST * seconds
+    while True:
+        now = time.monotonic()
+        if now >= min(next_look, end):
+            next_look = now + LOOK_S
+            if listeners.look():
+                end = max(end, min(now + seconds, latest))
+            if not listeners.complete():
+                end = max(end, min(now + LOOK_S, start + PATIENCE_S))
+        if now >= end:
+            return
+        activity = 'listening' if now > start + DISCOVERY_S else 'looking for nodes'
+        progress(activity, (now - start) / (end - start))
+        executor.spin_once(timeout_sec=min(0.1, end - now))
+
+
+class _Listeners:
+    """Listeners to all topics that have a publisher."""
+
+    def __init__(self, node: Node, extra_topics: Mapping[str, str]) -> None:
+        self._node = node
+        self._type_names = {**TYPES, **extra_topics, TF: TF_TYPE, TF_STATIC: TF_TYPE}
+        self._kinds = {name: message_class(text) for name, text in self._type_names.items()}
+        self._listeners: dict[str, TopicListener] = {}
+        self._graphs: dict[str, TopicGraph] = {}
+
+    def look(self) -> bool:
+        """Subscribe to the publishers that are new since the last call; return whether any is."""
+        came = False
+        for name, kind in self._kinds.items():
+            self._graphs[name] = graph = topic_graph(self._node, name)
+            if kind is None:
+                continue
+            expected = self._type_names[name]
+            publishers = [item for item in graph.publishers if item.type_name == expected]
+            if publishers and name not in self._listeners:
+                kept = KEPT_IMAGES if _is_heavy(name, kind) else KEPT_MESSAGES
+                self._listeners[name] = TopicListener(self._node, name, kind, kept)
+            if name in self._listeners:
+                came |= self._listeners[name].listen(tuple(publishers))
+        return came
+
+    def complete(self) -> bool:
+        """Return whether every topic that a stack must have has a publisher."""
+        return all(self._graphs[item.name].publishers for item in CONTRACT if item.required)
+
+    def observation(self) -> StackObservation:
+        """Stop listening and return what was observed."""
+        missing = {self._type_names[name] for name in self._type_names if not self._kinds[name]}
+        return StackObservation(
+            self._graphs,
+            {name: listener.finish() for name, listener in self._listeners.items()},
+            {name: own_type_hash(self._node, name) for name in self._listeners},
+            tuple(sorted(_full_names(self._node))),
+            tuple(sorted(missing)),
+        )
+
+
+def _is_heavy(name: str, kind: type[Any]) -> bool:
+    fields = kind.get_fields_and_field_types()
+    return 'data' in fields or _contract(name) is Delivery.LOSSLESS
+
+
+def _contract(name: str) -> Delivery | None:
+    found: list[ContractTopic] = [item for item in CONTRACT if item.name == name]
+    return found[0].delivery if found else None
+
+
+def _full_names(node: Node) -> Sequence[str]:
+    own = node.get_fully_qualified_name()
+    names = [f'{ns.rstrip("/")}/{name}' for name, ns in node.get_node_names_and_namespaces()]
+    return [name for name in names if name != own]

@@ -1,0 +1,135 @@
+"""The one definition of the nodes of a run; the runner and the launch files both use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from osmabench_ros.base.contract import BRIDGE as BRIDGE
+from osmabench_ros.base.contract import EVALUATOR as EVALUATOR
+from osmabench_ros.base.contract import MAPPER
+from osmabench_ros.base.contract import RECORDER as RECORDER
+from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, mapping_nodes
+from osmabench_ros.bringup.spec.node_spec import NodeSpec
+from osmabench_ros.bringup.spec.run_recording import bag_recorder
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.ros.node.participants import DeclaredParticipant
+from osmabench_ros.ros.node.settings import BridgeSettings, EvaluatorSettings, MapRecorderSettings
+from osmabench_ros.ros.node.transform_settings import TfSettings
+from osmabench_ros.runs.config import PacingConfig, PacingMode, SceneConfig, TrajectoryConfig
+from osmabench_ros.runs.mapper_config import Settling
+from osmabench_ros.runs.plan import RunPlan, config_digest
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, PATH_FILE, QUESTIONS_FILE
+
+
+def bridge_alone(settings: BridgeSettings) -> NodeSpec:
+    """Return the bridge without a run around it."""
+    here = settings.model_copy(update={'run_id': BRIDGE})
+    return NodeSpec(BRIDGE, 'simulator_bridge_node', here, participant=False, ends_run=True)
+
+
+ONLY_FOR_BAGS = {'start_s': 0.0, 'duration_s': 0.0, 'loop': False, 'clock': True, 'topics': []}
+"""What can be said of the play of a bag alone, with what says nothing."""
+
+
+def sequence_player(sequence: Path, values: Mapping[str, Any]) -> NodeSpec:
+    """Return the bridge that plays a recorded sequence, no bag, once."""
+    for name, default in ONLY_FOR_BAGS.items():
+        if values[name] != default:
+            raise ConfigError(f'{name}:={values[name]} is for bags; {sequence} is a sequence')
+    pacing = PacingConfig(mode=PacingMode.REALTIME, speed_factor=values['rate'])
+    settings = BridgeSettings(sequence=sequence, pacing=pacing, start_paused=values['paused'])
+    return bridge_alone(settings)
+
+
+FRAMES_FOLDER = 'frames'
+
+
+def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
+    """Return the nodes of a prepared run, the bridge last, because it waits for the others."""
+    mapping = mapping_nodes(plan, work or plan.directory / STACK_FOLDER)
+    signed = all(spec.signs for spec in mapping if spec.name == MAPPER)
+    own_topics = [topic for spec in mapping for topic in spec.topics]
+    recorders = [_recorder(plan, signed), *bag_recorder(plan, own_topics)]
+    followers = [*mapping, *recorders, _evaluator(plan)]
+    return [*followers, _bridge(plan, followers, mapping[0].tf)]
+
+
+def participants_of(specs: Sequence[NodeSpec]) -> tuple[DeclaredParticipant, ...]:
+    """Return the nodes that the bridge waits for."""
+    found = []
+    for spec in specs:
+        if spec.is_node and spec.participant:
+            found.append(DeclaredParticipant(name=spec.name, acks=spec.acks, signs=spec.signs))
+        found += [DeclaredParticipant(name=name, acks=False) for name in spec.participants]
+    return tuple(found)
+
+
+def bridge_settings(plan: RunPlan) -> BridgeSettings:
+    """Return what is simulated in a run, or which sequence is played, and at which pace."""
+    config, identity = plan.config, plan.identity
+    always = BridgeSettings(
+        scene=SceneConfig(seed=plan.scene.seed),
+        condition=identity.condition,
+        pacing=plan.pacing_config,
+        run_id=identity.run_id,
+        mapper=identity.mapper,
+        config_sha256=config_digest(config),
+        map_publisher=MAPPER,
+    )
+    if plan.scene.sequence is not None:
+        played = {'sequence': plan.scene.sequence.absolute(), 'sequence_topics': plan.scene.topics}
+        return always.model_copy(update=played)
+    simulated = {
+        'scene': plan.scene,
+        # By value, and under the name that the run has; the file may have changed since.
+        'condition': plan.condition.model_copy(update={'name': identity.condition}),
+        'simulator': config.simulator,
+        'camera': config.camera,
+        'trajectory': TrajectoryConfig(frame_rate_hz=config.trajectory.frame_rate_hz),
+        'path_file': plan.shared_directory / PATH_FILE,
+    }
+    return always.model_copy(update=simulated)
+
+
+def _bridge(plan: RunPlan, followers: Sequence[NodeSpec], tf: TfSettings) -> NodeSpec:
+    beside = {'tf': tf, 'participants': participants_of(followers)}
+    settings = bridge_settings(plan).model_copy(update=beside)
+    return NodeSpec(BRIDGE, 'simulator_bridge_node', settings, participant=False)
+
+
+def _recorder(plan: RunPlan, signed: bool) -> NodeSpec:
+    return NodeSpec(
+        RECORDER,
+        'map_recorder_node',
+        MapRecorderSettings(
+            map_directory=plan.map_directory,
+            frames_directory=plan.directory / FRAMES_FOLDER,
+            participant=MAPPER,
+            signed=signed,
+            pacing=plan.pacing_config,
+            keep_intermediate_maps=plan.config.evaluation.map_every_frames > 0,
+        ),
+        acks=True,
+    )
+
+
+def _evaluator(plan: RunPlan) -> NodeSpec:
+    shared = plan.shared_directory
+    config = plan.config
+    return NodeSpec(
+        EVALUATOR,
+        'evaluator_node',
+        EvaluatorSettings(
+            ground_truth_directory=shared / GROUND_TRUTH_FOLDER,
+            questions_file=shared / QUESTIONS_FILE,
+            output_directory=plan.directory,
+            suites=config.suites,
+            requirements=config.requirements,
+            text_features={name: file.absolute() for name, file in config.text_features.items()},
+            settling=Settling(allow_partial=plan.mapper.allow_partial),
+            exit_when_done=True,
+        ),
+        ends_run=True,
+    )

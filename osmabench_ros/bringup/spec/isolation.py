@@ -1,0 +1,206 @@
+"""Isolates runs on one machine from each other and from the network."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from osmabench_ros.base.configuration import config_path
+from osmabench_ros.errors import RunError
+
+FOLDER = Path('/dev/shm')  # noqa: S108 - where Linux keeps POSIX shared memory
+SEGMENT_BYTES = 32 * 2**20
+"""Of a process, where there is enough: images of several megabytes on their way at once."""
+
+SMALLEST_SEGMENT_BYTES = 2**19
+"""What Fast DDS takes unasked."""
+
+PROCESSES, PORT_BYTES = 8, 2**20
+"""Most processes of a run, and what Fast DDS takes for each beside its segment."""
+
+SEGMENT_VARIABLE, MESSAGE_VARIABLE = 'OSMABENCH_SEGMENT_BYTES', 'OSMABENCH_MESSAGE_BYTES'
+"""Names by which config/fastdds_localhost.xml reads the sizes."""
+
+SEGMENT_LOCK = re.compile('fastrtps_[0-9a-f]{16}_el')
+"""What Fast DDS calls the file that the process of a segment keeps locked."""
+
+
+def free_bytes() -> int | None:
+    """Return the free shared memory in bytes; None if no folder limits it."""
+    if not FOLDER.is_dir():
+        return None
+    return shutil.disk_usage(FOLDER).free if os.access(FOLDER, os.W_OK) else 0
+
+
+def segment_bytes() -> int:
+    """Return the size of the segment that Fast DDS reserves; a container has 64 MB for all."""
+    free = free_bytes()
+    if free is None:
+        return SEGMENT_BYTES
+    share = free // PROCESSES - PORT_BYTES
+    return min(max(share, SMALLEST_SEGMENT_BYTES), SEGMENT_BYTES)
+
+
+def segment_environment() -> Mapping[str, str]:
+    """Return the variables of config/fastdds_localhost.xml."""
+    size = segment_bytes()
+    return {SEGMENT_VARIABLE: str(size), MESSAGE_VARIABLE: str(size // 2)}
+
+
+class SegmentsInUse:
+    """Shared-memory segments of processes; Fast DDS leaves them behind if a process is killed."""
+
+    def __init__(self) -> None:
+        self._lock_files: set[Path] = set()
+
+    def note(self, processes: Iterable[int]) -> None:
+        """Remember the segments of running processes, which hold the lock files open."""
+        for number in processes:
+            with contextlib.suppress(OSError):
+                for link in Path(f'/proc/{number}/fd').iterdir():
+                    with contextlib.suppress(OSError):
+                        target = link.readlink()
+                        if target.parent == FOLDER and SEGMENT_LOCK.fullmatch(target.name):
+                            self._lock_files.add(target)
+
+    def remove_left(self) -> None:
+        """Remove those whose process has ended."""
+        for lock_file in self._lock_files:
+            remove_if_dead(lock_file)
+
+
+def remove_if_dead(lock_file: Path) -> None:
+    """Remove a segment and its lock file unless a process holds the lock."""
+    with contextlib.suppress(OSError), lock_file.open('rb') as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file.with_name(lock_file.name.removesuffix('_el')).unlink(missing_ok=True)
+        lock_file.unlink()
+
+
+FIRST_DOMAIN, LAST_DOMAIN = 20, 99
+"""Domains whose ports lie below Linux's ephemeral ones; 0 to 19 are left to people."""
+
+
+@contextmanager
+def private_domain() -> Iterator[int]:
+    """Yield a ROS domain that no other run here has, the one unused for longest; or RunError."""
+    folder = lock_folder()
+    locks = [folder / str(domain) for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1)]
+    for path in sorted(locks, key=_last_used_ns):
+        handle = lock(path)
+        if handle is None:
+            continue
+        try:
+            yield int(path.name)
+        finally:
+            _note_use(handle, locks)
+            os.close(handle)
+        return
+    raise RunError(
+        f'all ROS domains from {FIRST_DOMAIN} to {LAST_DOMAIN} are in use by runs; end one'
+    )
+
+
+def lock_folder() -> Path:
+    """Return the folder of locks, shared by all users because their ROS domains are too."""
+    folder = Path(tempfile.gettempdir()) / 'osmabench-domains'
+    if not folder.exists():
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o1777)
+    return folder
+
+
+def lock(path: Path) -> int | None:
+    """Take a lock and return its descriptor; None if held or not to be opened; follows no link."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except OSError:
+        return None
+    try:
+        with contextlib.suppress(PermissionError):  # it is of another user, and was made so
+            os.fchmod(handle, 0o666)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _note_use(handle: int, locks: Iterable[Path]) -> None:
+    """Mark a lock as the last one used, even if the system clock was set back meanwhile."""
+    os.utime(handle)
+    newest_ns = max(map(_last_used_ns, locks))
+    if os.fstat(handle).st_mtime_ns < newest_ns:
+        with contextlib.suppress(PermissionError):  # it is of another user
+            os.utime(handle, ns=(newest_ns + 1, newest_ns + 1))
+
+
+def _last_used_ns(lock: Path) -> int:
+    return lock.stat().st_mtime_ns if lock.exists() else 0
+
+
+TRANSPORT_VARIABLES = ('FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE')
+"""Names by which the Fast DDS of Jazzy and of later distributions finds its transports."""
+
+RANGE_VARIABLE = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
+LOCALHOST = 'LOCALHOST'
+
+FAR_VARIABLES = ('ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER')
+"""Variables of a shell that would lead a run to other machines."""
+
+
+def transport_environment(discovery_range: str | None = None) -> Mapping[str, str]:
+    """Return the variables by which Fast DDS carries images; none if the user set transports.
+
+    The range is by default that of this shell. It alone decides who is found: Fast DDS listens on
+    every interface all the same, unless a profile says otherwise, so LOCALHOST gets one that does.
+    """
+    if any(os.environ.get(name) for name in TRANSPORT_VARIABLES):
+        return {}
+    local = (discovery_range or os.environ.get(RANGE_VARIABLE)) == LOCALHOST
+    profile = config_path('fastdds_localhost.xml' if local else 'fastdds.xml')
+    return {
+        **dict.fromkeys(TRANSPORT_VARIABLES, str(profile)),
+        **(segment_environment() if local else {}),
+    }
+
+
+def launch_environment() -> Mapping[str, str]:
+    """Return the environment of launched nodes: this machine only, unless the shell says more."""
+    discovery_range = os.environ.get(RANGE_VARIABLE) or LOCALHOST
+    return {RANGE_VARIABLE: discovery_range, **transport_environment(discovery_range)}
+
+
+def isolated_environment(domain: int) -> Mapping[str, str]:
+    """Return the environment of a run's processes: own ROS domain, this machine only."""
+    return {
+        **os.environ,
+        **transport_environment(LOCALHOST),
+        **dict.fromkeys(FAR_VARIABLES, ''),
+        'ROS_DOMAIN_ID': str(domain),
+        RANGE_VARIABLE: LOCALHOST,
+        'PYTHONUNBUFFERED': '1',
+        # A mapper's "python3" is the one that has ROS and this package.
+        'PATH': f'{Path(sys.executable).parent}{os.pathsep}{os.environ.get("PATH", "")}',
+    }
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables of this process during the block; restores them afterwards."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update({name: before[name] for name in variables.keys() & before.keys()})

@@ -1,0 +1,236 @@
+"""The mapping nodes of a run: the mapper of a bundled method, or a stack and its adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.files import Existing, filled_folder, write_text
+from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.bringup.spec.node_spec import MAPPER, METHOD, NodeSpec
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers.live_method import (
+    LiveMethod,
+    MapFile,
+    hydra_label_space,
+    load_live_method,
+)
+from osmabench_ros.mappers.offline.method import filled
+from osmabench_ros.mappers.transform_edges import MapOrigin
+from osmabench_ros.ros.node.settings import MapAdapterSettings, MapperSettings
+from osmabench_ros.ros.node.transform_settings import TfSettings
+from osmabench_ros.runs.mapper_config import MapperConfig, Settling
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER
+from osmabench_ros.semantics.labels import LabelSet
+
+TOPICS = {
+    'color': topics.COLOR,
+    'depth': topics.DEPTH,
+    'semantic': topics.SEMANTIC,
+    'instance': topics.INSTANCE,
+    'color_info': topics.COLOR_INFO,
+    'depth_info': topics.DEPTH_INFO,
+    'camera_pose': topics.CAMERA_POSE,
+    'odometry': topics.ODOMETRY,
+}
+LABEL_SPACE = 'label_space.yaml'
+STACK_FOLDER = 'stack'
+"""In the folder of a run, for the files of the stack."""
+
+
+def stack_values(
+    work: Path,
+    base_to_camera: Pose,
+    *,
+    namespace: str = '',
+    variables: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return the values of the ``${...}`` of a live method; the pose is optical, in base_link."""
+    prefix = f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
+    return {
+        **{name: prefix + topic for name, topic in TOPICS.items()},
+        'world_frame': topics.WORLD_FRAME,
+        'base_frame': topics.BASE_FRAME,
+        'camera_frame': topics.CAMERA_FRAME,
+        'base_to_camera': yaml.safe_dump(
+            base_to_camera.matrix.tolist(), default_flow_style=True, width=10_000
+        ).strip(),
+        'work': str(work.absolute()),
+        **(variables or {}),
+    }
+
+
+@contextmanager
+def stack_folder(folder: Path) -> Iterator[Path]:
+    """Yield the working folder of a stack; all files left there are then listed as ours."""
+    with ExitStack() as resources:
+        try:
+            yield resources.enter_context(filled_folder(folder, Existing.REPLACE))
+        finally:
+            resources.close()  # after an error the files may show its cause
+
+
+def prepare_stack(
+    name: str, work: Path, values: Mapping[str, str], label_set: LabelSet | None
+) -> LiveMethod:
+    """Fill in a live method and write what the stack reads; ConfigError if a value is missing."""
+    method = load_live_method(name).filled(values)
+    claim_folder(work)
+    for file, text in method.files.items():
+        write_text(work / file, text)
+    if label_set is not None:
+        write_text(work / LABEL_SPACE, hydra_label_space(label_set))
+    return method
+
+
+def mapping_nodes(plan: RunPlan, work: Path) -> list[NodeSpec]:
+    """Return the nodes that turn frames into the map of a run, the one that maps first."""
+    mapper = plan.mapper
+    if mapper.stack:
+        method = load_live_method(mapper.stack).filled(values_of_stack(plan, work))
+        settings = _beside(adapter_settings(method), plan)
+        return [_stack(plan, method, work), adapter(settings, method)]
+    if mapper.map_topic:
+        node = _foreign(METHOD, plan)
+        settings = MapAdapterSettings(
+            method=mapper.name, map_topic=mapper.map_topic, map_type=mapper.map_type
+        )
+        return [node, adapter(_beside(settings, plan))]
+    if mapper.command:
+        return [_foreign(MAPPER, plan)]
+    return [_bundled(plan)]
+
+
+def _foreign(name: str, plan: RunPlan) -> NodeSpec:
+    mapper = plan.mapper
+    return NodeSpec(
+        name,
+        command=mapper.command,
+        managed=False,
+        acks=mapper.acks,
+        signs=mapper.token,
+        tf=tf_settings(mapper),
+    )
+
+
+def adapter_settings(method: LiveMethod) -> MapAdapterSettings:
+    """Return the adapter settings of a stack whose ``${...}`` are filled in."""
+    source, finish = method.map, method.finish
+    settings = MapAdapterSettings(method=method.name)
+    if isinstance(source, MapFile):
+        place = {'map_file': Path(source.path), 'importer': source.importer}
+    else:
+        place = {'map_topic': source.topic, 'map_type': source.type}
+    if finish is not None:
+        place |= {
+            'finish_service': finish.service,
+            'finish_type': finish.type,
+            'finish_request': finish.request,
+        }
+    return settings.model_copy(update=place)
+
+
+def adapter(settings: MapAdapterSettings, method: LiveMethod | None = None) -> NodeSpec:
+    """Return the adapter node, which publishes the map of a stack or node as `semantic_map`."""
+    pose = '' if method is None or method.pose is None else method.pose.topic
+    topics = tuple(filter(None, (settings.map_topic, pose)))
+    return NodeSpec(MAPPER, 'map_adapter_node', settings, topics=topics)
+
+
+def _beside(settings: MapAdapterSettings, plan: RunPlan) -> MapAdapterSettings:
+    """Return the settings of an adapter that waits for a method started beside it."""
+    mapper, longest_s = plan.mapper, plan.config.pacing.evaluation_timeout_s
+    # Else the run would end for want of a map.
+    timeout_s = min(mapper.settle_timeout_s, 0.9 * longest_s)
+    values = {
+        'settling': Settling(settle_s=mapper.settle_s, settle_timeout_s=timeout_s),
+        'watch_processes': True,
+        'count_frames': not mapper.acks,
+    }
+    return settings.model_copy(update=values)
+
+
+def _bundled(plan: RunPlan) -> NodeSpec:
+    mapper = plan.mapper
+    return NodeSpec(
+        MAPPER,
+        'mapper_node',
+        MapperSettings(
+            mapper=mapper.bundled,
+            options=_for_this_run(mapper.options, plan),
+            seed=plan.scene.seed,
+            pacing=plan.pacing_config,
+            evaluation=plan.config.evaluation,
+        ),
+        acks=True,
+        tf=tf_settings(mapper),
+    )
+
+
+def _for_this_run(options: dict[str, Any], plan: RunPlan) -> Any:
+    values = {
+        'run': str(plan.directory.absolute()),
+        'scene': plan.identity.scene_key.scene,
+        'condition': plan.identity.condition,
+        'seed': str(plan.scene.seed),
+    }
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, str):
+            return filled(value, values, f'options of mapper {plan.mapper.name}')
+        if isinstance(value, dict):
+            return {key: fill(item) for key, item in value.items()}
+        return [fill(item) for item in value] if isinstance(value, list) else value
+
+    return fill(options)
+
+
+def tf_settings(mapper: MapperConfig, method: LiveMethod | None = None) -> TfSettings:
+    """Return who publishes which edge of TF, by the configuration or else the stack's file."""
+    transforms, origin = mapper.transforms, mapper.map_origin
+    if method is not None:
+        transforms = method.transforms if transforms is None else transforms
+        origin = origin or method.map_origin
+    return TfSettings(
+        transforms=transforms or (),
+        publish_tf=mapper.publish_tf,
+        map_origin=origin or MapOrigin.FIRST_POSE,
+    )
+
+
+def values_of_stack(plan: RunPlan, work: Path) -> dict[str, str]:
+    """Return the values that the file of a stack may refer to in a run."""
+    return stack_values(work, _base_to_camera(plan), variables=plan.mapper.variables)
+
+
+def _base_to_camera(plan: RunPlan) -> Pose:
+    return plan.config.camera.mount.base_to_camera
+
+
+def _stack(plan: RunPlan, method: LiveMethod, work: Path) -> NodeSpec:
+    pose = _base_to_camera(plan)
+    numbers = [*pose.translation, *pose.quaternion]
+    return NodeSpec(
+        METHOD,
+        command=(
+            'ros2',
+            'launch',
+            'osmabench_ros',
+            'stack.launch.py',
+            f'stack:={plan.mapper.stack}',
+            f'variables:={yaml.safe_dump(plan.mapper.variables, default_flow_style=True).strip()}',
+            f'work:={work.absolute()}',
+            f'ground_truth:={(plan.shared_directory / GROUND_TRUTH_FOLDER).absolute()}',
+            f'base_to_camera:={" ".join(f"{number:.9g}" for number in numbers)}',
+        ),
+        managed=False,
+        is_node=False,
+        participants=method.participants,
+        tf=tf_settings(plan.mapper, method),
+    )

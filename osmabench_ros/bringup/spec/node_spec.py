@@ -1,0 +1,65 @@
+"""One node of a run, however it is started."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from osmabench_ros.base.contract import MAPPER as MAPPER
+from osmabench_ros.base.files import write_text
+from osmabench_ros.ros.node.parameters import PLAN_FILE
+from osmabench_ros.ros.node.transform_settings import TfSettings
+
+PACKAGE = 'osmabench_ros'
+METHOD = 'method'
+"""Name of a foreign node or stack whose map an adapter called MAPPER publishes."""
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """A node with everything that the runner and the launch files need to start it.
+
+    Its settings go to it as a file, its plan. `executable` is a program in lib/osmabench_ros that
+    runs a folder of osmabench_ros.nodes, `command` a foreign program in its place. If that starts
+    nodes with names of their own and takes no ROS arguments, `is_node` is False, and the bridge
+    waits for `participants` by name.
+
+    `topics` are those of a stack that have its map and pose, which a bag of the run holds too;
+    `tf` is of the node that maps; `signs` with the token of the run; with `ends_run` its end is
+    the end of the run and its exit code the verdict.
+    """
+
+    name: str
+    executable: str = ''
+    settings: BaseModel | None = None
+    command: tuple[str, ...] = ()
+    managed: bool = True
+    acks: bool = False
+    participant: bool = True
+    is_node: bool = True
+    participants: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    tf: TfSettings = field(default_factory=TfSettings)
+    signs: bool = True
+    ends_run: bool = False
+
+    def parameters(self, folder: Path) -> dict[str, str]:
+        """Write the plan of the node to a folder, and return the parameters that name it."""
+        if self.settings is None:
+            return {}
+        file = folder.absolute() / f'{self.name}.json'
+        write_text(file, self.settings.model_dump_json(indent=1))
+        return {PLAN_FILE.name: str(file)}
+
+    def command_line(self, folder: Path) -> list[str]:
+        """Return the arguments of a process of its own, with its plan in a folder."""
+        if not self.is_node:
+            return list(self.command)
+        module = f'{PACKAGE}.nodes.{self.executable.removesuffix("_node")}.node'
+        start = list(self.command) or [sys.executable, '-m', module]
+        given = [f'{name}:={file}' for name, file in self.parameters(folder).items()]
+        parameters = [item for text in given for item in ('-p', text)]
+        return [*start, '--ros-args', '-r', f'__node:={self.name}', *parameters]

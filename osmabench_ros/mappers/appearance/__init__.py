@@ -1,0 +1,1 @@
+"""Appearance: depth and raw colour alone, no ground truth and no network."""

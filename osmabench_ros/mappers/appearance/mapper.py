@@ -1,0 +1,147 @@
+"""Appearance: depth and raw colour alone, no ground truth, no network; the floor.
+
+Similar voxels grow together to regions, each piece of which gets the class of the prototypes it
+resembles most. Colours are as the camera gives them, so it suffers from light.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from osmabench_ros.base.configuration import config_path
+from osmabench_ros.base.strict import validated
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.mappers.appearance.descriptors import (
+    components,
+    cut_patches,
+    describe_patches,
+    grow_regions,
+    neighbour_pairs,
+)
+from osmabench_ros.mappers.appearance.prototypes import read_prototypes
+from osmabench_ros.mappers.appearance.survey import Survey, SurveyOptions
+from osmabench_ros.mappers.fusion import FusedCells
+from osmabench_ros.mappers.nodes import NodeBuilder
+from osmabench_ros.mappers.rooms import with_rooms
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.relations import derive_relations
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+
+PROTOTYPES_FILE = 'appearance_prototypes.json'
+
+
+class AppearanceOptions(SurveyOptions):
+    """Options of the appearance mapper.
+
+    Parameters
+    ----------
+    prototypes : str
+        File of prototypes; empty for those that come with the package.
+    min_object_voxels : int
+        Smaller objects get no node in the scene graph.
+    rooms : bool
+        Add room nodes, found in the floor plan, and make them parents of the objects.
+    """
+
+    prototypes: str = ''
+    min_object_voxels: int = Field(8, ge=1)
+    rooms: bool = True
+
+
+class AppearanceMapper:
+    """Labels regions of a voxel map by how they look, with prototypes of the label set."""
+
+    name = 'appearance'
+    uses_ground_truth = False
+
+    def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
+        del seed
+        self.options = validated(AppearanceOptions, options, f'mapper "{self.name}"')
+        self.label_set = label_set
+        path = self.options.prototypes
+        learnt = read_prototypes(Path(path) if path else config_path(PROTOTYPES_FILE))
+        self._prototypes, self._class_ids = learnt.for_label_set(label_set)
+        self._survey = Survey(self.options)
+        self._frames = 0
+        self._stamp_ns = 0
+
+    def integrate(self, frame: Frame) -> None:
+        """Take one frame into the map."""
+        self._survey.add(frame)
+        self._frames += 1
+        self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
+
+    def semantic_map(self, *, final: bool) -> SemanticMap:
+        """Return the map so far; `final` if no frame will follow."""
+        voxels, cells = self._survey.voxels()
+        pairs = neighbour_pairs(voxels.keys)
+        regions = grow_regions(
+            voxels, pairs, self.options.max_color_step, self.options.max_angle_rad
+        )
+        patches = cut_patches(voxels.points, regions, self.options.patch_m)
+        descriptors = describe_patches(voxels, regions, patches, self.options.voxel_m)
+        beliefs = self._beliefs(descriptors)
+        best = beliefs.argmax(axis=1)
+        objects = _merged(patches, pairs, best)
+        nodes, instances = self._nodes(cells, patches, objects, beliefs)
+        if self.options.rooms:
+            nodes = with_rooms(nodes, cells.points)
+        provenance = Provenance(method=self.name, frames_used=self._frames)
+        return SemanticMap(
+            header=MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final),
+            graph=SceneGraph(nodes, derive_relations(nodes)),
+            dense=DenseMap(
+                points=cells.points,
+                colors=cells.colors,
+                labels=self.label_set.ids[best][patches],
+                instances=instances,
+                scores=beliefs.max(axis=1)[patches].astype(np.float32),
+            ),
+            label_set=self.label_set,
+        )
+
+    def _beliefs(self, descriptors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probability of each class of the label set for each patch, (P, C)."""
+        columns = np.searchsorted(self.label_set.ids, self._class_ids)
+        beliefs = np.zeros((len(descriptors), len(self.label_set.classes)))
+        np.add.at(beliefs.T, columns, self._prototypes.posterior(descriptors).T)
+        return beliefs
+
+    def _nodes(
+        self,
+        cells: FusedCells,
+        patches: NDArray[np.int64],
+        objects: NDArray[np.int64],
+        beliefs: NDArray[np.float64],
+    ) -> tuple[tuple[SceneNode, ...], NDArray[np.int32]]:
+        """Return nodes of the larger objects, largest first, and the node id of each point."""
+        sizes = np.bincount(objects)
+        by_size = np.argsort(-sizes, kind='stable')
+        order = np.argsort(objects, kind='stable')
+        starts = np.searchsorted(objects[order], np.arange(len(sizes) + 1))
+        instances = np.zeros(len(objects), np.int32)
+        builder = NodeBuilder(cells, self.label_set)
+        nodes = []
+        for node_id, item in enumerate(by_size.tolist(), start=1):
+            if sizes[item] < self.options.min_object_voxels:
+                break
+            rows = order[starts[item] : starts[item + 1]]
+            instances[rows] = node_id
+            votes = beliefs[patches[rows]].sum(axis=0)
+            nodes.append(builder.node(node_id, rows, votes, int(cells.frames[rows].max())))
+        return tuple(nodes), instances
+
+
+def _merged(
+    patches: NDArray[np.int64], pairs: NDArray[np.int64], best: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the object of each voxel: touching patches of one class are one object."""
+    touching = patches[pairs]
+    same = best[touching[:, 0]] == best[touching[:, 1]]
+    return components(len(best), touching[same])[patches]

@@ -1,0 +1,1 @@
+"""Any offline mapping method as a mapper."""

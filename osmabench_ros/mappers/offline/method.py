@@ -1,0 +1,91 @@
+"""How a method that runs offline is installed, run and read: the files in config/methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from string import Template
+
+from pydantic import Field
+
+from osmabench_ros.base.configuration import described, described_names
+from osmabench_ros.base.strict import FolderName, PathBelow, Strict, validated
+from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.sequences.layout import SequenceFormat as SequenceFormat
+
+
+class TextEncoder(Strict):
+    """The encoder whose text features the map can be queried with, and the method's prompts."""
+
+    model: str
+    pretrained: str
+    templates: tuple[str, ...]
+
+
+class OfflineMethod(Strict):
+    """A method that maps a recorded sequence.
+
+    Parameters
+    ----------
+    name, importer, source : str
+        Its name, the importer that reads its output, and where its code is.
+    install : tuple of str
+        What a person does once; nothing of it is run.
+    variables : mapping of str to str
+        What the user has to set, e.g. where the code lies; name to explanation.
+    sequence : SequenceFormat
+        What it reads.
+    files : mapping of str to str
+        Files that are written before it runs: name in the work folder to text.
+    commands : tuple of tuple of str
+        Run one after another, without a shell, in `directory`.
+    environment : mapping of str to str
+        Set for the commands, beside what the user's environment holds.
+    directory : str
+        Where the commands run.
+    output : str
+        What the importer reads afterwards.
+    text_encoder : TextEncoder
+        Named in the report.
+
+    Notes
+    -----
+    Files, commands, environment, directory and output may hold ``${...}``: the variables, and
+    ``sequence``, ``dataset`` (its parent), ``scene``, ``output``, ``work``, ``seed``, ``frames``,
+    ``width``, ``height``, ``pixels``, ``fx``, ``fy``, ``cx``, ``cy``, ``depth_scale``.
+    """
+
+    name: FolderName
+    importer: str
+    source: str
+    install: tuple[str, ...]
+    variables: dict[str, str] = Field(default_factory=dict)
+    sequence: SequenceFormat
+    files: dict[PathBelow, str] = Field(default_factory=dict)
+    commands: tuple[tuple[str, ...], ...] = Field(min_length=1)
+    environment: dict[str, str] = Field(default_factory=dict)
+    directory: str = '${work}'
+    output: str
+    text_encoder: TextEncoder
+
+
+def list_methods() -> list[str]:
+    """Return the names of the methods in config/methods."""
+    return described_names('methods')
+
+
+def load_method(name_or_path: str) -> OfflineMethod:
+    """Load a method by its name in config/methods, or from a YAML file; may raise ConfigError."""
+    data, source = described(name_or_path, 'methods')
+    return validated(OfflineMethod, data, source)
+
+
+def filled(text: str, values: Mapping[str, str], where: str) -> str:
+    """Return a text with its ``${...}`` replaced; ConfigError begins with `where`."""
+    try:
+        return Template(text).substitute(values)
+    except KeyError as error:
+        raise ConfigError(
+            f'{where}: ${{{error.args[0]}}} is unknown. {suggestion(error.args[0], values)}'
+        ) from error
+    except ValueError as error:
+        raise ConfigError(f'{where}: {error}; write $$ for a dollar sign') from error

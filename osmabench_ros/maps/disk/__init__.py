@@ -1,0 +1,1 @@
+"""Semantic maps on disk: map.json and its arrays, and their validation."""

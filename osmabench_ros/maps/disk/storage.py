@@ -1,0 +1,169 @@
+"""Semantic maps on disk: a folder with map.json, cloud.ply, .npy arrays and extras, no pickles."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.base.files import filled_folder
+from osmabench_ros.base.limits.reading import naming_errors
+from osmabench_ros.base.owned_folder import claim_folder, make_folder, naming, remove_ours
+from osmabench_ros.base.scratch import scratch_in
+from osmabench_ros.errors import MapError
+from osmabench_ros.geometry.point_files import write_ply
+from osmabench_ros.maps.disk.faults import Fault
+from osmabench_ros.maps.disk.raw_map import RawMap, raw_map_of, semantic_map_of
+from osmabench_ros.maps.disk.validation import CLOUD, DOCUMENT, EXTRAS, faults_of_raw, load_raw
+from osmabench_ros.maps.semantic_map import SemanticMap
+
+
+def write_npy(stream: IO[bytes], array: NDArray[Any]) -> None:
+    """Write an array as .npy version 1.0, little-endian, C order; equal arrays, equal bytes."""
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder('<'))
+    np.lib.format.write_array(stream, little, version=(1, 0), allow_pickle=False)
+
+
+Writer = Callable[[IO[bytes]], None]
+
+
+def write_map(semantic_map: SemanticMap, directory: Path) -> None:
+    """Write a map; equal maps give byte-identical files.
+
+    Parameters
+    ----------
+    semantic_map : SemanticMap
+        Checked first, nothing is written if it has faults.
+    directory : Path
+        Must not exist, or be empty; its parents are made. The map appears whole.
+
+    Raises
+    ------
+    MapError
+        If the map has faults; the message lists the first ones.
+    RunError
+        If there is something in the directory.
+    """
+    with filled_folder(directory) as folder:
+        write_files(semantic_map, folder)
+
+
+def write_files(semantic_map: SemanticMap, folder: Path) -> None:
+    """Write the files of a map into an empty scratch folder; MapError for faults."""
+    for name, write in files_of(semantic_map):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open('wb') as stream:
+            write(stream)
+
+
+@contextmanager
+def scratch_beside(directory: Path) -> Iterator[Path]:
+    """Yield an empty folder on the disk of `directory`; RunError for what the disk refuses."""
+    place = directory if directory.exists() else directory.parent
+    with naming(directory):
+        make_folder(place)
+        with scratch_in(place) as scratch:
+            yield scratch
+
+
+def move_map(files: Path, directory: Path) -> None:
+    """Rename a folder with the files of a checked map; otherwise as `write_map`."""
+    with filled_folder(directory) as folder:
+        files.replace(folder)
+
+
+def read_map(directory: Path) -> SemanticMap:
+    """Read a map from its folder, fully checked; MapError lists the first faults."""
+    raw, faults = load_raw(directory)
+    _refuse(faults, str(directory))
+    assert raw is not None
+    with naming_errors(directory / DOCUMENT, MapError):
+        return semantic_map_of(raw, str(directory / DOCUMENT))
+
+
+def files_of(semantic_map: SemanticMap) -> Iterator[tuple[str, Writer]]:
+    """Return name and writer of every file, always in the same order; MapError for faults."""
+    raw = raw_map_of(semantic_map)
+    _refuse(faults_of_raw(raw), 'the map cannot be written')
+    return _writers(raw)
+
+
+def _writers(raw: RawMap) -> Iterator[tuple[str, Writer]]:
+    yield DOCUMENT, partial(_write_json, raw.document)
+    if raw.cloud is not None:
+        yield CLOUD, partial(write_ply, columns=raw.cloud)
+    for name in sorted(raw.arrays):
+        yield name, partial(write_npy, array=raw.arrays[name])
+    if raw.extras:
+        yield EXTRAS, partial(_write_json, raw.extras)
+
+
+def _write_json(data: dict[str, Any], stream: IO[bytes]) -> None:
+    text = io.TextIOWrapper(stream, 'utf-8', newline='\n', write_through=True)
+    try:
+        json.dump(data, text, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise MapError(f'the extras of the map are no JSON: {error}') from error
+    finally:
+        text.detach()
+
+
+def _refuse(faults: list[Fault], what: str) -> None:
+    if faults:
+        shown = '\n'.join(f'  {fault}' for fault in faults[:10])
+        more = f'\n  and {len(faults) - 10} more' if len(faults) > 10 else ''
+        raise MapError(f'{what}: {len(faults)} fault(s)\n{shown}{more}')
+
+
+NAME_DIGITS = 19
+"""Digits of a stamp in nanoseconds, so that the order of names is that of time."""
+
+
+class SnapshotFolder:
+    """Keeps `limit` (2 or more) intermediate maps by stamp in ns, spread evenly over the run."""
+
+    def __init__(self, directory: Path, limit: int) -> None:
+        self.directory = directory
+        self._limit = max(limit, 2)
+        self._stride = 1
+        self._taken = 0
+        self._kept: dict[int, Path] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, stamp_ns: int, files: Path) -> bool:
+        """Move the files of a map here if it is due; return whether it was."""
+        number = self._taken
+        path = self.directory / f'{stamp_ns:0{NAME_DIGITS}d}'
+        if path.exists():
+            return False
+        self._taken += 1
+        if number % self._stride:
+            return False
+        claim_folder(self.directory)
+        move_map(files, path)
+        self._kept[number] = path
+        if len(self._kept) > self._limit:
+            self._thin_out()
+        return True
+
+    def _thin_out(self) -> None:
+        self._stride *= 2
+        for number in [number for number in self._kept if number % self._stride]:
+            remove_ours(self._kept.pop(number))
+
+
+def snapshots_in(directory: Path) -> list[Path]:
+    """Return the folders of intermediate maps in the order of time; empty if there are none."""
+    if not directory.is_dir():
+        return []
+    return sorted(path for path in directory.iterdir() if path.name.isdigit())

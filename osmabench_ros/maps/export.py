@@ -1,0 +1,119 @@
+"""Writes maps for other tools: plain point clouds, and OpenLex3D's interchange form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.base.files import filled_folder
+from osmabench_ros.errors import MapError
+from osmabench_ros.geometry.point_files import write_pcd, write_ply
+from osmabench_ros.maps.disk.storage import write_npy
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.semantics.labels import LabelSet
+
+
+def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:
+    """Write point_cloud.pcd, index.npy and embeddings.npy; return how many points were left out.
+
+    Points without a feature are left out: OpenLex3D reads index -1 as the last object's feature,
+    while ground truth with no point nearby counts as missing, which is what it is. Raises MapError
+    without features that text can be compared with, RunError if the directory is not empty.
+    """
+    dense = semantic_map.dense
+    if dense is None or dense.feature_rows is None:
+        raise MapError(
+            f'the map of {semantic_map.header.provenance.method} has no points with features; '
+            'OpenLex3D scores features'
+        )
+    space = semantic_map.feature_spaces[dense.feature_space]
+    if not space.text_comparable:
+        raise MapError(f'features "{space.name}" of {space.model} cannot be compared with text')
+    keep = dense.feature_rows >= 0
+    with filled_folder(directory) as folder:
+        with (folder / 'point_cloud.pcd').open('wb') as stream:
+            write_pcd(stream, _openlex3d_columns(dense, keep))
+        with (folder / 'index.npy').open('wb') as stream:
+            write_npy(stream, dense.feature_rows[keep].astype(np.int64))
+        with (folder / 'embeddings.npy').open('wb') as stream:
+            write_npy(stream, space.vectors)
+    return int((~keep).sum())
+
+
+def _openlex3d_columns(dense: DenseMap, keep: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+    points = dense.points[keep]
+    columns: dict[str, NDArray[Any]] = {
+        name: np.asarray(points[:, i], '<f4') for i, name in enumerate('xyz')
+    }
+    if dense.colors is not None:
+        for i, name in enumerate(('red', 'green', 'blue')):
+            columns[name] = dense.colors[keep, i]
+    return columns
+
+
+CLASSES = 'classes.json'
+_WRITERS = {'.ply': write_ply, '.pcd': write_pcd}
+
+
+def export_point_cloud(semantic_map: SemanticMap, directory: Path, suffix: str) -> list[str]:
+    """Write `cloud` + suffix and, for labels, `classes.json`; return the parts left out.
+
+    The suffix is .ply or .pcd; the importer ``pointcloud`` reads both again. Points have x, y, z
+    in metres, z up; red, green and blue; `label` (class id, 65535 unlabelled), `instance` (node
+    id, 0 none) and `score` (NaN none), each only if the map gives it. Raises MapError if the map
+    has no points, RunError if the directory is not empty.
+    """
+    dense = semantic_map.dense
+    if dense is None or not len(dense.points):
+        raise MapError(
+            f'the map of {semantic_map.header.provenance.method} has no points; '
+            'its nodes and edges are in map.json'
+        )
+    with filled_folder(directory) as folder:
+        with (folder / f'cloud{suffix}').open('wb') as stream:
+            _WRITERS[suffix](stream, _columns(dense))
+        if dense.labels is not None and semantic_map.label_set is not None:
+            text = json.dumps(_classes(semantic_map.label_set), indent=1, ensure_ascii=False)
+            (folder / CLASSES).write_text(text + '\n', encoding='utf-8')
+    return _left_out(semantic_map, dense)
+
+
+def _columns(dense: DenseMap) -> dict[str, NDArray[Any]]:
+    columns: dict[str, NDArray[Any]] = {
+        name: np.asarray(dense.points[:, i], '<f4') for i, name in enumerate('xyz')
+    }
+    if dense.colors is not None:
+        for i, name in enumerate(('red', 'green', 'blue')):
+            columns[name] = dense.colors[:, i]
+    if dense.labels is not None:
+        columns['label'] = dense.labels.astype('<u2')
+    if dense.instances is not None:
+        columns['instance'] = dense.instances.astype('<i4')
+    if dense.scores is not None:
+        columns['score'] = dense.scores.astype('<f4')
+    return columns
+
+
+def _classes(label_set: LabelSet) -> dict[str, Any]:
+    return {
+        'classes': [
+            {'id': item.id, 'name': item.name, 'structure': item.structure}
+            for item in label_set.classes
+        ]
+    }
+
+
+def _left_out(semantic_map: SemanticMap, dense: DenseMap) -> list[str]:
+    graph = semantic_map.graph
+    parts = {
+        f'names, boxes and attributes of {len(graph.nodes)} nodes': graph.nodes,
+        f'{len(graph.edges)} edges': graph.edges,
+        'features': semantic_map.feature_spaces,
+        'overlapping masks': dense.membership is not None,
+        'which points were never looked at': dense.valid is not None,
+    }
+    return [name for name, there in parts.items() if there]

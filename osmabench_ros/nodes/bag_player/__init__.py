@@ -1,0 +1,1 @@
+"""Plays a bag on the topics it was recorded from."""

@@ -1,0 +1,1 @@
+"""Records topics to a bag."""

@@ -1,0 +1,1 @@
+"""Scores recorded maps and publishes the report."""

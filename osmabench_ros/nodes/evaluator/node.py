@@ -1,0 +1,266 @@
+"""Scores recorded maps, by itself or when asked, and publishes the reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.duration import Duration
+from std_msgs.msg import Header
+
+from osmabench_ros.action import Evaluate
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.owned_folder import refuse_foreign
+from osmabench_ros.base.progress import Progress
+from osmabench_ros.errors import ConfigError, ContractError, OsmabenchError, RequirementError
+from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
+from osmabench_ros.nodes.evaluator.evaluate_server import EvaluateServer, GoalError
+from osmabench_ros.nodes.evaluator.evaluation_parameters import Evaluations
+from osmabench_ros.ros.messages.evaluation_messages import (
+    check_run_info,
+    path_from_uri,
+    report_message,
+)
+from osmabench_ros.ros.node.diagnostics import Health, Level
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node.node_process import run_node
+from osmabench_ros.ros.node.settings import EvaluatorSettings
+from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.wire.run_token import TokenCheck
+from osmabench_ros.runs.evaluate.evaluation import REPORT
+from osmabench_ros.runs.evaluate.evaluation_job import EvaluationJob, EvaluationQueue
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.results.report_model import RunReport
+
+FOLLOW_PERIOD_S = 0.1
+NEWS_PERIOD_S = 0.3
+"""Diagnostics come more often than once a second while there is progress to see."""
+
+ACK_TIMEOUT = Duration(seconds=1)
+
+
+class _MapJob(EvaluationJob):
+    """The evaluation of one map, with the header of its report message."""
+
+    def __init__(
+        self,
+        work: Callable[[Progress], RunReport],
+        on_done: Callable[[EvaluationJob], None],
+        output_directory: Path,
+        header: Header,
+    ) -> None:
+        super().__init__(work, on_done)
+        self._output_directory = output_directory
+        self._header = header
+
+    def message(self) -> EvaluationReport:
+        """Return the report of a successful evaluation."""
+        assert self.report is not None
+        return report_message(self.report, self._output_directory / REPORT, self._header)
+
+
+class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
+    """Evaluates in a thread, one map at a time: the final one, and those of goals."""
+
+    def __init__(self) -> None:
+        super().__init__('evaluator', EvaluatorSettings)
+        self._queue = EvaluationQueue()
+        self._forget()
+        self._server = EvaluateServer(
+            self,
+            self._queue,
+            is_open=lambda: self.active,
+            make_job=self._job_of_goal,
+            make_report=lambda job: job.message(),
+        )
+        self.create_timer(
+            FOLLOW_PERIOD_S,
+            self.guarded(self._follow),
+            callback_group=MutuallyExclusiveCallbackGroup(),
+        )
+        # A client that waits for a result must get it, even if the node is cleaned up meanwhile.
+        self.keep_entities()
+
+    def _forget(self) -> None:
+        self._identity: RunIdentity | None = None
+        self._recorded: RecordedMap | None = None
+        self._under_way: RecordedMap | None = None
+        self._automatic: _MapJob | None = None
+        self._verdict: RunReport | None = None
+        self._completed = 0
+        self._trouble = ''
+        self._told: tuple[str, float] = ('', 0.0)
+
+    def configure(self) -> None:
+        """Read the settings, and subscribe."""
+        self._forget()
+        self._evaluations = Evaluations(
+            self.settings,
+            self.required('ground_truth_directory'),
+            self.required('output_directory'),
+        )
+        refuse_foreign([self._evaluations.output_directory], folders=True)
+        self._check = TokenCheck(self)
+        self._publisher = self.create_publisher(
+            EvaluationReport, topics.EVALUATION, latched_profile()
+        )
+        create_checked_subscription(
+            self, RunInfo, topics.RUN_INFO, self._on_run_info, latched_profile()
+        )
+        create_checked_subscription(
+            self, RecordedMap, topics.RECORDED_MAP, self._on_recorded_map, latched_profile()
+        )
+
+    def cleanup(self) -> None:
+        """Cancel running evaluations; clients that wait get a cancelled result."""
+        self._automatic = None
+        self._queue.stop()
+
+    def owes_result(self) -> bool:
+        """Return whether an evaluation runs, or the node has to exit with a verdict."""
+        return bool(self._queue) or self.settings.exit_when_done
+
+    def health(self) -> Health:
+        """Return the current evaluation and its progress."""
+        job = self._queue.current
+        stage, fraction = ('', 0.0) if job is None else job.at
+        message = f'evaluating: {stage}' if job is not None else 'waiting for a map'
+        if job is None and self._completed:
+            message = f'{self._completed} evaluations done'
+        values: dict[str, float | str] = {
+            'stage': stage,
+            'fraction': float(fraction),
+            'queued': max(len(self._queue) - 1, 0),
+            'evaluations': self._completed,
+        }
+        if self._trouble and job is None:
+            return Health(Level.WARN, f'the last evaluation failed: {self._trouble}', values)
+        return Health(Level.OK, message, values)
+
+    def _on_run_info(self, info: RunInfo) -> None:
+        if not self.settings.use_run_info:
+            return
+        check_run_info(info)
+        key = SceneKey(info.dataset, info.scene, info.seed)
+        realtime = info.pacing == RunInfo.PACING_REALTIME
+        self._identity = RunIdentity(
+            key,
+            info.condition,
+            info.mapper,
+            info.simulator,
+            info.speed_factor if realtime else None,
+        )
+        self._start()
+
+    def _on_recorded_map(self, message: RecordedMap) -> None:
+        if not self._check.accepts(topics.RECORDED_MAP, message):
+            return
+        if message.is_final and message != self._recorded:
+            self._recorded = message
+            self._verdict = None
+            self._start()
+
+    def _start(self) -> None:
+        """Evaluate the final map once it and the identity of its run are known."""
+        known = self._identity is not None or not self.settings.use_run_info
+        if self._recorded is None or not known or not self.settings.evaluate_final_map:
+            return
+        if self._automatic is not None or self._verdict is not None:
+            return
+        directory = path_from_uri(self._recorded.uri, f'topic "{topics.RECORDED_MAP}": uri')
+        output = self._evaluations.output_directory
+        self._under_way = self._recorded
+        self._automatic = _MapJob(
+            self._evaluations.evaluation(directory, output, self._identity),
+            self._on_final_map_evaluated,
+            output,
+            self._recorded.header,
+        )
+        self._queue.submit(self._automatic)
+
+    def _job_of_goal(self, goal: Any, on_done: Callable[[EvaluationJob], None]) -> _MapJob:
+        recorded = self._recorded or RecordedMap()
+        uri = goal.map_uri or recorded.uri
+        if not uri:
+            raise GoalError(
+                Evaluate.Result.ERROR_NO_MAP, 'no map was recorded yet; name a map_uri'
+            )
+        try:
+            directory = path_from_uri(uri, 'map_uri')
+            suites = self._evaluations.chosen_suites(goal.suites)
+        except (ConfigError, ContractError) as error:
+            raise GoalError(Evaluate.Result.ERROR_BAD_GOAL, str(error)) from error
+        if not directory.is_dir():
+            raise GoalError(Evaluate.Result.ERROR_NO_MAP, f'there is no map in {directory}')
+        output, own = self._evaluations.free_directory(), uri == recorded.uri
+        work = self._evaluations.evaluation(
+            directory, output, self._identity if own else None, suites if goal.suites else None
+        )
+
+        def ended(job: EvaluationJob) -> None:
+            self._note(job)
+            on_done(job)
+
+        return _MapJob(work, ended, output, recorded.header if own else Header())
+
+    def _follow(self) -> None:
+        self._queue.poll(start=self.active)
+        self._server.follow()
+        self._tell_news()
+        idle = not self._queue and self._server.idle
+        if self._verdict is not None and self.settings.exit_when_done and idle:
+            self._exit_with_verdict(self._verdict)
+
+    def _tell_news(self) -> None:
+        job = self._queue.current
+        stage, now_s = (job.at[0] if job is not None else ''), time.monotonic()
+        before, told_s = self._told
+        if stage == before or now_s - told_s < NEWS_PERIOD_S:
+            return
+        self._told = (stage, now_s)
+        self.publish_health()
+        name = stage.split(':')[0]
+        if name and name != before.split(':')[0]:
+            self.get_logger().info(f'evaluating: {name}')
+
+    def _note(self, job: EvaluationJob) -> None:
+        self._completed += job.error is None
+        self._trouble = '' if job.error is None or job.cancelled else str(job.error)
+
+    def _on_final_map_evaluated(self, job: EvaluationJob) -> None:
+        if self._automatic is None or job is not self._automatic:
+            return
+        final, self._automatic = self._automatic, None
+        self._note(final)
+        if final.error is not None:
+            self._publish_error(final.error)
+            raise final.error
+        self._publisher.publish(final.message())
+        if self._recorded is self._under_way:
+            self._verdict = final.report
+        else:
+            # The run was reset meanwhile, and what counts is its new map.
+            self._start()
+
+    def _exit_with_verdict(self, report: RunReport) -> None:
+        self._publisher.wait_for_all_acked(ACK_TIMEOUT)
+        if report.failed_requirements:
+            raise RequirementError('; '.join(report.failed_requirements))
+        self.finish(0)
+
+    def _publish_error(self, error: OsmabenchError) -> None:
+        self._publisher.publish(EvaluationReport(error=str(error)))
+        self._publisher.wait_for_all_acked(ACK_TIMEOUT)
+
+
+def main() -> int:
+    """Run the node."""
+    return run_node(EvaluatorNode)
+
+
+if __name__ == '__main__':
+    raise SystemExit(main())

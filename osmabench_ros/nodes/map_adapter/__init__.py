@@ -1,0 +1,1 @@
+"""Publishes the map of a stack that was not written for this package."""

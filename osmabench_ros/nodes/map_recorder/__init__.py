@@ -1,0 +1,1 @@
+"""Captures the maps of a mapping method on disk."""

@@ -1,0 +1,1 @@
+"""Publishes maps in colour for RViz and Foxglove."""

@@ -1,0 +1,1 @@
+"""Hosts a bundled mapping method."""

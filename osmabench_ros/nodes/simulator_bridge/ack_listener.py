@@ -1,0 +1,205 @@
+"""Acknowledgements of participants: received and counted; detects restarted participants."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rclpy.node import Node
+
+from osmabench_ros.base import contract as topics
+from osmabench_ros.errors import ParticipantError
+from osmabench_ros.msg import FrameAck
+from osmabench_ros.ros.messages.poses import SECOND_NS, duration_from_message, stamp_from_message
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node.participants import DeclaredParticipant, whereabouts
+from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
+from osmabench_ros.ros.wire.endpoints import full_name
+from osmabench_ros.ros.wire.qos import lossless_profile
+from osmabench_ros.ros.wire.run_token import TokenCheck
+
+LATENCY_PERCENTILES = (50, 95, 99, 100)
+
+
+@dataclass(frozen=True)
+class Acknowledgement:
+    """A participant's acknowledgement of a frame; its processing time is 0 if it gives none."""
+
+    participant: str
+    stamp_ns: int
+    processing_time_s: float = 0.0
+    mapped: bool = True
+
+
+@dataclass(frozen=True)
+class ParticipantSummary:
+    """Counts and times of one participant so far; times without any frame are NaN.
+
+    `latency_s` is the 50th, 95th and 99th percentile and the maximum; `processing_time_s` a mean.
+    """
+
+    participant: str
+    acknowledged: int
+    mapped: int
+    dropped: int
+    latency_s: tuple[float, float, float, float]
+    processing_time_s: float
+
+
+class _Tally:
+    """Sums of one participant."""
+
+    def __init__(self) -> None:
+        self.frames: set[int] = set()
+        self.newest = -1
+        self.mapped = 0
+        self.latencies_s = array('d')
+        self.processing_s = array('d')
+
+    def add(self, frame: int, latency_s: float, ack: Acknowledgement) -> None:
+        self.frames.add(frame)
+        self.newest = max(self.newest, frame)
+        self.mapped += ack.mapped
+        self.latencies_s.append(latency_s)
+        if ack.processing_time_s > 0:
+            self.processing_s.append(ack.processing_time_s)
+
+    def summary(self, participant: str) -> ParticipantSummary:
+        latencies = np.frombuffer(self.latencies_s) if self.latencies_s else np.array([np.nan])
+        median, p95, p99, longest = np.percentile(latencies, LATENCY_PERCENTILES).tolist()
+        return ParticipantSummary(
+            participant,
+            acknowledged=len(self.frames),
+            mapped=self.mapped,
+            dropped=self.newest + 1 - len(self.frames),
+            latency_s=(median, p95, p99, longest),
+            processing_time_s=float(np.mean(self.processing_s)) if self.processing_s else np.nan,
+        )
+
+
+class ParticipantStatistics:
+    """Accumulates the acknowledgements of published frames by participant."""
+
+    def __init__(self, participants: Iterable[str]) -> None:
+        self._tallies = {name: _Tally() for name in participants}
+        self._published: dict[int, tuple[int, float]] = {}
+
+    def publish(self, stamp_ns: int, now_s: float) -> None:
+        """Note when (steady time) a frame was published; latency counts from the last time."""
+        frame, _ = self._published.get(stamp_ns, (len(self._published), 0.0))
+        self._published[stamp_ns] = (frame, now_s)
+
+    def receive(self, ack: Acknowledgement, now_s: float) -> bool:
+        """Take an acknowledgement at a steady time; return whether it says anything new."""
+        tally = self._tallies.get(ack.participant)
+        published = self._published.get(ack.stamp_ns)
+        if tally is None or published is None or published[0] in tally.frames:
+            return False
+        frame, left_s = published
+        tally.add(frame, max(now_s - left_s, 0.0), ack)
+        return True
+
+    def summaries(self) -> list[ParticipantSummary]:
+        """Return the figures so far, in the order of declaration."""
+        return [tally.summary(name) for name, tally in self._tallies.items()]
+
+
+OF_EVERY_NODE = '/parameter_events'
+"""A topic that every node publishes throughout its life."""
+
+Identities = frozenset[tuple[int, ...]]
+"""DDS identities of the publishers of a node; they change with a restart."""
+
+
+class RestartWatch:
+    """Remembers the participants: one that restarts has forgotten frames, so that ends the run."""
+
+    def __init__(self, node: Node, names: Iterable[str]) -> None:
+        self._node = node
+        self._names = {full: name for name in names for full in whereabouts(node, name)}
+        self._known = self._look()
+
+    def check(self, frames_published: int) -> None:
+        """Raise ParticipantError if a participant was restarted or replaced."""
+        for name, found in self._look().items():
+            if not found <= self._known.setdefault(name, found):
+                raise ParticipantError(
+                    f'node "{name}" was started anew after {frames_published} frames: it has '
+                    'forgotten them, and its map would lack them. Find out why it ended, and '
+                    'repeat the run'
+                )
+
+    def _look(self) -> dict[str, Identities]:
+        found: dict[str, set[tuple[int, ...]]] = {}
+        for info in self._node.get_publishers_info_by_topic(OF_EVERY_NODE):
+            name = self._names.get(full_name(info))
+            if name is not None:
+                found.setdefault(name, set()).add(tuple(info.endpoint_gid))
+        return {name: frozenset(identities) for name, identities in found.items()}
+
+
+AT_ONCE = 1000
+"""Acknowledgements before timers and services have their turn."""
+
+
+class AckListener:
+    """Takes signed `frame_ack` of declared participants; `on_ack` gets each and its age in s."""
+
+    def __init__(
+        self,
+        node: BenchmarkNode[Any],
+        participants: Iterable[DeclaredParticipant],
+        on_ack: Callable[[Acknowledgement, float], None],
+    ) -> None:
+        self._on_ack = on_ack
+        acking = [item for item in participants if item.acks]
+        self._names = frozenset(item.name for item in acking)
+        self._check = TokenCheck(node, unsigned=[item.name for item in acking if not item.signs])
+        take = node.guarded(self._take_all)
+        self._subscription = node.create_subscription(
+            FrameAck,
+            topics.FRAME_ACK,
+            # rclpy gives the time of arrival to a callback that takes two arguments.
+            lambda data, info: take(data, info),
+            lossless_profile(),
+            raw=True,
+        )
+
+    @property
+    def ignored(self) -> int:
+        """Number of acknowledgements without the signature of the run token."""
+        return self._check.count
+
+    def _take_all(self, data: bytes, info: Mapping[str, Any]) -> None:
+        """Take all waiting messages: an executor takes only one a round, too slow for a flood."""
+        self._take(data, info)
+        for _ in range(AT_ONCE):
+            handle = self._subscription.handle
+            with handle:
+                taken = handle.take_message(FrameAck, True)
+            if taken is None:
+                return
+            self._take(*taken)
+
+    def _take(self, data: bytes, info: Mapping[str, Any]) -> None:
+        message = deserialize_checked(data, FrameAck, topics.FRAME_ACK)
+        if message.participant not in self._names:
+            return
+        if not self._check.accepts(topics.FRAME_ACK, message, message.participant):
+            return
+        ack = Acknowledgement(
+            message.participant,
+            stamp_from_message(message.header.stamp),
+            duration_from_message(message.processing_time),
+            message.mapped,
+        )
+        self._on_ack(ack, age_s(info.get('received_timestamp') or 0, time.time_ns()))
+
+
+def age_s(received_ns: int, now_ns: int) -> float:
+    """Return how many seconds of system time ago something arrived; 0 where it is unknown."""
+    return max(now_ns - received_ns, 0) / SECOND_NS if received_ns > 0 else 0.0

@@ -1,0 +1,162 @@
+"""Plays frames one after another, as pacing and run control allow. Needs no ROS."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from osmabench_ros.base.attentive_clock import AttentiveClock
+from osmabench_ros.nodes.simulator_bridge.ack_listener import (
+    Acknowledgement,
+    ParticipantStatistics,
+    ParticipantSummary,
+)
+from osmabench_ros.nodes.simulator_bridge.pacing import (
+    REPEAT_FIRST_AFTER_S,
+    Acknowledgements,
+    RealtimeClock,
+)
+from osmabench_ros.ros.node.run_control import RunControl, RunPhase
+from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrame
+
+RATE_FRAMES = 10
+"""Over so many frames the rate is smoothed."""
+
+
+@dataclass(frozen=True)
+class Pacing:
+    """When the next frame follows: in lockstep after all acknowledgements, else by its stamp."""
+
+    lockstep: bool
+    speed_factor: float
+    ack_timeout_s: float
+
+
+class FramePlayer:
+    """Publishes the frames of a source and keeps their statistics.
+
+    It asks for one frame ahead, so that rendering overlaps with the work of the participants, of
+    which only those that acknowledge are given. `now_s` is steady time.
+    """
+
+    def __init__(
+        self,
+        frames: FrameSource,
+        control: RunControl,
+        participants: Sequence[str],
+        pacing: Pacing,
+        publish: Callable[[SimulatedFrame], None],
+        now_s: Callable[[], float],
+    ) -> None:
+        self._frames = frames
+        self._control = control
+        self._participants = tuple(participants)
+        self._pacing = pacing
+        self._publish = publish
+        self._now_s = now_s
+        self.restart()
+
+    def restart(self) -> None:
+        """Go back to frame 0 and forget every acknowledgement."""
+        pacing = self._pacing
+        self._acks = Acknowledgements(self._participants, pacing.ack_timeout_s)
+        self._watch = AttentiveClock(steady_s=self._now_s)
+        self._clock = RealtimeClock(pacing.speed_factor)
+        self._statistics = ParticipantStatistics(self._participants)
+        self._recent: deque[tuple[float, int]] = deque(maxlen=RATE_FRAMES + 1)
+        self.published = 0
+        self.newest: SimulatedFrame | None = None
+        self._next: SimulatedFrame | None = self._frames.frame(0)
+
+    @property
+    def first_stamp_ns(self) -> int:
+        """Stamp of the next frame; of frame 0 after a start."""
+        return 0 if self._next is None else self._next.frame.stamp_ns
+
+    @property
+    def settled(self) -> bool:
+        """Whether no acknowledgement is outstanding."""
+        return not self._pacing.lockstep or self.newest is None or self._acks.complete
+
+    @property
+    def runs_free(self) -> bool:
+        """Whether frames follow without waiting: lockstep without acknowledging participants."""
+        return self._pacing.lockstep and not self._participants
+
+    @property
+    def rate_hz(self) -> float:
+        """Published frames per second of wall time, smoothed; 0 before the second frame."""
+        return (len(self._recent) - 1) / elapsed_s if (elapsed_s := self._recent_s()) else 0.0
+
+    @property
+    def real_time_factor(self) -> float:
+        """Stamp seconds per second of wall time, smoothed; 0 before the second frame."""
+        if not (elapsed_s := self._recent_s()):
+            return 0.0
+        return (self._recent[-1][1] - self._recent[0][1]) / 1e9 / elapsed_s
+
+    def _recent_s(self) -> float:
+        return self._recent[-1][0] - self._recent[0][0] if self._recent else 0.0
+
+    def summaries(self) -> list[ParticipantSummary]:
+        """Return the statistics of every participant."""
+        return self._statistics.summaries()
+
+    def resume(self) -> None:
+        """Resume after a pause, which does not count as a delay of any participant."""
+        self._acks.resume(self._watch.now_s())
+        self._clock.resume()
+        self._recent.clear()
+
+    def acknowledge(self, ack: Acknowledgement, age_s: float = 0.0) -> bool:
+        """Take an acknowledgement that arrived `age_s` ago; return whether it is new."""
+        new = self._statistics.receive(ack, self._now_s() - age_s)
+        if new:
+            self._acks.receive(ack.participant, ack.stamp_ns, self._watch.now_s())
+        return new
+
+    def tick(self, changed: Callable[[], None]) -> None:
+        """Publish, repeat, pause or finish as is due; ParticipantError if a participant hangs."""
+        if self._control.phase is not RunPhase.RUNNING:
+            return
+        now_s = self._now_s()
+        if self.newest is not None:
+            self._acks.check(self._watch.now_s(), self.published - 1)
+        if not self.settled:
+            self._repeat_first_frame(now_s)
+        elif self._next is None:
+            self._control.finish()
+            changed()
+        elif self._control.end_steps():
+            changed()
+        elif self._due(self._next, now_s):
+            self._publish_next(self._next, changed)
+
+    def _due(self, frame: SimulatedFrame, now_s: float) -> bool:
+        return self._control.may_publish and (
+            self._pacing.lockstep or self._clock.due(frame.frame.stamp_ns, now_s)
+        )
+
+    def _publish_next(self, frame: SimulatedFrame, changed: Callable[[], None]) -> None:
+        now_s = self._send(frame)
+        self._acks.expect(frame.frame.stamp_ns, self._watch.now_s())
+        self._recent.append((now_s, frame.frame.stamp_ns))
+        self.newest = frame
+        self.published += 1
+        self._control.count_frame()
+        changed()
+        more = self.published < len(self._frames)
+        self._next = self._frames.frame(self.published) if more else None
+
+    def _send(self, frame: SimulatedFrame) -> float:
+        self._sent_s = self._now_s()
+        self._statistics.publish(frame.frame.stamp_ns, self._sent_s)
+        self._publish(frame)
+        return self._now_s()
+
+    def _repeat_first_frame(self, now_s: float) -> None:
+        # A reader may discover this writer later than the writer the reader, and miss a frame.
+        if self.published == 1 and now_s - self._sent_s > REPEAT_FIRST_AFTER_S:
+            assert self.newest is not None
+            self._send(self.newest)

@@ -1,0 +1,1 @@
+"""The report as self-contained HTML pages."""

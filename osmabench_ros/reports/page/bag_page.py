@@ -1,0 +1,143 @@
+"""The report of a bag as one self-contained page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from osmabench_ros.base.files import write_text
+from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
+from osmabench_ros.reports.cells import plain
+from osmabench_ros.reports.page.page import PAGE, page_environment, trusted
+from osmabench_ros.reports.plots.trajectory_plot import trajectory_plot
+from osmabench_ros.runs.bag.bag_settings import REFERENCE_FREE, TIMING_SUITE, BagReport
+from osmabench_ros.runs.results.report_model import Record
+
+TRAJECTORY_PAGE = 'trajectory.html'
+
+
+def write_trajectory_page(
+    score: TrajectoryScore, estimate: str, reference: str, directory: Path
+) -> Path:
+    """Write trajectory.html: plot and figures; byte-identical for equal input."""
+    rows: dict[str, list[str]] = {}
+    for record in score.records:
+        cells = rows.setdefault(record.metric, ['', '', str(record.n)])
+        cells[1 if record.suite.endswith(ALIGNED) else 0] = plain(record.value)
+    text = (
+        page_environment()
+        .get_template('trajectory.html')
+        .render(
+            estimate=estimate,
+            reference=reference,
+            alignment=score.settings.alignment.value,
+            poses=len(score.reference),
+            remarks=score.remarks,
+            rows=rows,
+            plot=trusted(trajectory_plot(score)),
+        )
+    )
+    write_text(directory / TRAJECTORY_PAGE, text)
+    return directory / TRAJECTORY_PAGE
+
+
+@dataclass(frozen=True)
+class FigureRow:
+    """A figure as recorded and after alignment."""
+
+    metric: str
+    mode: str
+    class_name: str
+    value: str
+    aligned: str
+    n: int
+
+
+@dataclass(frozen=True)
+class SuiteTable:
+    """The figures of a suite, in two columns if `has_aligned`."""
+
+    suite: str
+    rows: tuple[FigureRow, ...]
+    has_aligned: bool
+
+    @property
+    def has_modes(self) -> bool:
+        """Whether its figures come by mode, compat and strict."""
+        return any(row.mode for row in self.rows)
+
+
+def write_bag_page(report: BagReport, trajectory: TrajectoryScore | None, directory: Path) -> Path:
+    """Write report.html of a bag; byte-identical for equal input."""
+    tables = suite_tables(report.metrics)
+    overall = [table for table in (_of_all(item) for item in tables) if table.rows]
+    text = (
+        page_environment()
+        .get_template('bag_report.html')
+        .render(
+            report=report,
+            reference_free='' if report.reference else REFERENCE_FREE,
+            remarks=[item for item in report.remarks if item != REFERENCE_FREE],
+            overall=[item for item in overall if item.suite != TIMING_SUITE],
+            timing=_timing(report.metrics),
+            map_timing=[item for item in overall if item.suite == TIMING_SUITE],
+            classes=[item for item in tables if _has_classes(item)],
+            plot=trusted(trajectory_plot(trajectory)) if trajectory else '',
+        )
+    )
+    write_text(directory / PAGE, text)
+    return directory / PAGE
+
+
+def suite_tables(records: Sequence[Record]) -> list[SuiteTable]:
+    """Return the figures suite by suite, those after alignment beside those as recorded."""
+    aligned = {_key(record): record for record in records if record.suite.endswith(ALIGNED)}
+    plain_keys = {_key(record) for record in records if not record.suite.endswith(ALIGNED)}
+    rows: dict[str, list[FigureRow]] = {}
+    for record in records:
+        key = _key(record)
+        is_aligned = record.suite.endswith(ALIGNED)
+        if is_aligned and key in plain_keys:
+            continue
+        other = aligned.get(key)
+        rows.setdefault(key[0], []).append(
+            FigureRow(
+                record.metric,
+                record.mode or '',
+                record.class_name,
+                '' if is_aligned else plain(record.value),
+                '' if other is None else plain(other.value),
+                record.n,
+            )
+        )
+    return [
+        SuiteTable(suite, tuple(found), any(row.aligned for row in found))
+        for suite, found in rows.items()
+    ]
+
+
+def _key(record: Record) -> tuple[str, str, str, str]:
+    suite = record.suite.removesuffix(ALIGNED)
+    return suite, record.mode or '', record.metric, record.class_name
+
+
+def _of_all(table: SuiteTable) -> SuiteTable:
+    rows = tuple(row for row in table.rows if not row.class_name)
+    return SuiteTable(table.suite, rows, table.has_aligned)
+
+
+def _has_classes(table: SuiteTable) -> bool:
+    return table.suite != TIMING_SUITE and any(row.class_name for row in table.rows)
+
+
+def _timing(records: Sequence[Record]) -> list[dict[str, str]]:
+    """Return one row a topic."""
+    own = [record for record in records if record.suite == TIMING_SUITE and record.class_name]
+    return list(_topic_rows(own))
+
+
+def _topic_rows(records: Sequence[Record]) -> Iterator[dict[str, str]]:
+    for topic, group in groupby(records, key=lambda record: record.class_name):
+        yield {'topic': topic, **{record.metric: plain(record.value) for record in group}}

@@ -1,0 +1,135 @@
+"""Figures of every class, and all figures over all classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from osmabench_ros.reports.cells import Cell, plain, record_cell, scaled_cell
+from osmabench_ros.reports.plots.class_plot import SEGMENTATION, class_shares, class_value
+from osmabench_ros.reports.report_run import Run, full_titles
+from osmabench_ros.runs.config import Requirement
+from osmabench_ros.runs.results.report_model import Record, unmet
+
+
+@dataclass(frozen=True)
+class RequirementRow:
+    """A threshold of the configuration and the values found."""
+
+    figure: str
+    where: str
+    bound: str
+    found: str
+    holds: bool
+
+
+def requirement_rows(
+    records: Sequence[Record], requirements: Sequence[Requirement]
+) -> list[RequirementRow]:
+    """Return every requirement with the values it was checked against."""
+    return [
+        RequirementRow(
+            ' '.join(filter(None, (item.suite, item.mode, item.metric, item.class_name))),
+            ', '.join(filter(None, (item.mapper, item.condition))) or 'every run',
+            _bound(item),
+            ', '.join(_found(item, records)) or 'no such figure',
+            not unmet((item,), tuple(records)),
+        )
+        for item in requirements
+    ]
+
+
+def _bound(requirement: Requirement) -> str:
+    bounds = (('≥', requirement.at_least), ('≤', requirement.at_most))
+    return ' and '.join(f'{sign} {value:g}' for sign, value in bounds if value is not None)
+
+
+def _found(requirement: Requirement, records: Sequence[Record]) -> list[str]:
+    return [
+        f'{record.condition}: {plain(record.value)}'
+        if requirement.mapper
+        else f'{record.mapper} · {record.condition}: {plain(record.value)}'
+        for record in records
+        if (record.suite, record.metric, record.class_name)
+        == (requirement.suite, requirement.metric, requirement.class_name)
+        and requirement.mode in (None, record.mode)
+        and requirement.mapper in (None, record.mapper)
+        and requirement.condition in (None, record.condition)
+    ]
+
+
+CLASS_FIGURES = (
+    ('iou', 'strict', 'IoU strict'),
+    ('iou', 'compat', 'IoU compat'),
+    ('class_accuracy', 'strict', 'Acc strict'),
+    ('class_accuracy', 'compat', 'Acc compat'),
+)
+
+
+@dataclass(frozen=True)
+class ClassTable:
+    """Figures of every class, with its share of the visible surface, by mapper and condition."""
+
+    groups: tuple[str, ...]
+    rows: tuple[tuple[str, Cell, tuple[Cell, ...]], ...]
+
+
+def class_table(runs: Sequence[Run]) -> ClassTable:
+    """Return the strict and compat figures of every class, side by side."""
+    scored = [run for run in runs if not run.failed]
+    groups = list(dict.fromkeys((run.mapper, run.condition) for run in scored))
+    surface = class_shares(scored)
+    names = list(surface) + sorted(_scored_classes(scored) - set(surface))
+    return ClassTable(
+        tuple(f'{mapper} · {condition}' for mapper, condition in groups),
+        tuple(
+            (
+                name,
+                scaled_cell(surface.get(name), 100, 2),
+                tuple(
+                    scaled_cell(
+                        class_value(scored, *group, (SEGMENTATION, mode, metric), name), 100, 1
+                    )
+                    for group in groups
+                    for metric, mode, _ in CLASS_FIGURES
+                ),
+            )
+            for name in names
+        ),
+    )
+
+
+def _scored_classes(runs: Sequence[Run]) -> set[str]:
+    return {
+        name
+        for run in runs
+        for suite, _, metric, name in run.records
+        if suite == SEGMENTATION and metric == 'iou' and name
+    }
+
+
+@dataclass(frozen=True)
+class FigureTable:
+    """All figures over all classes: rows are metrics, columns runs."""
+
+    runs: tuple[str, ...]
+    rows: tuple[tuple[str, str, str, tuple[Cell, ...]], ...]
+
+
+def figure_table(runs: Sequence[Run]) -> FigureTable:
+    """Return every figure that is not about a single class."""
+    scored = [run for run in runs if not run.failed]
+    keys = list(dict.fromkeys(key for run in scored for key in run.records if not key[3]))
+    titles = full_titles(runs)
+    return FigureTable(
+        tuple(titles[run] for run in scored),
+        tuple(
+            (
+                suite,
+                mode or '',
+                metric,
+                tuple(record_cell(run.records.get((suite, mode, metric, ''))) for run in scored),
+            )
+            for suite, mode, metric, _ in keys
+        ),
+    )

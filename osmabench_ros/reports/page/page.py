@@ -1,0 +1,143 @@
+"""The report as one self-contained page, without other files or network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from osmabench_ros.base.files import write_text
+from osmabench_ros.reports.comparison import ComparisonView, comparison_view
+from osmabench_ros.reports.content import gather
+from osmabench_ros.reports.outcomes import OUTCOMES
+from osmabench_ros.reports.pacing import PacingView, pacing_view
+from osmabench_ros.reports.page.figure_tables import (
+    CLASS_FIGURES,
+    RequirementRow,
+    class_table,
+    figure_table,
+    requirement_rows,
+)
+from osmabench_ros.reports.page.headline_table import cost_rows, headline_table, summary_table
+from osmabench_ros.reports.page.over_time import (
+    SUMMARIES,
+    ViewOverTime,
+    plot_over_time,
+    view_over_time,
+)
+from osmabench_ros.reports.palette import hex_color
+from osmabench_ros.reports.plots.change_plot import change_plot, robustness_plot
+from osmabench_ros.reports.plots.class_plot import class_plot
+from osmabench_ros.reports.plots.condition_plots import condition_plot, latency_plot
+from osmabench_ros.reports.plots.question_plot import question_plot
+from osmabench_ros.reports.question_data import Dialogue, paired_interval
+from osmabench_ros.reports.report_run import Run, baseline_condition, joined
+from osmabench_ros.runs.evaluate.over_time import judged_records
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.results.report_model import MatrixReport
+
+PAGE = 'report.html'
+TEMPLATES = Path(__file__).parent / 'templates'
+_SCRIPTS = ('tables.js', 'questions.js', 'enlarge.js')
+
+
+def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Path:
+    """Write report.html of a matrix; byte-identical for equal input; says what is missing."""
+    runs = joined(plans, report.runs)
+    content = gather(runs)
+    pacing, comparison = pacing_view(runs), comparison_view(runs, content)
+    growth = view_over_time(runs)
+    script = '\n'.join((TEMPLATES / name).read_text(encoding='utf-8') for name in _SCRIPTS)
+    text = (
+        page_environment()
+        .get_template('report.html')
+        .render(
+            report=report,
+            runs=runs,
+            content=content,
+            requirements=_requirements(report, plans),
+            headline=headline_table(runs),
+            summary=summary_table(runs),
+            plots=_plots(runs, content.dialogues, pacing, comparison, growth),
+            pacing=pacing,
+            growth=growth,
+            growth_summaries=SUMMARIES,
+            comparison=comparison,
+            baseline=baseline_condition(runs),
+            classes=class_table(runs),
+            class_figures=CLASS_FIGURES,
+            figures=figure_table(runs),
+            costs=cost_rows(runs),
+            configuration=_configuration(plans),
+            outcomes=OUTCOMES,
+            hex_color=hex_color,
+            script=trusted(script),
+            script_hash=_csp_hash(script),
+        )
+    )
+    write_text(root / PAGE, text)
+    return root / PAGE
+
+
+def _requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[RequirementRow]:
+    required = plans[0].config.requirements if plans else ()
+    return requirement_rows(judged_records(plans, report.runs), required) if required else []
+
+
+def page_environment() -> Environment:
+    """Return the templates of pages, with autoescaping, and their common style."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals['style'] = trusted((TEMPLATES / 'page.css').read_text(encoding='utf-8'))
+    return environment
+
+
+def _plots(
+    runs: Sequence[Run],
+    dialogues: Mapping[str, Dialogue],
+    pacing: PacingView,
+    comparison: ComparisonView,
+    growth: ViewOverTime,
+) -> dict[str, Markup]:
+    """Return the plots by name as SVG; '' without data."""
+
+    def interval(before: Run, after: Run) -> tuple[float, float] | None:
+        return paired_interval(*(dialogues[run.report.run_id] for run in (before, after)))
+
+    scored = [run for run in runs if not run.failed]
+    return {
+        'conditions': trusted(condition_plot(scored)),
+        'changes': trusted(change_plot(scored, interval)),
+        'classes': trusted(class_plot(scored)),
+        'questions': trusted(question_plot(scored)),
+        'robustness': trusted(robustness_plot(comparison.conditions)),
+        'growth': trusted(plot_over_time(growth)),
+        'latency': trusted(latency_plot(pacing.realtime)),
+    }
+
+
+def trusted(text: str) -> Markup:
+    """Mark HTML of this package as safe; texts inside plots are escaped already."""
+    return Markup(text)  # noqa: S704
+
+
+def _csp_hash(script: str) -> str:
+    """Return the CSP source expression that allows exactly this script."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _configuration(plans: Sequence[RunPlan]) -> str:
+    if not plans:
+        return ''
+    return yaml.safe_dump(plans[0].config.model_dump(mode='json'), sort_keys=False)

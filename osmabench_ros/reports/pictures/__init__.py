@@ -1,0 +1,1 @@
+"""Views from above, sample frames and coloured maps."""

@@ -1,0 +1,158 @@
+"""Sample frames of a run as pictures, and the instances in them."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from osmabench_ros.base.limits.images import read_image
+from osmabench_ros.errors import RunError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.prepare.preparation import PATH_FILE
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.simulation.trajectory import sample_trajectory
+
+_COLORS = 255
+_JPEG_QUALITY = 82
+
+
+def png_uri(image: NDArray[np.uint8]) -> str:
+    """Return RGBA (height, width, 4) as a PNG with a palette; alpha is all or nothing."""
+    indexed = Image.fromarray(np.ascontiguousarray(image[..., :3])).quantize(
+        _COLORS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
+    )
+    indices = np.where(image[..., 3] > 0, np.asarray(indexed), _COLORS).astype(np.uint8)
+    paletted = Image.fromarray(indices, mode='P')
+    palette = indexed.getpalette() or []
+    paletted.putpalette(palette + [0] * (3 * (_COLORS + 1) - len(palette)))
+    buffer = io.BytesIO()
+    paletted.save(buffer, 'PNG', transparency=_COLORS, optimize=True)
+    return _uri('png', buffer)
+
+
+def photo_uri(path: Path, width: int) -> str:
+    """Return an image file as a JPEG at most `width` pixels wide."""
+    photo = read_image(path, RunError).convert('RGB')
+    if photo.width > width:
+        height = max(1, round(photo.height * width / photo.width))
+        photo = photo.resize((width, height), Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    photo.save(buffer, 'JPEG', quality=_JPEG_QUALITY, optimize=True)
+    return _uri('jpeg', buffer)
+
+
+def _uri(kind: str, buffer: io.BytesIO) -> str:
+    return f'data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}'
+
+
+FRAMES_FOLDER = 'frames'
+MOST_FRAMES = 8
+_WIDTH_PX = 400
+_COARSE_WIDTH_PX = 96
+_BEHIND_M = 0.1
+_FEWEST_POINTS = 4
+
+Rectangle = tuple[float, float, float, float]
+"""Left, top, width and height in percent of the image."""
+
+
+@dataclass(frozen=True)
+class SampleFrame:
+    """One kept frame, and by instance how many points are in view and where, in percent."""
+
+    index: int
+    time_s: float
+    uri: str
+    shows: Mapping[int, tuple[int, Rectangle]] = field(default_factory=dict)
+
+
+def sample_frames(plan: RunPlan, truth: GroundTruth) -> list[SampleFrame]:
+    """Return the kept frames of a run, at most MOST_FRAMES evenly spread ones."""
+    files = {
+        int(path.stem): path
+        for path in sorted((plan.directory / FRAMES_FOLDER).glob('*.png'))
+        if path.stem.isdigit()
+    }
+    poses = camera_poses(plan) if files else ()
+    return [
+        SampleFrame(
+            index,
+            index / plan.config.trajectory.frame_rate_hz,
+            photo_uri(files[index], _WIDTH_PX),
+            shown_instances(truth, poses[index]) if index < len(poses) else {},
+        )
+        for index in _spread(sorted(files), MOST_FRAMES)
+    ]
+
+
+def _spread(indices: Sequence[int], most: int) -> list[int]:
+    if len(indices) <= most:
+        return list(indices)
+    places = np.linspace(0, len(indices) - 1, most).round().astype(int)
+    return [indices[place] for place in places]
+
+
+def camera_poses(plan: RunPlan) -> tuple[Pose, ...]:
+    """Return the pose of every frame of a run, none without its path."""
+    file: Path = plan.shared_directory / PATH_FILE
+    if not file.exists():
+        return ()
+    rate_hz = plan.config.trajectory.frame_rate_hz
+    motion = plan.condition.motion_at(rate_hz)
+    path = RobotPath.read(file)
+    return sample_trajectory(path, motion, rate_hz, plan.config.camera.mount).camera_poses
+
+
+def shown_instances(truth: GroundTruth, pose: Pose) -> dict[int, tuple[int, Rectangle]]:
+    """Return the instances that a camera, optical in the world, sees; how many points, where."""
+    camera = truth.intrinsics
+    local = (truth.surface.points - pose.translation) @ pose.rotation
+    ahead = np.flatnonzero(local[:, 2] > _BEHIND_M)
+    pixels = camera.project(local[ahead])
+    inside = (pixels > -0.5).all(axis=1) & (
+        pixels < (camera.width - 0.5, camera.height - 0.5)
+    ).all(axis=1)
+    rows, pixels = ahead[inside], pixels[inside]
+    seen = _in_front(pixels, local[rows, 2], camera)
+    rows, pixels = rows[seen], pixels[seen]
+    instances = truth.surface.instances[rows]
+    return {
+        int(instance): (count, _bounds(pixels[instances == instance], camera))
+        for instance, count in _counts(instances)
+        if count >= _FEWEST_POINTS
+    }
+
+
+def _counts(instances: NDArray[np.integer]) -> list[tuple[int, int]]:
+    ids, counts = np.unique(instances, return_counts=True)
+    return [(int(i), int(n)) for i, n in zip(ids, counts, strict=True) if i > 0]
+
+
+def _in_front(
+    pixels: NDArray[np.floating], depth_m: NDArray[np.floating], camera: Intrinsics
+) -> NDArray[np.bool_]:
+    """Return a mask of the points that are not behind others in the same coarse pixel."""
+    scale = _COARSE_WIDTH_PX / camera.width
+    height = max(1, round(camera.height * scale))
+    columns, lines = ((pixels + 0.5) * scale).astype(int).T
+    cells = np.minimum(lines, height - 1) * _COARSE_WIDTH_PX + columns
+    nearest = np.full(height * _COARSE_WIDTH_PX, np.inf)
+    np.minimum.at(nearest, cells, depth_m)
+    return np.asarray(depth_m <= nearest[cells] * 1.05 + _BEHIND_M)
+
+
+def _bounds(pixels: NDArray[np.floating], camera: Intrinsics) -> Rectangle:
+    low = (pixels.min(axis=0) + 0.5) / (camera.width, camera.height)
+    high = (pixels.max(axis=0) + 0.5) / (camera.width, camera.height)
+    left, top, width, height = (round(100 * float(v), 1) for v in (*low, *(high - low)))
+    return left, top, width, height

@@ -1,0 +1,156 @@
+"""Clouds seen from above, as images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+CUT_HEIGHT_M = 2.0
+"""Above the floor; what is higher (ceilings, lintels, lamps) is cut away."""
+
+BELOW_FLOOR_M = 0.5
+_MOST_CELLS = 560
+_SMALLEST_CELL_M = 0.02
+_HIGHER_M = 0.08
+_PIT_CELLS = 5
+_SHADE_STEPS = (1, 2, 4)
+_SHADE_STRENGTH = 0.9
+_DEEPEST_M = 0.6
+
+
+@dataclass(frozen=True)
+class TopGrid:
+    """Cells of an image that looks down on the world, in metres; rows run from +y to -y."""
+
+    left_m: float
+    top_m: float
+    cell_m: float
+    width: int
+    height: int
+    floor_m: float
+
+    @classmethod
+    def around(
+        cls, points: NDArray[np.floating], floor_m: float, margin_m: float = 0.3
+    ) -> TopGrid:
+        """Return a grid that holds all points (N, 3) with a margin; one cell without points."""
+        if not len(points):
+            return cls(0.0, 0.0, _SMALLEST_CELL_M, 1, 1, floor_m)
+        low = points[:, :2].min(axis=0).astype(float) - margin_m
+        high = points[:, :2].max(axis=0).astype(float) + margin_m
+        cell_m = max(_SMALLEST_CELL_M, float((high - low).max()) / _MOST_CELLS)
+        width, height = (int(np.ceil(edge / cell_m)) for edge in high - low)
+        return cls(float(low[0]), float(high[1]), cell_m, width, height, floor_m)
+
+    def pixels(self, points: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return image coordinates (..., 2), x right and y down, of world points (..., 2+)."""
+        x = (points[..., 0] - self.left_m) / self.cell_m
+        y = (self.top_m - points[..., 1]) / self.cell_m
+        return np.stack([x, y], axis=-1).astype(np.float64)
+
+
+def top_view(
+    points: NDArray[np.floating],
+    colors: NDArray[np.uint8],
+    grid: TopGrid,
+    *,
+    splat_m: float = 0.05,
+    cut_height_m: float = CUT_HEIGHT_M,
+) -> NDArray[np.uint8]:
+    """Draw the highest point of every cell below the cut, relief shaded, as RGBA (h, w, 4)."""
+    image = np.zeros((grid.height, grid.width, 4), np.uint8)
+    rows = _highest_rows(points, grid, cut_height_m)
+    if not (rows >= 0).any():
+        return image
+    heights = np.where(rows >= 0, points[rows, 2], -np.inf)
+    rows, heights = _splatted(rows, heights, round(splat_m / grid.cell_m))
+    rows, heights = _without_holes(rows, heights, 2 * max(1, round(splat_m / grid.cell_m)))
+    rows, heights = _without_pits(rows, heights)
+    drawn = rows >= 0
+    shade = _shade(heights, drawn)[..., None]
+    image[drawn, :3] = (colors[rows] * shade + 0.5)[drawn].astype(np.uint8)
+    image[drawn, 3] = 255
+    return image
+
+
+def _highest_rows(
+    points: NDArray[np.floating], grid: TopGrid, cut_height_m: float
+) -> NDArray[np.int64]:
+    """Return the row of the highest point of every cell, -1 where there is none."""
+    rows = np.full((grid.height, grid.width), -1, np.int64)
+    cells = np.floor(grid.pixels(points)).astype(np.int64)
+    above_m = points[:, 2] - grid.floor_m
+    inside = (cells >= 0).all(axis=1) & (cells < (grid.width, grid.height)).all(axis=1)
+    kept = np.flatnonzero(inside & (above_m <= cut_height_m) & (above_m >= -BELOW_FLOOR_M))
+    # The last of equal indices is what stays, so the highest point comes last.
+    kept = kept[np.argsort(points[kept, 2], kind='stable')]
+    rows[cells[kept, 1], cells[kept, 0]] = kept
+    return rows
+
+
+def _splatted(
+    rows: NDArray[np.int64], heights: NDArray[np.floating], radius: int
+) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+    """Let points cover neighbouring cells that are empty or clearly lower."""
+    best_rows, best_heights = rows.copy(), heights.copy()
+    # Without this margin, noise of the surface would smear its texture.
+    own = heights + np.where(np.isfinite(heights), _HIGHER_M, 0.0)
+    for dy in range(-radius, radius + 1):
+        for dx in range(-radius, radius + 1):
+            if (dx, dy) == (0, 0) or dx * dx + dy * dy > radius * radius:
+                continue
+            moved_rows, moved = _moved(rows, dy, dx, -1), _moved(heights, dy, dx, -np.inf)
+            wins = (moved > own) & (moved > best_heights)
+            best_rows[wins], best_heights[wins] = moved_rows[wins], moved[wins]
+    return best_rows, best_heights
+
+
+def _moved(image: NDArray[Any], dy: int, dx: int, fill: float) -> NDArray[Any]:
+    moved = np.full_like(image, fill)
+    height, width = image.shape
+    moved[max(dy, 0) : height + min(dy, 0), max(dx, 0) : width + min(dx, 0)] = image[
+        max(-dy, 0) : height + min(-dy, 0), max(-dx, 0) : width + min(-dx, 0)
+    ]
+    return moved
+
+
+def _without_holes(
+    rows: NDArray[np.int64], heights: NDArray[np.floating], radius: int
+) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+    """Fill small holes with the nearest colour, without growing outwards."""
+    drawn = rows >= 0
+    padded = np.pad(drawn, radius)
+    far_out = ndimage.distance_transform_edt(~padded) > radius
+    closed = ndimage.distance_transform_edt(~far_out) > radius
+    inner = (slice(radius, -radius), slice(radius, -radius))
+    _, (y, x) = ndimage.distance_transform_edt(~drawn, return_indices=True)
+    filled = drawn | closed[inner]
+    return np.where(filled, rows[y, x], -1), np.where(filled, heights[y, x], -np.inf)
+
+
+def _without_pits(
+    rows: NDArray[np.int64], heights: NDArray[np.floating]
+) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+    """Cover narrow gaps through which much lower points are visible."""
+    level = ndimage.grey_closing(heights, size=_PIT_CELLS)
+    with np.errstate(invalid='ignore'):
+        pits = (rows >= 0) & (level - heights > _HIGHER_M)
+    if pits.all():
+        return rows, heights
+    _, (y, x) = ndimage.distance_transform_edt(pits | (rows < 0), return_indices=True)
+    return np.where(pits, rows[y, x], rows), np.where(pits, heights[y, x], heights)
+
+
+def _shade(heights: NDArray[np.floating], drawn: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return a factor in (0, 1] that darkens cells beside higher ones (eye-dome lighting)."""
+    base = np.where(drawn, heights, np.nan)
+    depth = np.zeros(heights.shape)
+    for step in _SHADE_STEPS:
+        for dy, dx in ((0, step), (0, -step), (step, 0), (-step, 0)):
+            rise = _moved(base, dy, dx, np.nan) - base
+            depth += np.clip(np.nan_to_num(rise), 0.0, _DEEPEST_M)
+    return np.asarray(np.exp(-_SHADE_STRENGTH * depth / len(_SHADE_STEPS)))

@@ -1,0 +1,163 @@
+"""Headline figures by condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from osmabench_ros.reports.headline import Headline
+from osmabench_ros.reports.pacing import TimedRun
+from osmabench_ros.reports.plots.svg import INK, MUTED, SERIES, inline_svg, new_figure, page_style
+from osmabench_ros.reports.report_run import Run, computed_headlines, distinct, estimate
+from osmabench_ros.runs.results.timings import Participation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+_MOST_ROWS = 40
+
+
+def latency_plot(realtime: Sequence[TimedRun]) -> str:
+    """Return median, percentiles and maximum of latency, a line a node; '' without any."""
+    rows = [
+        (f'{node.name} · {item.title}', node)
+        for item in realtime
+        for node in item.measured.participants
+        if node.latency_max_s is not None
+    ][:_MOST_ROWS]
+    if not rows:
+        return ''
+    from matplotlib.ticker import LogLocator
+
+    names = list(dict.fromkeys(node.name for _, node in rows))
+    with page_style('latency'):
+        figure = new_figure(9.3, 0.3 * len(rows) + 0.9)
+        axes = figure.subplots()
+        for y, (_, node) in enumerate(rows):
+            marks = _milliseconds(node)
+            color = SERIES[names.index(node.name) % len(SERIES)]
+            axes.hlines(y, marks[0], marks[-1], color=color, linewidth=1.2)
+            axes.hlines(y, marks[0], marks[1], color=color, linewidth=4.0)
+            axes.plot(marks[:1], [y], 'o', color=color, markersize=6)
+            axes.plot(marks[2:3], [y], '|', color=INK, markersize=8)
+            axes.plot(marks[3:], [y], 'x', color=MUTED, markersize=5)
+        axes.set_yticks(range(len(rows)), [title for title, _ in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xscale('log', subs=())
+        # The default writes powers as formulas, which the page does not set.
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(lambda value, _position: f'{value:g}')
+        axes.tick_params(axis='y', length=0)
+        axes.grid(axis='x')
+        axes.set_xlabel('latency, ms')
+        return inline_svg(figure, 'latency', 'Latency from publication to acknowledgement')
+
+
+def _milliseconds(node: Participation) -> list[float]:
+    """Return p50, p95, p99 and maximum, above 0 for the logarithmic axis."""
+    marks = (node.latency_p50_s, node.latency_p95_s, node.latency_p99_s, node.latency_max_s)
+    largest = node.latency_max_s or 0.0
+    return [max(1e-3, 1000 * (largest if mark is None else mark)) for mark in marks]
+
+
+_BAR_GROUP = 0.8
+_WIDTH = 9.3
+_MOST_BARS_OF_NARROW_PANEL = 6
+_MOST_NUMBERED_BARS = 12
+
+
+def condition_plot(runs: Sequence[Run]) -> str:
+    """Return bars of every headline figure by condition, one colour a mapper; '' without any."""
+    headlines = _shown(runs)
+    if not headlines:
+        return ''
+    conditions = distinct(run.condition for run in runs)
+    bars = len(conditions) * len(distinct(run.mapper for run in runs))
+    with page_style('conditions'):
+        figure, panels = _panels(
+            len(headlines), len(headlines) if bars <= _MOST_BARS_OF_NARROW_PANEL else 2
+        )
+        for axes, headline in zip(panels, headlines, strict=True):
+            _bars(axes, runs, headline, conditions)
+            axes.set_title(headline.title)
+        _legend(figure, runs)
+        return inline_svg(
+            figure, 'conditions', f'Headline figures under {", ".join(conditions)} by mapper'
+        )
+
+
+def _shown(runs: Sequence[Run]) -> list[Headline]:
+    return [item for item in computed_headlines(runs) if not item.is_baseline]
+
+
+def _panels(count: int, most_columns: int) -> tuple[Figure, list[Axes]]:
+    columns = min(count, most_columns)
+    rows = -(-count // columns)
+    figure = new_figure(_WIDTH, 2.3 * rows + 0.45)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    panels = list(grid.flat)
+    for unused in panels[count:]:
+        unused.remove()
+    return figure, panels[:count]
+
+
+def _bars(axes: Axes, runs: Sequence[Run], headline: Headline, conditions: list[str]) -> None:
+    mappers = distinct(run.mapper for run in runs)
+    width = _BAR_GROUP / len(mappers)
+    factor = 100.0 if headline.percent else 1.0
+    for i, mapper in enumerate(mappers):
+        for j, condition in enumerate(conditions):
+            found = estimate(runs, mapper, condition, headline)
+            if found is None:
+                continue
+            x = j + (i - (len(mappers) - 1) / 2) * width
+            value = factor * found.value
+            axes.bar(x, value, width * 0.92, color=_color(i))
+            top = value
+            if found.low is not None and found.high is not None:
+                top = factor * found.high
+                axes.vlines(x, factor * found.low, top, color=INK, linewidth=1.1)
+            if len(found.scenes) > 1:
+                heights = [factor * item for item in found.scenes]
+                axes.plot([x] * len(heights), heights, 'o', color=INK, markersize=2.5)
+                top = max(heights)
+            if len(mappers) * len(conditions) <= _MOST_NUMBERED_BARS:
+                axes.annotate(
+                    headline.number(found.value),
+                    (x, top),
+                    (0, 2),
+                    textcoords='offset points',
+                    ha='center',
+                    fontsize=8,
+                )
+    _constant(axes, runs, headline)
+    axes.set_xticks(range(len(conditions)), conditions)
+    if headline.percent:
+        axes.set_ylim(0, 112)
+        axes.set_yticks(range(0, 101, 20))
+    axes.margins(y=0.15)
+    axes.tick_params(axis='x', length=0)
+    axes.grid(axis='y')
+
+
+def _constant(axes: Axes, runs: Sequence[Run], headline: Headline) -> None:
+    """Draw what the most frequent answer scores without a map."""
+    keys = (headline.suite, headline.mode, 'baseline_most_frequent', '')
+    found = [run.records[keys].value for run in runs if keys in run.records]
+    values = [100 * value for value in found if value is not None]
+    if headline.metric == 'accuracy' and values:
+        axes.axhline(sum(values) / len(values), color=MUTED, linewidth=1.4, linestyle=(0, (3, 2)))
+
+
+def _legend(figure: Figure, runs: Sequence[Run]) -> None:
+    from matplotlib.patches import Patch
+
+    mappers = distinct(run.mapper for run in runs)
+    handles = [Patch(color=_color(i), label=mapper) for i, mapper in enumerate(mappers)]
+    figure.legend(handles=handles, loc='outside upper left', ncols=min(len(handles), 6))
+
+
+def _color(index: int) -> str:
+    return SERIES[index % len(SERIES)]

@@ -1,0 +1,126 @@
+"""Runs in the form that tables and plots use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from osmabench_ros.reports.headline import HEADLINES, Headline
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.results.report_model import Record, RunReport, Status
+
+BASELINE = 'baseline'
+
+Key = tuple[str, str | None, str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run: its plan, which knows its folders, and its report."""
+
+    plan: RunPlan
+    report: RunReport
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended with an error."""
+        return self.report.status is Status.FAILED
+
+    @property
+    def scene(self) -> str:
+        """Dataset and scene, with the seed unless the scene's name ends with it."""
+        key = self.plan.identity.scene_key
+        seed = '' if key.scene.endswith(f'seed_{key.seed}') else f', seed {key.seed}'
+        return f'{key.dataset} {key.scene}{seed}'
+
+    @property
+    def condition(self) -> str:
+        """Name of the condition."""
+        return self.plan.identity.condition
+
+    @property
+    def mapper(self) -> str:
+        """Name of the mapping method."""
+        return self.plan.identity.mapper
+
+    @property
+    def title(self) -> str:
+        """Mapper and condition."""
+        return f'{self.mapper} · {self.condition}'
+
+    @cached_property
+    def records(self) -> Mapping[Key, Record]:
+        """Records by suite, mode, metric and class name."""
+        return {
+            (item.suite, item.mode, item.metric, item.class_name): item
+            for item in self.report.metrics
+        }
+
+    def headline(self, headline: Headline) -> Record | None:
+        """Return the record of a headline figure, None if the run has none."""
+        return self.records.get((headline.suite, headline.mode, headline.metric, ''))
+
+
+def joined(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Run]:
+    """Return the runs that have a report, in the order of the plans."""
+    by_id = {report.run_id: report for report in reports}
+    return [
+        Run(plan, by_id[plan.identity.run_id]) for plan in plans if plan.identity.run_id in by_id
+    ]
+
+
+def distinct(texts: Iterable[str]) -> list[str]:
+    """Return texts without repetition, in the order of their first occurrence."""
+    return list(dict.fromkeys(texts))
+
+
+def full_titles(runs: Sequence[Run]) -> dict[Run, str]:
+    """Return mapper and condition of runs, and the scene where there are several."""
+    several = len(distinct(run.scene for run in runs)) > 1
+    return {run: f'{run.title} · {run.scene}' if several else run.title for run in runs}
+
+
+def baseline_condition(runs: Sequence[Run]) -> str:
+    """Return the condition that the others are compared with: 'baseline', or the first one."""
+    conditions = distinct(run.condition for run in runs)
+    return BASELINE if BASELINE in conditions or not conditions else conditions[0]
+
+
+def computed_headlines(runs: Sequence[Run]) -> list[Headline]:
+    """Return the headline figures that at least one run has a record of."""
+    return [item for item in HEADLINES if any(run.headline(item) for run in runs)]
+
+
+@dataclass(frozen=True)
+class MeanFigure:
+    """A headline figure of one mapper under one condition: the mean, and that of every scene."""
+
+    value: float
+    low: float | None
+    high: float | None
+    scenes: tuple[float, ...]
+
+
+def estimate(
+    runs: Sequence[Run], mapper: str, condition: str, headline: Headline
+) -> MeanFigure | None:
+    """Return a headline figure over the scenes of a mapper and condition, None without any."""
+    records = [
+        record
+        for run in runs
+        if (run.mapper, run.condition) == (mapper, condition)
+        and (record := run.headline(headline)) is not None
+        and record.value is not None
+    ]
+    values = [record.value for record in records if record.value is not None]
+    if not values:
+        return None
+    single = records[0] if len(records) == 1 else None
+    return MeanFigure(
+        math.fsum(values) / len(values),
+        single.low if single else None,
+        single.high if single else None,
+        tuple(values),
+    )

@@ -1,0 +1,1 @@
+"""Recordings for the Rerun viewer."""

@@ -1,0 +1,1 @@
+"""Conversions between the values of this package and ROS messages."""

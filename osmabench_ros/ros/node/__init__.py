@@ -1,0 +1,1 @@
+"""Parts of every node: lifecycle, parameters, diagnostics, participation in a run."""

@@ -1,0 +1,149 @@
+"""Assembles the messages of one stamp into a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from geometry_msgs.msg import PoseStamped
+from rclpy.node import Node
+from sensor_msgs.msg import CameraInfo, Image
+
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.image_codec import classes_of, color_of, instances_of
+from osmabench_ros.errors import ContractError, errors_as
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.ros.messages.images import (
+    depth_from_message,
+    image_from_message,
+    intrinsics_from_message,
+)
+from osmabench_ros.ros.messages.poses import pose_from_message, stamp_from_message
+from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.wire.qos import frame_profile
+
+MAX_PENDING = 32
+"""Incomplete frames that are kept; older ones are given up and counted."""
+
+MAX_PENDING_BYTES = 2**30
+"""Images of incomplete frames that are kept; three frames of 4096 x 4096."""
+
+
+class FrameReceiver:
+    """Subscribes to the camera and calls back with complete frames, in order of their stamps.
+
+    Parameters
+    ----------
+    node : Node
+        Owner of the subscriptions.
+    on_frame : callable
+        Gets each `Frame` once.
+    lockstep : bool
+        Keep all messages.
+    ground_truth : bool
+        Whether to subscribe to the semantic and instance images too.
+    on_repeat : callable, optional
+        Gets the stamp in nanoseconds of a frame that arrives again; a bridge repeats its first
+        frame until it is acknowledged.
+    on_restart : callable, optional
+        Called before the first frame after a reset of the run, which plays the same frames again
+        with the same stamps. Without it, frames that were seen before the reset count as repeated.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        on_frame: Callable[[Frame], None],
+        *,
+        lockstep: bool,
+        ground_truth: bool,
+        on_repeat: Callable[[int], None] | None = None,
+        on_restart: Callable[[], None] | None = None,
+    ) -> None:
+        self._on_frame = on_frame
+        self._on_repeat = on_repeat
+        self._on_restart = on_restart
+        self._pending: dict[int, dict[str, Any]] = {}
+        self._last_stamp_ns = -1
+        self.frames = 0
+        self.incomplete = 0
+        types: dict[str, type[Any]] = {
+            topics.COLOR: Image,
+            topics.DEPTH: Image,
+            topics.COLOR_INFO: CameraInfo,
+            topics.CAMERA_POSE: PoseStamped,
+        }
+        if ground_truth:
+            types |= {topics.SEMANTIC: Image, topics.INSTANCE: Image}
+        self._needed = frozenset(types)
+        self.subscriptions = [
+            create_checked_subscription(
+                node, kind, topic, self._collector(topic), frame_profile(lockstep=lockstep)
+            )
+            for topic, kind in types.items()
+        ]
+
+    def _collector(self, topic: str) -> Callable[[Any], None]:
+        return lambda message: self._collect(topic, message)
+
+    def _collect(self, topic: str, message: Any) -> None:
+        stamp_ns = stamp_from_message(message.header.stamp)
+        # Each topic keeps its order, so after a complete frame nothing older can be under way.
+        if stamp_ns < self._last_stamp_ns and self._on_restart is not None:
+            self._pending.clear()
+            self._last_stamp_ns, self.frames = -1, 0
+            self._on_restart()
+        if stamp_ns <= self._last_stamp_ns:
+            if topic == topics.CAMERA_POSE and self._on_repeat is not None:
+                self._on_repeat(stamp_ns)
+            return
+        parts = self._pending.setdefault(stamp_ns, {})
+        parts[topic] = message
+        if self._needed <= parts.keys():
+            self._complete(stamp_ns, parts)
+            return
+        while len(self._pending) > MAX_PENDING or self._held_bytes() > MAX_PENDING_BYTES:
+            del self._pending[min(self._pending)]
+            self.incomplete += 1
+
+    def _held_bytes(self) -> int:
+        messages = (message for parts in self._pending.values() for message in parts.values())
+        return sum(len(message.data) for message in messages if isinstance(message, Image))
+
+    def _complete(self, stamp_ns: int, parts: dict[str, Any]) -> None:
+        older = [stamp for stamp in self._pending if stamp <= stamp_ns]
+        self.incomplete += len(older) - 1
+        for stamp in older:
+            del self._pending[stamp]
+        self._last_stamp_ns = stamp_ns
+        frame = frame_from_messages(self.frames, stamp_ns, parts)
+        self.frames += 1
+        self._on_frame(frame)
+
+
+def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Frame:
+    """Return the frame that the messages of one stamp make; ContractError names the topic."""
+    camera_pose = camera_pose_from_message(parts[topics.CAMERA_POSE])
+    semantic, instance = parts.get(topics.SEMANTIC), parts.get(topics.INSTANCE)
+    with errors_as(ContractError, 'camera topics', ValueError):
+        return Frame(
+            index=index,
+            stamp_ns=stamp_ns,
+            camera_pose=camera_pose,
+            intrinsics=intrinsics_from_message(parts[topics.COLOR_INFO], topics.COLOR_INFO),
+            color=image_from_message(parts[topics.COLOR], topics.COLOR, color_of),
+            depth_m=depth_from_message(parts[topics.DEPTH], topics.DEPTH),
+            semantic=semantic and image_from_message(semantic, topics.SEMANTIC, classes_of),
+            instance=instance and image_from_message(instance, topics.INSTANCE, instances_of),
+        )
+
+
+def camera_pose_from_message(message: PoseStamped) -> Pose:
+    """Return the pose of the optical frame in the world; raises ContractError if it is none."""
+    if message.header.frame_id not in ('', topics.WORLD_FRAME):
+        raise ContractError(
+            f'topic "{topics.CAMERA_POSE}": frame_id is "{message.header.frame_id[:80]}", '
+            f'must be "{topics.WORLD_FRAME}"'
+        )
+    return pose_from_message(message.pose, topics.CAMERA_POSE)

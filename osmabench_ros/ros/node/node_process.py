@@ -1,0 +1,82 @@
+"""The process around a node: starts it, spins it, and ends with its exit code."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
+
+from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
+from osmabench_ros.ros.node.lifecycle import ERROR_PREFIX, BenchmarkNode
+
+INTERRUPTED = 130
+"""Exit code of a process that was asked to end before it had given its result."""
+
+
+def run_node(
+    factory: Callable[[], BenchmarkNode[Any]], arguments: Sequence[str] | None = None
+) -> int:
+    """Run a node of `factory` until it finishes, fails or is interrupted; return the code."""
+    # rclpy's own handlers take the context away from another thread at any moment, even while
+    # this one takes down what belongs to it.
+    rclpy.init(
+        args=list(arguments) if arguments is not None else None,
+        signal_handler_options=SignalHandlerOptions.NO,
+    )
+    show_warnings_as_lines()
+    node: BenchmarkNode[Any] | None = None
+    try:
+        _handle_signals(_interrupt)
+        node = factory()
+        return _spin(node)
+    except OsmabenchError as error:
+        print(f'{ERROR_PREFIX}{error}', file=sys.stderr, flush=True)  # noqa: T201
+        return error.exit_code
+    except KeyboardInterrupt:
+        return _code_of_interrupted(node)
+    finally:
+        _handle_signals(signal.SIG_IGN)
+        if node is not None:
+            node.cleanup()
+            node.destroy_node()
+        rclpy.try_shutdown()
+
+
+def _handle_signals(handler: Any) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
+
+
+def _interrupt(_number: int, _frame: Any) -> None:
+    """Keep a second Ctrl-C from cutting off what a node has to finish; SIGKILL still ends it."""
+    _handle_signals(signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _code_of_interrupted(node: BenchmarkNode[Any] | None) -> int:
+    if node is not None and node.exit_code is not None:
+        return node.exit_code
+    if node is not None and not node.owes_result():
+        return 0
+    print('osmabench: asked to end before there was a result', file=sys.stderr)  # noqa: T201
+    return INTERRUPTED
+
+
+def _spin(node: BenchmarkNode[Any]) -> int:
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    if node.autostart:
+        node.trigger_configure()
+        if node.exit_code is None:
+            node.trigger_activate()
+    try:
+        while node.exit_code is None:
+            executor.spin_once(timeout_sec=0.2)
+    finally:
+        executor.shutdown()
+    return node.exit_code

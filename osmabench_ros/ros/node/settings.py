@@ -1,0 +1,205 @@
+"""Settings of the nodes, by parameters or by the plan of a run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from osmabench_ros.base.contract import POINT_CLOUD
+from osmabench_ros.base.settings import Named, setting
+from osmabench_ros.base.strict import FilePath, Strict
+from osmabench_ros.maps.topics.assembler import MAX_PAYLOAD_BYTES
+from osmabench_ros.maps.topics.kinds import MapType
+from osmabench_ros.ros.node.participants import DeclaredParticipant
+from osmabench_ros.ros.node.transform_settings import TfSettings
+from osmabench_ros.runs.config import (
+    CameraConfig,
+    PacingConfig,
+    Requirement,
+    RobotConfig,
+    SceneConfig,
+    SimulatorConfig,
+    SuiteConfig,
+    TrajectoryConfig,
+)
+from osmabench_ros.runs.mapper_config import EvaluationConfig, Settling
+from osmabench_ros.sequences.reading import SequenceReading, reading_from_text
+from osmabench_ros.simulation.conditions import Condition
+
+
+def _participant(data: Any) -> Any:
+    return DeclaredParticipant.parse(data) if isinstance(data, str) else data
+
+
+def _reading(data: Any) -> Any:
+    return reading_from_text(data) if isinstance(data, str) else data
+
+
+Participants = tuple[Annotated[DeclaredParticipant, BeforeValidator(_participant)], ...]
+Reading = Annotated[SequenceReading, BeforeValidator(_reading)]
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+MapBytes = Annotated[int, Field(ge=1, le=2**40)]
+Pacing = Annotated[PacingConfig, Named(mode='pacing')]
+_CAMERA = Named(
+    *('hfov_deg', 'near_m', 'far_m'),
+    width='image_width',
+    height='image_height',
+    mounting_height_m='camera_height_m',
+    pitch_deg='camera_pitch_deg',
+)
+_TIMING = Named('speed_factor', 'match_timeout_s', 'ack_timeout_s', mode='pacing')
+
+
+class BridgeSettings(Strict):
+    """What the bridge publishes, a simulation or a recorded sequence, and at which pace."""
+
+    scene: Annotated[SceneConfig, Named('seed', reference='scene', scene='scene_name')] = (
+        SceneConfig()
+    )
+    condition: str | Condition = setting(
+        'baseline', 'Name in config/conditions/, a YAML file, or a whole one as JSON.'
+    )
+    simulator: Annotated[SimulatorConfig, Named(name='simulator', options='simulator_options')] = (
+        SimulatorConfig()
+    )
+    camera: Annotated[CameraConfig, _CAMERA] = CameraConfig()
+    robot: Annotated[RobotConfig, Named(radius_m='robot_radius_m', height_m='robot_height_m')] = (
+        RobotConfig()
+    )
+    trajectory: Annotated[TrajectoryConfig, Named('strategy', 'goals', 'frame_rate_hz')] = (
+        TrajectoryConfig()
+    )
+    path_file: FilePath | None = setting(
+        None, 'Prepared path, RUNS/shared/SCENE/path.json; planned if empty.'
+    )
+    sequence: FilePath | None = setting(
+        None, 'Recorded sequence to play instead of a simulation: a folder, a bag, an .mcap file.'
+    )
+    sequence_topics: Reading = setting(
+        SequenceReading(),
+        'Topics of a bag with other names: a YAML mapping such as {color: /rgb, pose: '
+        'tf}, or a file with one.',
+    )
+    tf: Annotated[TfSettings, Named('publish_tf', 'map_origin', 'transforms')] = TfSettings()
+    pacing: Annotated[PacingConfig, _TIMING] = PacingConfig()
+    run_id: str = setting('unnamed', 'Identity of the run, repeated in run_info.')
+    mapper: str = setting('', 'Name of the mapping method, repeated in run_info.')
+    config_sha256: str = setting('', 'Digest of the configuration, repeated in run_info.')
+    start_paused: bool = setting(False, 'Publish nothing before start_run or step_run.')
+    participants: Participants = setting(
+        (),
+        'Nodes to wait for: NAME, or NAME:acks if it acknowledges frames; :unsigned '
+        'behind that if it does not know the run token.',
+    )
+    map_publisher: str = setting('', 'Only node that may publish the map; empty for any.')
+
+
+class MapperSettings(Strict):
+    """Which bundled method maps."""
+
+    mapper: str = setting('oracle', 'Entry point in the group osmabench.mappers.')
+    options: dict[str, object] = setting({}, 'Options of the mapper, a YAML mapping.')
+    seed: Seed = setting(0, 'Seed of everything random in the mapper.')
+    pacing: Pacing = PacingConfig()
+    settle_s: float = setting(1.0, 'Seconds without a frame that end a realtime run.', 0, 600)
+    evaluation: Annotated[EvaluationConfig, Named('map_every_frames')] = EvaluationConfig()
+
+
+class MapAdapterSettings(Strict):
+    """Where the map of a foreign stack comes from."""
+
+    method: str = setting('unknown', 'Name of the mapping method, for the report.')
+    map_topic: str = setting('', "The stack's topic with the map.")
+    map_type: MapType = setting(POINT_CLOUD, 'Type of that topic.')
+    map_file: FilePath | None = setting(None, 'A file that the stack writes, instead of a topic.')
+    importer: str = setting('', 'Importer of that file; see osmabench map import --help.')
+    finish_service: str = setting('', 'Called after the last frame; empty for none.')
+    finish_type: str = setting('std_srvs/srv/Empty', 'Type of that service.')
+    finish_request: dict[str, object] = setting({}, 'Its request, a YAML mapping.')
+    settling: Annotated[Settling, Named('settle_s', 'settle_timeout_s')] = Settling()
+    map_timeout_s: float = setting(120.0, 'Longest silence without a map, seconds.', 0.1, 86_400)
+    watch_processes: bool = setting(
+        False, 'What was started beside this node is the stack, and may work.'
+    )
+    count_frames: bool = setting(True, 'Count frames in the map by its stamps.')
+    map_frame_is_world: bool = setting(
+        False, 'Take the map frame for the world where TF says nothing.'
+    )
+    max_map_bytes: MapBytes = setting(MAX_PAYLOAD_BYTES, 'Largest map message that is accepted.')
+
+
+class MapRecorderSettings(Strict):
+    """Which maps are recorded, and where to."""
+
+    map_directory: FilePath | None = setting(
+        None, 'Folder to write the final map to; must not exist, or be empty.'
+    )
+    participant: str = setting('', 'Only record maps of this participant; empty for any.')
+    pacing: Pacing = PacingConfig()
+    frames_directory: FilePath | None = setting(
+        None, 'Folder for sample colour frames; empty for none.'
+    )
+    sample_frames: int = setting(6, 'How many frames to keep as pictures.', 1, 1000)
+    max_map_bytes: MapBytes = setting(MAX_PAYLOAD_BYTES, 'Largest map that is accepted, bytes.')
+    keep_intermediate_maps: bool = setting(
+        False, 'Also keep maps that are not final, in a folder beside the final map.'
+    )
+    signed: bool = setting(True, 'Take only maps with the run token, if this node was given one.')
+    chunk_timeout_s: float = setting(
+        20.0, 'Longest wait for the next chunk of a map.', 0.1, 86_400
+    )
+    map_rate_mib_s: float = setting(
+        4.0, 'Slowest rate of an announced map, MiB a second.', 1e-6, 1e6
+    )
+    watch_publishers: bool = setting(
+        False, 'End if undeclared nodes publish; a bridge does it otherwise.'
+    )
+    max_snapshots: int = setting(100, 'Most intermediate maps that are kept.', 2, 100_000)
+    exit_when_done: bool = setting(False, 'End with exit code 0 once the final map is written.')
+
+
+class EvaluatorSettings(Strict):
+    """What maps are scored with."""
+
+    ground_truth_directory: FilePath | None = setting(
+        None, 'Ground truth of the scene, as prepared.'
+    )
+    questions_file: FilePath | None = setting(None, 'Questions about the scene, JSON lines.')
+    output_directory: FilePath | None = setting(
+        None, 'Folder that gets report.json and the answers.'
+    )
+    suites: tuple[SuiteConfig, ...] = setting((), 'Suites to run, a YAML list of {name, options}.')
+    requirements: tuple[Requirement, ...] = setting(
+        (), 'Thresholds, a YAML list as in a configuration.'
+    )
+    text_features: dict[str, FilePath] = setting(
+        {}, 'YAML mapping: encoder of a map to .npy of its text.'
+    )
+    settling: Annotated[Settling, Named('allow_partial')] = Settling()
+    device: Literal['auto', 'cpu', 'cuda'] = setting('auto', 'Where to compute.')
+    use_run_info: bool = setting(
+        True,
+        'Take the identity of the run from run_info, and wait for it; if false, from '
+        'the parameters below, the map and the ground truth.',
+    )
+    condition: str = setting('', 'Without run_info: condition; empty: as the map says.')
+    mapper: str = setting('', 'Without run_info: mapping method; empty: as the map says.')
+    simulator: str = setting('', 'Without run_info: where the frames come from.')
+    seed: Seed = setting(0, 'Without run_info: seed of questions.')
+    evaluate_final_map: bool = setting(True, 'Evaluate the final map as soon as it is recorded.')
+    exit_when_done: bool = setting(False, 'End with the verdict as exit code after one map.')
+
+
+class MapViewerSettings(Strict):
+    """Which maps are shown, and with what."""
+
+    map_directory: FilePath | None = setting(
+        None, 'Map on disk to show at once; empty to wait for topics.'
+    )
+    ground_truth_directory: FilePath | None = setting(
+        None, 'Ground truth of the scene; empty for no errors.'
+    )
+    gate_m: float = setting(0.1, 'Largest distance of a match, metres.', 0.001, 10)
+    max_points: int = setting(200_000, 'Points of a cloud; 0 for all.', 0, 100_000_000)
+    max_map_bytes: MapBytes = setting(MAX_PAYLOAD_BYTES, 'Largest map, bytes.')

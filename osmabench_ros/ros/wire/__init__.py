@@ -1,0 +1,1 @@
+"""The topic contract: names, quality of service, and checks of what arrives."""

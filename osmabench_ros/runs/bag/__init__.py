@@ -1,0 +1,1 @@
+"""Scores the map of a bag, with or without a reference."""

@@ -1,0 +1,247 @@
+"""References of recorded maps: a run, a scene, a folder, or a cloud of the user."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.base.contract import CAMERA_INFO, WORLD_FRAME
+from osmabench_ros.base.files import read_json
+from osmabench_ros.base.progress import Progress
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+from osmabench_ros.maps.importer import ImportOptions
+from osmabench_ros.maps.importers.pointcloud import (
+    import_map,
+    points_and_colors,
+    read_columns,
+    read_label_set,
+)
+from osmabench_ros.maps.semantic_map import DenseMap
+from osmabench_ros.metrics.geometry import occupied_voxels
+from osmabench_ros.runs.bag.bag_settings import BagSource
+from osmabench_ros.runs.bag_content import BagContent
+from osmabench_ros.runs.config import MatrixConfig, with_scene
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, Preparation
+from osmabench_ros.runs.prepare.recorded_trajectories import REFERENCE_TOPICS, bag_trajectory
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.sequences.bags.bag import Bag
+from osmabench_ros.sequences.ground_truth import (
+    DOCUMENT,
+    GroundTruth,
+    build_ground_truth,
+    seen_instances,
+    write_ground_truth,
+)
+
+REPORT = 'report.json'
+MANIFEST = 'manifest.json'
+SHARED = 'shared'
+_CLASS_FILES = ('classes.json', 'embed_semseg_classes.json')
+_CELL_M = 0.25
+_NO_CAMERA = Intrinsics(2, 2, 1.0, 1.0, 0.5, 0.5)
+"""A cloud of the user's was seen by no camera that we know of."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Ground truth on disk and what it is, for people; `frame_id` '' is that of the map."""
+
+    directory: Path
+    description: str
+    questions_file: Path | None = None
+    frame_id: str = WORLD_FRAME
+
+
+def run_reference(path: Path) -> Reference:
+    """Return the ground truth in or beside a folder of a run; ConfigError if there is none."""
+    candidates = [path, path / GROUND_TRUTH_FOLDER]
+    key = _scene_key(path)
+    if key is not None:
+        candidates.append(path.parent / SHARED / str(key) / GROUND_TRUTH_FOLDER)
+    for folder in candidates:
+        if (folder / DOCUMENT).is_file():
+            questions = folder.parent / QUESTIONS_FILE
+            known = questions if questions.is_file() else None
+            return Reference(folder, f'ground truth {folder}', known)
+    looked = ', '.join(str(folder / DOCUMENT) for folder in candidates)
+    raise ConfigError(
+        f'{path} is no run with ground truth: none of these exists: {looked}. Name the folder of '
+        'a run below runs/MATRIX/, or make ground truth with `osmabench ground-truth`'
+    )
+
+
+def _scene_key(run_directory: Path) -> SceneKey | None:
+    """Return dataset, scene and seed of a run, from its manifest or its report."""
+    manifest, report = run_directory / MANIFEST, run_directory / REPORT
+    try:
+        if manifest.is_file():
+            data = read_json(manifest)
+            return SceneKey(data['dataset'], data['scene'], next(iter(data['seeds'].values())))
+        if report.is_file():
+            first = read_json(report)['metrics'][0]
+            return SceneKey(first['dataset'], first['scene'], first['seed'])
+    except (KeyError, IndexError, TypeError, AttributeError, StopIteration):
+        return None
+    return None
+
+
+def scene_reference(
+    config: MatrixConfig,
+    scene: str,
+    seed: int,
+    directory: Path,
+    path: tuple[StampedTrajectory, Intrinsics] | None,
+    progress: Progress,
+) -> Reference:
+    """Make the ground truth of a scene; `path` has the poses and camera of the recording.
+
+    Without it, camera and path are those of `config`. With it, the visible surface is what this
+    path saw, and compatible figures, which need rendered depth, are not applicable.
+    """
+    described = f'scene {scene}, seed {seed}'
+    if path is None:
+        [made] = Preparation().prepare_all(with_scene(config, scene, seed), directory, progress)
+        description = f'{described}, along the path of configuration "{config.name}"'
+        return Reference(made / GROUND_TRUTH_FOLDER, description, made / QUESTIONS_FILE)
+    trajectory, camera = path
+    truth = build_ground_truth(
+        load_scene(scene, seed=seed),
+        [trajectory.pose(row) for row in range(len(trajectory))],
+        camera,
+        max_depth_m=config.camera.far_m,
+        seed=seed,
+        progress=progress,
+    )
+    write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+    return Reference(directory / GROUND_TRUTH_FOLDER, f'{described}, along the recorded path')
+
+
+def cloud_reference(
+    file: Path, label_set: LabelSet | None, directory: Path, frame_id: str = ''
+) -> Reference:
+    """Make ground truth of a user's PLY or PCD, z up, metres, with labels of `label_set`."""
+    known = label_set if label_set is not None else _labels_beside(file)
+    graph = SceneGraph()
+    # Labels whose meaning is unknown are no reason not to compare the geometry.
+    if known is None:
+        points = _points(file)
+        surface = LabelledCloud(points, *_unknown(len(points)))
+    else:
+        made = import_map(file, ImportOptions(label_set=known))
+        assert made.dense is not None
+        surface, graph = _labelled(made.dense), made.graph
+    if not len(surface):
+        raise ConfigError(f'reference {file} has no points')
+    labelled = bool((surface.labels != UNLABELLED).any())
+    truth = GroundTruth(
+        'reference',
+        file.stem,
+        known or LabelSet('none', ()),
+        graph,
+        surface,
+        surface.select(np.zeros(len(surface), bool)),
+        (),
+        _NO_CAMERA,
+        seen_instances(surface.instances, 1),
+        surface if labelled else None,
+        points_per_m2=_density(surface.points),
+    )
+    write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+    kind = 'labelled' if labelled else 'unlabelled, geometry only'
+    description = f'reference cloud {file.name}, {len(surface)} points, {kind}'
+    return Reference(directory / GROUND_TRUTH_FOLDER, description, None, frame_id)
+
+
+def _points(file: Path) -> NDArray[np.float32]:
+    points, _ = points_and_colors(read_columns(file))
+    return np.asarray(points[np.isfinite(points).all(axis=1)], np.float32)
+
+
+def _unknown(count: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return labels and instances that mark all points as unknown."""
+    return np.full(count, UNLABELLED, np.int32), np.full(count, NO_INSTANCE, np.int32)
+
+
+def _labelled(dense: DenseMap) -> LabelledCloud:
+    labels, instances = _unknown(len(dense.points))
+    return LabelledCloud(
+        dense.points,
+        labels if dense.labels is None else dense.labels,
+        instances if dense.instances is None else dense.instances,
+    )
+
+
+def _labels_beside(file: Path) -> LabelSet | None:
+    found: Sequence[Path] = [file.with_name(name) for name in _CLASS_FILES]
+    return next((read_label_set(path) for path in found if path.is_file()), None)
+
+
+def _density(points: NDArray[np.float32]) -> float:
+    """Return points per square metre, counting each occupied cell as one cell face."""
+    cells = len(occupied_voxels(points, _CELL_M))
+    return max(len(points) / (cells * _CELL_M**2), 1.0)
+
+
+def reference_of(
+    source: BagSource, bag: Bag, content: BagContent, directory: Path, progress: Progress
+) -> Reference | None:
+    """Return the reference, made in a folder if it does not exist yet; None without one."""
+    choice = source.reference
+    if choice.scene:
+        found = scene_reference(
+            source.config,
+            choice.scene,
+            source.seed,
+            directory,
+            recorded_path(bag, content),
+            progress,
+        )
+    elif choice.run is not None:
+        found = run_reference(choice.run)
+    elif choice.cloud is not None:
+        progress('reading the reference', 0.0)
+        found = cloud_reference(choice.cloud, source.label_set, directory)
+    else:
+        return None
+    if choice.frame_id is not None:
+        found = dataclasses.replace(found, frame_id=choice.frame_id)
+    if source.questions_file is not None:
+        found = dataclasses.replace(found, questions_file=source.questions_file)
+    return found
+
+
+def recorded_path(bag: Bag, content: BagContent) -> tuple[StampedTrajectory, Intrinsics] | None:
+    """Return true camera poses and the camera of a recording, None if it lacks either."""
+    topics = [topic for topic in content.types if topic.endswith(f'/{REFERENCE_TOPICS[0]}')]
+    camera = _camera(bag, content)
+    if len(topics) != 1 or camera is None:
+        return None
+    return bag_trajectory(bag, content, topics[0]), camera
+
+
+def _camera(bag: Bag, content: BagContent) -> Intrinsics | None:
+    info: Any = content.run_info.camera_info if content.run_info is not None else None
+    if info is None:
+        topics = sorted(topic for topic, kind in content.types.items() if kind == CAMERA_INFO)
+        first = next(bag.messages(topics[:1]), None) if topics else None
+        info = None if first is None else first.deserialise()
+    if info is None:
+        return None
+    k = [float(value) for value in info.k]
+    try:
+        return Intrinsics(int(info.width), int(info.height), k[0], k[4], k[2], k[5])
+    except ValueError:
+        # An uncalibrated camera says so by zeros.
+        return None

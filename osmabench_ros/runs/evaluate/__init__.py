@@ -1,0 +1,1 @@
+"""Scores maps of runs, and imported maps."""

@@ -1,0 +1,306 @@
+"""Scores a recorded map with the suites of a run and writes the run's report."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from osmabench_ros.base.configuration import version
+from osmabench_ros.base.files import Existing, filled_folder, sha256_of, sha256_of_data, write_json
+from osmabench_ros.base.owned_folder import claim_folder, remove_ours
+from osmabench_ros.base.progress import Progress, StagedProgress, silent
+from osmabench_ros.base.strict import read_model
+from osmabench_ros.errors import ConfigError, IncompleteError, RunError
+from osmabench_ros.language.embedding import PrecomputedEmbedder
+from osmabench_ros.maps.disk.storage import read_map
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.runs.config import Requirement, SuiteConfig
+from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
+from osmabench_ros.runs.identity import RunIdentity
+from osmabench_ros.runs.requirement import Source, of_sources
+from osmabench_ros.runs.results.report_model import (
+    Record,
+    RunReport,
+    Status,
+    for_run,
+    map_remarks,
+    partial_fault,
+    unmet,
+)
+from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.suites.suite import (
+    Suite,
+    SuiteContext,
+    make_suite,
+    repeated_suite,
+    repetition_fault,
+)
+from osmabench_ros.vqa.exact.generation import SUITE
+from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, read_records
+from osmabench_ros.vqa.questions import Question
+
+_FILES = (QUESTIONS, ANSWERS, VERDICTS)
+
+
+class QuestionFolders:
+    """Parts the question files of suites that write to one folder; the exact ones stay in it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._parted: dict[str, Path] = {}
+
+    def part(self, suite: str) -> None:
+        """Move the files that a suite has just written aside, if it asked questions."""
+        if not (self._directory / QUESTIONS).exists():
+            return
+        self._parted[suite] = self._directory / suite
+        self._parted[suite].mkdir()
+        for file in _FILES:
+            if (self._directory / file).exists():
+                (self._directory / file).rename(self._parted[suite] / file)
+
+    def settle(self) -> None:
+        """Move the files of the main suite into the folder itself, after all suites."""
+        if not self._parted:
+            return
+        main = self._parted.get(SUITE) or next(iter(self._parted.values()))
+        for file in sorted(main.iterdir()):
+            file.rename(self._directory / file.name)
+        main.rmdir()
+
+
+ANSWERS_FOLDER = 'vqa'
+REPORT, INCOMPLETE = 'report.json', 'incomplete.json'
+SUITES = 'suites'
+"""Name of the digest of suites and options in incomplete.json."""
+
+
+@dataclass(frozen=True)
+class EvaluationInputs:
+    """Folders of the map, the ground truth and the results of an evaluation.
+
+    The identity is that of the run, or for a map that no run recorded an `unnamed_run`.
+
+    `output_directory` gets report.json and the folder of answers; `text_features` are as
+    `OpenVocabularyLabeller` takes them; `device` is 'auto', 'cpu' or 'cuda'; a map that was cut
+    off may pass if `allow_partial`.
+    """
+
+    identity: RunIdentity
+    map_directory: Path
+    ground_truth_directory: Path
+    output_directory: Path
+    questions_file: Path | None = None
+    device: str = 'auto'
+    text_features: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType({}))
+    allow_partial: bool = False
+
+
+def evaluate_run(
+    inputs: EvaluationInputs,
+    suites: Sequence[SuiteConfig],
+    requirements: Sequence[Requirement] = (),
+    progress: Progress = silent,
+) -> RunReport:
+    """Evaluate one map, write report.json and return it.
+
+    Of `requirements` those of this run and of figures of the suites count. `progress` may raise to
+    stop; nothing is written then, nor if map, ground truth or an option is at fault. Raises
+    IncompleteError if a server failed; the next evaluation goes on from incomplete.json.
+    """
+    semantic_map, ground_truth = read_inputs(inputs, suites, progress)
+    return evaluate_loaded(inputs, semantic_map, ground_truth, suites, requirements, progress)
+
+
+def check_sources(
+    suites: Sequence[SuiteConfig], text_features: Mapping[str, Path], questions_file: Path | None
+) -> None:
+    """Check cheap conditions before anything large is read."""
+    made_suites(suites)
+    for file in text_features.values():
+        PrecomputedEmbedder(file)
+    if questions_file is not None and not questions_file.exists():
+        raise RunError(f'there are no questions at {questions_file}')
+
+
+def read_inputs(
+    inputs: EvaluationInputs, suites: Sequence[SuiteConfig], progress: Progress
+) -> tuple[SemanticMap, GroundTruth]:
+    """Return map and ground truth, both checked; the options of the suites are checked first."""
+    made_suites(suites)
+    progress('reading the map', 0.0)
+    semantic_map = read_map(inputs.map_directory)
+    progress('reading the ground truth', 0.0)
+    return semantic_map, read_ground_truth(inputs.ground_truth_directory)
+
+
+def evaluate_loaded(
+    inputs: EvaluationInputs,
+    semantic_map: SemanticMap,
+    ground_truth: GroundTruth,
+    suites: Sequence[SuiteConfig],
+    requirements: Sequence[Requirement] = (),
+    progress: Progress = silent,
+) -> RunReport:
+    """As `evaluate_run`, for a map that was read already."""
+    made = made_suites(suites)
+    stages = StagedProgress(progress, len(made) + 1)
+    text = OpenVocabularyLabeller(semantic_map, inputs.text_features, inputs.device)
+    hashes = _hashes(inputs)
+    earlier = _earlier_report(inputs, suites, hashes)
+    failures: dict[str, str] = {}
+    claim_folder(inputs.output_directory)
+    answers_folder = inputs.output_directory / ANSWERS_FOLDER
+    with filled_folder(answers_folder, Existing.MERGE) as answers:
+        context = suite_context(inputs, semantic_map, ground_truth, text, answers, stages)
+        folders, known = QuestionFolders(answers), earlier.metrics if earlier else ()
+        records = _scored(made, context, inputs.identity, stages, folders, known, failures)
+        stages.enter('writing the report')
+        stages('', 1.0)
+    header = semantic_map.header
+    whole = header.complete or inputs.allow_partial
+    report = RunReport(
+        run_id=inputs.identity.run_id,
+        status=Status.INCOMPLETE if failures else Status.COMPLETE,
+        error='; '.join(f'{suite}: {reason}' for suite, reason in failures.items()),
+        metrics=records,
+        failed_requirements=(
+            *(() if whole else (partial_fault(inputs.identity.run_id),)),
+            *unmet(_of_map(requirements, inputs.identity), records),
+        ),
+        map_complete=header.complete,
+        remarks=map_remarks(header),
+        versions=versions(),
+        hashes=hashes,
+        encoders={**(earlier.encoders if earlier else {}), **text.encoders},
+    )
+    _write(inputs.output_directory, report, suites)
+    if failures:
+        raise IncompleteError(report.error)
+    return report
+
+
+def _write(directory: Path, report: RunReport, suites: Sequence[SuiteConfig]) -> None:
+    written, other = REPORT, INCOMPLETE
+    if report.status is Status.INCOMPLETE:
+        written, other = other, written
+        hashes = {**report.hashes, SUITES: _digest(suites)}
+        report = report.model_copy(update={'hashes': hashes})
+    write_json(directory / written, report.model_dump(mode='json'))
+    # An earlier report does not belong to the answers any more.
+    remove_ours(directory / other)
+
+
+def incomplete_report(directory: Path) -> RunReport | None:
+    """Return the report of an evaluation that a server's failure ended; None if there is none."""
+    try:
+        return read_model(RunReport, directory / INCOMPLETE)
+    except RunError:
+        return None
+
+
+def _earlier_report(
+    inputs: EvaluationInputs, suites: Sequence[SuiteConfig], hashes: Mapping[str, str]
+) -> RunReport | None:
+    """Return the report of an earlier incomplete evaluation with the same inputs and versions."""
+    earlier = incomplete_report(inputs.output_directory)
+    wanted = (inputs.identity.run_id, {**hashes, SUITES: _digest(suites)}, versions())
+    if earlier is None or (earlier.run_id, earlier.hashes, earlier.versions) != wanted:
+        return None
+    return earlier
+
+
+def _digest(suites: Sequence[SuiteConfig]) -> str:
+    return sha256_of_data([suite.model_dump(mode='json') for suite in suites])
+
+
+def _of_map(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple[Requirement, ...]:
+    """Return the requirements that apply to the final map of a run."""
+    return of_sources(for_run(tuple(requirements), identity), Source.MAP)
+
+
+def _scored(
+    suites: Sequence[Suite],
+    context: SuiteContext,
+    identity: RunIdentity,
+    stages: StagedProgress,
+    folders: QuestionFolders,
+    earlier: Sequence[Record],
+    failures: dict[str, str],
+) -> tuple[Record, ...]:
+    """Return the figures of all suites; those whose server failed go to `failures`."""
+    found: list[Record] = []
+    for suite in suites:
+        stages.enter(suite.name)
+        known = [record for record in earlier if record.suite == suite.name]
+        found += known
+        if known:
+            continue
+        try:
+            found += (Record.of(identity, record) for record in suite.evaluate(context))
+        except IncompleteError as error:
+            failures[suite.name] = str(error)
+        folders.part(suite.name)
+    folders.settle()
+    return tuple(found)
+
+
+def made_suites(suites: Sequence[SuiteConfig]) -> list[Suite]:
+    """Return the suites of a configuration; raises ConfigError if one is unknown."""
+    made = [make_suite(item.name, item.options) for item in suites]
+    repeated = repeated_suite(suite.name for suite in made)
+    if repeated is not None:
+        raise ConfigError(f'{repetition_fault(repeated)}; name it once, or evaluate twice')
+    return made
+
+
+def suite_context(
+    inputs: EvaluationInputs,
+    semantic_map: SemanticMap,
+    ground_truth: GroundTruth,
+    text: OpenVocabularyLabeller,
+    answers: Path,
+    progress: Progress,
+) -> SuiteContext:
+    """Return the context of the suites; `answers` is the folder for questions and answers."""
+    questions = inputs.questions_file
+    return SuiteContext(
+        scene_name=inputs.identity.scene_key.scene,
+        semantic_map=semantic_map,
+        ground_truth=ground_truth,
+        device=inputs.device,
+        seed=inputs.identity.scene_key.seed,
+        output_directory=answers,
+        questions=read_records(questions, Question) if questions and questions.exists() else (),
+        labeller=text.labeller,
+        node_labeller=text.node_labeller,
+        similarity=text.similarity,
+        text_encoder=text.text_encoder,
+        progress=progress,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of all packages that the numbers depend on."""
+    found = {'osmabench_ros': version()}
+    for name in ('numpy', 'scipy', 'torch'):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = 'absent'
+    return found
+
+
+def _hashes(inputs: EvaluationInputs) -> dict[str, str]:
+    hashes = {
+        'map': sha256_of(inputs.map_directory),
+        'ground_truth': sha256_of(inputs.ground_truth_directory),
+    }
+    if inputs.questions_file and inputs.questions_file.exists():
+        hashes['questions'] = sha256_of(inputs.questions_file)
+    for name, file in sorted(inputs.text_features.items()):
+        hashes[f'text_features:{name}'] = sha256_of(file)
+    return hashes

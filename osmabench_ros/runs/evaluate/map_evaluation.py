@@ -1,0 +1,109 @@
+"""Scores a map that was not recorded in a run, such as an imported one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace as replace_fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.base.owned_folder import refuse_foreign
+from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.errors import OsmabenchWarning, RunError
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.runs.config import Requirement, SuiteConfig
+from osmabench_ros.runs.evaluate.evaluation import (
+    REPORT,
+    EvaluationInputs,
+    check_sources,
+    evaluate_loaded,
+    read_inputs,
+)
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.results.report_model import RunReport
+from osmabench_ros.sequences.ground_truth import GroundTruth
+
+LEAST_INSIDE = 0.5
+MARGIN_M = 0.5
+
+
+def warn_of_misplaced_map(semantic_map: SemanticMap, truth: GroundTruth) -> None:
+    """Warn if less than half of a map lies within 0.5 m of the bounding box of the scene."""
+    places = _places(semantic_map)
+    clouds = [cloud.points for cloud in (truth.surface, truth.unseen) if len(cloud.points)]
+    if not len(places) or not clouds:
+        return
+    scene = AxisAlignedBox.around(
+        np.concatenate([(points.min(axis=0), points.max(axis=0)) for points in clouds])
+    )
+    inside = float(scene.contains(places, MARGIN_M).mean())
+    if inside < LEAST_INSIDE:
+        own = AxisAlignedBox.around(places)
+        warnings.warn(
+            f'only {inside:.0%} of the map lies within the true scene: the map is '
+            f'{_extent(own)}, the scene {_extent(scene)}. If its axes, unit or frame are wrong, '
+            'import it again with --world, --metres-per-unit or --pose',
+            OsmabenchWarning,
+            stacklevel=2,
+        )
+
+
+def _places(semantic_map: SemanticMap) -> NDArray[np.floating]:
+    dense = semantic_map.dense
+    if dense is not None and len(dense.points):
+        return dense.points
+    centers = [node.box.center for node in semantic_map.graph.nodes if node.box is not None]
+    return np.array(centers, np.float64).reshape(-1, 3)
+
+
+def _extent(box: AxisAlignedBox) -> str:
+    sides = zip('xyz', box.minimum.tolist(), box.maximum.tolist(), strict=True)
+    return ', '.join(f'{axis} {low:.1f} to {high:.1f}' for axis, low, high in sides)
+
+
+UNKNOWN = 'unknown'
+"""Condition or simulator of a map that no run recorded."""
+
+
+def evaluate_map(
+    inputs: EvaluationInputs,
+    suites: Sequence[SuiteConfig],
+    requirements: Sequence[Requirement] = (),
+    *,
+    replace: bool = False,
+    progress: Progress = silent,
+) -> RunReport:
+    """Evaluate a map that was not recorded in a run; the files give what `inputs` leave out.
+
+    A map that lies beside the scene is scored with a warning; requirements of other mappers and
+    conditions are left out. Raises RunError if a report is there and `replace` is not set.
+    """
+    refuse_foreign([inputs.output_directory], folders=True)
+    report = inputs.output_directory / REPORT
+    if report.exists() and not replace:
+        raise RunError(f'{report} exists; use --force to replace it, or choose another --out')
+    check_sources(suites, inputs.text_features, inputs.questions_file)
+    semantic_map, truth = read_inputs(inputs, suites, progress)
+    warn_of_misplaced_map(semantic_map, truth)
+    named = replace_fields(inputs, identity=_named(inputs.identity, semantic_map, truth))
+    return evaluate_loaded(named, semantic_map, truth, suites, requirements, progress)
+
+
+def unnamed_run(
+    seed: int = 0, condition: str = '', mapper: str = '', simulator: str = ''
+) -> RunIdentity:
+    """Return the identity of a map without a run; '' is filled from map and ground truth."""
+    return RunIdentity(SceneKey('', '', seed), condition, mapper, simulator)
+
+
+def _named(known: RunIdentity, semantic_map: SemanticMap, truth: GroundTruth) -> RunIdentity:
+    provenance = semantic_map.header.provenance
+    return RunIdentity(
+        SceneKey(truth.dataset, truth.scene, known.scene_key.seed),
+        known.condition or provenance.condition or UNKNOWN,
+        known.mapper or provenance.method or UNKNOWN,
+        known.simulator or UNKNOWN,
+    )

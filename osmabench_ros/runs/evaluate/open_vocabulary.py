@@ -1,0 +1,316 @@
+"""Text encoders for maps with features, and labelling with them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import ConfigError, MapError
+from osmabench_ros.language.embedding import (
+    OpenClipEmbedder,
+    PrecomputedEmbedder,
+    SentenceEmbedder,
+    TextEmbedder,
+)
+from osmabench_ros.maps.labelling import (
+    LABELS_OF_A_NODE,
+    averaged_text_features,
+    label_by_features,
+    space_to_label_by,
+)
+from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
+from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
+from osmabench_ros.suites.named_map import NodeLabeller
+from osmabench_ros.suites.suite import Labeller, Similarity, TextEncoder
+
+CAPTIONS = 'captions'
+"""Feature space that is made of the captions of nodes."""
+
+
+def with_caption_features(semantic_map: SemanticMap, embedder: TextEmbedder) -> SemanticMap:
+    """Return a map with features of its captions, in a feature space of that name."""
+    nodes = semantic_map.graph.nodes
+    rows = [index for index, node in enumerate(nodes) if any(node.captions)]
+    vectors = embedder.embed(['. '.join(nodes[index].captions) for index in rows])
+    place = {index: row for row, index in enumerate(rows)}
+    described = tuple(
+        dataclasses.replace(node, feature_row=place.get(index), feature_space=CAPTIONS)
+        for index, node in enumerate(nodes)
+    )
+    space = FeatureSpace(CAPTIONS, vectors, embedder.name, normalised=True)
+    graph = dataclasses.replace(semantic_map.graph, nodes=described)
+    return dataclasses.replace(semantic_map, graph=graph, feature_spaces={CAPTIONS: space})
+
+
+_NAMES_OF_A_NODE = 5
+"""Ranks that top-k accuracies may ask for."""
+
+
+class OpenVocabularyLabeller:
+    """Matches the class names of a scene with a map by text features.
+
+    Nothing is loaded before a figure asks for it. Features of a space come from the file that
+    the configuration names, from the sentence embedder if the space is of its making, or from
+    open_clip where that is installed. A map that has no such features, or none that an encoder is
+    here for, is labelled by the sentence embedder from the captions of its nodes.
+
+    Parameters
+    ----------
+    semantic_map : SemanticMap
+        The map that is scored.
+    files : mapping of str to Path
+        Precomputed text features (.npy, texts in the .json beside it) by ``'model/pretrained'``,
+        model or name of the feature space. The texts are class names (then templates are averaged
+        in already) or what the templates of the space make of them.
+    device : str
+        Where text is encoded: 'cuda', anything else is the processor.
+
+    Attributes
+    ----------
+    encoders : dict of str to str
+        Of every feature space its own encoder, and what was used so far: 'labels', 'node_labels',
+        'prompts' and 'similarity'.
+    """
+
+    def __init__(
+        self, semantic_map: SemanticMap, files: Mapping[str, Path], device: str = 'cpu'
+    ) -> None:
+        self._map = semantic_map
+        self._files = files
+        self._device = 'cuda' if device == 'cuda' else 'cpu'
+        self._made: dict[str, TextEmbedder] = {}
+        self.encoders = {
+            f'map:{name}': _full_name(space)
+            for name, space in sorted(semantic_map.feature_spaces.items())
+        }
+        self._warn_of_missing()
+
+    @property
+    def labeller(self) -> Labeller | None:
+        """Labels the points by features or captions; None if the map has neither."""
+        dense = self._map.dense
+        in_nodes = dense is not None and dense.instances is not None
+        able = self._space() is not None or (in_nodes and self._has_captions)
+        return self._label if able else None
+
+    @property
+    def node_labeller(self) -> NodeLabeller | None:
+        """Names the nodes by features or captions; None if the map has neither."""
+        able = self._node_space() is not None or self._has_captions
+        return self._label_nodes if able else None
+
+    @property
+    def similarity(self) -> Similarity | None:
+        """Cosine of two labels in the sentence embedder; None if it is not installed."""
+        return self._similarity if SentenceEmbedder.is_available() else None
+
+    @property
+    def text_encoder(self) -> TextEncoder | None:
+        """Encodes prompts for the feature spaces; None if no space has an installed encoder."""
+        return self._encode if self._served else None
+
+    @cached_property
+    def _sentences(self) -> SentenceEmbedder:
+        return SentenceEmbedder(self._device)
+
+    @property
+    def _served(self) -> list[FeatureSpace]:
+        spaces = self._map.feature_spaces.values()
+        return [space for space in spaces if space.text_comparable and self.serves(space)]
+
+    @property
+    def _has_captions(self) -> bool:
+        return SentenceEmbedder.is_available() and any(
+            node.captions for node in self._map.graph.nodes
+        )
+
+    def _warn_of_missing(self) -> None:
+        for name, space in self._map.feature_spaces.items():
+            if space.text_comparable and not self.serves(space):
+                self.encoders[f'map:{name}'] += (
+                    ' (not here: install open-clip-torch, or name a file under text_features)'
+                )
+
+    def _file_of(self, space: FeatureSpace) -> Path | None:
+        keys = (_full_name(space), space.model, space.name)
+        return next((self._files[key] for key in keys if key in self._files), None)
+
+    def serves(self, space: FeatureSpace) -> bool:
+        """Return whether text can be encoded here for a feature space."""
+        if self._file_of(space) is not None:
+            return True
+        if space.model == SentenceEmbedder.name:
+            return SentenceEmbedder.is_available()
+        return _is_in_open_clip(space)
+
+    def _embedder(self, space: FeatureSpace) -> TextEmbedder:
+        if space.name not in self._made:
+            self._made[space.name] = self._make(space)
+        return self._made[space.name]
+
+    def _make(self, space: FeatureSpace) -> TextEmbedder:
+        file = self._file_of(space)
+        if file is not None:
+            return PrecomputedEmbedder(file)
+        if space.model == SentenceEmbedder.name:
+            return self._sentences
+        try:
+            return OpenClipEmbedder(space.model, space.pretrained, self._device)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f'text encoder {_full_name(space)} of feature space "{space.name}" cannot be '
+                f'loaded: {error}; name a file for it under text_features'
+            ) from error
+
+    def _space(self) -> FeatureSpace | None:
+        """Return the feature space to label points by: of the points, else of the nodes."""
+        dense = self._map.dense
+        if dense is None:
+            return None
+        names = [dense.feature_space] if dense.feature_rows is not None else []
+        if dense.instances is not None:
+            names += self._spaces_of_nodes
+        return self._first_served(names)
+
+    def _node_space(self) -> FeatureSpace | None:
+        return self._first_served(self._spaces_of_nodes)
+
+    @property
+    def _spaces_of_nodes(self) -> list[str]:
+        nodes = self._map.graph.nodes
+        return sorted({node.feature_space for node in nodes if node.feature_row is not None})
+
+    def _first_served(self, names: Sequence[str]) -> FeatureSpace | None:
+        by_name = {space.name: space for space in self._served}
+        return next((by_name[name] for name in names if name in by_name), None)
+
+    def _encode(self, space: FeatureSpace, texts: Sequence[str]) -> NDArray[np.float32]:
+        if not self.serves(space):
+            raise ConfigError(
+                f'feature space "{space.name}" is of {_full_name(space)}, which is not installed; '
+                'name a file of text features for it under text_features'
+            )
+        self.encoders['prompts'] = self._name_of(space)
+        return self._features(space, texts)
+
+    def _features(self, space: FeatureSpace, texts: Sequence[str]) -> NDArray[np.float32]:
+        embedder = self._embedder(space)
+        templates = space.templates or ('{}',)
+        if isinstance(embedder, PrecomputedEmbedder) and embedder.knows(texts):
+            templates = ('{}',)
+        sets = [embedder.embed([t.replace('{}', text) for text in texts]) for t in templates]
+        features = averaged_text_features(np.stack(sets))
+        if features.shape[1] != space.vectors.shape[1]:
+            raise ConfigError(
+                f'text features of {embedder.name} have {features.shape[1]} dimensions, feature '
+                f'space "{space.name}" of the map has {space.vectors.shape[1]}; they are not of '
+                'the same encoder'
+            )
+        return features
+
+    def _name_of(self, space: FeatureSpace) -> str:
+        embedder = self._embedder(space)
+        if isinstance(embedder, PrecomputedEmbedder):
+            return f'{_full_name(space)} from file {embedder.name}.npy'
+        return embedder.name
+
+    def _label(self, semantic_map: SemanticMap, names: Sequence[str]) -> NDArray[np.int64]:
+        made = self.labelled(semantic_map, _vocabulary(names), self._space(), 'labels', 1)
+        assert made.dense is not None
+        assert made.dense.labels is not None
+        return np.where(made.dense.labels == UNLABELLED, -1, made.dense.labels).astype(np.int64)
+
+    def _label_nodes(
+        self, semantic_map: SemanticMap, names: Sequence[str]
+    ) -> dict[int, tuple[tuple[int, float], ...]]:
+        # The points are not asked for.
+        graph_alone = dataclasses.replace(semantic_map, dense=None)
+        space, use = self._node_space(), 'node_labels'
+        made = self.labelled(graph_alone, _vocabulary(names), space, use, _NAMES_OF_A_NODE)
+        return {
+            node.id: tuple((label.class_id, label.score) for label in node.labels)
+            for node in made.graph.nodes
+            if node.labels and node.class_id != UNLABELLED
+        }
+
+    def labelled(
+        self,
+        semantic_map: SemanticMap,
+        label_set: LabelSet,
+        space: FeatureSpace | None,
+        use: str,
+        top_k: int,
+    ) -> SemanticMap:
+        """Return the map labelled by a space or else by captions; a node keeps `top_k` labels."""
+        names = [item.name for item in label_set.classes]
+        if space is None:
+            semantic_map = with_caption_features(semantic_map, self._sentences)
+            space = semantic_map.feature_spaces[CAPTIONS]
+            self.encoders[use] = f'{self._sentences.name} on captions'
+            text = self._sentences.embed(names)
+        else:
+            self.encoders[use] = self._name_of(space)
+            text = self._features(space, names)
+        return label_by_features(semantic_map, text, label_set, space=space.name, top_k=top_k)
+
+    def _similarity(self, first: str, second: str) -> float:
+        self.encoders['similarity'] = self._sentences.name
+        one, other = self._sentences.embed([first, second]).astype(np.float64)
+        return float(one @ other)
+
+
+def _vocabulary(names: Sequence[str]) -> LabelSet:
+    classes = (LabelClass(index, name) for index, name in enumerate(names))
+    return LabelSet('vocabulary', tuple(classes))
+
+
+def _is_in_open_clip(space: FeatureSpace) -> bool:
+    # Without a name of weights open_clip would make a network of random numbers.
+    if not space.pretrained or find_spec('open_clip') is None:
+        return False
+    return space.model in import_module('open_clip').list_models()
+
+
+def _full_name(space: FeatureSpace) -> str:
+    return f'{space.model}/{space.pretrained}' if space.pretrained else space.model
+
+
+def label_map(
+    semantic_map: SemanticMap, label_set: LabelSet, *, space: str = '', by_captions: bool = False
+) -> tuple[SemanticMap, str]:
+    """Give nodes and points the classes that are most like their features or captions.
+
+    Without `space` the feature space of the points counts, else the only comparable one; with
+    `by_captions`, captions and the sentence embedder. Returns what encoded the text too. Raises
+    MapError if such a space, its encoder or captions are missing, MissingDependencyError if the
+    sentence embedder is.
+    """
+    matching = OpenVocabularyLabeller(semantic_map, {})
+    chosen = None if by_captions else space_to_label_by(semantic_map, space)
+    given = semantic_map.graph
+    if chosen is None and not any(any(node.captions) for node in given.nodes):
+        method = semantic_map.header.provenance.method
+        raise MapError(f'no node of the map of {method} has a caption; label it by features')
+    if chosen is not None and not matching.serves(chosen):
+        raise MapError(
+            f'the text encoder of feature space "{chosen.name}", {chosen.model} '
+            f'{chosen.pretrained}, is not installed here; install open-clip-torch, give '
+            '--text-features, or label by --captions'
+        )
+    made = matching.labelled(semantic_map, label_set, chosen, 'labels', LABELS_OF_A_NODE)
+    if chosen is None:
+        nodes = tuple(
+            dataclasses.replace(node, feature_row=own.feature_row, feature_space=own.feature_space)
+            for node, own in zip(made.graph.nodes, given.nodes, strict=True)
+        )
+        graph = dataclasses.replace(made.graph, nodes=nodes)
+        spaces = semantic_map.feature_spaces
+        made = dataclasses.replace(made, graph=graph, feature_spaces=spaces)
+    return made, matching.encoders['labels']

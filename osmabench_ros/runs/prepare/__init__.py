@@ -1,0 +1,1 @@
+"""Data shared by the runs of one scene: path, ground truth, questions."""

@@ -1,0 +1,230 @@
+"""Renders the scenes of a configuration under its conditions into sequences on disk."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from osmabench_ros.base.files import filled_folder, sha256_of_data, write_json
+from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.owned_folder import refuse_foreign
+from osmabench_ros.base.progress import Progress, share, silent
+from osmabench_ros.errors import ConfigError, OsmabenchError, RunError
+from osmabench_ros.runs.config import MatrixConfig, SceneConfig
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, Preparation
+from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
+from osmabench_ros.runs.results.results_folder import held
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.sequences.bag_writer import BagWriter
+from osmabench_ros.sequences.layout import DOCUMENT, OSMA, SCANNET, SequenceInfo, read_info
+from osmabench_ros.sequences.writer import SequenceWriter, open_writer
+from osmabench_ros.simulation.conditions import Condition
+from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrames
+from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.simulation.trajectory import sample_trajectory
+
+
+class OutputFormat(str, Enum):
+    """Storage format of sequences."""
+
+    OSMA = 'osma'
+    SCANNET = 'scannet'
+    MCAP = 'mcap'
+
+
+@dataclass(frozen=True)
+class GeneratedSequence:
+    """The folder of a sequence or of ground truth; `kept` if an earlier call wrote it."""
+
+    directory: Path
+    kept: bool
+
+
+def generate_sequences(
+    config: MatrixConfig,
+    formats: Sequence[OutputFormat],
+    out: Path,
+    progress: Progress = silent,
+) -> list[GeneratedSequence]:
+    """Render every scene under every condition once, and write it in every format.
+
+    OUT/FORMAT/CONDITION/SCENE are complete, and the same bytes for the same configuration; those
+    that are there are kept. Raises RunError if a folder is not of this configuration, or is in
+    use.
+    """
+    refuse_foreign([out], folders=True)
+    Preparation().check_names(config)
+    if recorded := [str(item.sequence) for item in config.scenes if item.sequence is not None]:
+        raise ConfigError(
+            f'sequence {recorded[0]} is recorded already; generate renders simulated scenes'
+        )
+    chosen = list(dict.fromkeys(formats))
+    written: list[GeneratedSequence] = []
+    with held(out):
+        for number, item in enumerate(config.scenes):
+            part = share(progress, number / len(config.scenes), (number + 1) / len(config.scenes))
+            written += _generate_scene(config, item, chosen, out, part)
+    return written
+
+
+def _generate_scene(
+    config: MatrixConfig,
+    item: SceneConfig,
+    formats: Sequence[OutputFormat],
+    out: Path,
+    report: Progress,
+) -> list[GeneratedSequence]:
+    scene = load_scene(item.reference, scene=item.scene, seed=item.seed)
+    key = SceneKey(scene.dataset, scene.name, item.seed)
+    conditions = list(config.loaded_conditions.values())
+    digests = [_digest(config, item, condition) for condition in conditions]
+    folders = [
+        {form: out / form.value / condition.name / str(key) for form in formats}
+        for condition in conditions
+    ]
+    kept = [
+        {path for path in paths.values() if _is_there(path, digest)}
+        for paths, digest in zip(folders, digests, strict=True)
+    ]
+    path: RobotPath | None = None
+    for number, condition in enumerate(conditions):
+        missing = {form: at for form, at in folders[number].items() if at not in kept[number]}
+        if not missing:
+            continue
+        if path is None:
+            report(f'{key}: planning the path', number / len(conditions))
+            path = shared_path(config, item.seed, scene, navigation_of(config, scene))
+        source = _frames(config, item, scene, condition, path)
+        info = SequenceInfo(
+            scene.dataset,
+            scene.name,
+            condition.name,
+            scene.label_set,
+            source.base_to_camera,
+            digests[number],
+        )
+        part = share(report, number / len(conditions), (number + 1) / len(conditions))
+        _write(source, info, missing, part)
+    return [
+        GeneratedSequence(at, at in kept[number])
+        for number, paths in enumerate(folders)
+        for at in paths.values()
+    ]
+
+
+def _frames(
+    config: MatrixConfig, item: SceneConfig, scene: Scene, condition: Condition, path: RobotPath
+) -> SimulatedFrames:
+    camera, rate = config.camera, config.trajectory.frame_rate_hz
+    trajectory = sample_trajectory(path, condition.motion_at(rate), rate, camera.mount)
+    simulator = config.simulator.simulator(scene, camera)
+    return SimulatedFrames(scene, simulator, condition, trajectory, item.seed)
+
+
+def _write(
+    source: FrameSource,
+    info: SequenceInfo,
+    folders: dict[OutputFormat, Path],
+    report: Progress,
+) -> None:
+    try:
+        with ExitStack() as stack:
+            writers = [
+                _open(form, stack.enter_context(filled_folder(directory)), info)
+                for form, directory in folders.items()
+            ]
+            for index in range(len(source)):
+                report(f'{info.scene}: {info.condition}', index / len(source))
+                frame = source.frame(index).frame
+                for writer in writers:
+                    writer.write(frame)
+            for writer in writers:
+                writer.close()
+    except OSError as error:
+        raise RunError(f'{next(iter(folders.values()))} cannot be written: {error}') from error
+    finally:
+        source.close()
+
+
+def _open(form: OutputFormat, directory: Path, info: SequenceInfo) -> SequenceWriter:
+    if form is OutputFormat.MCAP:
+        return BagWriter(directory, info)
+    return open_writer(directory, OSMA if form is OutputFormat.OSMA else SCANNET, info)
+
+
+def _digest(config: MatrixConfig, item: SceneConfig, condition: Condition) -> str:
+    """Return the digest of all inputs of the frames."""
+    parts = (item, condition, config.camera, config.robot, config.trajectory, config.simulator)
+    return sha256_of_data([part.model_dump(mode='json') for part in parts])
+
+
+def _is_there(directory: Path, digest: str) -> bool:
+    """Return whether a folder holds exactly this sequence."""
+    if not directory.exists():
+        return False
+    if (directory / DOCUMENT).exists() and read_info(directory)[0].source_sha256 == digest:
+        return True
+    raise RunError(
+        f'{directory} exists and is not of this configuration; choose another --out or remove it'
+    )
+
+
+MARK = 'generated.json'
+
+
+def generate_ground_truth(
+    config: MatrixConfig,
+    out: Path,
+    progress: Progress = silent,
+    preparation: Preparation | None = None,
+) -> list[GeneratedSequence]:
+    """Make path, ground truth and questions of every scene below out/shared, as runs do."""
+    preparation = preparation or Preparation()
+    plans = preparation.plans(config, out)
+    made = []
+    with held(out):
+        for directory, plan in {plan.shared_directory: plan for plan in plans}.items():
+            digest, kept = _truth_digest(config, plan.scene), directory.exists()
+            if kept:
+                _check(directory, digest)
+            else:
+                _make(plan, preparation, directory, digest, progress)
+            made.append(GeneratedSequence(directory / GROUND_TRUTH_FOLDER, kept))
+    return made
+
+
+def _make(
+    plan: RunPlan, preparation: Preparation, directory: Path, digest: str, report: Progress
+) -> None:
+    """Make a folder together with its mark; a folder without mark is not ours."""
+    with filled_folder(directory) as temporary:
+        prepared = preparation.prepare(replace(plan, root=temporary), report)
+        write_json(prepared / MARK, {'sha256': digest})
+        for entry in prepared.iterdir():
+            entry.rename(temporary / entry.name)
+        shutil.rmtree(temporary / prepared.relative_to(temporary).parts[0])
+
+
+def _truth_digest(config: MatrixConfig, item: SceneConfig) -> str:
+    """Return the digest of all inputs of the ground truth."""
+    parts = (item, config.camera, config.robot, config.trajectory, config.simulator)
+    return sha256_of_data([part.model_dump(mode='json') for part in parts])
+
+
+def _check(directory: Path, digest: str) -> None:
+    try:
+        known = read_json(directory / MARK, RunError)
+    except OsmabenchError:
+        known = None
+    if known != {'sha256': digest}:
+        raise RunError(
+            f'{directory} exists and is not of this configuration; choose another --out or '
+            'remove it'
+        )

@@ -1,0 +1,234 @@
+"""Prepares the data that runs of one scene and seed share: path, ground truth, questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+
+from osmabench_ros.base.extensions import SIMULATORS, load_extension
+from osmabench_ros.base.files import filled_folder, write_json
+from osmabench_ros.base.owned_folder import refuse_foreign
+from osmabench_ros.base.progress import Progress
+from osmabench_ros.errors import RunError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.language.embedding import PrecomputedEmbedder
+from osmabench_ros.mappers.live_method import load_live_method
+from osmabench_ros.mappers.mapper import make_mapper, mapper_class
+from osmabench_ros.runs.config import MatrixConfig, SceneConfig
+from osmabench_ros.runs.evaluate.evaluation import made_suites
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.inputs import scene_digest
+from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.prepare.recorded_scenes import (
+    check_recorded_condition,
+    recorded_digest,
+    recorded_key,
+    recorded_labels,
+    recorded_truth,
+)
+from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
+from osmabench_ros.runs.requirement import check_for_runs
+from osmabench_ros.runs.results.results_folder import held
+from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.sequences.ground_truth import (
+    GroundTruth,
+    build_ground_truth,
+    write_ground_truth,
+)
+from osmabench_ros.sequences.reader import RecordedSequence
+from osmabench_ros.sequences.recorded import open_sequence
+from osmabench_ros.simulation.coverage import Lookouts
+from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.robot_path import Motion, RobotPath
+from osmabench_ros.simulation.trajectory import Trajectory, sample_trajectory
+from osmabench_ros.suites.suite import models_asked_by
+from osmabench_ros.vqa.exact.generation import questions_about
+from osmabench_ros.vqa.question_files import write_records
+
+PATH_FILE = 'path.json'
+COVERAGE_FILE = 'coverage.json'
+GROUND_TRUTH_FOLDER = 'ground_truth'
+QUESTIONS_FILE = 'questions.jsonl'
+
+
+def load_configured(item: SceneConfig) -> Scene:
+    """Load the scene that an entry of a configuration names."""
+    return load_scene(item.reference, scene=item.scene, seed=item.seed)
+
+
+def _open_recorded(item: SceneConfig) -> RecordedSequence:
+    assert item.sequence is not None
+    return open_sequence(item.sequence, item.topics)
+
+
+class Preparation:
+    """The scenes of configurations, each loaded once by `load`, and what the runs of one share."""
+
+    def __init__(self, load: Callable[[SceneConfig], Scene] = load_configured) -> None:
+        self._scene = lru_cache(maxsize=2)(load)
+        self._sequence = lru_cache(maxsize=8)(_open_recorded)
+        self._key = lru_cache(maxsize=1024)(self._found_key)
+        self._digest = lru_cache(maxsize=1024)(self._found_digest)
+
+    def check_names(self, config: MatrixConfig) -> None:
+        """Look up every name of a configuration, before anything is made; or ConfigError."""
+        suites = made_suites(config.suites)
+        check_for_runs(
+            config.requirements,
+            grows=config.evaluation.map_every_frames > 0,
+            final_only=[suite.name for suite in suites if models_asked_by(suite)],
+        )
+        _ = config.loaded_conditions
+        for item in config.scenes:
+            if item.sequence is not None:
+                check_recorded_condition(item, self._sequence(item), config.conditions)
+        load_extension(SIMULATORS, config.simulator.name)
+        for mapper in config.mappers:
+            if mapper.bundled:
+                mapper_class(mapper.bundled)
+            if mapper.stack:
+                load_live_method(mapper.stack).check_variables(mapper.variables)
+        for file in config.text_features.values():
+            PrecomputedEmbedder(file)
+
+    def check_mappers(self, config: MatrixConfig) -> None:
+        """Make every bundled mapper once for every scene; ConfigError if it does not fit."""
+        for item in config.scenes:
+            for mapper in config.mappers:
+                if mapper.bundled:
+                    make_mapper(
+                        mapper.bundled,
+                        label_set=self._label_set(item),
+                        seed=item.seed,
+                        options=mapper.options,
+                    )
+
+    def plans(self, config: MatrixConfig, root: Path) -> list[RunPlan]:
+        """Return the runs of a configuration in the folder of its results."""
+        return plan_runs(config, {item: self._key(item) for item in config.scenes}, root)
+
+    def digests(self, config: MatrixConfig) -> dict[SceneKey, str]:
+        """Return the digest of every scene as loaded, independent of its files."""
+        return {self._key(item): self._digest(item) for item in config.scenes}
+
+    def digest_of(self, plan: RunPlan) -> str:
+        """Return the digest of the scene of a run."""
+        return self._digest(plan.scene)
+
+    def scene_of(self, plan: RunPlan) -> Scene:
+        """Return the scene of a run that is simulated."""
+        return self._scene(plan.scene)
+
+    def _found_key(self, item: SceneConfig) -> SceneKey:
+        if item.sequence is not None:
+            return recorded_key(item, self._sequence(item))
+        scene = self._scene(item)
+        return SceneKey(scene.dataset, scene.name, item.seed)
+
+    def _found_digest(self, item: SceneConfig) -> str:
+        recorded = item.sequence is not None
+        return recorded_digest(item) if recorded else scene_digest(self._scene(item))
+
+    def _label_set(self, item: SceneConfig) -> LabelSet:
+        if item.sequence is not None:
+            return recorded_labels(item, self._sequence(item))
+        return self._scene(item).label_set
+
+    def prepare(self, plan: RunPlan, progress: Progress) -> Path:
+        """Make the shared folder of a run, unless it is there, by renaming, and return it."""
+        directory = plan.shared_directory
+        if directory.exists():
+            return directory
+        if plan.scene.sequence is not None:
+            truth = recorded_truth(plan.scene, self._sequence(plan.scene))
+            with filled_folder(directory) as temporary:
+                _write_truth(plan, truth, temporary, progress)
+            return directory
+        progress('planning the path', 0.0)
+        scene = self._scene(plan.scene)
+        navigation = navigation_of(plan.config, scene)
+        path = shared_path(plan.config, plan.scene.seed, scene, navigation)
+        coverage = _coverage(plan, scene, navigation, path)
+        progress(f'the path sees {coverage["share"]:.0%} of the surface that can be seen', 0.0)
+        truth = _ground_truth(plan, scene, path, progress)
+        with filled_folder(directory) as temporary:
+            write_json(temporary / PATH_FILE, path.to_json())
+            write_json(temporary / COVERAGE_FILE, coverage)
+            _write_truth(plan, truth, temporary, progress)
+        return directory
+
+    def prepare_all(self, config: MatrixConfig, root: Path, progress: Progress) -> list[Path]:
+        """Make the shared folder of every scene of a configuration under a new root."""
+        refuse_foreign([root], folders=True)
+        self.check_names(config)
+        folders = {plan.shared_directory: plan for plan in self.plans(config, root)}
+        for directory in folders:
+            if directory.exists():
+                raise RunError(f'{directory} exists; remove it or choose another --out')
+        with held(root):
+            return [self.prepare(plan, progress) for plan in folders.values()]
+
+
+def _write_truth(plan: RunPlan, truth: GroundTruth, directory: Path, progress: Progress) -> None:
+    progress('generating questions', 0.0)
+    questions = questions_about(truth, scene=str(plan.identity.scene_key), seed=plan.scene.seed)
+    write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+    write_records(directory / QUESTIONS_FILE, questions)
+
+
+def _coverage(
+    plan: RunPlan, scene: Scene, navigation: NavigationMap, path: RobotPath
+) -> dict[str, float | str]:
+    camera = plan.config.camera
+    lookouts = Lookouts(
+        scene, navigation, camera.mounting_height_m, camera.far_m, seed=plan.scene.seed
+    )
+    covered = lookouts.coverage(_trajectory(plan, path).camera_poses, camera.intrinsics)
+    strategy = plan.config.trajectory.strategy.value
+    return {'strategy': strategy, 'share': covered.share, **asdict(covered)}
+
+
+def _trajectory(plan: RunPlan, path: RobotPath) -> Trajectory:
+    config = plan.config
+    rate_hz = config.trajectory.frame_rate_hz
+    return sample_trajectory(path, Motion(), rate_hz, config.camera.mount)
+
+
+def _ground_truth(plan: RunPlan, scene: Scene, path: RobotPath, progress: Progress) -> GroundTruth:
+    trajectory = _trajectory(plan, path)
+    return build_ground_truth(
+        scene,
+        trajectory.camera_poses,
+        plan.config.camera.intrinsics,
+        frames=_unlit_frames(plan, scene, trajectory),
+        max_depth_m=plan.config.camera.far_m,
+        seed=plan.scene.seed,
+        progress=progress,
+    )
+
+
+def _unlit_frames(plan: RunPlan, scene: Scene, trajectory: Trajectory) -> Iterator[Frame]:
+    """Yield depth, semantic and instance images, which do not depend on light."""
+    camera = plan.config.camera
+    simulator = plan.config.simulator.simulator(scene, camera)
+    try:
+        simulator.set_lighting(Lighting.unlit())
+        for index, instant in enumerate(trajectory.frames):
+            seen = simulator.render(instant.camera_pose)
+            yield Frame(
+                index,
+                round(instant.time_s * 1e9),
+                instant.camera_pose,
+                camera.intrinsics,
+                seen.color,
+                seen.depth_m,
+                seen.semantic,
+                seen.instance,
+            )
+    finally:
+        simulator.close()

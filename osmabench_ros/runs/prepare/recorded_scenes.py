@@ -1,0 +1,83 @@
+"""Recorded scenes of a configuration: a sequence, and its ground truth in a folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.runs.config import SceneConfig
+from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.sequences.reader import RecordedSequence
+from osmabench_ros.sequences.recorded import names_of
+
+CONTENT_BYTES = 2**20
+"""Of larger files, which are images and bags, a digest takes the size alone."""
+
+
+def recorded_key(item: SceneConfig, sequence: RecordedSequence) -> SceneKey:
+    """Return the identity of a recorded scene."""
+    return SceneKey(*names_of(sequence, _path(item)), item.seed)
+
+
+def recorded_labels(item: SceneConfig, sequence: RecordedSequence) -> LabelSet:
+    """Return the classes that the bridge announces; raise ConfigError if the sequence has none."""
+    labels = sequence.info.label_set
+    if labels is None:
+        raise ConfigError(
+            f'sequence {item.sequence} names no classes, which mappers and scores need; add '
+            'embed_semseg_classes.json'
+        )
+    return labels
+
+
+def recorded_truth(item: SceneConfig, sequence: RecordedSequence) -> GroundTruth:
+    """Read the ground truth of a recorded scene; raises ConfigError if it has other classes."""
+    assert item.ground_truth is not None
+    truth = read_ground_truth(item.ground_truth)
+    if truth.label_set.classes != recorded_labels(item, sequence).classes:
+        raise ConfigError(
+            f'ground truth {item.ground_truth} and sequence {item.sequence} have different '
+            'classes; name the ground truth that was made for the sequence'
+        )
+    return truth
+
+
+def recorded_digest(item: SceneConfig) -> str:
+    """Return the digest of the files of sequence and ground truth."""
+    assert item.ground_truth is not None
+    digest = hashlib.sha256()
+    for root in (_path(item), item.ground_truth):
+        for file in sorted(root.rglob('*')) if root.is_dir() else [root]:
+            if file.is_file():
+                _add_file(digest, file, file.relative_to(root).as_posix())
+    return digest.hexdigest()
+
+
+def check_recorded_condition(
+    item: SceneConfig, sequence: RecordedSequence, conditions: Sequence[str]
+) -> None:
+    """Raise ConfigError if the condition is not that of the recorded sequence."""
+    recorded = sequence.info.condition
+    others = [name for name in conditions if recorded and name != recorded]
+    if others or len(conditions) > 1:
+        raise ConfigError(
+            f'sequence {item.sequence} was recorded under one condition, '
+            f'"{recorded or "unknown"}", so the conditions cannot be '
+            f'{", ".join(conditions)}; write conditions: [{recorded or "baseline"}]'
+        )
+
+
+def _path(item: SceneConfig) -> Path:
+    assert item.sequence is not None
+    return item.sequence
+
+
+def _add_file(digest: hashlib._Hash, file: Path, name: str) -> None:
+    size = file.stat().st_size
+    digest.update(f'{name} {size}\n'.encode())
+    if size <= CONTENT_BYTES:
+        digest.update(file.read_bytes())

@@ -1,0 +1,167 @@
+"""The path of a scene and seed, the same under every condition."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.runs.config import MatrixConfig, Planner, PoseFrame, TrajectoryConfig
+from osmabench_ros.runs.prepare.recorded_trajectories import read_trajectory
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.sequences.bags.bag import is_bag
+from osmabench_ros.sequences.recorded import open_sequence
+from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
+from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
+from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.robot_path import Motion, RobotPath, path_along, plan_path
+from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
+
+HABITAT = 'habitat'
+UNSEEN = Intrinsics.from_hfov(16, 16, math.pi / 2)
+"""Nothing is rendered."""
+
+
+def habitat_path(config: MatrixConfig, seed: int, scene: Scene) -> RobotPath:
+    """Plan the path of a configuration with one of the planners of Habitat-Sim."""
+    wanted = config.trajectory
+    with _navigation(config, scene) as navigation:
+        if wanted.planner is Planner.GREEDY:
+            return _followed(navigation, wanted.goals, seed, wanted.goal_points)
+        return plan_path(
+            navigation,
+            goals=wanted.goals,
+            seed=seed,
+            goal_points=wanted.goal_points,
+            look_around=wanted.strategy is Strategy.LOOK_AROUND,
+        )
+
+
+@contextmanager
+def _navigation(config: MatrixConfig, scene: Scene) -> Iterator[HabitatNavigation]:
+    options = config.simulator.options if config.simulator.name == HABITAT else {}
+    simulator = HabitatSimulator(scene, UNSEEN, **options)
+    try:
+        file = config.trajectory.navmesh
+        yield simulator.navigation(
+            radius_m=config.robot.radius_m,
+            height_m=config.robot.height_m,
+            mesh_file=str(Path(file).expanduser().absolute()) if file else '',
+        )
+    finally:
+        simulator.close()
+
+
+def _followed(
+    navigation: HabitatNavigation,
+    goals: int,
+    seed: int,
+    goal_points: tuple[tuple[float, float], ...],
+) -> RobotPath:
+    """Follow the goals one after another, each from the point reached before."""
+    points = np.asarray(goal_points, np.float64).reshape(-1, 2)
+    if not len(points):
+        points = navigation.random_points(goals + 1, np.random.default_rng([seed, goals]))
+    if len(points) < 2:
+        raise SimulationError('a path needs a start and a goal: two points or more')
+    ahead = points[1] - points[0]
+    place, heading = points[0], math.atan2(ahead[1], ahead[0])
+    states: list[tuple[float, float, float]] = []
+    segments: list[int] = []
+    for number, goal in enumerate(points[1:]):
+        driven = navigation.follow(place, heading, goal)
+        if not states:  # where the mesh has the start
+            states.append((*driven[0, :2], heading))
+        for before, after in pairwise(driven):
+            turn = math.remainder(after[2] - before[2], 2 * math.pi)
+            if np.hypot(*(after - before)[:2]) < 1e-9 and abs(turn) < 1e-9:
+                continue
+            heading += turn
+            states.append((*after[:2], heading))
+            segments.append(number)
+        place = driven[-1, :2]
+    return RobotPath(np.array(states), np.array(segments, np.int64), navigation.floor_height_m)
+
+
+FREE_SHARE = 0.9
+"""Recorded places of which fewer are free do not look like those of a robot in this scene."""
+
+
+def replayed_path(config: TrajectoryConfig, scene: Scene, navigation: NavigationMap) -> RobotPath:
+    """Return the path along poses in the scene's world; warns of obstacles on it."""
+    places, headings = _poses(config)
+    low, high = scene.box.minimum[:2], scene.box.maximum[:2]
+    outside = np.flatnonzero(((places < low) | (places > high)).any(axis=1))
+    if len(outside):
+        x, y = places[outside[0]]
+        raise ConfigError(
+            f'trajectory.recorded {config.recorded}: pose {outside[0]} at ({x:.2f}, {y:.2f}) is '
+            f'outside scene {scene.dataset}/{scene.name}, which reaches from ({low[0]:.2f}, '
+            f'{low[1]:.2f}) to ({high[0]:.2f}, {high[1]:.2f}); give poses in the z-up world of '
+            'the scene'
+        )
+    free = float(np.mean([navigation.is_free(place) for place in places]))
+    if free < FREE_SHARE:
+        warnings.warn(
+            f'trajectory.recorded {config.recorded}: only {free:.0%} of the poses are free for a '
+            f'robot of radius {navigation.radius_m:g} m in scene {scene.dataset}/{scene.name}; '
+            'check that they are in its world, or lower robot.radius_m',
+            OsmabenchWarning,
+            stacklevel=2,
+        )
+    return path_along(
+        places, headings, segments=config.goals, floor_height_m=navigation.floor_height_m
+    )
+
+
+def _poses(config: TrajectoryConfig) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return positions (N, 2) and headings (N,) of the robot."""
+    path = Path(config.recorded).expanduser()
+    if path.is_dir() and not is_bag(path):
+        poses = [frame.camera_pose for frame in open_sequence(path)]
+        positions = np.array([pose.translation for pose in poses])
+        rotations, frame = np.array([pose.rotation for pose in poses]), PoseFrame.CAMERA
+    else:
+        recorded = read_trajectory(str(path))
+        positions, rotations = recorded.positions, recorded.rotations
+        frame = config.recorded_frame
+    # The robot looks along x; an optical frame along z.
+    ahead = rotations[:, :2, 2 if frame is PoseFrame.CAMERA else 0]
+    return positions[:, :2], np.arctan2(ahead[:, 1], ahead[:, 0])
+
+
+def navigation_of(config: MatrixConfig, scene: Scene) -> NavigationMap:
+    """Return the navigation map for the robot of a configuration."""
+    robot = config.robot
+    return NavigationMap.of_scene(scene, radius_m=robot.radius_m, height_m=robot.height_m)
+
+
+def shared_path(
+    config: MatrixConfig, seed: int, scene: Scene, navigation: NavigationMap
+) -> RobotPath:
+    """Plan the path that all conditions of a configuration share."""
+    if config.trajectory.recorded:
+        path = replayed_path(config.trajectory, scene, navigation)
+    elif config.trajectory.planner is not Planner.GRID:
+        path = habitat_path(config, seed, scene)
+    else:
+        path = plan_with_strategy(
+            config.trajectory.strategy,
+            scene,
+            navigation,
+            goals=config.trajectory.goals,
+            seed=seed,
+            camera_height_m=config.camera.mounting_height_m,
+            goal_points=config.trajectory.goal_points,
+        )
+    # The path is cut, not the frames: a faster condition sees the same places in fewer frames.
+    longest_s = (config.trajectory.max_frames - 1) / config.trajectory.frame_rate_hz
+    return path.until(longest_s, Motion())

@@ -1,0 +1,1 @@
+"""Results of runs: reports, timings, manifests, and their folder."""

@@ -1,0 +1,176 @@
+"""Models of report.json, of a run and of a matrix."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pydantic import Field
+
+from osmabench_ros.base.strict import Strict
+from osmabench_ros.maps.semantic_map import MapHeader
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.runs.config import Requirement
+from osmabench_ros.runs.identity import RunIdentity
+
+RUN_SCHEMA = 'osmabench.run_report/1'
+MATRIX_SCHEMA = 'osmabench.report/1'
+
+
+class Status(str, Enum):
+    """How a run ended."""
+
+    COMPLETE = 'complete'
+    INCOMPLETE = 'incomplete'
+    """A server failed: the figures of some suites are missing, and the same command goes on."""
+    FAILED = 'failed'
+
+
+class Record(Strict):
+    """One number with the run it belongs to; `value` is null if it is not applicable."""
+
+    run_id: str
+    dataset: str
+    scene: str
+    condition: str
+    mapper: str
+    simulator: str
+    seed: int
+    speed_factor: float | None = None
+    suite: str
+    mode: str | None
+    metric: str
+    class_name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    higher_is_better: bool
+    applicable: bool
+
+    @classmethod
+    def of(cls, identity: RunIdentity, record: MetricRecord) -> Record:
+        """Join a metric with the identity of its run."""
+        key = identity.scene_key
+        return cls(
+            run_id=identity.run_id,
+            dataset=key.dataset,
+            scene=key.scene,
+            condition=identity.condition,
+            mapper=identity.mapper,
+            simulator=identity.simulator,
+            seed=key.seed,
+            speed_factor=identity.speed_factor,
+            **{**record.to_json(), 'mode': record.mode or None},
+        )
+
+
+class RunReport(Strict):
+    """The result of one run."""
+
+    schema_name: str = RUN_SCHEMA
+    run_id: str
+    status: Status
+    error: str = ''
+    metrics: tuple[Record, ...] = ()
+    failed_requirements: tuple[str, ...] = ()
+    versions: dict[str, str] = Field(default_factory=dict)
+    hashes: dict[str, str] = Field(default_factory=dict)
+    encoders: dict[str, str] = Field(default_factory=dict)
+    map_complete: bool = True
+    remarks: tuple[str, ...] = ()
+    """What a reader has to know, such as why the map is partial."""
+
+
+class MatrixReport(Strict):
+    """The result of a matrix."""
+
+    schema_name: str = MATRIX_SCHEMA
+    name: str
+    passed: bool
+    runs: tuple[RunReport, ...]
+    failed_requirements: tuple[str, ...] = ()
+    versions: dict[str, str] = Field(default_factory=dict)
+    hashes: dict[str, str] = Field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def metrics(self) -> tuple[Record, ...]:
+        """All records of all runs."""
+        return tuple(record for run in self.runs for record in run.metrics)
+
+
+def map_remarks(header: MapHeader) -> tuple[str, ...]:
+    """Return remarks on the header of a map, besides its origin."""
+    partial = '' if header.complete else 'the map is partial'
+    text = ': '.join(filter(None, (partial, header.remark)))
+    return (text,) if text else ()
+
+
+def partial_fault(run_id: str) -> str:
+    """Return the error text of a run whose map is partial."""
+    return (
+        f'the map of {run_id} is partial; give its mapper more time (settle_timeout_s, settle_s), '
+        'or let a partial map pass (allow_partial: true)'
+    )
+
+
+def unmet(requirements: tuple[Requirement, ...], records: tuple[Record, ...]) -> tuple[str, ...]:
+    """Return a sentence for every requirement that does not hold.
+
+    A requirement that no record matches does not hold either, since a threshold that is never
+    looked at would always pass.
+    """
+    sentences = []
+    for requirement in requirements:
+        found = [record for record in records if _concerns(requirement, record)]
+        if not found:
+            sentences.append(f'{_describe(requirement)}: no such metric was computed')
+        sentences += [
+            f'{_describe(requirement)}: {record.value} in {record.run_id}'
+            for record in found
+            if not _holds(requirement, record.value)
+        ]
+    return tuple(sentences)
+
+
+def for_run(
+    requirements: tuple[Requirement, ...], identity: RunIdentity
+) -> tuple[Requirement, ...]:
+    """Return the requirements that concern one run."""
+    return tuple(
+        item
+        for item in requirements
+        if item.mapper in (None, identity.mapper) and item.condition in (None, identity.condition)
+    )
+
+
+def _concerns(requirement: Requirement, record: Record) -> bool:
+    return (
+        (requirement.suite, requirement.metric, requirement.class_name)
+        == (record.suite, record.metric, record.class_name)
+        and requirement.mode in (None, record.mode)
+        and requirement.mapper in (None, record.mapper)
+        and requirement.condition in (None, record.condition)
+    )
+
+
+def _holds(requirement: Requirement, value: float | None) -> bool:
+    if value is None:
+        return False
+    above = requirement.at_least is None or value >= requirement.at_least
+    return above and (requirement.at_most is None or value <= requirement.at_most)
+
+
+def _describe(requirement: Requirement) -> str:
+    parts = [requirement.suite, requirement.mode, requirement.metric, requirement.class_name]
+    where = [
+        f'{name} {value}'
+        for name, value in (('mapper', requirement.mapper), ('condition', requirement.condition))
+        if value
+    ]
+    bounds = [
+        f'{sign} {value:g}'
+        for sign, value in (('>=', requirement.at_least), ('<=', requirement.at_most))
+        if value is not None
+    ]
+    return ' '.join([*(part for part in parts if part), *bounds, *where])

@@ -1,0 +1,137 @@
+"""Folders of results, each for one configuration, its inputs, and one process at a time."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from osmabench_ros.base.files import check_file, read_json, write_json
+from osmabench_ros.base.owned_folder import (
+    claim_folder,
+    owner_of,
+    refuse_foreign,
+    refuse_remains,
+    refused,
+    remove_ours,
+    remove_what_was_left,
+)
+from osmabench_ros.errors import OsmabenchWarning, RunError
+from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.inputs import without_home
+from osmabench_ros.runs.plan import RunPlan, config_digest
+from osmabench_ros.runs.results.timings import TIMINGS
+
+MANIFEST = 'manifest.json'
+_MAX_LISTED = 3
+
+
+@contextmanager
+def held(root: Path) -> Iterator[None]:
+    """Claim a folder and keep it from other processes until the block, or this process, ends."""
+    claim_folder(root)
+    with undisturbed(root):
+        yield
+
+
+@contextmanager
+def undisturbed(path: Path) -> Iterator[None]:
+    """Lock the folder of results that contains a path, if there is one."""
+    owner = owner_of(path)
+    if owner is None:
+        yield
+        return
+    root = owner.root
+    try:
+        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise refused(error, root) from error
+    try:
+        _lock(handle, root)
+        remove_what_was_left(root)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, root: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            raise RunError(
+                f'{root} is in use by another osmabench; wait for it to end, or choose another '
+                '--out'
+            ) from error
+        warnings.warn(
+            f'{root} cannot be locked ({error.strerror}), as on some network file systems; see to '
+            'it that no other osmabench works there',
+            OsmabenchWarning,
+            stacklevel=2,
+        )
+
+
+def claim(
+    root: Path, config: MatrixConfig, inputs: Mapping[str, str], *, fresh: bool = False
+) -> None:
+    """Check that a locked folder has only results of this configuration and these inputs."""
+    claim_folder(root)
+    manifest = root / MANIFEST
+    if fresh:
+        remove_ours(root)
+    check_file(manifest)
+    if manifest.exists():
+        _compare(root, config, inputs)
+    else:
+        write_manifest(root, config, inputs)
+
+
+def refuse_foreign_results(root: Path, plans: Sequence[RunPlan] = ()) -> None:
+    """Raise RunError if a foreign file is at the path of a result."""
+    refuse_foreign(root / f'report.{suffix}' for suffix in ('json', 'csv', 'html'))
+    for plan in plans:
+        folders = (plan.shared_directory.parent, plan.shared_directory, plan.directory)
+        parts = (plan.map_directory, plan.snapshots_directory, plan.directory / 'logs')
+        refuse_foreign((*folders, *parts), folders=True)
+        refuse_remains((plan.shared_directory, plan.map_directory))
+        refuse_foreign((plan.report_file, plan.directory / TIMINGS, plan.directory / MANIFEST))
+
+
+def write_manifest(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) -> None:
+    """Write the manifest with the configuration and the inputs of a folder of results."""
+    data = {
+        'config_sha256': config_digest(config),
+        'config': without_home(config.model_dump(mode='json', exclude={'sweep'})),
+        'inputs': dict(inputs),
+    }
+    write_json(root / MANIFEST, data)
+
+
+def _compare(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) -> None:
+    before = read_json(root / MANIFEST)
+    if before.get('config_sha256') != config_digest(config):
+        raise RunError(
+            f'{root} holds results of another configuration of that name; '
+            'start over with --fresh, or choose another --out'
+        )
+    earlier = before.get('inputs')
+    if earlier is None:
+        raise RunError(
+            f'{root} holds results of an earlier version, which did not note what they come '
+            'from; start over with --fresh, or choose another --out'
+        )
+    changed = [
+        name for name in sorted({*earlier, *inputs}) if earlier.get(name) != inputs.get(name)
+    ]
+    if changed:
+        rest = len(changed) - _MAX_LISTED
+        more = f' and {rest} more' if rest > 0 else ''
+        raise RunError(
+            f'{root} holds results of other inputs; changed since: '
+            f'{"; ".join(changed[:_MAX_LISTED])}{more}. '
+            'Start over with --fresh, or choose another --out'
+        )

@@ -1,0 +1,185 @@
+"""Times and losses of mapping: timings.json, the one file of a run that differs in repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from osmabench_ros.base.files import read_json
+from osmabench_ros.errors import RunError
+from osmabench_ros.metrics.message_timing import Staleness
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.runs.identity import RunIdentity
+from osmabench_ros.runs.results.report_model import Record
+
+SUITE = 'timing'
+
+
+@dataclass(frozen=True)
+class Participation:
+    """Frames and latencies of one node; None where they are unknown.
+
+    `received` frames were acknowledged, mapped or not; `mapped` ones went into its map. Latency is
+    the steady time from the publication of a frame to its acknowledgement; `processing_mean_s` is
+    the time a frame, as the node says.
+    """
+
+    name: str
+    published: int
+    received: int | None = None
+    mapped: int | None = None
+    latency_p50_s: float | None = None
+    latency_p95_s: float | None = None
+    latency_p99_s: float | None = None
+    latency_max_s: float | None = None
+    processing_mean_s: float | None = None
+
+    @property
+    def dropped(self) -> int | None:
+        """Frames that it did not acknowledge; None if that is unknown."""
+        return None if self.received is None else max(0, self.published - self.received)
+
+    @property
+    def loss(self) -> float | None:
+        """Share of the published frames that were dropped, 0 to 1."""
+        if self.dropped is None or not self.published:
+            return None
+        return self.dropped / self.published
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form with the derived figures."""
+        return {**asdict(self), 'dropped': self.dropped, 'loss': self.loss}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Participation:
+        """Rebuild from `to_json`."""
+        return cls(**{item.name: data[item.name] for item in fields(cls)})
+
+    def records(self) -> Iterator[MetricRecord]:
+        """Yield the figures as records with the node as class name."""
+        figures: tuple[tuple[str, float | None, bool], ...] = (
+            ('frames_published', self.published, True),
+            ('frames_received', self.received, True),
+            ('frames_mapped', self.mapped, True),
+            ('frames_dropped', self.dropped, False),
+            ('frame_loss', self.loss, False),
+            ('latency_p50_s', self.latency_p50_s, False),
+            ('latency_p95_s', self.latency_p95_s, False),
+            ('latency_p99_s', self.latency_p99_s, False),
+            ('latency_max_s', self.latency_max_s, False),
+            ('processing_time_mean_s', self.processing_mean_s, False),
+        )
+        for metric, value, higher in figures:
+            n = 0 if value is None else self.published
+            yield MetricRecord(SUITE, '', metric, self.name, value, n=n, higher_is_better=higher)
+
+
+TIMINGS = 'timings.json'
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Measurements of a run; memory is sampled, by node.
+
+    `pacing` and `speed_factor`, stamp seconds per wall second, are as they really were;
+    `mapping_s` is what the mapper spent on frames. The speed of one frame is None, an unknown time
+    0; GPU memory lacks nodes that used none. `ignored` counts messages by topic without the
+    signature of the run token.
+    """
+
+    pacing: str
+    frames: int
+    mapper: str
+    mapping_s: float = 0.0
+    participants: tuple[Participation, ...] = ()
+    peak_memory_bytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    staleness: Staleness | None = None
+    speed_factor: float | None = None
+    peak_gpu_memory_bytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    ignored: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def mapping(self) -> Participation:
+        """Participation of the mapper."""
+        found = {item.name: item for item in self.participants}
+        return found.get(self.mapper, Participation(self.mapper, self.frames))
+
+
+def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
+    """Return the content of timings.json: figures by name, and as ``'records'``."""
+    mapping, staleness = measured.mapping, measured.staleness
+    return {
+        'run_id': identity.run_id,
+        'frames': measured.frames,
+        'mapper': measured.mapper,
+        'frames_mapped': mapping.mapped,
+        'frames_dropped': mapping.dropped,
+        'pacing': measured.pacing,
+        'speed_factor': measured.speed_factor,
+        'mapping_s': measured.mapping_s,
+        'mapping_frames_per_second': _rate(measured),
+        'peak_memory_bytes': dict(sorted(measured.peak_memory_bytes.items())),
+        'mapper_peak_memory_bytes': measured.peak_memory_bytes.get(measured.mapper) or None,
+        'peak_gpu_memory_bytes': dict(sorted(measured.peak_gpu_memory_bytes.items())),
+        'mapper_peak_gpu_memory_bytes': measured.peak_gpu_memory_bytes.get(measured.mapper),
+        'messages_ignored': dict(sorted(measured.ignored.items())),
+        'participants': [item.to_json() for item in measured.participants],
+        'staleness': None if staleness is None else asdict(staleness),
+        'records': [
+            Record.of(identity, record).model_dump(mode='json') for record in _records(measured)
+        ],
+    }
+
+
+def read_measurements(file: Path) -> Measurements | None:
+    """Read frames and latencies from timings.json of a run; None if the file is missing."""
+    if not file.exists():
+        return None
+    data = read_json(file)
+    try:
+        stale = data['staleness']
+        return Measurements(
+            data['pacing'],
+            data['frames'],
+            data['mapper'],
+            data['mapping_s'],
+            tuple(Participation.from_json(item) for item in data['participants']),
+            data['peak_memory_bytes'],
+            None if stale is None else Staleness(**stale),
+            data['speed_factor'],
+            data.get('peak_gpu_memory_bytes', {}),
+            data.get('messages_ignored', {}),
+        )
+    except (KeyError, TypeError) as error:
+        raise RunError(f'{file} is malformed ({error!r}); start over with --fresh') from error
+
+
+def _rate(measured: Measurements) -> float | None:
+    mapped = measured.mapping.mapped
+    return mapped / measured.mapping_s if mapped and measured.mapping_s > 0 else None
+
+
+def _records(measured: Measurements) -> Iterator[MetricRecord]:
+    rate, mapped = _rate(measured), measured.mapping.mapped or 0
+    memory = measured.peak_memory_bytes.get(measured.mapper) or None
+    yield MetricRecord(SUITE, '', 'mapping_frames_per_second', value=rate, n=mapped)
+    yield _cost('mapper_peak_memory_bytes', memory, 0 if memory is None else 1)
+    on_gpu = measured.peak_gpu_memory_bytes.get(measured.mapper)
+    yield _cost('mapper_peak_gpu_memory_bytes', on_gpu, 0 if on_gpu is None else 1)
+    if measured.pacing == 'realtime':
+        yield MetricRecord(
+            SUITE, '', 'speed_factor', value=measured.speed_factor, n=measured.frames
+        )
+    if (stale := measured.staleness) is not None:
+        yield _cost('map_staleness_mean_s', stale.mean_s, stale.maps)
+        yield _cost('map_staleness_max_s', stale.max_s, stale.maps)
+        yield _cost('map_staleness_final_s', stale.final_s, stale.maps)
+    for participant in measured.participants:
+        yield from participant.records()
+
+
+def _cost(metric: str, value: float | None, n: int) -> MetricRecord:
+    return MetricRecord(SUITE, '', metric, value=value, n=n, higher_is_better=False)

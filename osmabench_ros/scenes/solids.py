@@ -1,0 +1,228 @@
+"""Closed surfaces with outward normals and texture coordinates in metres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+SMOOTH_COS = 0.6
+"""Neighbouring profile segments are shaded smoothly if the cosine between them exceeds this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solid:
+    """A triangle surface before it gets a finish: (V, 3) metres and outward normals, (F, 3) faces.
+
+    Faces are counter-clockwise seen from outside; `uv_m` (V, 2) are metres along the surface.
+    """
+
+    vertices: NDArray[np.float64]
+    faces: NDArray[np.int64]
+    normals: NDArray[np.float64]
+    uv_m: NDArray[np.float64]
+
+    def moved(self, offset: ArrayLike, rotation: NDArray[np.float64] | None = None) -> Solid:
+        """Return a copy that is rotated (3, 3), then shifted (3,)."""
+        turn = np.eye(3) if rotation is None else rotation
+        return Solid(
+            self.vertices @ turn.T + np.asarray(offset, float),
+            self.faces,
+            self.normals @ turn.T,
+            self.uv_m,
+        )
+
+
+def _unit_box() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    corners: list[NDArray[np.float64]] = []
+    normals, faces = [], []
+    for axis in range(3):
+        first, second = (axis + 1) % 3, (axis + 2) % 3
+        for sign in (-1.0, 1.0):
+            normal = np.zeros(3)
+            normal[axis] = sign
+            start = len(corners)
+            for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1)):
+                corner = normal / 2
+                corner[first], corner[second] = a / 2, b / 2
+                corners.append(corner)
+                normals.append(normal)
+            quad = [(0, 1, 2), (0, 2, 3)] if sign > 0 else [(0, 2, 1), (0, 3, 2)]
+            faces += [[start + i for i in triangle] for triangle in quad]
+    return np.array(corners), np.array(normals), np.array(faces)
+
+
+_CORNERS, _NORMALS, _FACES = _unit_box()
+_UV_AXES = np.repeat([[1, 2], [0, 2], [0, 1]], 8, axis=0)
+
+
+def box(size: ArrayLike, fitted: bool = False) -> Solid:
+    """Return a cuboid around the origin; uv in metres, or 0 to 1 over each face if `fitted`."""
+    vertices = _CORNERS * np.asarray(size, float)
+    uv = np.take_along_axis(_CORNERS + 0.5 if fitted else vertices, _UV_AXES, axis=1)
+    return Solid(vertices, _FACES, _NORMALS, uv)
+
+
+def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Solid:
+    """Turn a profile of (radius, z), from outside bottom to top, about the z axis."""
+    way = np.asarray(profile, float)
+    ends = np.stack([way[:-1], way[1:]], axis=1)
+    length = np.linalg.norm(np.diff(way, axis=0), axis=1)
+    angle = np.linspace(0, 2 * np.pi, segments + 1)
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    shape = (len(ends), 2, segments + 1)
+    vertices, normals = np.empty((*shape, 3)), np.empty((*shape, 3))
+    for target, source in ((vertices, ends), (normals, _profile_normals(ends, length))):
+        target[..., :2] = source[:, :, None, :1] * circle
+        target[..., 2] = source[:, :, 1:]
+    uv = np.empty((*shape, 2))
+    uv[..., 0] = angle * way[:, 0].max()
+    distance = np.concatenate([[0.0], np.cumsum(length)])
+    uv[..., 1] = np.stack([distance[:-1], distance[1:]], axis=1)[..., None]
+    bands = [
+        _band(2 * i * (segments + 1), segments, low > 0, high > 0)
+        for i, (low, high) in enumerate(ends[:, :, 0])
+    ]
+    return Solid(
+        vertices.reshape(-1, 3), np.concatenate(bands), normals.reshape(-1, 3), uv.reshape(-1, 2)
+    )
+
+
+def _profile_normals(
+    ends: NDArray[np.float64], length: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return (radius, z) normals at both ends of every segment, averaged over soft bends."""
+    delta = ends[:, 1] - ends[:, 0]
+    flat = np.stack([delta[:, 1], -delta[:, 0]], axis=1) / length[:, None]
+    bend = flat[:-1] + flat[1:]
+    size = np.linalg.norm(bend, axis=1, keepdims=True)
+    # The length of the sum of two unit vectors gives the cosine between them.
+    soft = size > np.sqrt(2 + 2 * SMOOTH_COS)
+    bend = bend / np.maximum(size, 1e-12)
+    normals = np.stack([flat, flat], axis=1)
+    normals[1:, 0] = np.where(soft, bend, flat[1:])
+    normals[:-1, 1] = np.where(soft, bend, flat[:-1])
+    return normals
+
+
+def _band(start: int, segments: int, bottom: bool, top: bool) -> NDArray[np.int64]:
+    low = start + np.arange(segments)
+    high = low + segments + 1
+    triangles = []
+    if bottom:
+        triangles.append(np.stack([low, low + 1, high + 1], axis=1))
+    if top:
+        triangles.append(np.stack([low, high + 1, high], axis=1))
+    return np.concatenate(triangles)
+
+
+def cylinder(radius: float, height: float, top: float | None = None, segments: int = 16) -> Solid:
+    """Return a cylinder or a cone's frustum that stands on z = 0; `top` is its upper radius."""
+    upper = radius if top is None else top
+    profile = [(0.0, 0.0), (radius, 0.0), (upper, height)]
+    return lathe([*profile, (0.0, height)] if upper > 0 else profile, segments)
+
+
+def ellipsoid(size: ArrayLike, segments: int = 14, exponent: float = 1.0) -> Solid:
+    """Return a superellipsoid of full extents `size` in metres; 1 an ellipsoid, 0 a box."""
+    extent = np.asarray(size, float) / 2
+    rows = max(segments // 2, 4)
+    latitude = np.linspace(-np.pi / 2, np.pi / 2, rows + 1)[:, None]
+    longitude = np.linspace(-np.pi, np.pi, segments + 1)[None, :]
+
+    def surface(power: float) -> NDArray[np.float64]:
+        def bent(value: NDArray[np.float64]) -> NDArray[np.float64]:
+            value = np.where(np.abs(value) < 1e-12, 0.0, value)
+            return np.sign(value) * np.abs(value) ** power
+
+        x = bent(np.cos(latitude)) * bent(np.cos(longitude))
+        y = bent(np.cos(latitude)) * bent(np.sin(longitude))
+        return np.stack([x, y, bent(np.sin(latitude)) * np.ones_like(longitude)], axis=-1)
+
+    vertices = (surface(exponent) * extent).reshape(-1, 3)
+    normals = (surface(2.0 - exponent) / extent).reshape(-1, 3)
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    uv = np.stack(np.broadcast_arrays(longitude * extent[0], latitude * extent[2]), axis=-1)
+    bands = [_band(i * (segments + 1), segments, i > 0, i < rows - 1) for i in range(rows)]
+    return Solid(vertices, np.concatenate(bands), normals, uv.reshape(-1, 2))
+
+
+def rod(start: ArrayLike, end: ArrayLike, radius: float, segments: int = 8) -> Solid:
+    """Return a cylinder from one point to another."""
+    origin = np.asarray(start, float)
+    axis = np.asarray(end, float) - origin
+    length = float(np.linalg.norm(axis))
+    z = axis / length
+    side = np.array([1.0, 0, 0]) if abs(z[0]) < 0.9 else np.array([0, 1.0, 0])
+    x = np.cross(side, z)
+    x /= np.linalg.norm(x)
+    rotation = np.stack([x, np.cross(z, x), z], axis=1)
+    return cylinder(radius, length, segments=segments).moved(origin, rotation)
+
+
+def ribbon(path: ArrayLike, height: float, thickness: float) -> Solid:
+    """Return an upright sheet along a path of (x, y) points, standing on z = 0."""
+    line = np.asarray(path, float)
+    tangent = np.gradient(line, axis=0)
+    side = np.column_stack([tangent[:, 1], -tangent[:, 0]])
+    side /= np.linalg.norm(side, axis=1, keepdims=True)
+    right, left = line + side * thickness / 2, line - side * thickness / 2
+    outline = np.concatenate([right, left[::-1], right[:1]])
+    walls = _upright(outline, height)
+    n = len(line)
+    low = np.concatenate([right, left])
+    quad = np.arange(n - 1)
+    up = np.concatenate(
+        [
+            np.column_stack([quad, quad + 1, quad + n + 1]),
+            np.column_stack([quad, quad + n + 1, quad + n]),
+        ]
+    )
+    caps = []
+    for z, faces, normal in ((height, up, 1.0), (0.0, up[:, ::-1], -1.0)):
+        vertices = np.column_stack([low, np.full(2 * n, z)])
+        caps.append(Solid(vertices, faces, np.tile([0, 0, normal], (2 * n, 1)), low))
+    return joined([walls, *caps])
+
+
+def _upright(outline: NDArray[np.float64], height: float) -> Solid:
+    first, second = outline[:-1], outline[1:]
+    keep = np.linalg.norm(second - first, axis=1) > 1e-9
+    first, second = first[keep], second[keep]
+    delta = second - first
+    length = np.linalg.norm(delta, axis=1)
+    normal = np.column_stack([delta[:, 1], -delta[:, 0], np.zeros(len(delta))]) / length[:, None]
+    along = np.concatenate([[0.0], np.cumsum(length)])
+    zero = np.zeros(len(first))
+    top = zero + height
+    corners = [
+        np.column_stack([first, zero]),
+        np.column_stack([second, zero]),
+        np.column_stack([second, top]),
+        np.column_stack([first, top]),
+    ]
+    uv = [
+        np.column_stack(item)
+        for item in ((along[:-1], zero), (along[1:], zero), (along[1:], top), (along[:-1], top))
+    ]
+    start = 4 * np.arange(len(first))[:, None, None]
+    faces = (start + np.array([[0, 1, 2], [0, 2, 3]])).reshape(-1, 3)
+    return Solid(
+        np.stack(corners, axis=1).reshape(-1, 3),
+        faces,
+        np.repeat(normal, 4, axis=0),
+        np.stack(uv, axis=1).reshape(-1, 2),
+    )
+
+
+def joined(solids: Sequence[Solid]) -> Solid:
+    """Return one surface made of several."""
+    starts = np.cumsum([0, *(len(item.vertices) for item in solids[:-1])])
+    return Solid(
+        np.concatenate([item.vertices for item in solids]),
+        np.concatenate([item.faces + s for item, s in zip(solids, starts, strict=True)]),
+        np.concatenate([item.normals for item in solids]),
+        np.concatenate([item.uv_m for item in solids]),
+    )

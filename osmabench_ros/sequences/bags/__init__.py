@@ -1,0 +1,1 @@
+"""ROS 2 bags: read, written and played, without ROS."""

@@ -1,0 +1,241 @@
+"""The one reader of ROS 2 bags: SQLite and MCAP, Humble to Lyrical; needs no ROS."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from osmabench_ros.sequences.bags.bag_metadata import files_of
+from osmabench_ros.sequences.bags.bag_metadata import is_bag as is_bag
+from osmabench_ros.sequences.bags.bag_storage import (
+    ZSTD_SUFFIX,
+    BagTopic,
+    Storage,
+    unpack_file,
+    unpacked,
+)
+from osmabench_ros.sequences.bags.bag_types import BagTypes
+from osmabench_ros.sequences.bags.mcap_storage import open_mcap
+from osmabench_ros.sequences.bags.sqlite_storage import open_sqlite
+
+MAX_REPEATED = 200
+"""Messages of one topic that a recorder may write again at a split."""
+
+
+@dataclass(frozen=True)
+class BagMessage:
+    """A message; `log_ns` is the time of recording, `data` is CDR with its 4-byte header."""
+
+    topic: str
+    message_type: str
+    log_ns: int
+    data: bytes
+    _types: BagTypes = field(repr=False, compare=False)
+
+    @property
+    def header_stamp_ns(self) -> int | None:
+        """Stamp of its header, None if the type has none or is unknown."""
+        return self._types.stamp_ns(self.data, self.message_type)
+
+    def deserialise(self) -> Any:
+        """Return an object with the message's fields; raises as `BagTypes.deserialise`."""
+        return self._types.deserialise(self.data, self.message_type, self.topic)
+
+
+class Bag:
+    """An open bag, which `open_bag` makes; a context manager that closes it."""
+
+    def __init__(
+        self,
+        path: Path,
+        storages: Sequence[Storage],
+        types: BagTypes,
+        faults: Sequence[str] = (),
+        resources: ExitStack | None = None,
+    ) -> None:
+        self.path = path
+        self.types = types
+        self._storages = storages
+        self._faults = tuple(faults)
+        self._resources = resources or ExitStack()
+        self.connections = _merged(storages)
+
+    @property
+    def connections_by_topic(self) -> dict[str, BagTopic]:
+        """Topics by name; of two types on one topic, that with more messages."""
+        ordered = sorted(self.connections, key=lambda item: item.message_count)
+        return {item.topic: item for item in ordered}
+
+    @property
+    def message_count(self) -> int:
+        """Number of messages of all topics."""
+        return sum(item.message_count for item in self.connections)
+
+    @property
+    def span_ns(self) -> tuple[int, int]:
+        """Log times of the first and the last message; zeros for a bag without any."""
+        spans = [item.span_ns for item in self._storages if item.span_ns is not None]
+        if not spans:
+            return 0, 0
+        return min(span[0] for span in spans), max(span[1] for span in spans)
+
+    @property
+    def cut_off(self) -> str:
+        """Why the bag is incomplete, '' if it is complete; `messages` finds damage as it reads."""
+        return '; '.join(
+            [*self._faults, *(item.cut_off for item in self._storages if item.cut_off)]
+        )
+
+    def messages(
+        self,
+        topics: Collection[str] | None = None,
+        *,
+        start_ns: int | None = None,
+        stop_ns: int | None = None,
+    ) -> Iterator[BagMessage]:
+        """Yield messages file by file, within a complete file in the order of log times.
+
+        A latched message that the recorder wrote again at a split comes once. Memory is bounded
+        by the largest chunks of the bag.
+
+        Parameters
+        ----------
+        topics : collection of str, optional
+            Absolute names; all by default. A name that the bag lacks yields nothing.
+        start_ns, stop_ns : int, optional
+            Only messages with log times at or after the one and before the other.
+
+        Raises
+        ------
+        SequenceError
+            If a compressed message is damaged.
+        """
+        latched = {item.topic for item in self.connections if item.latched}
+        repeats = {topic: _Repeats() for topic in latched}
+        for storage in self._storages:
+            for stored in storage.messages(topics, start_ns, stop_ns):
+                data = unpacked(stored.data, stored.topic)
+                if stored.topic in repeats and repeats[stored.topic].is_repeat(data):
+                    continue
+                yield BagMessage(
+                    stored.topic, stored.message_type, stored.log_ns, data, self.types
+                )
+            for item in repeats.values():
+                item.begin_file()
+
+    def close(self) -> None:
+        """Close all files."""
+        self._resources.close()
+
+    def __enter__(self) -> Bag:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Repeats:
+    """Finds the messages of a latched topic that were written again at a split."""
+
+    def __init__(self) -> None:
+        self._last: deque[bytes] = deque(maxlen=MAX_REPEATED)
+        self._at_start = False
+
+    def begin_file(self) -> None:
+        """Begin a file, which may start with repeated messages."""
+        self._at_start = True
+
+    def is_repeat(self, data: bytes) -> bool:
+        """Return whether the next message is a repetition; the first new one ends them."""
+        digest = hashlib.sha256(data).digest()
+        if self._at_start and digest in self._last:
+            return True
+        self._at_start = False
+        self._last.append(digest)
+        return False
+
+
+def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
+    """Open a bag of any distribution from Humble to Lyrical; needs no ROS.
+
+    Parameters
+    ----------
+    path : Path
+        Folder of a bag (with or without metadata.yaml, also one that has it in bag/), or one of
+        its files: .mcap or .db3, also packed as .zstd.
+    msg_paths : sequence of Path
+        .msg or .idl files, or folders of them, for types whose definition the bag lacks, as
+        SQLite bags of Humble do.
+
+    Returns
+    -------
+    Bag
+        With `connections`, `messages` and, if it was cut off, the reason in `cut_off`.
+
+    Raises
+    ------
+    SequenceError
+        If there is no bag, or nothing of it can be read; names the file.
+    MissingDependencyError
+        If rosbags or mcap is not installed.
+    """
+    files, distribution, faults = files_of(path)
+    resources = ExitStack()
+    storages: list[Storage] = []
+    try:
+        for file in files:
+            file, fault = _plain(file, resources)
+            faults += [fault] if fault else []
+            storage = _storage_of(file)
+            resources.callback(storage.close)
+            storages.append(storage)
+        definitions = {
+            item.message_type: item.definition
+            for storage in storages
+            for item in storage.topics
+            if item.definition
+        }
+        types = BagTypes(definitions, msg_paths, distribution)
+    except BaseException:
+        resources.close()
+        raise
+    return Bag(path, storages, types, faults, resources)
+
+
+def _plain(path: Path, resources: ExitStack) -> tuple[Path, str]:
+    """Return the file, unpacked if it is compressed, and the fault of unpacking."""
+    if path.suffix != ZSTD_SUFFIX:
+        return path, ''
+    folder = resources.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_bag_'))
+    target = Path(folder) / path.name.removesuffix(ZSTD_SUFFIX)
+    return target, unpack_file(path, target)
+
+
+def _storage_of(path: Path) -> Storage:
+    return open_sqlite(path) if path.suffix == '.db3' else open_mcap(path)
+
+
+def _merged(storages: Sequence[Storage]) -> tuple[BagTopic, ...]:
+    """Return the topics of all files, merged by name and type."""
+    merged: dict[tuple[str, str], BagTopic] = {}
+    for storage in storages:
+        for item in storage.topics:
+            key = (item.topic, item.message_type)
+            before = merged.get(key)
+            count = item.message_count + (before.message_count if before else 0)
+            qos = item.qos or (before.qos if before else ())
+            definition = item.definition or (before.definition if before else '')
+            merged[key] = BagTopic(item.topic, item.message_type, count, qos, definition)
+    return tuple(merged.values())

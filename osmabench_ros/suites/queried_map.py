@@ -1,0 +1,178 @@
+"""A map queried by text: the feature of each point, and the objects that each query finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import MetricError
+from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
+from osmabench_ros.metrics.geometry import voxel_keys
+from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex
+from osmabench_ros.metrics.openlex3d import PointFeatures
+from osmabench_ros.metrics.retrieval import COMPAT_ALIGNMENT_M, Retrieval
+from osmabench_ros.metrics.similarity import CosineTable, best_prompts, cosine_similarity
+from osmabench_ros.metrics.tiers import TieredLabels
+from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.things import mask_overlaps, seen_things
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturedPoints:
+    """Rows (N,) of a text-comparable feature space for points and nodes, -1 for none."""
+
+    space: FeatureSpace
+    rows: NDArray[np.int64]
+    node_rows: dict[int, int]
+
+
+def featured_points(semantic_map: SemanticMap) -> FeaturedPoints | None:
+    """Return the text-comparable features of a map's points, or of their nodes, else None."""
+    dense = semantic_map.dense
+    if dense is None:
+        return None
+    nodes = [node for node in semantic_map.graph.nodes if node.feature_row is not None]
+    names = [dense.feature_space] if dense.feature_rows is not None else []
+    names += sorted({node.feature_space for node in nodes})
+    for name in names:
+        if name not in semantic_map.feature_spaces:
+            raise MetricError(f'map: there is no feature space "{name}"')
+        space = semantic_map.feature_spaces[name]
+        if not space.text_comparable:
+            continue
+        own = {n.id: n.feature_row for n in nodes if n.feature_space == name}
+        node_rows = {key: row for key, row in own.items() if row is not None}
+        rows = _point_rows(semantic_map, name, node_rows)
+        if rows is not None:
+            _check(rows, node_rows, space)
+            return FeaturedPoints(space, rows, node_rows)
+    return None
+
+
+def _point_rows(
+    semantic_map: SemanticMap, name: str, node_rows: dict[int, int]
+) -> NDArray[np.int64] | None:
+    dense = semantic_map.dense
+    assert dense is not None
+    if dense.feature_rows is not None and dense.feature_space == name:
+        return dense.feature_rows.astype(np.int64)
+    if dense.instances is None:
+        return None
+    ids, inverse = np.unique(dense.instances, return_inverse=True)
+    return np.array([node_rows.get(int(item), -1) for item in ids], np.int64)[inverse]
+
+
+def _check(rows: NDArray[np.int64], node_rows: dict[int, int], space: FeatureSpace) -> None:
+    used = [*node_rows.values(), int(rows.min(initial=0)), int(rows.max(initial=-1))]
+    if min(used) < -1 or max(used) >= len(space.vectors):
+        raise MetricError(
+            f'map: feature rows reach from {min(used)} to {max(used)}, but feature space '
+            f'"{space.name}" has {len(space.vectors)} rows'
+        )
+
+
+COMPAT_VOXEL_M = 0.05
+"""Edge of the voxels the published code thins a prediction with."""
+
+
+@dataclass(frozen=True, eq=False)
+class QueriedMap:
+    """Features of a map beside the text features of all words, a row for each prompt."""
+
+    context: SuiteContext
+    features: FeaturedPoints
+    tiers: TieredLabels
+    prompts: list[str]
+    text: NDArray[np.float32]
+    most_words: int
+
+    @cached_property
+    def best(self) -> NDArray[np.int32]:
+        """Words most like each feature, best first, shape (M, most_words or L)."""
+        n = min(self.most_words, len(self.prompts))
+        vectors = self.features.space.vectors
+        return best_prompts(vectors, self.text, n, device=self.context.device)
+
+    @cached_property
+    def cosines(self) -> CosineTable:
+        """Similarity of features and words; no row exists before it is asked for."""
+        return CosineTable(self.features.space.vectors, self.text, device=self.context.device)
+
+    def points(self, *, compat: bool) -> PointFeatures:
+        """Return the feature of each visible surface point.
+
+        As published the prediction is thinned to the means of voxels. In strict mode it is taken
+        as it is, and a feature of zeros, which is like nothing, is none.
+        """
+        return self._compat_points if compat else self._strict_points
+
+    @cached_property
+    def _strict_points(self) -> PointFeatures:
+        # The last entry stands for the points that have no feature.
+        is_none = np.append(~self.features.space.vectors.any(axis=1), True)
+        rows = np.where(is_none[self._rows], -1, self._rows)
+        surface, near = self.context.ground_truth.surface, self.context.matches.surface_to_map
+        return PointFeatures.of(surface.instances, near, rows)
+
+    @cached_property
+    def _compat_points(self) -> PointFeatures:
+        predicted, surface = self.context.matches.predicted, self.context.ground_truth.surface
+        assert predicted is not None
+        if not len(predicted.points):
+            return self._strict_points
+        device = self.context.device
+        centers = _voxel_centers(predicted.points)
+        original = NeighbourIndex(predicted.points, device, 'map').query(centers).indices
+        near = NeighbourIndex(centers, device, 'map').query(surface.points)
+        return PointFeatures.of(surface.instances, near, self._rows[original])
+
+    @cached_property
+    def _rows(self) -> NDArray[np.int64]:
+        """Feature of each valid point of the map, -1 for none."""
+        predicted = self.context.matches.predicted
+        assert predicted is not None
+        return self.features.rows[predicted.rows]
+
+    def retrieval(self, *, compat: bool, gate_m: float) -> Retrieval | None:
+        """Ask for every object by its first synonym; objects called the same belong together.
+
+        None if the map has no masks with features, or nothing is asked for.
+        """
+        overlaps = mask_overlaps(self.context, COMPAT_ALIGNMENT_M if compat else gate_m)
+        node_rows = self.features.node_rows
+        if overlaps is None or not node_rows:
+            return None
+        known = np.array([int(i) in node_rows for i in overlaps.predicted_ids], bool)
+        kept = overlaps.select(known, np.ones(len(overlaps.true_ids), bool))
+        rows = [node_rows[int(item)] for item in kept.predicted_ids]
+        wanted = self._wanted(kept.true_ids)
+        if not rows or not wanted:
+            return None
+        place = {prompt: i for i, prompt in enumerate(self.prompts)}
+        queries = self.text[[place[word] for word in wanted]]
+        similarity = cosine_similarity(
+            self.features.space.vectors[rows], queries, device=self.context.device
+        )
+        return Retrieval(similarity, kept.iou, kept.predicted_sizes, list(wanted.values()))
+
+    def _wanted(self, true_ids: NDArray[np.int64]) -> dict[str, list[int]]:
+        """Return the columns of the objects that each query asks for."""
+        column = {int(item): i for i, item in enumerate(true_ids)}
+        wanted: dict[str, list[int]] = {}
+        for node in seen_things(self.context.ground_truth):
+            item = self.tiers.objects.get(node.id)
+            if item is not None and TieredLabels.is_scored(item) and node.id in column:
+                wanted.setdefault(item.synonyms[0], []).append(column[node.id])
+        return wanted
+
+
+def _voxel_centers(points: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean of the points of each occupied voxel."""
+    _, inverse, counts = np.unique(
+        voxel_keys(points, COMPAT_VOXEL_M), return_inverse=True, return_counts=True
+    )
+    sums = [np.bincount(inverse, weights=points[:, axis]) for axis in range(3)]
+    return np.stack([total / counts for total in sums], axis=1).astype(np.float32)

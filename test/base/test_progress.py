@@ -1,0 +1,14 @@
+"""Progress where there is no terminal."""
+
+import pytest
+
+from osmabench_ros.base.progress import shown_progress
+
+
+def test_every_step_is_one_line_of_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
+    long = f'scoring {"a" * 200} of room[1] [/]'
+    with shown_progress() as progress:
+        progress('reading the map', 0.0)
+        progress('reading the map', 0.5)
+        progress(long, 1.0)
+    assert capsys.readouterr().err.splitlines() == ['reading the map', long]

@@ -1,0 +1,84 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded_frames import FRAMES, INFO, LABELS
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from osmabench_ros.base.settings import with_settings  # noqa: E402
+from osmabench_ros.errors import (  # noqa: E402
+    ConfigError,
+    OsmabenchError,
+)
+from osmabench_ros.nodes.simulator_bridge.bridge_source import open_source  # noqa: E402
+from osmabench_ros.ros.node.settings import BridgeSettings  # noqa: E402
+from osmabench_ros.sequences.bag_writer import BagWriter  # noqa: E402
+from osmabench_ros.sequences.layout import (  # noqa: E402
+    OSMA,
+    SequenceInfo,
+)
+from osmabench_ros.sequences.writer import open_writer  # noqa: E402
+
+
+def values(**changes: Any) -> BridgeSettings:
+    return with_settings(BridgeSettings(), changes, 'parameter ')
+
+
+def written(writer: Any) -> None:
+    for frame in FRAMES:
+        writer.write(frame)
+    writer.close()
+
+
+def test_folders_and_bags_are_played_as_they_say(tmp_path: Path) -> None:
+    written(open_writer(tmp_path / 'folder', OSMA, INFO))
+    pytest.importorskip('rosbags')
+    written(BagWriter(tmp_path / 'bag', INFO))
+    for name in ('folder', 'bag'):
+        source = open_source(values(sequence=str(tmp_path / name)))
+        assert (source.dataset, source.scene, source.condition) == ('small', 'room', 'camera')
+        assert (source.simulator, source.lighting_known) == ('recorded', False)
+        assert source.frames.label_set.classes == LABELS.classes
+        assert len(source.frames) == len(FRAMES)
+        source.frames.close()
+
+
+def test_a_sequence_of_somebody_else_gets_its_name_from_its_folder(tmp_path: Path) -> None:
+    written(open_writer(tmp_path / 'kitchen', OSMA, SequenceInfo(label_set=LABELS)))
+    source = open_source(values(sequence=str(tmp_path / 'kitchen'), condition='dynamic'))
+    assert (source.dataset, source.scene) == ('sequences', 'kitchen')
+    assert source.condition == 'dynamic'
+
+
+@pytest.mark.parametrize(
+    'changes', [{'scene_name': 'x'}, {'path_file': 'x'}, {'strategy': 'coverage'}, {'goals': 6}]
+)
+def test_what_describes_a_simulation_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    written(open_writer(tmp_path / 'room', OSMA, INFO))
+    [name] = changes
+    with pytest.raises(ConfigError, match=f'"{name}" describes a simulation'):
+        open_source(values(sequence=str(tmp_path / 'room'), **changes))
+
+
+def test_the_condition_is_the_recorded_one(tmp_path: Path) -> None:
+    written(open_writer(tmp_path / 'room', OSMA, INFO))
+    open_source(values(sequence=str(tmp_path / 'room'), condition='camera'))
+    with pytest.raises(ConfigError, match='was recorded under "camera"'):
+        open_source(values(sequence=str(tmp_path / 'room'), condition='dynamic'))
+
+
+def test_a_path_and_a_strategy_contradict_each_other(tmp_path: Path) -> None:
+    with pytest.raises(OsmabenchError, match='"path_file" and "strategy"'):
+        open_source(values(path_file=str(tmp_path / 'path.json'), strategy='coverage'))
+
+
+def test_topics_of_a_bag_need_the_bag(tmp_path: Path) -> None:
+    pytest.importorskip('rosbags')
+    written(BagWriter(tmp_path / 'bag', INFO))
+    bag = str(tmp_path / 'bag')
+    with pytest.raises(OsmabenchError, match='has no message on /rgb'):
+        open_source(values(sequence=bag, sequence_topics='{color: /rgb}'))
+    with pytest.raises(ConfigError, match='"sequence_topics" is about a bag'):
+        open_source(values(sequence_topics='{color: /rgb}'))

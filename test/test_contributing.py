@@ -1,0 +1,137 @@
+"""The package that CONTRIBUTING.md leads to in ten minutes, written as the page says."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import yaml
+from box_world import LABELS, frames
+from small_scenes import CAMERA, camera_at, room_scene
+
+from osmabench_ros.base.extensions import KINDS, extension_names
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.mappers.mapper import make_mapper
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.simulation.conditions import load_condition, parse_condition
+from osmabench_ros.simulation.effects.effect import Shot
+from osmabench_ros.simulation.simulator import make_simulator
+from osmabench_ros.suites.suite import make_suite
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    tomllib = pytest.importorskip('tomli', reason='no TOML parser before Python 3.11')
+
+PAGE = Path(__file__).resolve().parents[1] / 'CONTRIBUTING.md'
+BLOCK = re.compile(r'^```\w+\n(# (my_bench/\S+)\n.*?)^```$', re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Write the package of the page as if pip had installed it."""
+    for text, name in BLOCK.findall(PAGE.read_text('utf-8')):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    folder = tmp_path / 'my_bench'
+    project = tomllib.loads((folder / 'pyproject.toml').read_text())['project']
+    metadata = folder / 'my_bench-0.1.0.dist-info'
+    metadata.mkdir()
+    header = f'Metadata-Version: 2.1\nName: {project["name"]}\nVersion: {project["version"]}\n'
+    (metadata / 'METADATA').write_text(header)
+    lines = []
+    for group, points in project['entry-points'].items():
+        lines += [f'[{group}]', *(f'{name} = {value}' for name, value in points.items())]
+    (metadata / 'entry_points.txt').write_text('\n'.join(lines))
+    monkeypatch.syspath_prepend(str(folder))
+    yield folder
+    for name in [name for name in sys.modules if name.split('.')[0] == 'my_bench']:
+        del sys.modules[name]
+
+
+def points_map(**options: int) -> SemanticMap:
+    mapper = make_mapper('points', label_set=LABELS, options=options)
+    for frame in frames(count=2, size=(40, 30)):
+        mapper.integrate(frame)
+    return mapper.semantic_map(final=True)
+
+
+def test_each_line_of_the_page_registers_what_its_file_holds(package: Path) -> None:
+    project = tomllib.loads((package / 'pyproject.toml').read_text())['project']
+    assert len(project['entry-points']) == 4
+    for group, points in project['entry-points'].items():
+        assert group in KINDS
+        assert set(points) < set(extension_names(group))
+        for value in points.values():
+            assert (package / f'{value.split(":")[0].replace(".", "/")}.py').is_file()
+
+
+@pytest.mark.usefixtures('package')
+def test_the_mapper_keeps_every_so_many_th_point() -> None:
+    some, all_points = points_map(step=10), points_map(step=1)
+    assert some.header.provenance.frames_used == 2
+    assert len(all_points.dense.points) == pytest.approx(10 * len(some.dense.points), abs=20)
+    with pytest.raises(ConfigError, match='mapper "points".*unknown key "steps"'):
+        points_map(steps=1)
+
+
+@pytest.mark.usefixtures('package')
+def test_the_suite_compares_heights() -> None:
+    suite = make_suite('map_height', {'share': 1.0})
+    semantic_map = points_map(step=1)
+    low, high = semantic_map.dense.points, semantic_map.dense.points + np.float32([0, 0, 0.25])
+
+    def context(mapped: object) -> SimpleNamespace:
+        return SimpleNamespace(
+            matches=SimpleNamespace(predicted=mapped),
+            ground_truth=SimpleNamespace(surface=SimpleNamespace(points=low)),
+        )
+
+    [found] = suite.evaluate(context(SimpleNamespace(points=high)))
+    assert found.value == pytest.approx(0.25, abs=1e-5)
+    [absent] = suite.evaluate(context(None))
+    assert not absent.applicable
+    with pytest.raises(ConfigError, match='suite "map_height": share'):
+        make_suite('map_height', {'share': 2.0})
+
+
+def test_the_effect_adds_noise_and_is_the_same_for_a_seed(package: Path) -> None:
+    condition = load_condition(str(package / 'noisy.yaml'))
+    [effect] = condition.effects
+    gray = np.full((CAMERA.height, CAMERA.width, 3), 128, np.uint8)
+    noisy = effect.color(gray, Shot(0, 0.0, CAMERA, seed=1))
+    assert noisy.std() == pytest.approx(20, rel=0.05)
+    np.testing.assert_array_equal(noisy, effect.color(gray, Shot(0, 0.0, CAMERA, seed=1)))
+    assert type(condition).model_validate(condition.model_dump()) == condition
+    assert '"sigma":20.0' in condition.model_dump_json()
+    with pytest.raises(ConfigError, match=r'effects\.0\.color_noise\.sigma.*greater than 0'):
+        parse_condition('mine', {'effects': [{'kind': 'color_noise', 'sigma': 0}]}, 'mine.yaml')
+
+
+@pytest.mark.usefixtures('package')
+def test_the_simulator_sees_what_stands_before_the_camera() -> None:
+    pytest.importorskip('open3d')
+    # Over the boxes, at the wall 3 m away.
+    simulator = make_simulator('ray_caster', room_scene(), CAMERA, {'far_m': 5.0})
+    simulator.move_objects({})
+    seen = simulator.render(camera_at(0.0, 0.0, 1.0))
+    middle = CAMERA.height // 2, CAMERA.width // 2
+    assert seen.depth_m[middle] == pytest.approx(3.0, abs=1e-3)
+    assert (seen.instance[middle], seen.depth_m.dtype) == (2, np.float32)
+    assert set(np.unique(seen.instance)) <= set(range(8))
+    near = make_simulator('ray_caster', room_scene(), CAMERA, {'far_m': 2.0})
+    assert np.isinf(near.render(camera_at(0.0, 0.0, 1.0)).depth_m[middle])
+
+
+def test_the_configuration_names_all_four(package: Path) -> None:
+    data = yaml.safe_load((package / 'run.yaml').read_text())
+    config = MatrixConfig.model_validate(data)
+    assert config.simulator.name == 'ray_caster'
+    assert [item.name for item in config.suites] == ['map_height']
+    assert config.mappers[0].name == 'points'
+    assert config.conditions == ('noisy.yaml',)

@@ -1,0 +1,116 @@
+"""A participant in a node of its own: frames in, map out, and again after a reset."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from recorded_frames import FRAMES, MOUNT
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+from osmabench_ros.msg import FrameAck, RunState  # noqa: E402
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher  # noqa: E402
+from osmabench_ros.participant import (  # noqa: E402
+    DenseMap,
+    Frame,
+    MapHeader,
+    Participant,
+    Provenance,
+    SemanticMap,
+)
+from osmabench_ros.ros.wire.qos import (  # noqa: E402
+    latched_profile,
+    lossless_profile,
+)
+
+
+class Points:
+    """A method that keeps points."""
+
+    def __init__(self) -> None:
+        self.points: list[np.ndarray] = []
+
+    def integrate(self, frame: Frame) -> None:
+        self.points.append(frame.world_points()[::50])
+
+    def semantic_map(self, *, final: bool) -> SemanticMap:
+        header = MapHeader(Provenance('points', frames_used=len(self.points)), complete=final)
+        return SemanticMap(header, dense=DenseMap(np.concatenate(self.points)))
+
+
+class Stage:
+    """A participant and its peer, who publishes frames."""
+
+    def __init__(self, context: Any) -> None:
+        self.executor = SingleThreadedExecutor(context=context)
+        self.mine, self.peer = (Node(name, context=context) for name in ('mine', 'peer'))
+        self.executor.add_node(self.mine)
+        self.executor.add_node(self.peer)
+        self.camera = FramePublisher(self.peer, lockstep=True, base_to_camera=MOUNT)
+        self.acks: list[FrameAck] = []
+        self.maps: list[SemanticMapMessage] = []
+        self.state = self.peer.create_publisher(RunState, topics.RUN_STATE, latched_profile())
+        self.peer.create_subscription(
+            FrameAck, topics.FRAME_ACK, self.acks.append, lossless_profile()
+        )
+        self.peer.create_subscription(
+            SemanticMapMessage, topics.SEMANTIC_MAP, self.maps.append, latched_profile()
+        )
+
+    def spin_until(self, there: Callable[[], bool]) -> None:
+        # The timeout of the test is that of the wait.
+        while not there():
+            self.executor.spin_once(timeout_sec=0.1)
+
+    def drive(self, frames: int) -> None:
+        for frame in FRAMES[:frames]:
+            known = len(self.acks)
+            self.camera.publish(frame)
+            self.spin_until(lambda known=known: len(self.acks) > known)
+
+    def finish(self, frames: int) -> SemanticMapMessage:
+        known = len(self.maps)
+        self.state.publish(RunState(state=RunState.STATE_FINISHED, frames_published=frames))
+        self.spin_until(lambda: len(self.maps) > known)
+        return self.maps[-1]
+
+
+@pytest.fixture
+def stage(ros_context: Any) -> Iterator[Stage]:
+    made = Stage(ros_context)
+    yield made
+    made.executor.shutdown()
+
+
+def test_a_method_maps_every_frame_and_anew_after_a_reset(stage: Stage) -> None:
+    participant = Participant(Points, stage.mine)
+    stage.spin_until(lambda: stage.peer.count_subscribers(topics.CAMERA_POSE) > 0)
+    stage.spin_until(lambda: stage.mine.count_subscribers(topics.FRAME_ACK) > 0)
+    stage.drive(3)
+    assert {item.participant for item in stage.acks} == {'mine'}
+    assert [item.frame_index for item in stage.acks] == [0, 1, 2]
+    assert all(item.mapped for item in stage.acks)
+    first = stage.finish(3)
+    assert (first.participant, first.is_final, first.frames_used) == ('mine', True, 3)
+    stage.state.publish(RunState(state=RunState.STATE_RUNNING))
+    stage.spin_until(lambda: participant.running)
+    stage.drive(2)
+    assert stage.finish(2).frames_used == 2
+
+
+def test_a_map_is_final_though_frames_were_lost(stage: Stage) -> None:
+    Participant(Points, stage.mine, settle_s=0.3, map_every_frames=1)
+    stage.spin_until(lambda: stage.peer.count_subscribers(topics.CAMERA_POSE) > 0)
+    stage.spin_until(lambda: stage.mine.count_subscribers(topics.FRAME_ACK) > 0)
+    stage.drive(1)
+    stage.spin_until(lambda: len(stage.maps) == 1)
+    assert not stage.maps[0].is_final
+    last = stage.finish(5)
+    assert (last.is_final, last.frames_used) == (True, 1)
