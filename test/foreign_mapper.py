@@ -62,6 +62,9 @@ class ForeignMapper(Node):
                 RecordedMap, topics.RECORDED_MAP,
                 lambda _message: send('evaluator', signal.SIGKILL), latched_profile(),
             )  # fmt: skip
+        if MISCHIEF in ('intruder', 'double'):
+            # Starting a process takes longer than the run waits for an acknowledgement.
+            self.intruder = intruder('mapper' if MISCHIEF == 'double' else 'intruder')
         if MISCHIEF == 'volatile_map':
             self.create_publisher(SemanticMapMessage, topics.SEMANTIC_MAP, 1)
 
@@ -81,7 +84,7 @@ class ForeignMapper(Node):
                 print('hanging', flush=True)
                 time.sleep(1000)
             if MISCHIEF in ('intruder', 'double'):
-                start_intruder('mapper' if MISCHIEF == 'double' else 'intruder')
+                print('now', file=self.intruder.stdin, flush=True)
                 # Longer than a look at the graph takes; the others acknowledge meanwhile.
                 time.sleep(1000)
             if MISCHIEF == 'fill_disk':
@@ -149,13 +152,15 @@ class ForeignMapper(Node):
         self.announcer.publish(message)
 
 
-def start_intruder(name: str) -> None:
+def intruder(name: str) -> subprocess.Popen:
+    """Return a process that publishes maps as node `name` once it reads a line."""
     environment = {key: text for key, text in os.environ.items() if 'TOKEN' not in key}
-    intruder = subprocess.Popen(
-        [sys.executable, str(INTRUDER), name, topics.SEMANTIC_MAP],
-        env=environment, stdout=subprocess.PIPE,
+    process = subprocess.Popen(
+        [sys.executable, str(INTRUDER), name, topics.SEMANTIC_MAP, 'wait'],
+        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    intruder.stdout.readline()
+    process.stdout.readline()
+    return process
 
 
 def fill_disk(folder: str) -> None:

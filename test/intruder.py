@@ -1,4 +1,7 @@
-"""A node that takes no part in a run and publishes on its topics: `intruder.py NAME TOPIC`."""
+"""A node that takes no part in a run and publishes on its topics: `intruder.py NAME TOPIC [wait]`.
+
+With `wait` it prints a line once it is loaded, and begins when it reads one.
+"""
 
 import os
 import sys
@@ -12,6 +15,9 @@ from osmabench_ros.ros.messages.message_definitions import message_class
 from osmabench_ros.ros.wire.qos import latched_profile
 
 name, topic = sys.argv[1:3]
+if sys.argv[3:] == ['wait']:
+    print('loaded', flush=True)
+    sys.stdin.readline()
 rclpy.init(args=[])
 node = Node(name)
 kind = message_class(TYPES[topic])

@@ -139,9 +139,9 @@ def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain: int, tmp_pat
                 os.write(keyboard, b'\n')
                 listener.wait(POSE, count)
             player.send_signal(signal.SIGINT)
-            player.communicate(timeout=60)
+            _, errors = player.communicate(timeout=60)
         poses = listener.end()
     os.close(keyboard)
     os.close(terminal)
     assert len(poses) == 2 < len(FRAMES)
-    assert player.returncode == 130
+    assert player.returncode == 130, errors

@@ -49,6 +49,9 @@ from osmabench_ros.simulation.frame_source import SimulatedFrame
 TICK_S = 0.005
 MATCH_PERIOD_S = 0.2
 
+CHANGE_S = 1.0
+"""How much later than the name of a node its publishers, which identify it, may be known."""
+
 
 class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
     """Connects a FramePlayer to topics, and the control of the run to services."""
@@ -65,7 +68,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         self._control = RunControl(value.start_paused)
         self._timer: Timer | None = None
         self._restarts: RestartWatch | None = None
-        self._changed = False
+        self._change: AttentiveClock | None = None
         declared = publishers_of_run(self.settings.participants, value.map_publisher)
         self._watch = PublisherWatch(self, declared)
         self._every(WATCH_PERIOD_S, self._look_at_graph)
@@ -230,7 +233,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
             return
         if self.phase in (RunPhase.RUNNING, RunPhase.PAUSED) or self._map_is_due():
             self._look_for_restarts(self._restarts, patient=patient)
-            self._watch.check(starting=self._changed)
+            self._watch.check(starting=self._change is not None)
 
     def _look_for_restarts(self, restarts: RestartWatch, *, patient: bool) -> None:
         try:
@@ -240,12 +243,12 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
                 raise ParticipantError(
                     f'{error}; or another node took its name: {doubles[0]}'
                 ) from error
-            # The name of a node is known earlier than its publishers, which identify it.
-            if self._changed or not patient:
+            if self._change is None:
+                self._change = AttentiveClock()
+            if not patient or self._change.now_s() > CHANGE_S:
                 raise
-            self._changed = True
         else:
-            self._changed = False
+            self._change = None
 
     def _map_is_due(self) -> bool:
         recorders = self.count_publishers(self.resolve_topic_name(topics.RECORDED_MAP))
