@@ -33,6 +33,12 @@ class RunIdentity:
     speed_factor: float | None = None
 
     @property
+    def place(self) -> tuple[str, str, str]:
+        """Scene, path in it and repetition on that, by which runs are paired and averaged."""
+        key = self.scene_key
+        return f'{slug(key.dataset)}.{slug(key.scene)}', str(key.seed), ''
+
+    @property
     def run_id(self) -> str:
         """Unique name, also that of the run's folder."""
         key = self.scene_key

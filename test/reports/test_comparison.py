@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from reports.synthetic_matrix import Matrix
 
-from osmabench_ros.metrics.statistics import bootstrap_interval
+from osmabench_ros.metrics.statistics import jackknife_interval
 from osmabench_ros.reports.comparison import OBJECTS, ComparisonView, comparison_view
 from osmabench_ros.reports.content import PageContent, gather
 from osmabench_ros.reports.outcomes import OUTCOMES, object_shares
@@ -36,7 +36,7 @@ def view(runs: list[Run], content: PageContent) -> ComparisonView:
 def test_one_scene_is_compared_by_its_questions_and_objects(view: ComparisonView) -> None:
     rows = {(row.subject, row.other, row.figure): row for row in view.mappers}
     questions = rows['baseline', 'noisy_oracle', 'VQA']
-    assert questions.units == '5 questions of one scene'
+    assert questions.units == '4 objects of one scene'
     objects = rows['baseline', 'noisy_oracle', OBJECTS]
     assert objects.units.endswith('objects of one scene')
     difference = objects.comparison.paired.difference
@@ -58,7 +58,7 @@ def test_the_mean_over_objects_is_that_of_their_shares(
         if section.pictures is not None and section.run.condition == 'baseline'
     }
     [row] = [row for row in view.mappers if row.figure == OBJECTS and row.subject == 'baseline']
-    expected = bootstrap_interval(shares['noisy_oracle'] - shares['oracle'], unit='objects')
+    expected = jackknife_interval(shares['noisy_oracle'] - shares['oracle'], unit='objects')
     assert row.comparison.paired.difference == expected
 
 
@@ -100,7 +100,7 @@ def test_several_scenes_are_the_units(runs: list[Run], content: PageContent) -> 
 
 def test_the_page_says_what_was_resampled(html: str) -> None:
     section = html[html.index('<section id="comparison"') :].split('</section>')[0]
-    assert '5 questions of one scene' in section
+    assert '4 objects of one scene' in section
     assert 'nothing about other scenes' in section
     assert 'aria-label="Relative change of figures by condition"' in section
     assert '<a href="#comparison">' in html
