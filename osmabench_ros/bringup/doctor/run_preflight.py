@@ -225,8 +225,9 @@ def _may_need_no_key(model: str, base_url: str) -> bool:
 
 
 def _disk(config: MatrixConfig, out: Path) -> list[Finding]:
-    scenes = len(config.scenes)
-    runs = scenes * len(config.conditions) * len(config.mappers)
+    scenes = len(config.seeded_scenes)
+    repetitions = max(1, len(config.seeds.method))
+    runs = scenes * len(config.conditions) * len(config.mappers) * repetitions
     needed = scenes * SCENE_BYTES + runs * RUN_BYTES
     folder = nearest_folder(out / config.name)
     free = shutil.disk_usage(folder).free

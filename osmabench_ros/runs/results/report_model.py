@@ -35,6 +35,8 @@ class Record(Strict):
     mapper: str
     simulator: str
     seed: int
+    path_seed: int | None = None
+    method_seed: int | None = None
     speed_factor: float | None = None
     suite: str
     mode: str | None
@@ -59,6 +61,8 @@ class Record(Strict):
             mapper=identity.mapper,
             simulator=identity.simulator,
             seed=key.seed,
+            path_seed=key.path_seed,
+            method_seed=identity.method_seed,
             speed_factor=identity.speed_factor,
             **{**record.to_json(), 'mode': record.mode or None},
         )
