@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError, suggestion
+from osmabench_ros.metrics.power import Spread, spread_of
 from osmabench_ros.metrics.statistics import (
     SCENES,
     Interval,
@@ -86,11 +87,14 @@ class Comparison:
         Relative change of the mean; 0 is unmoved.
     adjusted_p : float
         p adjusted for all contrasts; NaN where no outcome could be significant.
+    spread : Spread, optional
+        Of the differences between scenes, paths or repetitions.
     """
 
     paired: PairedDifference
     robustness: Interval
     adjusted_p: float
+    spread: Spread | None
 
 
 def compare_with_reference(
@@ -144,6 +148,7 @@ def compare_with_reference(
             paired[name],
             relative_change(item.first, item.second, unit=unit, owners=item.owners),
             adjusted.get(name, math.nan),
+            item.spread,
         )
         for name, item in pairs.items()
     }
@@ -186,11 +191,12 @@ def nested_means(
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The figures of two sides at their common places, and what each pair hangs on."""
+    """The figures of two sides at their common places, what each hangs on, and their spread."""
 
     first: list[float]
     second: list[float]
     owners: list[Sequence[Hashable]] | None
+    spread: Spread | None = None
 
     @classmethod
     def of(
@@ -213,4 +219,13 @@ class _Pairs:
             nested_means({tuple(place): pair[side] for place, pair in both}, level)
             for side in (0, 1)
         )
-        return cls(list(one.values()), list(two.values()), None)
+        changes = {tuple(place): pair[1] - pair[0] for place, pair in both}
+        return cls(list(one.values()), list(two.values()), None, _spread(changes, level))
+
+
+def _spread(changes: Mapping[tuple[str, ...], float], level: int) -> Spread:
+    """Return the spread between units of a level, and inside by the first level that differs."""
+    depths = range(level + 1, min(map(len, changes), default=0))
+    nested = [spread_of(nested_means(changes, depth)) for depth in depths]
+    means = {(*place, ''): value for place, value in nested_means(changes, level).items()}
+    return next((item for item in nested if math.isfinite(item.inside)), spread_of(means))

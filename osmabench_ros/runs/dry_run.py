@@ -7,6 +7,7 @@ from pathlib import Path
 
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import made_suites
+from osmabench_ros.runs.expected_power import expected_power
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.runs.shard import Shard, results_root
@@ -19,10 +20,11 @@ def expected_work(config: MatrixConfig, out: Path, shard: Shard | None = None) -
     preparation.check_names(config)
     preparation.check_mappers(config)
     plans, part = preparation.plans(config, results_root(config, out, shard)), []
+    power = expected_power(plan.identity for plan in plans)
     if shard is not None:
         part = [shard.part(plans).description]
         plans = shard.plans(plans)
-    return [*part, *(_of_run(plan) for plan in plans), *_of_models(config, plans)]
+    return [*part, *(_of_run(plan) for plan in plans), *_of_models(config, plans), *power]
 
 
 def _of_run(plan: RunPlan) -> str:

@@ -26,7 +26,23 @@ def test_it_lists_the_runs(tmp_path: Path) -> None:
     runs = dry_run(tmp_path, conditions=['baseline', 'camera'])
     assert [line.partition(': ')[2] for line in runs[:2]] == ['to do', 'to do']
     assert '.camera.oracle' in runs[1]
-    assert runs[2:] == ['no language model is asked']
+    assert runs[2] == 'no language model is asked'
+    assert runs[3].startswith('1 scene: no interval, so no difference can be shown; it takes 3')
+    assert len(runs) == 5
+
+
+def test_it_says_what_so_many_scenes_or_paths_can_show(tmp_path: Path) -> None:
+    scenes = [{'reference': 'apartment'}]
+    conditions = ['baseline', 'camera']
+    lines = dry_run(tmp_path, scenes=scenes, seeds={'scene': [1, 2, 3]}, conditions=conditions)
+    # By the noncentral t: 5 points times 3.264 for three pairs.
+    assert '3 scenes can show a difference of 16.3 points (in four of five' in lines[-2]
+    assert 'scenes needed for a difference in points: 199 for 1, 52 for 2, 10 for 5' in lines[-1]
+    assert 'assumed that differences vary by 5 points' in lines[-1]
+    lines = dry_run(tmp_path, scenes=scenes, seeds={'path': [1, 2, 3, 4]}, conditions=conditions)
+    assert '4 paths can show a difference of' in lines[-2]
+    assert 'nothing about other scenes' in lines[-2]
+    assert dry_run(tmp_path, scenes=scenes)[-1] == 'no language model is asked'
 
 
 def test_it_lists_the_runs_of_a_shard(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from osmabench_ros.reports.plots.change_plot import change_plot, robustness_plot
 from osmabench_ros.reports.plots.class_plot import class_plot
 from osmabench_ros.reports.plots.condition_plots import condition_plot, latency_plot
 from osmabench_ros.reports.plots.question_plot import question_plot
+from osmabench_ros.reports.power import power_view
 from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.report_run import Run, baseline_condition, joined
 from osmabench_ros.runs.evaluate.over_time import judged_records
@@ -68,6 +69,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             growth=growth,
             growth_summaries=SUMMARIES,
             comparison=comparison,
+            power=power_view(runs, comparison),
             baseline=baseline_condition(runs),
             classes=class_table(runs),
             class_figures=CLASS_FIGURES,
