@@ -139,6 +139,22 @@ def test_questions_on_one_object_are_no_independent_evidence() -> None:
     assert covered[False] / 300 < 0.75
 
 
+def test_questions_on_two_objects_leave_with_either() -> None:
+    rng = np.random.default_rng(2)
+    pairs = [tuple(rng.choice(40, 2, replace=False)) for _ in range(60)]
+    owners = [*pairs, *((i,) for i in range(40) for _ in range(2))]
+    truth = (60 * 0.7**2 + 80 * 0.7) / 140
+    covered = {'both': 0, 'first': 0, 'none': 0}
+    for _ in range(300):
+        found = rng.random(40) < 0.7
+        right = [float(all(found[list(objects)])) for objects in owners]
+        for kind, held in (('both', owners), ('first', [x[:1] for x in owners]), ('none', None)):
+            interval = jackknife_interval(right, owners=held, share=True)
+            covered[kind] += interval.low <= truth <= interval.high
+    assert 0.92 <= covered['both'] / 300 <= 0.985
+    assert covered['none'] < covered['first'] < covered['both']
+
+
 def test_changes_that_cancel_are_no_change() -> None:
     changes = [0.1, 0.2, -0.3, 0, 0.1, -0.1]
     assert sum(changes) != 0, 'but by rounding'

@@ -87,7 +87,7 @@ def run_matrix(
     refuse_foreign([root], folders=True)
     preparation = Preparation()
     preparation.check_names(config)
-    check_run(config, out)
+    check_run(config, out, shards=1 if shard is None else shard.count)
     preparation.check_mappers(config)
     plans = preparation.plans(config, root)
     part = None if shard is None else shard.part(plans)
