@@ -151,7 +151,7 @@ def test_questions_on_two_objects_leave_with_either() -> None:
         for kind, held in (('both', owners), ('first', [x[:1] for x in owners]), ('none', None)):
             interval = jackknife_interval(right, owners=held, share=True)
             covered[kind] += interval.low <= truth <= interval.high
-    assert 0.92 <= covered['both'] / 300 <= 0.985
+    assert 0.93 <= covered['both'] / 300 < 1.0, 'rather too wide than too narrow'
     assert covered['none'] < covered['first'] < covered['both']
 
 
