@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,11 +12,10 @@ from osmabench_ros.base.files import check_file
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import Overwrite, RerunFile
 from osmabench_ros.errors import RequirementError, RunError, needing
-from osmabench_ros.reports.rerun.rerun_export import record_runs
-from osmabench_ros.reports.terminal import print_report
-from osmabench_ros.runs.config import MatrixConfig, load_config, with_scene
-from osmabench_ros.runs.dry_run import expected_work
-from osmabench_ros.runs.results.report_model import MatrixReport, Status
+
+if TYPE_CHECKING:
+    from osmabench_ros.runs.config import MatrixConfig
+    from osmabench_ros.runs.results.report_model import MatrixReport
 
 Out = Annotated[Path, typer.Option(help='Folder that gets a folder of results a configuration.')]
 Fresh = Annotated[
@@ -41,8 +40,12 @@ def run(
     A run that was cut off goes on where it stopped. Exits with 0 if and only if every stage
     completed and every threshold under `requirements:` holds.
     """
+    from osmabench_ros.runs.config import load_config
+
     settings = load_config(config)
     if dry_run:
+        from osmabench_ros.runs.dry_run import expected_work
+
         for line in expected_work(settings, out):
             typer.echo(line)
         return
@@ -60,6 +63,8 @@ def demo(
     overwrite: Overwrite = False,
 ) -> None:
     """Map a furnished scene with two mappers under two lights, and report."""
+    from osmabench_ros.runs.config import load_config, with_scene
+
     _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun, overwrite)
 
 
@@ -76,6 +81,10 @@ def _run(
 ) -> None:
     with needs_ros():
         from osmabench_ros.bringup.runner.matrix_runner import run_matrix
+    from osmabench_ros.reports.rerun.rerun_export import record_runs
+    from osmabench_ros.reports.terminal import print_report
+    from osmabench_ros.runs.results.report_model import Status
+
     if rerun is not None:
         check_file(rerun, overwrite=overwrite)
     with shown_progress() as progress:
@@ -89,6 +98,8 @@ def _run(
 
 
 def _exit_with_verdict(report: MatrixReport) -> None:
+    from osmabench_ros.runs.results.report_model import Status
+
     failed = [item for item in report.runs if item.status is not Status.COMPLETE]
     if failed:
         reasons = '; '.join(f'{item.run_id} {item.status.value}: {item.error}' for item in failed)

@@ -67,6 +67,7 @@ OUTPUTS = {'out', 'output', 'rerun', 'folder', 'fresh', 'overwrite'}
 def commands(group: Any, above: str = '') -> Iterator[tuple[str, Any]]:
     for name, command in group.commands.items():
         full = f'{above} {name}'.strip()
+        command = getattr(command, 'loaded', command)
         if hasattr(command, 'commands'):
             yield from commands(command, full)
         else:
