@@ -94,10 +94,11 @@ def _run(
             folders = [out / config.name / run_id for run_id in done]
             record_runs(folders, rerun, progress, overwrite=overwrite)
     print_report(report, out / config.name)
-    _exit_with_verdict(report)
+    exit_with_verdict(report)
 
 
-def _exit_with_verdict(report: MatrixReport) -> None:
+def exit_with_verdict(report: MatrixReport) -> None:
+    """Raise what a command ends with if a run did not complete, or a requirement does not hold."""
     from osmabench_ros.runs.results.report_model import Status
 
     failed = [item for item in report.runs if item.status is not Status.COMPLETE]

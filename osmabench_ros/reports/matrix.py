@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from osmabench_ros.base.files import write_json, write_text
@@ -22,6 +23,8 @@ from osmabench_ros.runs.results.report_model import (
 )
 from osmabench_ros.runs.run_warnings import noted_warnings
 
+_MOST_NAMED = 3
+
 
 def write_csv(report: MatrixReport, path: Path) -> Path:
     """Write one row a record, columns as in report.json, null as an empty cell."""
@@ -29,10 +32,27 @@ def write_csv(report: MatrixReport, path: Path) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What a report that is built again has to say about where it is from.
+
+    The digest of the configuration as it was run, the runs that have no report yet, and notes.
+    """
+
+    config_digest: str
+    unfinished: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 def write_matrix_report(
-    config: MatrixConfig, plans: Sequence[RunPlan], runs: Sequence[RunReport], root: Path
+    config: MatrixConfig,
+    plans: Sequence[RunPlan],
+    reports: Iterable[RunReport],
+    root: Path,
+    origin: Origin | None = None,
 ) -> MatrixReport:
     """Write report.json, report.csv and report.html of a matrix into its folder."""
+    origin, runs = origin or Origin(config_digest(config)), tuple(reports)
     may_be_partial = {plan.identity.run_id for plan in plans if plan.mapper.allow_partial}
     partial = [run.run_id for run in runs if not run.map_complete]
     failed = (
@@ -42,12 +62,14 @@ def write_matrix_report(
     complete = all(run.status is Status.COMPLETE for run in runs)
     report = MatrixReport(
         name=config.name,
-        passed=complete and not failed,
-        runs=tuple(runs),
+        passed=complete and not failed and not origin.unfinished,
+        runs=runs,
         failed_requirements=failed,
         versions=versions(),
-        hashes={'config': config_digest(config)},
+        hashes={'config': origin.config_digest},
         warnings=(
+            *_of_unfinished(origin.unfinished, len(plans)),
+            *origin.notes,
             *noted_warnings(plans),
             *(f'{run.run_id}: {text}' for run in runs for text in run.remarks),
         ),
@@ -56,3 +78,11 @@ def write_matrix_report(
     write_csv(report, root / 'report.csv')
     write_page(report, plans, root)
     return report
+
+
+def _of_unfinished(unfinished: Sequence[str], others: int) -> Iterator[str]:
+    if unfinished:
+        named = ', '.join(unfinished[:_MOST_NAMED])
+        more = ' and others' if len(unfinished) > _MOST_NAMED else ''
+        count = f'{len(unfinished)} of {len(unfinished) + others} runs'
+        yield f'the report is of a part: {count} have no figures yet: {named}{more}'

@@ -31,6 +31,7 @@ from osmabench_ros.runs.evaluate.evaluation import (
 from osmabench_ros.runs.evaluate.over_time import score_over_time
 from osmabench_ros.runs.finished_run import finish_run, read_finished
 from osmabench_ros.runs.inputs import input_digests
+from osmabench_ros.runs.matrix_on_disk import FAILURE, note_runs
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, Preparation
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status
@@ -39,7 +40,6 @@ from osmabench_ros.runs.results.run_manifest import write_run_manifest
 from osmabench_ros.runs.results.timings import TIMINGS, timings_of
 from osmabench_ros.runs.run_warnings import run_warnings
 
-FAILURE = 'failure.json'
 STALL_MARGIN_S = 120.0
 """For a participant that never comes, the bridge itself gives up first."""
 
@@ -84,6 +84,7 @@ def run_matrix(
         claim(root, config, input_digests(config, preparation.digests(config)), fresh=fresh)
         plans = preparation.plans(config, root)
         refuse_foreign_results(root, plans)
+        note_runs(root, plans)
         report = _run_all(config, plans, preparation, progress)
         settle(root)
         return report

@@ -75,6 +75,21 @@ def _lock(handle: int, root: Path) -> None:
         )
 
 
+def is_held(root: Path) -> bool:
+    """Return whether another process works in a folder of results."""
+    try:
+        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise refused(error, root, 'cannot read') from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
+    finally:
+        os.close(handle)
+    return False
+
+
 def claim(
     root: Path, config: MatrixConfig, inputs: Mapping[str, str], *, fresh: bool = False
 ) -> None:
