@@ -12,7 +12,12 @@ from osmabench_ros.base.files import read_json
 from osmabench_ros.base.owned_folder import claim_folder, settle
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError, RunError
-from osmabench_ros.reports.matrix import Origin, write_matrix_report
+from osmabench_ros.reports.matrix import (
+    MOST_ON_ONE_PAGE,
+    Origin,
+    required_figures,
+    write_matrix_report,
+)
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk, RunState
 from osmabench_ros.runs.plan import RunPlan
@@ -106,7 +111,7 @@ def rebuild_report(
         report = write_matrix_report(
             config,
             [plan for _, plan in planned],
-            _reports(planned, progress),
+            _reports(planned, config, progress),
             target,
             Origin(matrices[0].config_digest, tuple(left), tuple(notes)),
         )
@@ -233,11 +238,12 @@ def _in_order(
 
 
 def _reports(
-    planned: Sequence[tuple[_Member, RunPlan]], progress: Progress
+    planned: Sequence[tuple[_Member, RunPlan]], config: MatrixConfig, progress: Progress
 ) -> Iterator[RunReport]:
+    classes = required_figures(config) if len(planned) > MOST_ON_ONE_PAGE else None
     for number, (member, plan) in enumerate(planned):
         progress(f'reading report {number + 1} of {len(planned)}', number / len(planned))
-        report = member.matrix.report(member.run)
+        report = member.matrix.report(member.run, classes)
         assert report is not None
         yield _named(report, plan) if isinstance(plan, RelocatedPlan) else report
 

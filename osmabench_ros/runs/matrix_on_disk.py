@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from osmabench_ros.base.files import read_json, write_json
-from osmabench_ros.base.strict import Strict, read_model
+from osmabench_ros.base.limits.allowance import allowance
+from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.base.strict import Strict, read_model, validated
 from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
@@ -136,10 +140,20 @@ class MatrixOnDisk:
         """Return whether a run has a report, be it of a failure."""
         return bool(self._file(run))
 
-    def report(self, run: RunOnDisk) -> RunReport | None:
-        """Return the report of a run, None if it has none yet."""
+    def report(
+        self, run: RunOnDisk, classes: Collection[tuple[str, str, str]] | None = None
+    ) -> RunReport | None:
+        """Return the report of a run, None if it has none yet.
+
+        Of the figures of single classes only `classes` are in it, by suite, metric and class;
+        without, all are. Reading the others of ten thousand runs would take minutes.
+        """
         file = self._file(run)
-        return self._report(run.run_id, file) if file else None
+        if not file:
+            return None
+        if classes is None:
+            return self._report(run.run_id, file)
+        return _report_without_classes(self.root / run.run_id / file, classes)
 
     @staticmethod
     def _file(run: RunOnDisk) -> str:
@@ -149,6 +163,20 @@ class MatrixOnDisk:
 
     def _report(self, run_id: str, file: str) -> RunReport:
         return read_model(RunReport, self.root / run_id / file)
+
+
+def _report_without_classes(file: Path, classes: Collection[tuple[str, str, str]]) -> RunReport:
+    """Return a report of ours with some of the figures of single classes."""
+    text = read_bytes(file, RunError, allowance().document_bytes(), 'document_mib')
+    with errors_as(RunError, f'{file} is malformed', ValueError, KeyError, TypeError, shown=repr):
+        data = from_json(text, allow_inf_nan=False)
+        metrics = [
+            item
+            for item in data['metrics']
+            if not item['class_name']
+            or (item['suite'], item['metric'], item['class_name']) in classes
+        ]
+    return validated(RunReport, {**data, 'metrics': metrics}, f'{file} is malformed', RunError)
 
 
 def matrices_at(path: Path) -> list[MatrixOnDisk]:

@@ -27,6 +27,8 @@ from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.results.timings import TIMINGS
 
 MANIFEST = 'manifest.json'
+PAGES = 'report_pages'
+"""Folder with the pages of a report of many runs."""
 _MAX_LISTED = 3
 
 
@@ -108,6 +110,7 @@ def claim(
 def refuse_foreign_results(root: Path, plans: Sequence[RunPlan] = ()) -> None:
     """Raise RunError if a foreign file is at the path of a result."""
     refuse_foreign(root / f'report.{suffix}' for suffix in ('json', 'csv', 'html'))
+    refuse_foreign([root / PAGES], folders=True)
     for plan in plans:
         folders = (plan.shared_directory.parent, plan.shared_directory, plan.directory)
         parts = (plan.map_directory, plan.snapshots_directory, plan.directory / 'logs')
