@@ -91,7 +91,7 @@ def _measured(runs: Sequence[Run], content: PageContent) -> Iterator[_Measured]:
     for headline in computed_headlines(runs):
         if headline.is_baseline:
             continue
-        if single and headline.suite == QUESTIONS:
+        if single and headline.suite == QUESTIONS and content.dialogues:
             yield _Measured(headline.title, 'questions', _answers(runs, content))
         else:
             yield _Measured(headline.title, 'scenes', _by_scene(runs, headline))

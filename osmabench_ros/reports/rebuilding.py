@@ -26,6 +26,8 @@ from osmabench_ros.runs.results.results_folder import undisturbed
 from osmabench_ros.simulation.conditions import name_of_condition
 
 _MOST_NAMED = 3
+_READ_AT_ONCE = 100
+"""Reports between two lines of progress."""
 _ORDER = (RunState.DONE, RunState.FAILED, RunState.INCOMPLETE, RunState.RUNNING)
 
 
@@ -242,7 +244,8 @@ def _reports(
 ) -> Iterator[RunReport]:
     classes = required_figures(config) if len(planned) > MOST_ON_ONE_PAGE else None
     for number, (member, plan) in enumerate(planned):
-        progress(f'reading report {number + 1} of {len(planned)}', number / len(planned))
+        if number % _READ_AT_ONCE == 0:
+            progress(f'reading report {number + 1} of {len(planned)}', number / len(planned))
         report = member.matrix.report(member.run, classes)
         assert report is not None
         yield _named(report, plan) if isinstance(plan, RelocatedPlan) else report
