@@ -87,7 +87,8 @@ class PagedReport:
 
     def write_first_page(self, report: MatrixReport, runs: Sequence[Run], root: Path) -> Path:
         """Write report.html, with means, comparisons and links, and no row a run."""
-        comparison = comparison_view(runs, _content(()))
+        # Resampling thousands of scenes takes seconds a figure.
+        comparison = comparison_view(runs, _content(()), without_modes=('compat',))
         failed = [run for run in runs if run.report.status is not Status.COMPLETE]
         notices = (
             *(
