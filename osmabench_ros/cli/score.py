@@ -13,12 +13,16 @@ from typing import Annotated, Any
 
 import typer
 
+from osmabench_ros.cli.score_trajectory import trajectory
 from osmabench_ros.metrics.confusion import read_confusion_sets
 from osmabench_ros.metrics.segmentation import COMPAT_IGNORED, score_scenes
 from osmabench_ros.vqa.answer_table import AnswerRow, answer_table
 from osmabench_ros.vqa.published import read_saved_answers
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(
+    help='Score saved results: confusion matrices, answers, trajectories.', no_args_is_help=True
+)
+app.command()(trajectory)
 
 
 class TableFormat(str, Enum):
@@ -26,11 +30,6 @@ class TableFormat(str, Enum):
 
     CSV = 'csv'
     JSON = 'json'
-
-
-@app.callback()
-def score() -> None:
-    """Score saved results: confusion matrices, answers."""
 
 
 @app.command()
@@ -81,6 +80,7 @@ def _with_nulls(row: dict[str, Any]) -> dict[str, Any]:
 _CHANGES = ('change', 'change_low', 'change_high')
 
 
+@app.command()
 def answers(
     files: Annotated[
         list[Path],

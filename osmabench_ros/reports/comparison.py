@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
@@ -64,12 +64,14 @@ class ComparisonView:
     reference_mapper: str
 
 
-def comparison_view(runs: Sequence[Run], content: PageContent) -> ComparisonView:
+def comparison_view(
+    runs: Sequence[Run], content: PageContent, *, without_modes: Collection[str] = ()
+) -> ComparisonView:
     """Compare the runs of a matrix; over scenes, or within the scene if there is only one."""
     scored = [run for run in runs if not run.failed]
     mappers = distinct(run.mapper for run in runs)
     condition, mapper = baseline_condition(runs), mappers[0] if mappers else ''
-    measured = list(_measured(scored, content))
+    measured = list(_measured(scored, content, without_modes))
     return ComparisonView(
         tuple(_contrasts(measured, distinct(run.mapper for run in scored), condition, axis=1)),
         tuple(_contrasts(measured, distinct(run.condition for run in scored), mapper, axis=0)),
@@ -88,12 +90,14 @@ class _Measured:
     owners: Mapping[str, Sequence[int]] | None = None
 
 
-def _measured(runs: Sequence[Run], content: PageContent) -> Iterator[_Measured]:
+def _measured(
+    runs: Sequence[Run], content: PageContent, without_modes: Collection[str]
+) -> Iterator[_Measured]:
     single = len({run.plan.identity.place for run in runs}) == 1
     for headline in computed_headlines(runs):
-        if headline.is_baseline:
+        if headline.is_baseline or headline.mode in without_modes:
             continue
-        if single and headline.suite == QUESTIONS:
+        if single and headline.suite == QUESTIONS and content.dialogues:
             about = _about(runs, content)
             unit = OBJECTS_OF_SCENE if any(about.values()) else 'questions'
             yield _Measured(headline.title, unit, _answers(runs, content), about)

@@ -20,7 +20,7 @@ from osmabench_ros.bringup.spec.definition import nodes_of_run
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
 from osmabench_ros.bringup.spec.run_recording import check_bag, make_room_for_bag
 from osmabench_ros.errors import IncompleteError, OsmabenchError, RunError
-from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.reports.matrix import Origin, write_matrix_report
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import (
     INCOMPLETE,
@@ -31,7 +31,8 @@ from osmabench_ros.runs.evaluate.evaluation import (
 from osmabench_ros.runs.evaluate.over_time import score_over_time
 from osmabench_ros.runs.finished_run import finish_run, read_finished
 from osmabench_ros.runs.inputs import input_digests
-from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.matrix_on_disk import FAILURE, note_runs
+from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, Preparation
 from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status
 from osmabench_ros.runs.results.results_folder import claim, held, refuse_foreign_results
@@ -40,7 +41,6 @@ from osmabench_ros.runs.results.timings import TIMINGS, timings_of
 from osmabench_ros.runs.run_warnings import run_warnings
 from osmabench_ros.runs.shard import Part, Shard, results_root
 
-FAILURE = 'failure.json'
 STALL_MARGIN_S = 120.0
 """For a participant that never comes, the bridge itself gives up first."""
 
@@ -96,6 +96,7 @@ def run_matrix(
         inputs = input_digests(config, preparation.digests(config))
         claim(root, config, inputs, fresh=fresh, part=part)
         refuse_foreign_results(root, plans)
+        note_runs(root, plans)
         report = _run_all(config, plans, part, preparation, progress)
         settle(root)
         return report
@@ -115,7 +116,9 @@ def _run_all(
         reports.append(run_one(plan, preparation, part))
     progress('writing the report', 1.0)
     try:
-        return write_matrix_report(config, plans, reports, plans[0].root, subset)
+        return write_matrix_report(
+            config, plans, reports, plans[0].root, Origin(config_digest(config), part=subset)
+        )
     except OsmabenchError as error:
         # What cannot be written would say it.
         failed = (f'{item.run_id}: {item.error}' for item in reports if item.error)

@@ -61,6 +61,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             report=report,
             runs=runs,
             content=content,
+            whole=True,
             requirements=_requirements(report, plans),
             headline=headline_table(runs),
             summary=summary_table(runs),
@@ -75,11 +76,11 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             class_figures=CLASS_FIGURES,
             figures=figure_table(runs),
             costs=cost_rows(runs),
-            configuration=_configuration(plans),
+            configuration=configuration_text(plans),
             outcomes=OUTCOMES,
             hex_color=hex_color,
             script=trusted(script),
-            script_hash=_csp_hash(script),
+            script_hash=csp_hash(script),
         )
     )
     write_text(root / PAGE, text)
@@ -134,13 +135,14 @@ def trusted(text: str) -> Markup:
     return Markup(text)  # noqa: S704
 
 
-def _csp_hash(script: str) -> str:
+def csp_hash(script: str) -> str:
     """Return the CSP source expression that allows exactly this script."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _configuration(plans: Sequence[RunPlan]) -> str:
+def configuration_text(plans: Sequence[RunPlan]) -> str:
+    """Return the configuration of runs as YAML."""
     if not plans:
         return ''
     return yaml.safe_dump(plans[0].config.model_dump(mode='json'), sort_keys=False)

@@ -29,6 +29,8 @@ from osmabench_ros.runs.results.timings import TIMINGS
 from osmabench_ros.runs.shard import Part
 
 MANIFEST = 'manifest.json'
+PAGES = 'report_pages'
+"""Folder with the pages of a report of many runs."""
 _MAX_LISTED = 3
 
 
@@ -77,6 +79,21 @@ def _lock(handle: int, root: Path) -> None:
         )
 
 
+def is_held(root: Path) -> bool:
+    """Return whether another process works in a folder of results."""
+    try:
+        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise refused(error, root, 'cannot read') from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
+    finally:
+        os.close(handle)
+    return False
+
+
 def claim(
     root: Path,
     config: MatrixConfig,
@@ -100,6 +117,7 @@ def claim(
 def refuse_foreign_results(root: Path, plans: Sequence[RunPlan] = ()) -> None:
     """Raise RunError if a foreign file is at the path of a result."""
     refuse_foreign(root / f'report.{suffix}' for suffix in ('json', 'csv', 'html'))
+    refuse_foreign([root / PAGES], folders=True)
     for plan in plans:
         folders = (plan.shared_directory.parent, plan.shared_directory, plan.directory)
         parts = (plan.map_directory, plan.snapshots_directory, plan.directory / 'logs')
