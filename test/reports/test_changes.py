@@ -64,7 +64,8 @@ def test_the_direction_of_a_figure_and_its_interval_decide() -> None:
     assert verdict(AFTER, BEFORE, higher_is_better=False) is Verdict.BETTER
     assert verdict(BEFORE, AFTER, metric='error_m', higher_is_better=False) is Verdict.WORSE
     assert verdict([0.5, 0.6, 0.7], [0.6, 0.5, 0.75]) is Verdict.UNCLEAR
-    assert verdict([0.5, 0.6], [0.6, 0.5]) is Verdict.UNCLEAR
+    # Of two scenes there is no interval.
+    assert verdict([0.5, 0.6], [0.6, 0.5]) is Verdict.EQUAL
     assert verdict(BEFORE, BEFORE) is Verdict.EQUAL
     assert verdict([0.5], [0.4]) is Verdict.WORSE  # of one scene nothing is resampled
 
