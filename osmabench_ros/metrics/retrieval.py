@@ -19,6 +19,9 @@ STRICT_THRESHOLDS = (*COMPAT_THRESHOLDS, 0.95)
 COMPAT_K = 10
 """Objects a query retrieves in the published code."""
 
+COMPAT_RANK_IOU = 0.25
+"""IoU above which an object is found, in the published configuration of the inverse rank."""
+
 COMPAT_ALIGNMENT_M = math.sqrt(0.001)
 """Published gate of mask alignment: a squared distance of 0.001, so 3.16 cm instead of 1 mm."""
 
@@ -61,7 +64,7 @@ def compat_confidence(similarity: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return (s + 1) / 2, stretched to [0, 1] for each query over all objects."""
     raised = (similarity.astype(np.float64) + 1) / 2
     low, high = raised.min(axis=0), raised.max(axis=0)
-    return np.asarray((raised - low) / np.maximum(high - low, 1e-12))
+    return np.asarray((raised - low) / np.maximum(high - low, 1e-8))
 
 
 def kernel_average_precision(
@@ -177,7 +180,7 @@ def mean_over_thresholds(
 
 
 def compat_inverse_rank(
-    retrieval: Retrieval, threshold: float = 0.5, *, k: int = COMPAT_K
+    retrieval: Retrieval, threshold: float = COMPAT_RANK_IOU, *, k: int = COMPAT_K
 ) -> float:
     """Return the published mean inverse rank over wanted objects.
 

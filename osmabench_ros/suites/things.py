@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.confusion import OUTSIDE
 from osmabench_ros.metrics.graph_matching import (
     NodeMatches,
@@ -16,6 +18,7 @@ from osmabench_ros.metrics.graph_matching import (
     mask_iou_of_nodes,
     match_nodes,
 )
+from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex
 from osmabench_ros.metrics.overlaps import Overlaps, overlaps_of_instances, overlaps_of_masks
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
@@ -57,6 +60,61 @@ def mask_overlaps(context: SuiteContext, gate_m: float) -> Overlaps | None:
         np.append(dense.instances, 0)[rows],
         np.unique(dense.instances[predicted.rows]),
     )
+
+
+def overlaps_mask_by_mask(context: SuiteContext, gate_m: float) -> Overlaps | None:
+    """Return how masks cover the visible surface if each takes all that is near its own points.
+
+    A surface point may belong to several masks, also of a map whose masks do not overlap. None
+    if the map has no masks.
+    """
+    dense, predicted = context.semantic_map.dense, context.matches.predicted
+    if dense is None or predicted is None:
+        return None
+    if dense.instances is None and dense.membership is None:
+        return None
+    surface = context.ground_truth.surface
+    near = np.flatnonzero(context.matches.surface_to_map.within(gate_m))
+    points = surface.points[near]
+    ids, covered = [], []
+    for node_id, rows in _rows_of_masks(dense, predicted.rows):
+        own = dense.points[rows]
+        # Most of the surface is far from a mask, which its box tells at once.
+        low, high = own.min(axis=0) - gate_m, own.max(axis=0) + gate_m
+        inside = np.flatnonzero(((points >= low) & (points <= high)).all(axis=1))
+        index = NeighbourIndex(own, context.device, 'map')
+        found = index.query(points[inside], max_distance_m=gate_m).within(gate_m)
+        ids.append(node_id)
+        covered.append(near[inside[found]])
+    return overlaps_of_masks(
+        surface.instances,
+        np.arange(len(surface)),
+        np.array(ids, np.int64),
+        np.cumsum([0, *(len(rows) for rows in covered)]),
+        np.concatenate([*covered, np.zeros(0, np.int64)]),
+    )
+
+
+def _rows_of_masks(
+    dense: DenseMap, valid: NDArray[np.int64]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield every mask that has valid points, with their rows in the map."""
+    if dense.membership is not None:
+        member = dense.membership
+        is_valid = np.zeros(len(dense.points), bool)
+        is_valid[valid] = True
+        for row, node_id in enumerate(member.node_ids):
+            rows = member.points_of(row)
+            if is_valid[rows].any():
+                yield int(node_id), rows[is_valid[rows]]
+        return
+    assert dense.instances is not None
+    instances = dense.instances[valid]
+    order = np.argsort(instances, kind='stable')
+    ids, starts = np.unique(instances[order], return_index=True)
+    for node_id, rows in zip(ids, np.split(valid[order], starts[1:]), strict=True):
+        if node_id != NO_INSTANCE:
+            yield int(node_id), rows
 
 
 def masks_on_no_thing(

@@ -138,6 +138,17 @@ def test_ranks_and_best_prompts_agree_with_sorting() -> None:
     assert prompt_ranks(np.ones((1, 4)), np.array([2])).tolist() == [[2]]
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 6))
+def test_of_equal_prompts_the_first_is_the_best(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    # Axes and features of zeros and ones: many prompts are exactly equally similar.
+    prompts = np.eye(4)[rng.integers(0, 4, 6)]
+    vectors = rng.integers(0, 2, (20, 4)).astype(float)
+    order = np.argsort(-cosine_similarity(vectors, prompts, device='cpu'), axis=1, kind='stable')
+    np.testing.assert_array_equal(best_prompts(vectors, prompts, n, device='cpu'), order[:, :n])
+
+
 def test_a_table_of_cosines_gives_the_same_ranks_in_chunks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -51,7 +51,7 @@ def test_an_iou_of_exactly_the_threshold_is_a_miss_in_compat_only() -> None:
     found = Retrieval(np.array([[0.5]]), np.array([[0.5]]), np.array([5]), [[0]])
     assert compat_average_precision(found, 0.5) == 0.0
     assert strict_average_precision(found, 0.5) == 1.0
-    assert compat_inverse_rank(found) == 0.0
+    assert (compat_inverse_rank(found, 0.5), compat_inverse_rank(found)) == (0.0, 1.0)
 
 
 def test_kernel_integration_by_hand() -> None:
