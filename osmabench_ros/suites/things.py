@@ -175,6 +175,8 @@ class Masks:
         Class ids in the label set of the ground truth; OUTSIDE for what it has no class for.
     confidence : ndarray of float64, shape (P,)
         Score of the mask's label; 1 where the method gives none.
+    rated : ndarray of bool, shape (P,)
+        Whether the method gives a score; without any, average precision has nothing to rank by.
     left_out : frozenset of int
         Ids of the masks left out because at least half of them lies on the building or on void.
     named : bool
@@ -190,6 +192,7 @@ class Masks:
     classes: NDArray[np.int64]
     true_classes: NDArray[np.int64]
     confidence: NDArray[np.float64]
+    rated: NDArray[np.bool_]
     left_out: frozenset[int]
     named: bool
 
@@ -206,6 +209,8 @@ def masks_of_things(context: SuiteContext, overlaps: Overlaps, gate_m: float) ->
     kept = replace(overlaps, predicted_sizes=known).select(~left_out, true)
     nodes = [graph.by_id.get(int(item)) for item in kept.predicted_ids]
     classes = np.array([_class_of(node, truth.label_set) for node in nodes], np.int64)
+    scores = np.array([_score(node) for node in nodes], np.float64)
+    rated = ~np.isnan(scores)
     unnamed = np.array([node is None or not node.label for node in nodes], bool)
     if unnamed.any():
         votes = _voted_classes(context)
@@ -215,7 +220,8 @@ def masks_of_things(context: SuiteContext, overlaps: Overlaps, gate_m: float) ->
         kept,
         classes,
         np.array([truth.graph.by_id[int(item)].class_id for item in kept.true_ids], np.int64),
-        np.array([_confidence(node) for node in nodes], np.float64),
+        np.where(rated, scores, 1.0),
+        rated,
         frozenset(overlaps.predicted_ids[left_out].tolist()),
         bool((classes != OUTSIDE).any()) or any(node.label for node in graph.nodes),
     )
@@ -242,9 +248,8 @@ def _class_of(node: SceneNode | None, label_set: LabelSet) -> int:
     return OUTSIDE if found == UNLABELLED else found
 
 
-def _confidence(node: SceneNode | None) -> float:
-    score = node.labels[0].score if node is not None and node.labels else math.nan
-    return 1.0 if math.isnan(score) else score
+def _score(node: SceneNode | None) -> float:
+    return node.labels[0].score if node is not None and node.labels else math.nan
 
 
 _SOLID = frozenset({NodeKind.OBJECT, NodeKind.BACKGROUND})

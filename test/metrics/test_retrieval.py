@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from osmabench_ros.errors import MetricError
+from osmabench_ros.metrics.instances import kernel_average_precision
 from osmabench_ros.metrics.retrieval import (
     COMPAT_ALIGNMENT_M,
     Retrieval,
     compat_average_precision,
     compat_confidence,
     compat_inverse_rank,
-    kernel_average_precision,
     mean_over_thresholds,
     mean_reciprocal_rank,
     recall_at_k,
