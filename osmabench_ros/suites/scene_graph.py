@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.maps.holdings import holdings
 from osmabench_ros.metrics.graph import (
     SameLabel,
     Share,
@@ -170,7 +171,7 @@ class SceneGraphSuite:
     def _relations(self, context: SuiteContext, found: MatchedGraph) -> Iterator[MetricRecord]:
         predicted, true = context.published_graph.graph, context.ground_truth.graph
         matches = found.everything
-        if not predicted.edges:
+        if not holdings(context.published_graph).relations:
             for metric in self._relation_figures():
                 yield self._record(metric, None, higher_is_better=metric not in LOST_RELATIONS)
             return

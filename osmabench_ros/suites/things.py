@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.maps.holdings import holdings
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.confusion import OUTSIDE
 from osmabench_ros.metrics.graph_matching import (
@@ -43,9 +44,7 @@ def mask_overlaps(context: SuiteContext, gate_m: float) -> Overlaps | None:
     overlap each other are taken from the map's membership, if it has one.
     """
     dense, predicted = context.semantic_map.dense, context.matches.predicted
-    if dense is None or predicted is None:
-        return None
-    if dense.instances is None and dense.membership is None:
+    if dense is None or predicted is None or not holdings(context.semantic_map).instances:
         return None
     near, surface = context.matches.surface_to_map, context.ground_truth.surface
     rows = np.append(predicted.rows, -1)[np.where(near.within(gate_m), near.indices, -1)]
@@ -69,9 +68,7 @@ def overlaps_mask_by_mask(context: SuiteContext, gate_m: float) -> Overlaps | No
     if the map has no masks.
     """
     dense, predicted = context.semantic_map.dense, context.matches.predicted
-    if dense is None or predicted is None:
-        return None
-    if dense.instances is None and dense.membership is None:
+    if dense is None or predicted is None or not holdings(context.semantic_map).instances:
         return None
     surface = context.ground_truth.surface
     near = np.flatnonzero(context.matches.surface_to_map.within(gate_m))
