@@ -72,13 +72,17 @@ def overlaps_mask_by_mask(context: SuiteContext, gate_m: float) -> Overlaps | No
         return None
     surface = context.ground_truth.surface
     near = np.flatnonzero(context.matches.surface_to_map.within(gate_m))
+    near = near[np.argsort(surface.points[near, 0], kind='stable')]
     points = surface.points[near]
+    x, y, z = np.ascontiguousarray(points.T)
     ids, covered = [], []
     for node_id, rows in _rows_of_masks(dense, predicted.rows):
         own = dense.points[rows]
         # Most of the surface is far from a mask, which its box tells at once.
         low, high = own.min(axis=0) - gate_m, own.max(axis=0) + gate_m
-        inside = np.flatnonzero(((points >= low) & (points <= high)).all(axis=1))
+        slab = slice(x.searchsorted(low[0]), x.searchsorted(high[0], 'right'))
+        of_y = (y[slab] >= low[1]) & (y[slab] <= high[1])
+        inside = slab.start + np.flatnonzero(of_y & (z[slab] >= low[2]) & (z[slab] <= high[2]))
         index = NeighbourIndex(own, context.device, 'map')
         found = index.query(points[inside], max_distance_m=gate_m).within(gate_m)
         ids.append(node_id)
