@@ -17,6 +17,7 @@ from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.config import MatrixConfig, load_config, with_scene
 from osmabench_ros.runs.dry_run import expected_work
 from osmabench_ros.runs.results.report_model import MatrixReport, Status
+from osmabench_ros.runs.shard import Shard, results_root
 
 Out = Annotated[Path, typer.Option(help='Folder that gets a folder of results a configuration.')]
 Fresh = Annotated[
@@ -31,6 +32,13 @@ def run(
     fresh: Fresh = False,
     rerun: RerunFile = None,
     overwrite: Overwrite = False,
+    shard: Annotated[
+        str,
+        typer.Option(
+            metavar='I/N',
+            help='Run one of N parts, into OUT/NAME.shard-I-of-N; parts may run at once.',
+        ),
+    ] = '',
     dry_run: Annotated[
         bool,
         typer.Option('--dry-run', help='Print runs and language models asked; do nothing.'),
@@ -42,11 +50,12 @@ def run(
     completed and every threshold under `requirements:` holds.
     """
     settings = load_config(config)
+    part = Shard.of_text(shard) if shard else None
     if dry_run:
-        for line in expected_work(settings, out):
+        for line in expected_work(settings, out, part):
             typer.echo(line)
         return
-    _run(settings, out, fresh, rerun, overwrite)
+    _run(settings, out, fresh, rerun, overwrite, part)
 
 
 def demo(
@@ -72,19 +81,25 @@ def needs_ros(what: str = 'a run') -> AbstractContextManager[None]:
 
 
 def _run(
-    config: MatrixConfig, out: Path, fresh: bool, rerun: Path | None, overwrite: bool
+    config: MatrixConfig,
+    out: Path,
+    fresh: bool,
+    rerun: Path | None,
+    overwrite: bool,
+    shard: Shard | None = None,
 ) -> None:
     with needs_ros():
         from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     if rerun is not None:
         check_file(rerun, overwrite=overwrite)
+    root = results_root(config, out, shard)
     with shown_progress() as progress:
-        report = run_matrix(config, out, fresh=fresh, progress=progress)
+        report = run_matrix(config, out, fresh=fresh, shard=shard, progress=progress)
         if rerun is not None:
             done = [item.run_id for item in report.runs if item.status is Status.COMPLETE]
-            folders = [out / config.name / run_id for run_id in done]
+            folders = [root / run_id for run_id in done]
             record_runs(folders, rerun, progress, overwrite=overwrite)
-    print_report(report, out / config.name)
+    print_report(report, root)
     _exit_with_verdict(report)
 
 

@@ -17,10 +17,12 @@ from osmabench_ros.runs.results.report_model import (
     Record,
     RunReport,
     Status,
+    for_part,
     partial_fault,
     unmet,
 )
 from osmabench_ros.runs.run_warnings import noted_warnings
+from osmabench_ros.runs.shard import Part
 
 
 def write_csv(report: MatrixReport, path: Path) -> Path:
@@ -30,19 +32,25 @@ def write_csv(report: MatrixReport, path: Path) -> Path:
 
 
 def write_matrix_report(
-    config: MatrixConfig, plans: Sequence[RunPlan], runs: Sequence[RunReport], root: Path
+    config: MatrixConfig,
+    plans: Sequence[RunPlan],
+    runs: Sequence[RunReport],
+    root: Path,
+    part: Part | None = None,
 ) -> MatrixReport:
-    """Write report.json, report.csv and report.html of a matrix into its folder."""
+    """Write report.json, report.csv and report.html of a matrix, or a part, into its folder."""
+    required = config.requirements if part is None else for_part(config.requirements, plans)
     may_be_partial = {plan.identity.run_id for plan in plans if plan.mapper.allow_partial}
     partial = [run.run_id for run in runs if not run.map_complete]
     failed = (
         *(partial_fault(run_id) for run_id in partial if run_id not in may_be_partial),
-        *unmet(config.requirements, judged_records(plans, runs)),
+        *unmet(required, judged_records(plans, runs)),
     )
     complete = all(run.status is Status.COMPLETE for run in runs)
     report = MatrixReport(
         name=config.name,
         passed=complete and not failed,
+        part=part,
         runs=tuple(runs),
         failed_requirements=failed,
         versions=versions(),

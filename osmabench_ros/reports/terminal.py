@@ -115,7 +115,8 @@ def print_report(report: MatrixReport, directory: Path, console: Console | None 
     for warning in report.warnings:
         console.print(f'[yellow]warning:[/] {escape(warning)}', highlight=False, soft_wrap=True)
     verdict = '[green]passed[/]' if report.passed else '[red]failed[/]'
-    console.print(f'{report.name}: {verdict}')
+    part = f' ({report.part.description})' if report.part else ''
+    console.print(f'{report.name}{part}: {verdict}')
     page = escape(str(directory / 'report.html'))
     console.print(f'[dim]{page}[/]', highlight=False, soft_wrap=True)
 

@@ -101,6 +101,7 @@ class MapperConfig(Settling):
         ``${condition}`` and ``${seed}``.
     command : tuple of str
         Starts a node that publishes `semantic_map`, or, with `map_topic`, a map of another type.
+        ``${seed}`` in it, and in `variables`, is the seed of the method.
     acks : bool
         Whether that node acknowledges frames. By default one with a `map_topic` does not, and
         one that publishes `semantic_map` does. Runs of one that does not are realtime.

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import RunError, errors_as
-from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.identity import RunIdentity, SceneKey, slug
+from osmabench_ros.runs.config import MatrixConfig, SceneConfig, parse_config
+from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds, slug
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.simulation.conditions import (
     Condition,
@@ -32,24 +32,35 @@ def open_run(directory: Path) -> RunPlan:
     with errors_as(RunError, f'{manifest} has no configuration', KeyError, TypeError, shown=repr):
         config = parse_config(read_json(manifest)['config'], str(manifest))
     dataset, scene, condition, mapper, simulator, seed, *speed = directory.name.split('.')
+    seeds = Seeds.of_text(seed)
+    assert seeds is not None
     given = _named(
         condition, ((name_of_condition(item), item) for item in config.conditions), manifest
     )
     identity = RunIdentity(
-        SceneKey(dataset, scene, int(seed)),
+        SceneKey(dataset, scene, seeds.scene, seeds.path),
         name_of_condition(given),
         mapper,
         simulator,
         float(speed[0].removeprefix('x').replace('-', '.')) if speed else None,
+        seeds.method,
     )
     return RunPlan(
         identity,
-        _named(seed, ((str(item.seed), item) for item in config.scenes), manifest),
+        _seeded(seeds, config, manifest),
         _named(mapper, ((item.name, item) for item in config.mappers), manifest),
         _condition(directory, given),
         config,
         directory.parent,
     )
+
+
+def _seeded(seeds: Seeds, config: MatrixConfig, manifest: Path) -> SceneConfig:
+    of_path = Seeds(seeds.scene, seeds.path)
+    of_scenes = ((str(Seeds(item.seed, item.path_seed)), item) for item in config.seeded_scenes)
+    if seeds.method is not None and seeds.method not in config.seeds.method:
+        raise _unknown(str(seeds), manifest)
+    return _named(str(of_path), of_scenes, manifest)
 
 
 def _condition(directory: Path, given: str) -> Condition:
@@ -64,7 +75,7 @@ def _condition(directory: Path, given: str) -> Condition:
 
 def _check_is_run(directory: Path) -> None:
     parts = directory.name.split('.')
-    if len(parts) in (_PARTS, _PARTS + 1) and parts[_PARTS - 1].isdigit():
+    if len(parts) in (_PARTS, _PARTS + 1) and Seeds.of_text(parts[_PARTS - 1]):
         return
     if not directory.is_dir():
         raise RunError(f'{directory} does not exist; name the folder of a run or of a map')
@@ -80,4 +91,8 @@ def _named(part: str, items: Iterable[tuple[str, _Item]], manifest: Path) -> _It
     for name, item in items:
         if slug(name) == part:
             return item
-    raise RunError(f'{manifest} knows no "{part}"; the folder was renamed or belongs elsewhere')
+    raise _unknown(part, manifest)
+
+
+def _unknown(part: str, manifest: Path) -> RunError:
+    return RunError(f'{manifest} knows no "{part}"; the folder was renamed or belongs elsewhere')

@@ -164,7 +164,6 @@ class OsmaSegmentationSuite:
             surface.labels[kept],
             surface.instances[kept],
             (taken == surface.labels)[kept],
-            seed=context.seed,
         )
         return MetricRecord(
             self.name,

@@ -10,7 +10,7 @@ from osmabench_ros.vqa.answering.baselines import constant, most_frequent, quest
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.published import SavedAnswer
 from osmabench_ros.vqa.questions import Answer, Question
-from osmabench_ros.vqa.scores import paired_change, scene_bootstrap
+from osmabench_ros.vqa.scores import interval_over_scenes, paired_change
 
 SPATIAL = frozenset({'Object Relations - Spatial', 'Relations-Spatial'})
 ALL_SCENES = 'all'
@@ -143,7 +143,7 @@ def _row(
     for item, right in judged:
         by_scene[item.question.scene].append(right)
         by_category[item.question.category].append(right)
-    low, high = scene_bootstrap(by_scene)
+    low, high = interval_over_scenes(by_scene)
     plain = [right for item, right in judged if item.question.category not in SPATIAL]
     own = {(item.question.scene, item.question.id): right for item, right in judged}
     change = paired_change(reference, own) if reference else None

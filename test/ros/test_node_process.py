@@ -53,6 +53,44 @@ def test_an_impatient_user_cuts_nothing_off(
     assert running.returncode == code
 
 
+STRUCK = """
+import signal
+from std_msgs.msg import String
+from osmabench_ros.base.strict import Strict
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node.node_process import run_node
+
+def struck(message, **values):
+    make(message, **values)
+    signal.raise_signal(signal.SIGINT)
+
+make = String.__init__
+
+class Listener(BenchmarkNode):
+    def __init__(self):
+        super().__init__('listener', Strict)
+
+    def configure(self):
+        self.create_subscription(String, 'words', print, 1)
+        words, word = self.create_publisher(String, 'words', 1), String(data='word')
+        self.create_timer(0.05, lambda: words.publish(word))
+        String.__init__ = struck
+
+    def owes_result(self):
+        return True
+
+raise SystemExit(run_node(Listener, ['--ros-args', '-p', 'autostart:=true']))
+"""
+
+
+def test_a_signal_while_a_message_is_made_asks_the_node_to_end(ros_domain: int) -> None:
+    """rclpy's C code makes a SystemError of what the handler raises there."""
+    with process(ros_domain, '-c', STRUCK) as running:
+        _, errors = running.communicate(timeout=60)
+    assert 'Traceback' not in errors
+    assert running.returncode == 130, errors
+
+
 def read_until(running: subprocess.Popen, word: str) -> None:
     for line in running.stdout:
         if line.strip() == word:

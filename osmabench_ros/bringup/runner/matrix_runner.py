@@ -38,6 +38,7 @@ from osmabench_ros.runs.results.results_folder import claim, held, refuse_foreig
 from osmabench_ros.runs.results.run_manifest import write_run_manifest
 from osmabench_ros.runs.results.timings import TIMINGS, timings_of
 from osmabench_ros.runs.run_warnings import run_warnings
+from osmabench_ros.runs.shard import Part, Shard, results_root
 
 FAILURE = 'failure.json'
 STALL_MARGIN_S = 120.0
@@ -45,7 +46,12 @@ STALL_MARGIN_S = 120.0
 
 
 def run_matrix(
-    config: MatrixConfig, out: Path, *, fresh: bool = False, progress: Progress
+    config: MatrixConfig,
+    out: Path,
+    *,
+    fresh: bool = False,
+    shard: Shard | None = None,
+    progress: Progress,
 ) -> MatrixReport:
     """Run every run of a configuration and write the report of all.
 
@@ -57,6 +63,8 @@ def run_matrix(
         Parent of the matrix' folder, which has the name of the configuration.
     fresh : bool
         Delete what is there. Otherwise stages that are done stay done.
+    shard : Shard, optional
+        The part of the matrix to run, in a folder of its own.
     progress : callable
         Gets what is going on and the fraction done.
 
@@ -69,28 +77,36 @@ def run_matrix(
     Raises
     ------
     ConfigError
-        If a name in the configuration is unknown; before any minute is spent.
+        If a name in the configuration is unknown, or there are more shards than runs; before any
+        minute is spent.
     RunError
         If the folder is in use, holds results of another configuration or of inputs that
         changed since, or cannot be written to.
     """
-    root = out / config.name
+    root = results_root(config, out, shard)
     refuse_foreign([root], folders=True)
     preparation = Preparation()
     preparation.check_names(config)
-    check_run(config, out)
+    check_run(config, out, shards=1 if shard is None else shard.count)
     preparation.check_mappers(config)
+    plans = preparation.plans(config, root)
+    part = None if shard is None else shard.part(plans)
+    plans = plans if shard is None else shard.plans(plans)
     with held(root):
-        claim(root, config, input_digests(config, preparation.digests(config)), fresh=fresh)
-        plans = preparation.plans(config, root)
+        inputs = input_digests(config, preparation.digests(config))
+        claim(root, config, inputs, fresh=fresh, part=part)
         refuse_foreign_results(root, plans)
-        report = _run_all(config, plans, preparation, progress)
+        report = _run_all(config, plans, part, preparation, progress)
         settle(root)
         return report
 
 
 def _run_all(
-    config: MatrixConfig, plans: list[RunPlan], preparation: Preparation, progress: Progress
+    config: MatrixConfig,
+    plans: list[RunPlan],
+    subset: Part | None,
+    preparation: Preparation,
+    progress: Progress,
 ) -> MatrixReport:
     reports = []
     for number, plan in enumerate(plans):
@@ -99,7 +115,7 @@ def _run_all(
         reports.append(run_one(plan, preparation, part))
     progress('writing the report', 1.0)
     try:
-        return write_matrix_report(config, plans, reports, plans[0].root)
+        return write_matrix_report(config, plans, reports, plans[0].root, subset)
     except OsmabenchError as error:
         # What cannot be written would say it.
         failed = (f'{item.run_id}: {item.error}' for item in reports if item.error)

@@ -33,11 +33,11 @@ class RunObserver:
         unsigned: Collection[str] = (),
     ) -> None:
         import rclpy
-        from rclpy.executors import SingleThreadedExecutor
         from rclpy.signals import SignalHandlerOptions
 
         from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient
         from osmabench_ros.msg import RunState
+        from osmabench_ros.ros.wire.executor import CommandExecutor
         from osmabench_ros.ros.wire.run_token import RunToken, TokenCheck
 
         self._context = rclpy.Context()
@@ -49,7 +49,7 @@ class RunObserver:
             signal_handler_options=SignalHandlerOptions.NO,
         )
         self._node = rclpy.create_node('osmabench_runner', context=self._context)
-        self.executor = SingleThreadedExecutor(context=self._context)
+        self.executor = CommandExecutor(context=self._context)
         self.executor.add_node(self._node)
         self.lifecycle = LifecycleClient(self._node, self.executor, start_timeout_s)
         self.state = RunState()

@@ -99,15 +99,16 @@ class _Watch:
 @contextmanager
 def _watch() -> Iterator[_Watch]:
     import rclpy
-    from rclpy.executors import SingleThreadedExecutor
     from rclpy.signals import SignalHandlerOptions
+
+    from osmabench_ros.ros.wire.executor import CommandExecutor
 
     context = rclpy.Context()
     # Ctrl-C stays Python's, so that it ends the player too.
     rclpy.init(context=context, args=[], signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = rclpy.create_node('osmabench_replay', context=context)
-        executor = SingleThreadedExecutor(context=context)
+        executor = CommandExecutor(context=context)
         executor.add_node(node)
         yield _Watch(node, executor)
         executor.shutdown()

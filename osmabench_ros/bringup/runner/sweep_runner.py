@@ -114,6 +114,8 @@ class _Series:
             dataset=key.dataset,
             scene=key.scene,
             seed=key.seed,
+            path_seed=key.path_seed,
+            method_seed=identity.method_seed,
             condition=identity.condition,
             mapper=identity.mapper,
             max_loss=self._sweep.max_loss,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
@@ -36,6 +35,7 @@ from osmabench_ros.ros.wire.endpoints import (
     own_type_hash,
     topic_graph,
 )
+from osmabench_ros.ros.wire.executor import CommandExecutor
 
 KEPT_BYTES = 64 * 2**20
 """Whole messages of a topic that are kept, the newest of them."""
@@ -195,7 +195,7 @@ def observe(
     )
     try:
         node = Node('osmabench_doctor', context=context, start_parameter_services=False)
-        executor = SingleThreadedExecutor(context=context)
+        executor = CommandExecutor(context=context)
         executor.add_node(node)
         try:
             listeners = _Listeners(node, extra_topics)
@@ -219,7 +219,7 @@ def _arguments(namespace: str, remappings: Mapping[str, str]) -> list[str]:
 
 def _listen(
     listeners: _Listeners,
-    executor: SingleThreadedExecutor,
+    executor: CommandExecutor,
     seconds: float,
     progress: Progress,
 ) -> None:

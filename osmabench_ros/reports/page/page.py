@@ -35,11 +35,12 @@ from osmabench_ros.reports.plots.change_plot import change_plot, robustness_plot
 from osmabench_ros.reports.plots.class_plot import class_plot
 from osmabench_ros.reports.plots.condition_plots import condition_plot, latency_plot
 from osmabench_ros.reports.plots.question_plot import question_plot
+from osmabench_ros.reports.power import power_view
 from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.report_run import Run, baseline_condition, joined
 from osmabench_ros.runs.evaluate.over_time import judged_records
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.report_model import MatrixReport
+from osmabench_ros.runs.results.report_model import MatrixReport, for_part
 
 PAGE = 'report.html'
 TEMPLATES = Path(__file__).parent / 'templates'
@@ -68,6 +69,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             growth=growth,
             growth_summaries=SUMMARIES,
             comparison=comparison,
+            power=power_view(runs, comparison),
             baseline=baseline_condition(runs),
             classes=class_table(runs),
             class_figures=CLASS_FIGURES,
@@ -86,6 +88,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
 
 def _requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[RequirementRow]:
     required = plans[0].config.requirements if plans else ()
+    required = required if report.part is None else for_part(required, plans)
     return requirement_rows(judged_records(plans, report.runs), required) if required else []
 
 

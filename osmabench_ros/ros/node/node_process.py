@@ -30,14 +30,27 @@ def run_node(
     )
     show_warnings_as_lines()
     node: BenchmarkNode[Any] | None = None
+    asked = []
+
+    def interrupt(number: int, _frame: Any) -> None:
+        # A second Ctrl-C must not cut off what a node has to finish; SIGKILL still ends it.
+        _handle_signals(signal.SIG_IGN)
+        asked.append(number)
+        raise KeyboardInterrupt
+
     try:
-        _handle_signals(_interrupt)
+        _handle_signals(interrupt)
         node = factory()
-        return _spin(node)
+        return _spin(node, asked)
     except OsmabenchError as error:
         print(f'{ERROR_PREFIX}{error}', file=sys.stderr, flush=True)  # noqa: T201
         return error.exit_code
     except KeyboardInterrupt:
+        return _code_of_interrupted(node)
+    except Exception:
+        # rclpy's C code calls Python; what is raised there comes out as another exception.
+        if not asked:
+            raise
         return _code_of_interrupted(node)
     finally:
         _handle_signals(signal.SIG_IGN)
@@ -52,12 +65,6 @@ def _handle_signals(handler: Any) -> None:
         signal.signal(number, handler)
 
 
-def _interrupt(_number: int, _frame: Any) -> None:
-    """Keep a second Ctrl-C from cutting off what a node has to finish; SIGKILL still ends it."""
-    _handle_signals(signal.SIG_IGN)
-    raise KeyboardInterrupt
-
-
 def _code_of_interrupted(node: BenchmarkNode[Any] | None) -> int:
     if node is not None and node.exit_code is not None:
         return node.exit_code
@@ -67,7 +74,7 @@ def _code_of_interrupted(node: BenchmarkNode[Any] | None) -> int:
     return INTERRUPTED
 
 
-def _spin(node: BenchmarkNode[Any]) -> int:
+def _spin(node: BenchmarkNode[Any], asked: Sequence[int]) -> int:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     if node.autostart:
@@ -77,6 +84,8 @@ def _spin(node: BenchmarkNode[Any]) -> int:
     try:
         while node.exit_code is None:
             executor.spin_once(timeout_sec=0.2)
+            if asked:  # or is lost there
+                raise KeyboardInterrupt
     finally:
         executor.shutdown()
     return node.exit_code

@@ -1,0 +1,62 @@
+"""Signals to a command that spins: their handlers raise after rclpy's C code, not inside of it."""
+
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+
+class StruckError(Exception):
+    pass
+
+
+def _strike(*_arguments: Any) -> None:
+    raise StruckError
+
+
+@pytest.fixture
+def node(ros_domain: int) -> Iterator[Any]:
+    import rclpy
+    from rclpy.signals import SignalHandlerOptions
+
+    context = rclpy.Context()
+    rclpy.init(
+        context=context, domain_id=ros_domain, signal_handler_options=SignalHandlerOptions.NO
+    )
+    previous = signal.signal(signal.SIGINT, _strike)
+    yield rclpy.create_node('command', context=context)
+    signal.signal(signal.SIGINT, previous)
+    context.try_shutdown()
+
+
+def test_a_signal_while_a_message_is_made_is_raised_as_it_is(
+    node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from std_msgs.msg import String
+
+    from osmabench_ros.ros.wire.executor import CommandExecutor
+
+    make, word, heard = String.__init__, String(data='word'), []
+
+    def struck(message: String, **values: Any) -> None:
+        make(message, **values)
+        signal.raise_signal(signal.SIGINT)
+
+    node.create_subscription(String, 'words', heard.append, 1)
+    words = node.create_publisher(String, 'words', 1)
+    node.create_timer(0.05, lambda: words.publish(word))
+    executor = CommandExecutor(context=node.context)
+    executor.add_node(node)
+    monkeypatch.setattr(String, '__init__', struck)
+
+    def spin() -> None:
+        for _ in range(100):
+            executor.spin_once(timeout_sec=0.1)
+
+    with pytest.raises(StruckError):
+        spin()
+    assert heard == [word]
