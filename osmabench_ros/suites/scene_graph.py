@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.maps.holdings import holdings
 from osmabench_ros.metrics.graph import (
     SameLabel,
     Share,
@@ -30,7 +31,14 @@ NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'box_iou')
 LOST_RELATIONS = ('unmatched_relations', 'unknown_relations')
 """Relations with an unmatched node, and those with unknown names."""
 
-RELATION_FIGURES = ('relation_precision', 'relation_recall', 'triplet_recall')
+RELATION_FIGURES = (
+    *('relation_precision', 'relation_recall', 'triplet_recall'),
+    'relation_mean_recall',
+)
+RELATION_FIGURES_AT_K = (
+    *('relation_recall_at_{}', 'relation_recall_at_{}_normalised'),
+    'relation_mean_recall_at_{}',
+)
 
 
 class SceneGraphOptions(Strict):
@@ -97,7 +105,9 @@ class SceneGraphSuite:
             yield self._record('attribute_accuracy', None, 0, key)
 
     def _relation_figures(self) -> tuple[str, ...]:
-        at_k = (f'relation_recall_at_{k}' for k in self._options.recall_at)
+        at_k = (
+            metric.format(k) for k in self._options.recall_at for metric in RELATION_FIGURES_AT_K
+        )
         return (*RELATION_FIGURES, *at_k, *LOST_RELATIONS)
 
     def _record(
@@ -161,7 +171,7 @@ class SceneGraphSuite:
     def _relations(self, context: SuiteContext, found: MatchedGraph) -> Iterator[MetricRecord]:
         predicted, true = context.published_graph.graph, context.ground_truth.graph
         matches = found.everything
-        if not predicted.edges:
+        if not holdings(context.published_graph).relations:
             for metric in self._relation_figures():
                 yield self._record(metric, None, higher_is_better=metric not in LOST_RELATIONS)
             return
@@ -181,8 +191,11 @@ class SceneGraphSuite:
         yield self._share('relation_precision', scores.precision)
         yield self._share('relation_recall', scores.recall)
         yield self._share('triplet_recall', scores.triplet_recall)
-        for k, share in scores.recall_at.items():
-            yield self._share(f'relation_recall_at_{k}', share)
+        yield self._share('relation_mean_recall', scores.mean_recall)
+        of_k = scores.recall_at, scores.normalised_recall_at, scores.mean_recall_at
+        for metric, shares in zip(RELATION_FIGURES_AT_K, of_k, strict=True):
+            for k, share in shares.items():
+                yield self._share(metric.format(k), share)
         counts = scores.unmatched, scores.unknown
         for metric, count in zip(LOST_RELATIONS, counts, strict=True):
             yield self._record(metric, count, len(predicted.edges), higher_is_better=False)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from osmabench_ros.maps.holdings import holdings
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.statistics import (
@@ -16,7 +17,6 @@ from osmabench_ros.metrics.statistics import (
     ratio_statistic,
     wilson_interval,
 )
-from osmabench_ros.vqa.graph_index import THINGS
 from osmabench_ros.vqa.questions import Category, Question, Verdict
 
 RELATION_CATEGORIES = frozenset(
@@ -29,10 +29,6 @@ RELATION_CATEGORIES = frozenset(
 )
 """Categories about relations, under today's names and those of the published files."""
 
-METHODS_WITHOUT: Mapping[str, frozenset[str]] = MappingProxyType({'bbq': RELATION_CATEGORIES})
-"""What the outputs of published methods lack by design: BBQ writes no edges."""
-
-
 UNSERVED = 'not applicable: the map holds nothing that such questions are answered from'
 """Note on the answer to a question that was not asked, and reason of its verdict."""
 
@@ -40,13 +36,21 @@ UNSERVED = 'not applicable: the map holds nothing that such questions are answer
 def unserved_categories(
     semantic_map: SemanticMap, questions: Sequence[Question]
 ) -> frozenset[str]:
-    """Return the categories that a map cannot serve: what it says, or all if it has no things."""
-    if not any(node.kind in THINGS for node in semantic_map.graph.nodes):
+    """Return the categories that a map holds nothing for, and those that it says it lacks.
+
+    Without things these are all, without edges between things those about relations, without
+    attributes and captions those about attributes.
+    """
+    held = holdings(semantic_map)
+    if not held.things:
         return frozenset(question.category for question in questions)
     stated = semantic_map.extras.get('unserved_question_categories', ())
-    method = semantic_map.header.provenance.method.lower()
-    own = frozenset(str(item) for item in stated) if isinstance(stated, (list, tuple)) else ()
-    return METHODS_WITHOUT.get(method, frozenset()) | frozenset(own)
+    found = {str(item) for item in stated} if isinstance(stated, (list, tuple)) else set()
+    if not held.relations:
+        found |= RELATION_CATEGORIES
+    if not held.attributes and not held.captions:
+        found.add(Category.OBJECT_ATTRIBUTES.value)
+    return frozenset(found)
 
 
 def interval_over_scenes(correct: Mapping[str, Sequence[bool]]) -> tuple[float, float]:
@@ -92,7 +96,9 @@ def records(
     """Return the accuracies of one answerer as metric records; without verdict counts as wrong.
 
     Categories that are not applicable leave the overall figure and are marked. `answered_too` adds
-    `<metric>_answered`, over answered questions alone, and `unanswered`, their share.
+    `<metric>_answered`, over answered questions alone, `unanswered`, their share, and overall
+    `<metric>_of_all`, where what is not applicable counts as wrong, so that no map gains by what
+    it does not hold.
     """
     groups: dict[str, list[_Judged]] = {'': []}
     for question in questions:
@@ -107,6 +113,15 @@ def records(
         found += _group_records(
             suite, mode, metric, category, items, excluded=excluded, answered_too=answered_too
         )
+    if answered_too:
+        everything = [
+            (verdict.correct, nodes)
+            for category, items in groups.items()
+            if category
+            for verdict, nodes in items
+        ]
+        name, unserved = f'{metric}_of_all', not groups['']
+        found.append(_record(suite, mode, name, '', everything, True, excluded=unserved))
     return found
 
 

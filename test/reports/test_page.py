@@ -126,14 +126,17 @@ def test_encoders_and_labels_made_by_machine_are_named(matrix: Matrix, tmp_path:
     first, *others = matrix.report.runs
     of_tiers = {'suite': 'openlex3d', 'metric': 'machine_made_labels', 'value': 1.0}
     record = first.metrics[0].model_copy(update=of_tiers)
+    of_prompts = {'suite': 'openlex3d', 'metric': 'prompts', 'value': 1041.0, 'n': 1041}
+    count = first.metrics[0].model_copy(update=of_prompts)
     reported = first.model_copy(
-        update={'metrics': (*first.metrics, record), 'encoders': {'prompts': 'ToyCLIP <b>'}}
+        update={'metrics': (*first.metrics, record, count), 'encoders': {'prompts': 'ToyCLIP <b>'}}
     )
     plain = write_page(matrix.report, plans, tmp_path).read_text(encoding='utf-8')
     assert 'made by machine' not in plain
     report = matrix.report.model_copy(update={'runs': (reported, *others)})
     html = write_page(report, plans, tmp_path).read_text(encoding='utf-8')
     assert 'labels behind the OpenLex3D figures were made by machine' in html
+    assert 'the best of 1041 prompts' in html
     assert '<th scope="row">prompts</th><td>ToyCLIP &lt;b&gt;</td>' in html
 
 

@@ -172,7 +172,7 @@ def test_objects_that_a_method_left_out_of_its_graph_are_no_nodes(
     assert found['node_recall', ''].value == 0.5
     assert not found['relation_recall', ''].applicable
     masks = InstancesSuite(options={}).evaluate(made)
-    assert {item.value for item in masks if item.metric == 'class_agnostic_ap50'} == {1.0}
+    assert {item.value for item in masks if item.metric == 'class_agnostic_ap50_coco'} == {1.0}
 
 
 def test_relations_of_nodes_for_unseen_things_take_no_place(context: SuiteContext) -> None:

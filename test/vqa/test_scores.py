@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.metrics.statistics import wilson_interval
+from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, Verdict
-from osmabench_ros.vqa.scores import interval_over_scenes, paired_change, records
+from osmabench_ros.vqa.scores import (
+    interval_over_scenes,
+    paired_change,
+    records,
+    unserved_categories,
+)
 
 
 @pytest.mark.parametrize('scenes', [3, 8, 20])
@@ -88,3 +95,30 @@ def test_unanswered_questions_lower_one_figure_and_not_the_other():
     assert found['accuracy'].value == 0.25
     assert found['accuracy_answered'].value == 0.5
     assert found['unanswered'].value == 0.5
+
+
+def test_what_a_map_cannot_serve_depends_on_what_it_holds_and_on_no_name():
+    nodes = (SceneNode(1), SceneNode(2, attributes={'color': 'red'}))
+    for method in ('bbq', 'other'):
+        header = MapHeader(Provenance(method))
+        bare = SemanticMap(header, SceneGraph(nodes))
+        related = SemanticMap(header, SceneGraph(nodes, (SceneEdge(1, 2, 'on'),)))
+        plain = SemanticMap(header, SceneGraph(nodes[:1]))
+        assert {'Relations-Spatial', 'Relations-Functional'} <= unserved_categories(bare, ())
+        assert 'Object Attributes' not in unserved_categories(bare, ())
+        assert unserved_categories(related, ()) == frozenset()
+        assert 'Object Attributes' in unserved_categories(plain, ())
+
+
+def test_what_a_map_cannot_serve_is_wrong_in_the_figure_over_all():
+    asked = [
+        Question(f'q{i}', 's', 'x', 'ab'[i % 2], f't{i}', AnswerType.YES_NO, 'yes')
+        for i in range(4)
+    ]
+    verdicts = {item.id: Verdict(item.id, item.category == 'a', 'j') for item in asked}
+    found = records('s', '', 'accuracy', asked, verdicts, not_applicable={'b'})
+    overall = {item.metric: item for item in found if not item.class_name}
+    assert (overall['accuracy'].value, overall['accuracy'].n) == (1.0, 2)
+    assert (overall['accuracy_of_all'].value, overall['accuracy_of_all'].n) == (0.5, 4)
+    nothing = records('s', '', 'accuracy', asked, verdicts, not_applicable={'a', 'b'})
+    assert not any(item.applicable for item in nothing)
