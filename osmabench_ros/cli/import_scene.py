@@ -50,3 +50,4 @@ def import_scene(
         f'{out}: {len(imported.objects)} objects of {len(imported.label_set.classes)} classes, '
         f'{triangles} triangles, {len(imported.lights)} lights'
     )
+    typer.echo(imported.lamps_told)

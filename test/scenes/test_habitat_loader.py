@@ -188,11 +188,27 @@ def test_lights_are_converted_and_scaled():
     lamp, dark, sun, torch = lights
     assert lamp.position == (1, -3, 2)
     assert (lamp.intensity, dark.intensity) == (8.0, -0.5)
-    assert (lamp.lamp, dark.lamp, sun.lamp) == (True, False, False)
+    assert (lamp.lamp, dark.lamp, sun.lamp, torch.lamp) == (True, False, False, True)
     assert sun.kind is LightKind.DIRECTIONAL
     assert sun.direction == (0, -1, -1)
     assert torch.attached_to_camera
     assert torch.position == (0, 0, 1)
+
+
+def test_lamps_are_what_the_setup_says_and_else_what_a_rule_says(tmp_path):
+    said = {
+        'a': {'position': [0, 1, 0], 'lamp': False},
+        'b': {'position': [0, 2, 0], 'lamp': True},
+    }
+    entries = {**said, 'weak': {'position': [0, 1, 0], 'intensity': 0.01}}
+    found = {light.name: light.lamp for light in read_lights({'lights': entries}, 'test')}
+    assert found == {'a': False, 'b': True, 'weak': True}
+    told = load(tmp_path / 'said', [entry()], lights={'day': {'lights': said}}).lamps_told
+    assert told == 'lamps of scene test/flat: "b" of 2 lights (as it says)'
+    told = load(tmp_path / 'half', [entry()], lights={'day': {'lights': entries}}).lamps_told
+    assert told.startswith('lamps of scene test/flat: "b", "weak" of 3 lights (it does not say')
+    with pytest.raises(SceneError, match='light "a": "lamp" must be true or false, not 1'):
+        read_lights({'lights': {'a': {'lamp': 1}}}, 'test')
 
 
 def test_a_light_without_a_type_is_what_it_has():

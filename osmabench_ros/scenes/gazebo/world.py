@@ -25,6 +25,8 @@ from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
 from osmabench_ros.scenes.scene_files import FrameScope, own_pose, text_of
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet, is_structure
 
+LAMP_RULE = 'every point or spot light is a lamp'
+
 GROUND_M = 30.0
 """A flat object longer than this is a ground plane and is cut to what stands on it."""
 
@@ -62,7 +64,15 @@ def _loaded(path: Path, models: Sequence[Path], classes: Mapping[str, str]) -> S
         _object(i + 1, item, labels.id_of(name) if name else UNLABELLED)
         for i, (item, name) in enumerate(zip(found, names, strict=True))
     )
-    return Scene('gazebo', path.stem, labels, objects, lights=lights, source_sha256=reader.sha256)
+    return Scene(
+        'gazebo',
+        path.stem,
+        labels,
+        objects,
+        lights=lights,
+        source_sha256=reader.sha256,
+        lamp_rule=LAMP_RULE if lights else '',
+    )
 
 
 def _object(instance_id: int, model: _Model, class_id: int) -> SceneObject:
