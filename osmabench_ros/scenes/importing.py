@@ -11,6 +11,7 @@ from osmabench_ros.errors import ConfigError, SceneError
 from osmabench_ros.scenes.folder.manifest import MANIFEST
 from osmabench_ros.scenes.folder.writer import write_scene_folder
 from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
 
 WORLD_SUFFIXES = ('.world', '.sdf')
@@ -33,6 +34,7 @@ def import_scene(
         from osmabench_ros.scenes.gazebo.world import load_gazebo_world
 
         imported = load_gazebo_world(path, models, classes)
+        warn_of_implausible_parts(imported)
     elif models or classes:
         raise SceneError(f'{source} is no Gazebo world; model folders and classes are for those')
     else:

@@ -144,6 +144,33 @@ def test_stage_is_an_unlabelled_object(tmp_path):
     np.testing.assert_allclose(scene.objects[0].box.maximum, (5, 5, 1.5), atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ('stages', 'config', 'upright'),
+    [
+        ({}, None, True),
+        ({'default_attributes': {'scale': [1, 1, 1]}}, None, False),
+        ({'default_attributes': {'up': [0, 0, 1], 'front': [0, 1, 0]}}, None, True),
+        ({}, {'render_asset': 'hull.glb'}, False),
+        ({}, {'up': [0, 0, 1], 'front': [0, 1, 0]}, True),
+    ],
+)
+def test_a_stage_that_is_listed_as_a_glb_has_the_axes_that_habitat_gives_it(
+    tmp_path, stages, config, upright
+):
+    (tmp_path / 'stages').mkdir()
+    trimesh.creation.box((10, 8, 3)).export(tmp_path / 'stages' / 'hull.glb')
+    if config is not None:
+        write_json(tmp_path / 'stages' / 'hull.stage_config.json', config)
+    scene = load(
+        tmp_path,
+        [],
+        scene={'stage_instance': {'template_name': 'hull'}},
+        dataset={'stages': {'paths': {'.glb': ['stages']}, **stages}},
+    )
+    expected = (10, 8, 3) if upright else (10, 3, 8)
+    np.testing.assert_allclose(scene.objects[0].box.size, expected, atol=1e-5)
+
+
 def test_class_0_named_unknown_means_no_class(tmp_path):
     classes = [{'id': 0, 'name': 'unknown'}, {'id': 1, 'name': 'table'}, {'id': 4, 'name': 'Wall'}]
     scene = load(tmp_path, [entry(semantic_id=0), entry()], classes=classes)
