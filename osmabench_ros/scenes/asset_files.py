@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -24,8 +25,13 @@ _SNAPSHOTS, _BLOBS = 'snapshots', 'blobs'
 """What is downloaded from Hugging Face is `snapshots/<commit>/...`, links to files of `blobs`."""
 
 
-def files_near(mesh: Path, check: Callable[[str, bytes], None]) -> Any:
-    """Return a trimesh resolver for files below a mesh file's folder, or its textures, checked."""
+def files_near(
+    mesh: Path, check: Callable[[str, bytes], None], textures: Sequence[Path] = ()
+) -> Any:
+    """Return a trimesh resolver for files below a mesh file's folder, or its textures, checked.
+
+    Textures that are not near are looked for by their names anywhere below `textures`.
+    """
     from trimesh.resolvers import Resolver
 
     folder = mesh.parent.resolve()
@@ -40,7 +46,7 @@ def files_near(mesh: Path, check: Callable[[str, bytes], None]) -> Any:
         def get(self, key: str) -> bytes:
             name = unquote(str(key)).replace('\\', '/').removeprefix('file://')
             if name not in self._contents:
-                path = _place(name, roots)
+                path = _place(name, roots) or picture_below(name, tuple(textures))
                 if path is None:
                     self.missing.append(name)
                     raise FileNotFoundError(f'{shown(key)} is not near {mesh}')
@@ -76,6 +82,23 @@ def _place(name: str, roots: list[Path]) -> Path | None:
         if leads_into(roots, path) and path.is_file():
             return path
     return None
+
+
+def picture_below(name: str, folders: tuple[Path, ...]) -> Path | None:
+    """Return the first picture below the folders that is called like the last part of a name."""
+    last = name.rpartition('/')[2].lower()
+    return _pictures(folders).get(last) if last.endswith(IMAGE_SUFFIXES) else None
+
+
+@lru_cache(maxsize=8)
+def _pictures(folders: tuple[Path, ...]) -> dict[str, Path]:
+    """Return the pictures below folders by name in lower case, in the order of their paths."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for path in sorted(folder.rglob('*')):
+            if path.name.lower().endswith(IMAGE_SUFFIXES) and leads_into([folder], path):
+                found.setdefault(path.name.lower(), path)
+    return found
 
 
 def resolved(path: Path) -> Path | None:

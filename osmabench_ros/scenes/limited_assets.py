@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,13 @@ _LIBRARIES = ('numpy', 'PIL.Image', 'trimesh')
 _TEXTURE_FOLDERS = ('.', '..', 'textures', '../textures', '../materials/textures')
 
 
-def nodes_in_child(path: Path) -> tuple[AssetNode, ...]:
+def nodes_in_child(path: Path, textures: Sequence[Path] = ()) -> tuple[AssetNode, ...]:
     """Return what `load_nodes` gives; errors as there, and a `LimitError`."""
     return tuple(
         AssetNode(tuple(item['names']), tuple(map(_mesh, item['meshes'])))
-        for item in _read(plain_nodes, path)
+        for item in _read(
+            plain_nodes, path, textures, roots=[str(item.absolute()) for item in textures]
+        )
     )
 
 
@@ -34,12 +36,12 @@ def painted_in_child(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
     return [(_mesh(mesh), colors) for mesh, colors in _read(plain_painted, path)]
 
 
-def plain_nodes(path: Path) -> list[dict[str, Any]]:
+def plain_nodes(path: Path, roots: Sequence[str]) -> list[dict[str, Any]]:
     """Read the nodes of a mesh file, in the limited child."""
     _refuse_document_type(path)
     return [
         {'names': list(node.names), 'meshes': [_plain(mesh) for mesh in node.meshes]}
-        for node in load_nodes(path, in_child=True)
+        for node in load_nodes(path, textures=[*map(Path, roots)], in_child=True)
     ]
 
 
@@ -49,11 +51,12 @@ def plain_painted(path: Path) -> list[tuple[dict[str, Any], NDArray[np.uint8] | 
     return [(_plain(mesh), colors) for mesh, colors in painted_meshes(path, in_child=True)]
 
 
-def _read(function: Any, path: Path) -> Any:
+def _read(function: Any, path: Path, textures: Sequence[Path] = (), **arguments: Any) -> Any:
     folder = path.parent.resolve().parent
+    places = [*linked_places([folder]), *(item.absolute() for item in textures)]
     return read_limited(
-        function, path, folders=(folder, *linked_places([folder])), libraries=_LIBRARIES,
-        more_bytes=_texture_bytes(path.parent),
+        function, path, folders=(folder, *places), libraries=_LIBRARIES,
+        more_bytes=_texture_bytes(path.parent), **arguments,
     )  # fmt: skip
 
 

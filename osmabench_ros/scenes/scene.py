@@ -154,6 +154,8 @@ class Scene:
         Path of the file the scene was loaded from; empty if it was not loaded from one.
     lamp_rule : str
         By which rule lights are lamps; empty if the scene says so of each.
+    left_out : tuple of str
+        What the source of the scene names and an import has left out, with the reasons.
 
     Raises
     ------
@@ -171,6 +173,7 @@ class Scene:
     source_sha256: str = ''
     source: str = ''
     lamp_rule: str = ''
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = f'scene {self.dataset}/{self.name}'
