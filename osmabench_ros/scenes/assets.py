@@ -7,7 +7,7 @@ import io
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from osmabench_ros.scenes.asset_check import (
     checked_gltf,
     warn_of_unread,
 )
-from osmabench_ros.scenes.asset_files import files_near
+from osmabench_ros.scenes.asset_files import NEARBY, TextureSearch, files_near
 from osmabench_ros.scenes.scene import Material, Mesh
 
 Made = TypeVar('Made')
@@ -68,11 +68,11 @@ class AssetNode:
 
 
 def load_nodes(
-    path: Path, *, textures: Sequence[Path] = (), in_child: bool = False
+    path: Path, *, textures: TextureSearch = NEARBY, in_child: bool = False
 ) -> tuple[AssetNode, ...]:
     """Read a mesh file node by node, here if `in_child`; SceneError if broken, or LimitError.
 
-    Textures that are not near it are looked for anywhere below `textures`.
+    `textures` says what is done about those that are not near it.
     """
     if not in_child and _is_for_child(path):
         from osmabench_ros.scenes.limited_assets import nodes_in_child
@@ -88,7 +88,7 @@ def load_nodes(
 
 
 def _read(
-    path: Path, make: Callable[[tuple[str, ...], Any], Made], textures: Sequence[Path] = ()
+    path: Path, make: Callable[[tuple[str, ...], Any], Made], textures: TextureSearch = NEARBY
 ) -> list[Made]:
     """Read a mesh file and make something of the names and the geometry of each node."""
     data, made = read_bytes(path, SceneError), []
@@ -107,7 +107,7 @@ def _read(
 
 
 def _geometries(
-    path: Path, data: bytes, textures: Sequence[Path]
+    path: Path, data: bytes, textures: TextureSearch
 ) -> list[tuple[tuple[str, ...], Any]]:
     import trimesh
 

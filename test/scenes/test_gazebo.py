@@ -680,6 +680,11 @@ def test_textures_are_found_anywhere_below_a_named_folder(tmp_path):
     include = '<include><uri>model://m</uri></include>'
     with pytest.raises(MissingFileError, match='2 things'):
         load(tmp_path, include)
+    scene = load(tmp_path, include, skip_missing=True)
+    mesh, box = only(scene).meshes
+    assert tuple(mesh.material.texture[0, 0]) == (204, 204, 204)
+    assert box.material.base_color == (0.8, 0.8, 0.8)
+    assert len(scene.left_out) == 2
     item = only(load(tmp_path, include, textures=[tmp_path / 'pictures']))
     found = [tuple(mesh.material.texture[0, 0]) for mesh in item.meshes]
     assert found == [(40, 50, 60), (70, 80, 90)]

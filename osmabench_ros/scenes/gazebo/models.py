@@ -63,23 +63,18 @@ class WorldOptions:
 class ModelFinder:
     """Looks for models and their files in given folders, near the world, then by variables.
 
-    `up_axis_acts` says whether Collada files are turned by what they name as up.
+    `up_axis_acts` says whether Collada files are turned by what they name as up; `missing` holds
+    what was not found and is listed together.
     """
 
-    def __init__(
-        self,
-        world: Path,
-        folders: Sequence[Path] = (),
-        textures: Sequence[Path] = (),
-        *,
-        up_axis_acts: bool = True,
-    ) -> None:
-        self.textures, self.up_axis_acts = tuple(textures), up_axis_acts
+    def __init__(self, world: Path, options: WorldOptions, *, up_axis_acts: bool) -> None:
+        self.textures, self.up_axis_acts = tuple(options.textures), up_axis_acts
+        self.missing: list[str] = []
         home = world.absolute().parent
         near = [home, home / 'models', home.parent / 'models']
         near += [home.parent] if home.name == 'worlds' else []
         variables = [part for name in VARIABLES for part in os.environ.get(name, '').split(':')]
-        self.folders = [*folders, *near, *(Path(part) for part in variables if part)]
+        self.folders = [*options.models, *near, *(Path(part) for part in variables if part)]
 
     def find(self, uri: str, base: Path, where: str) -> Path:
         """Return the file or folder within the folders searched that a URI or a path names."""

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.limits.images import read_image
 from osmabench_ros.base.limits.reading import read_bytes
-from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.errors import MissingFileError, SceneError, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.asset_files import TextureSearch
 from osmabench_ros.scenes.assets import NEUTRAL, collada_axes, linearly_mapped, load_nodes
 from osmabench_ros.scenes.gazebo.models import ModelFinder
 from osmabench_ros.scenes.lights import Light, LightKind
@@ -143,7 +144,12 @@ def _mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) ->
     if not uri:
         raise SceneError(f'{where}: <mesh> has no <uri>')
     path = finder.find(uri, base, where)
-    nodes = load_nodes(path, textures=finder.textures)
+    search = TextureSearch(finder.textures)
+    try:
+        nodes = load_nodes(path, textures=search)
+    except MissingFileError as error:
+        finder.missing.append(str(error))
+        nodes = load_nodes(path, textures=replace(search, grey_if_missing=True))
     wanted = text_of(element, 'submesh/name')
     if wanted:
         nodes = tuple(node for node in nodes if wanted in node.names)
@@ -179,7 +185,12 @@ def _material(
         element, 'pbr/specular/albedo_map'
     )
     if albedo:
-        return Material((1.0, 1.0, 1.0), _image(finder.texture(albedo, base, where), where)), True
+        try:
+            image = _image(finder.texture(albedo, base, where), where)
+        except MissingFileError as error:
+            finder.missing.append(str(error))
+            return NEUTRAL, False
+        return Material((1.0, 1.0, 1.0), image), True
     if element.find('diffuse') is not None:
         red, green, blue = np.clip(numbers(element.find('diffuse'), 3, (1, 1, 1), where), 0, 1)
         return Material((float(red), float(green), float(blue))), True

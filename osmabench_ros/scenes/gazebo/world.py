@@ -68,7 +68,7 @@ def load_gazebo_world(path: Path, options: WorldOptions | None = None) -> Scene:
 def _loaded(path: Path, options: WorldOptions) -> Scene:
     reader = _WorldReader(path, options)
     found, lights = reader.read()
-    missing = tuple(dict.fromkeys(reader.missing))
+    missing = tuple(dict.fromkeys(reader.finder.missing))
     if missing and not options.skip_missing:
         listed = ''.join(f'\n  {text}' for text in missing)
         raise MissingFileError(
@@ -132,18 +132,14 @@ def _box(model: _Model) -> AxisAlignedBox:
 
 
 class _WorldReader:
-    """Collects models and lights, the digest of the SDF files, and what is `missing`."""
+    """Collects models and lights, and the digest of the SDF files."""
 
     def __init__(self, path: Path, options: WorldOptions) -> None:
-        self.path, self.missing = path, list[str]()
+        self.path = path
         self._digest = hashlib.sha256()
         self._root = self._parse(path)
-        self.finder = ModelFinder(
-            path,
-            options.models,
-            options.textures,
-            up_axis_acts=_up_axis_acts(options.collada_up, self._root, path),
-        )
+        acts = _up_axis_acts(options.collada_up, self._root, path)
+        self.finder = ModelFinder(path, options, up_axis_acts=acts)
         self._lights: list[Light] = []
 
     @property
@@ -216,7 +212,7 @@ class _WorldReader:
             if built_in == 'sun':
                 self._lights.append(sun())
             else:
-                self.missing.append(str(error))
+                self.finder.missing.append(str(error))
             return None
         root = self._parse(source)
         for light in root.findall('light'):
@@ -248,7 +244,7 @@ class _WorldReader:
                 try:
                     found = visual_meshes(visual, file.parent, self.finder, where)
                 except MissingFileError as error:
-                    self.missing.append(str(error))
+                    self.finder.missing.append(str(error))
                 else:
                     meshes += [moved(mesh, offset) for mesh in found]
             self._add_lights(link, FrameScope(), pose @ link_pose, where)
