@@ -6,6 +6,7 @@ from pathlib import Path
 
 from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
 
 PROCEDURAL = 'apartment'
@@ -13,7 +14,7 @@ MANIFEST = 'scene.json'
 
 
 def load_scene(reference: str, *, scene: str = '', seed: int = 0) -> Scene:
-    """Load a scene.
+    """Load a scene, and warn of what is implausible about it.
 
     Parameters
     ----------
@@ -35,7 +36,9 @@ def load_scene(reference: str, *, scene: str = '', seed: int = 0) -> Scene:
         return _apartment(scene, seed)
     path = Path(reference).expanduser()
     with naming_errors(path, SceneError):
-        return _from_files(path, reference, scene)
+        loaded = _from_files(path, reference, scene)
+    warn_of_implausible_parts(loaded)
+    return loaded
 
 
 def _from_files(path: Path, reference: str, scene: str) -> Scene:

@@ -41,7 +41,11 @@ class Observation:
 
 
 class Simulator(Protocol):
-    """Renders a loaded scene. A simulator belongs to the thread that made it."""
+    """Renders a loaded scene. A simulator belongs to the thread that made it.
+
+    One that reads the scene's files itself, instead of the meshes that it is given, is a
+    `LoadingSimulator`; before a run it is compared with the scene.
+    """
 
     @property
     def description(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,23 @@ def test_a_condition_that_does_not_act_on_the_path_is_told(
     assert [str(item.message) for item in caught] == list(reported)
     assert bool(reported) != acts
     assert acts or 'condition "dynamic" on scene test/room does not act' in reported[0]
+
+
+def test_lamps_that_a_rule_has_chosen_are_told_where_they_matter(tmp_path: Path) -> None:
+    def ruled(item: SceneConfig) -> Scene:
+        return dataclasses.replace(divided_room(item), lamp_rule='bright ones are')
+
+    config = configuration(goal_points=POINTS).model_copy(
+        update={'conditions': ('dynamic', 'baseline')}
+    )
+    rooms = Preparation(ruled)
+    for plan, told in zip(rooms.plans(config, tmp_path), (True, False), strict=True):
+        rooms.prepare(plan, silent)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            reported = run_warnings(plan, rooms)
+        assert bool(reported) is told
+        assert not told or '"ceiling" of 1 lights (it does not say' in reported[0]
 
 
 def test_a_path_that_is_cut_short_covers_less(tmp_path: Path) -> None:
