@@ -37,6 +37,8 @@ class SupervisedProcess:
         log_file: Path,
         environment: Mapping[str, str],
         directory: Path | None = None,
+        *,
+        pass_fds: Sequence[int] = (),
     ) -> None:
         self.name = name
         self.log_file = log_file
@@ -53,6 +55,7 @@ class SupervisedProcess:
                     stderr=subprocess.STDOUT,
                     env=dict(environment),
                     start_new_session=True,
+                    pass_fds=pass_fds,
                 )
             except OSError as error:
                 place = '' if directory is None else f' in {directory}'
@@ -110,7 +113,7 @@ class SupervisedProcess:
 
     def reason(self) -> str:
         """Return the signal or exit code that it ended with, and the end of its log."""
-        code = self._process.poll()
+        code = self.poll()
         ended = f'ended with code {code}'
         how = f'was killed by {signal.Signals(-code).name}' if code and code < 0 else ended
         return f'{how}; {self.log_end()}'

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from osmabench_ros.base.attentive_clock import AttentiveClock
-from osmabench_ros.base.processes import signals_held
 from osmabench_ros.base.progress import Progress
+from osmabench_ros.bringup.runner.node_processes import RUN_VARIABLE, NodeProcesses
 from osmabench_ros.bringup.runner.observer import RunObserver
 from osmabench_ros.bringup.runner.processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import BRIDGE
@@ -39,6 +39,7 @@ class LiveRunResult:
 def run_live(
     specs: list[NodeSpec],
     log_directory: Path,
+    nodes: NodeProcesses,
     *,
     pacing: str,
     stall_timeout_s: float,
@@ -52,35 +53,21 @@ def run_live(
         watch = stack.enter_context(_observer(domain, specs, token))
         processes: dict[str, ManagedProcess] = {}
         stack.callback(_stop_all, processes)
-        _start(specs, processes, log_directory, domain, token)
+        variables = {
+            **isolated_environment(domain),
+            RUN_VARIABLE: log_directory.parent.name,
+            VARIABLE: token,
+        }
+        for spec in specs:
+            processes[spec.name] = nodes.start(spec, log_directory, variables)
         run = _LiveRun(specs, processes, watch, stall_timeout_s, timeout_after_frames_s, progress)
         try:
-            return run.supervise(pacing)
+            result = run.supervise(pacing)
         except ParticipantError as error:
             # To be looked at before they are ended.
             raise ParticipantError(f'{error}{_stopped(processes.values())}') from error
-
-
-def _start(
-    specs: list[NodeSpec],
-    processes: dict[str, ManagedProcess],
-    log_directory: Path,
-    domain: int,
-    token: str,
-) -> None:
-    environment = {
-        **isolated_environment(domain),
-        'OSMABENCH_RUN': log_directory.parent.name,
-        VARIABLE: token,
-    }
-    for spec in specs:
-        with signals_held():
-            processes[spec.name] = ManagedProcess(
-                spec.name,
-                spec.command_line(log_directory),
-                log_directory / f'{spec.name}.log',
-                environment,
-            )
+        nodes.end(processes)
+        return result
 
 
 def _stopped(processes: Iterable[ManagedProcess]) -> str:

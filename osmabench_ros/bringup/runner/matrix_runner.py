@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from osmabench_ros.base.files import write_json
@@ -16,6 +16,7 @@ from osmabench_ros.base.progress import Progress, share
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.bringup.doctor.run_preflight import check_run
 from osmabench_ros.bringup.runner.live_run import run_live
+from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 from osmabench_ros.bringup.spec.definition import nodes_of_run
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
 from osmabench_ros.bringup.spec.run_recording import check_bag, make_room_for_bag
@@ -84,19 +85,24 @@ def run_matrix(
         claim(root, config, input_digests(config, preparation.digests(config)), fresh=fresh)
         plans = preparation.plans(config, root)
         refuse_foreign_results(root, plans)
-        report = _run_all(config, plans, preparation, progress)
+        with closing(NodeProcesses(config.node_processes.runs_each)) as nodes:
+            report = _run_all(config, plans, preparation, nodes, progress)
         settle(root)
         return report
 
 
 def _run_all(
-    config: MatrixConfig, plans: list[RunPlan], preparation: Preparation, progress: Progress
+    config: MatrixConfig,
+    plans: list[RunPlan],
+    preparation: Preparation,
+    nodes: NodeProcesses,
+    progress: Progress,
 ) -> MatrixReport:
     reports = []
     for number, plan in enumerate(plans):
         label = f'[{number + 1}/{len(plans)}] {plan.identity.run_id}: '
         part = share(progress, number / len(plans), (number + 1) / len(plans), label)
-        reports.append(run_one(plan, preparation, part))
+        reports.append(run_one(plan, preparation, nodes, part))
     progress('writing the report', 1.0)
     try:
         return write_matrix_report(config, plans, reports, plans[0].root)
@@ -106,11 +112,13 @@ def _run_all(
         raise RunError('. Before that: '.join((str(error), *failed))) from error
 
 
-def run_one(plan: RunPlan, preparation: Preparation, progress: Progress) -> RunReport:
+def run_one(
+    plan: RunPlan, preparation: Preparation, nodes: NodeProcesses, progress: Progress
+) -> RunReport:
     """Run the remaining stages of a run; if it fails, its report holds the error."""
     failure = plan.directory / FAILURE
     try:
-        report = _run(plan, preparation, progress)
+        report = _run(plan, preparation, nodes, progress)
         check_bag(plan)
         if report.status is Status.COMPLETE and plan.config.evaluation.map_every_frames:
             score_over_time(
@@ -128,7 +136,9 @@ def run_one(plan: RunPlan, preparation: Preparation, progress: Progress) -> RunR
         return report
 
 
-def _run(plan: RunPlan, preparation: Preparation, progress: Progress) -> RunReport:
+def _run(
+    plan: RunPlan, preparation: Preparation, nodes: NodeProcesses, progress: Progress
+) -> RunReport:
     if plan.report_file.exists():
         return read_finished(plan)
     preparation.prepare(plan, progress)
@@ -149,6 +159,7 @@ def _run(plan: RunPlan, preparation: Preparation, progress: Progress) -> RunRepo
         result = run_live(
             nodes_of_run(plan, work),
             plan.directory / 'logs',
+            nodes,
             pacing=plan.pacing.value,
             stall_timeout_s=plan.config.pacing.ack_timeout_s + STALL_MARGIN_S,
             timeout_after_frames_s=plan.config.pacing.evaluation_timeout_s,

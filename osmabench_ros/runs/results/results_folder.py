@@ -105,7 +105,9 @@ def write_manifest(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) 
     """Write the manifest with the configuration and the inputs of a folder of results."""
     data = {
         'config_sha256': config_digest(config),
-        'config': without_home(config.model_dump(mode='json', exclude={'sweep'})),
+        'config': without_home(
+            config.model_dump(mode='json', exclude={'sweep', 'node_processes'})
+        ),
         'inputs': dict(inputs),
     }
     write_json(root / MANIFEST, data)

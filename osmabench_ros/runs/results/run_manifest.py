@@ -137,7 +137,10 @@ def _opengl() -> str:
 
 SCHEMA = 'osmabench.run_manifest/1'
 _WHOLE_MATRIX = frozenset(
-    {'name', 'scenes', 'conditions', 'mappers', 'sweep', 'requirements', 'text_features'}
+    {
+        *('name', 'scenes', 'conditions', 'mappers', 'requirements', 'text_features'),
+        *('sweep', 'node_processes'),
+    }
 )
 
 
