@@ -21,10 +21,6 @@ def main() -> int:
     warnings.warn('said in every run', stacklevel=1)
     os.environ['LEFT_BEHIND'] = 'by a node'
     os.chdir('/')
-    if 'torch' in words:
-        import torch
-
-        print('torch draws', torch.rand(1).item())
     if 'memory' in words:
         held = random.randbytes(1) * (300 << 20)
         time.sleep(0.5)

@@ -123,6 +123,11 @@ class SupervisedProcess:
         lines = self.log_file.read_text('utf-8', 'replace').splitlines()[-self.tail_lines :]
         return '\n    '.join((f'end of {self.log_file}:', *lines))
 
+    def interrupt(self) -> None:
+        """Send it and what it started what Ctrl-C sends, and do not wait."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGINT)
+
     def stop(self, grace_s: float = 5.0, numbers: Sequence[int] = ENDING_ORDER) -> None:
         """Ask the process to end, then end its session and all its descendants."""
         family = self.family()

@@ -23,6 +23,10 @@ Fresh = Annotated[
     bool,
     typer.Option('--fresh', help='Start over, deleting earlier results; what is not ours stays.'),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help='Most runs at once; by default what cores and memory allow.'),
+]
 
 
 def run(
@@ -31,6 +35,7 @@ def run(
     fresh: Fresh = False,
     rerun: RerunFile = None,
     overwrite: Overwrite = False,
+    jobs: Jobs = None,
     dry_run: Annotated[
         bool,
         typer.Option('--dry-run', help='Print runs and language models asked; do nothing.'),
@@ -46,7 +51,7 @@ def run(
         for line in expected_work(settings, out):
             typer.echo(line)
         return
-    _run(settings, out, fresh, rerun, overwrite)
+    _run(settings, out, fresh, rerun, overwrite, jobs)
 
 
 def demo(
@@ -60,7 +65,7 @@ def demo(
     overwrite: Overwrite = False,
 ) -> None:
     """Map a furnished scene with two mappers under two lights, and report."""
-    _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun, overwrite)
+    _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun, overwrite, 1)
 
 
 def needs_ros(what: str = 'a run') -> AbstractContextManager[None]:
@@ -72,14 +77,19 @@ def needs_ros(what: str = 'a run') -> AbstractContextManager[None]:
 
 
 def _run(
-    config: MatrixConfig, out: Path, fresh: bool, rerun: Path | None, overwrite: bool
+    config: MatrixConfig,
+    out: Path,
+    fresh: bool,
+    rerun: Path | None,
+    overwrite: bool,
+    jobs: int | None,
 ) -> None:
     with needs_ros():
         from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     if rerun is not None:
         check_file(rerun, overwrite=overwrite)
     with shown_progress() as progress:
-        report = run_matrix(config, out, fresh=fresh, progress=progress)
+        report = run_matrix(config, out, fresh=fresh, jobs=jobs, progress=progress)
         if rerun is not None:
             done = [item.run_id for item in report.runs if item.status is Status.COMPLETE]
             folders = [out / config.name / run_id for run_id in done]

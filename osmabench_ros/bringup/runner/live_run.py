@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,25 +44,23 @@ def run_live(
     pacing: str,
     stall_timeout_s: float,
     timeout_after_frames_s: float,
+    runs_at_once: int,
     progress: Progress,
 ) -> LiveRunResult:
     """Run nodes until the one that ends the run exits; ParticipantError if one dies or hangs."""
     with ExitStack() as stack:
         domain = stack.enter_context(private_domain())
         token = new_token()
-        watch = stack.enter_context(_observer(domain, specs, token))
+        isolated = isolated_environment(domain, runs_at_once)
+        watch = stack.enter_context(_observer(domain, isolated, specs, token))
         processes: dict[str, ManagedProcess] = {}
         stack.callback(_stop_all, processes)
-        variables = {
-            **isolated_environment(domain),
-            RUN_VARIABLE: log_directory.parent.name,
-            VARIABLE: token,
-        }
+        variables = {**isolated, RUN_VARIABLE: log_directory.parent.name, VARIABLE: token}
         for spec in specs:
             processes[spec.name] = nodes.start(spec, log_directory, variables)
         run = _LiveRun(specs, processes, watch, stall_timeout_s, timeout_after_frames_s, progress)
         try:
-            result = run.supervise(pacing)
+            result = run.supervise(pacing, runs_at_once)
         except ParticipantError as error:
             # To be looked at before they are ended.
             raise ParticipantError(f'{error}{_stopped(processes.values())}') from error
@@ -81,9 +79,11 @@ def _stop_all(processes: dict[str, ManagedProcess]) -> None:
 
 
 @contextmanager
-def _observer(domain: int, specs: list[NodeSpec], token: str) -> Iterator[RunObserver]:
+def _observer(
+    domain: int, isolated: Mapping[str, str], specs: list[NodeSpec], token: str
+) -> Iterator[RunObserver]:
     # DDS reads its settings when a participant is made, and from this process' environment alone.
-    with environment(isolated_environment(domain)):
+    with environment(isolated):
         observer = RunObserver(
             domain,
             START_TIMEOUT_S,
@@ -122,14 +122,14 @@ class _LiveRun:
         self._first_frame_s: float | None = None
         self._finished_s: float | None = None
 
-    def supervise(self, pacing: str) -> LiveRunResult:
+    def supervise(self, pacing: str, runs_at_once: int) -> LiveRunResult:
         self._progress('starting nodes', 0.0)
         self._observer.lifecycle.bring_up(self._managed, self._check)
         while self._processes[self._last].poll() is None:
             self._check()
             self._observer.executor.spin_once(timeout_sec=0.05)
             self._follow()
-        return self._result(pacing)
+        return self._result(pacing, runs_at_once)
 
     def _check(self) -> None:
         for name, process in self._processes.items():
@@ -179,7 +179,7 @@ class _LiveRun:
                 f'{state.frames_published} frames; the simulator hangs or renders too slowly'
             )
 
-    def _result(self, pacing: str) -> LiveRunResult:
+    def _result(self, pacing: str, runs_at_once: int) -> LiveRunResult:
         process, watch = self._processes[self._last], self._observer
         code = process.poll() or 0
         maps = METHOD if METHOD in self._processes else MAPPER
@@ -203,6 +203,7 @@ class _LiveRun:
             watch.speed_factor(),
             on_gpu,
             watch.ignored(),
+            runs_at_once,
         )
         return LiveRunResult(code, process.reason() if code else '', measured)
 

@@ -22,9 +22,6 @@ from pathlib import Path
 
 from osmabench_ros.bringup.runner.hosted_run import HostedEnd, HostedRun
 
-TORCH_SEED = 67_280_421_310_721
-"""What torch's generators start with."""
-
 
 def _host(node_main: Callable[[], int], run: HostedRun) -> HostedEnd:
     os.environ.clear()
@@ -54,10 +51,8 @@ def _log_to(file: Path) -> None:
 def _forget() -> bool:
     """Free what a node left; return False if it left a thread, which may still do anything."""
     gc.collect()
-    if (torch := sys.modules.get('torch')) is not None:
-        torch.manual_seed(TORCH_SEED)
-        if torch.cuda.is_initialized():
-            torch.cuda.empty_cache()
+    if (torch := sys.modules.get('torch')) is not None and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
     # Else the peak memory of the next run would hold what this one freed.
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

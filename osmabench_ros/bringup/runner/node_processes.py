@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -77,8 +75,7 @@ class HostProcess(ManagedProcess):
     def ask_to_end(self) -> None:
         """Send the node what Ctrl-C sends, and do not wait."""
         if self._end is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGINT)
+            self.interrupt()
 
     def ended_clean(self, within_s: float = GRACE_S) -> bool:
         """Wait for the node to end; return whether the process may host another."""

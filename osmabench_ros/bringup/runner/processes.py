@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
@@ -31,6 +32,15 @@ class GpuMemory:
         except self._nvml.NVMLError:
             return None
         return sum(held) if held else None
+
+
+def visible_gpus() -> tuple[str, ...]:
+    """Return the GPUs that programs may use, by the names that CUDA_VISIBLE_DEVICES takes."""
+    chosen = os.environ.get('CUDA_VISIBLE_DEVICES')
+    if chosen is not None:
+        return tuple(filter(None, (item.strip() for item in chosen.split(','))))
+    nvml = _library()
+    return () if nvml is None else tuple(map(str, range(nvml.nvmlDeviceGetCount())))
 
 
 def _library() -> Any:

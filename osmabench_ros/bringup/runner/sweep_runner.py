@@ -9,8 +9,8 @@ from pathlib import Path
 from osmabench_ros.base.owned_folder import refuse_foreign, remove_ours
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.bringup.doctor.run_preflight import check_run
-from osmabench_ros.bringup.runner.matrix_runner import run_one
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
+from osmabench_ros.bringup.runner.one_run import run_one
 from osmabench_ros.reports.sweep import write_sweep_report
 from osmabench_ros.runs.config import MatrixConfig, PacingMode, SweepConfig
 from osmabench_ros.runs.evaluate.evaluation import versions
