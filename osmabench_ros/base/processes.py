@@ -28,7 +28,9 @@ class SupervisedProcess:
     tail_lines = 15
     """Of the log, in an error."""
     sample_every_s = 0.1
-    """Memory: to look for descendants is to read the state of every process of the machine."""
+    """Memory, of the process and of its known descendants."""
+    descendants_every_s = 0.0
+    """To look for new descendants is to read the state of every process of the machine."""
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class SupervisedProcess:
                     f'cannot start {name} ("{command[0]}"{place}): {error.strerror}; '
                     'check its command'
                 ) from error
-        self._sampled_s = 0.0
+        self._sampled_s = self._descended_s = 0.0
         self._members = [psutil.Process(self._process.pid)]
         self._guard = _guard(self._process.pid)
 
@@ -96,8 +98,14 @@ class SupervisedProcess:
         code, now_s = self._process.poll(), time.monotonic()
         if code is None and now_s - self._sampled_s >= self.sample_every_s:
             self._sampled_s = now_s
-            self._sample(self.family())
+            self._sample(self._family_lately(now_s))
         return code
+
+    def _family_lately(self, now_s: float) -> list[psutil.Process]:
+        if now_s - self._descended_s < self.descendants_every_s:
+            return self._members
+        self._descended_s = now_s
+        return self.family()
 
     def _sample(self, family: Sequence[psutil.Process]) -> None:
         self.memory_bytes = 0

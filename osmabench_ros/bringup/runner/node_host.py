@@ -72,6 +72,7 @@ def main() -> int:
     here = Path.cwd()
     with Connection(int(handle)) as channel:
         node_main = import_module(module).main
+        gc.freeze()  # what was imported stays, and need not be looked through after each run
         # The runner has gone, or needs this process no more.
         with suppress(EOFError, OSError):
             while True:

@@ -37,6 +37,8 @@ ASK_EVERY_S = 0.5
 class HostProcess(ManagedProcess):
     """A process of ours that takes one node after another; to a run it is like a new one."""
 
+    descendants_every_s = 2.0
+
     def __init__(self, spec: NodeSpec, run: HostedRun) -> None:
         self._channel, theirs = Pipe()
         self.runs = 0
@@ -166,6 +168,8 @@ class NodeProcesses:
         """End the processes that wait."""
         for _, item in self._idle:
             item.retire()
+        for _, item in self._idle:
+            item.wait(GRACE_S)
         while self._idle:
             self._drop(self._idle[-1][1])
 

@@ -9,7 +9,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Pipe, wait
 from pathlib import Path
 
@@ -86,6 +86,25 @@ class _Work:
     fraction: float = 0.0
 
 
+def _lined_up(plans: Sequence[RunPlan], jobs: int) -> list[_Task]:
+    """Return the runs, those that must be alone last, and what they wait for ahead of them."""
+    runs = [_Task(plan, number) for number, plan in enumerate(plans)]
+    scenes = list(dict.fromkeys(plan.shared_directory for plan in plans))
+    missing = {
+        task.plan.shared_directory: replace(task, prepares=True)
+        for task in reversed(runs)
+        if not (task.plan.shared_directory.exists() or task.plan.report_file.exists())
+    }
+
+    def place(task: _Task) -> tuple[bool, int, bool]:
+        scene = scenes.index(task.plan.shared_directory)
+        if task.prepares:
+            return False, scene - (jobs - 1), False
+        return demand_of(task.plan).alone, scene, True
+
+    return sorted([*missing.values(), *runs], key=place)
+
+
 def run_side_by_side(
     plans: Sequence[RunPlan], jobs: int, capacity: Capacity, progress: Progress
 ) -> list[RunReport]:
@@ -116,20 +135,13 @@ class _SideBySide:
         self._runs_each = plans[0].config.node_processes.runs_each
         self._progress = progress
         self._count = len(plans)
-        self._unprepared: set[Path] = set()
-        self._waiting: list[_Task] = []
+        self._waiting = _lined_up(plans, jobs)
+        self._unprepared = {task.plan.shared_directory for task in self._waiting if task.prepares}
         self._working: dict[Worker, _Work] = {}
         self._idle: list[Worker] = []
         self._started = 0
         self._reports: dict[int, RunReport] = {}
         self._observed_bytes: dict[str, int] = defaultdict(int)
-        for number, plan in sorted(enumerate(plans), key=lambda item: demand_of(item[1]).alone):
-            shared = plan.shared_directory
-            done = shared.exists() or plan.report_file.exists()
-            if not done and shared not in self._unprepared:
-                self._unprepared.add(shared)
-                self._waiting.append(_Task(plan, number, prepares=True))
-            self._waiting.append(_Task(plan, number))
 
     def run(self) -> list[RunReport]:
         """Run all; return the reports by number."""
