@@ -56,6 +56,7 @@ def run_live(
         processes: dict[str, ManagedProcess] = {}
         stack.callback(_stop_all, processes)
         variables = {**isolated, RUN_VARIABLE: log_directory.parent.name, VARIABLE: token}
+        progress(f'starting nodes in ROS domain {domain}', 0.0)
         for spec in specs:
             processes[spec.name] = nodes.start(spec, log_directory, variables)
         run = _LiveRun(specs, processes, watch, stall_timeout_s, timeout_after_frames_s, progress)
@@ -123,7 +124,6 @@ class _LiveRun:
         self._finished_s: float | None = None
 
     def supervise(self, pacing: str, runs_at_once: int) -> LiveRunResult:
-        self._progress('starting nodes', 0.0)
         self._observer.lifecycle.bring_up(self._managed, self._check)
         while self._processes[self._last].poll() is None:
             self._check()

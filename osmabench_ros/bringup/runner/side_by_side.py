@@ -68,7 +68,7 @@ class Worker(SupervisedProcess):
 
 
 @dataclass(frozen=True)
-class _Task:
+class Task:
     """A run by its place in the report, or the preparation of its scene."""
 
     plan: RunPlan
@@ -80,15 +80,15 @@ class _Task:
 class _Work:
     """A task under way."""
 
-    task: _Task
+    task: Task
     grant: Grant
     text: str = 'starting'
     fraction: float = 0.0
 
 
-def _lined_up(plans: Sequence[RunPlan], jobs: int) -> list[_Task]:
+def lined_up(plans: Sequence[RunPlan], jobs: int) -> list[Task]:
     """Return the runs, those that must be alone last, and what they wait for ahead of them."""
-    runs = [_Task(plan, number) for number, plan in enumerate(plans)]
+    runs = [Task(plan, number) for number, plan in enumerate(plans)]
     scenes = list(dict.fromkeys(plan.shared_directory for plan in plans))
     missing = {
         task.plan.shared_directory: replace(task, prepares=True)
@@ -96,7 +96,7 @@ def _lined_up(plans: Sequence[RunPlan], jobs: int) -> list[_Task]:
         if not (task.plan.shared_directory.exists() or task.plan.report_file.exists())
     }
 
-    def place(task: _Task) -> tuple[bool, int, bool]:
+    def place(task: Task) -> tuple[bool, int, bool]:
         scene = scenes.index(task.plan.shared_directory)
         if task.prepares:
             return False, scene - (jobs - 1), False
@@ -135,7 +135,7 @@ class _SideBySide:
         self._runs_each = plans[0].config.node_processes.runs_each
         self._progress = progress
         self._count = len(plans)
-        self._waiting = _lined_up(plans, jobs)
+        self._waiting = lined_up(plans, jobs)
         self._unprepared = {task.plan.shared_directory for task in self._waiting if task.prepares}
         self._working: dict[Worker, _Work] = {}
         self._idle: list[Worker] = []
@@ -166,7 +166,7 @@ class _SideBySide:
                 self._waiting.remove(task)
                 self._assign(_Work(task, grant))
 
-    def _demand(self, task: _Task) -> Demand:
+    def _demand(self, task: Task) -> Demand:
         if task.prepares:
             return Demand()
         return demand_of(task.plan, self._observed_bytes[task.plan.mapper.name])
@@ -226,7 +226,7 @@ class _SideBySide:
         under_way = sum(work.fraction for work in works if not work.task.prepares)
         self._progress('\n'.join(lines), (len(self._reports) + under_way) / self._count)
 
-    def _label(self, task: _Task) -> str:
+    def _label(self, task: Task) -> str:
         if task.prepares:
             return f'[scene] {task.plan.identity.scene_key}'
         return f'[{task.number + 1}/{self._count}] {task.plan.identity.run_id}'
