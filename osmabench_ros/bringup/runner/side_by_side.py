@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Pipe, wait
 from pathlib import Path
@@ -138,7 +138,7 @@ class _SideBySide:
         self._waiting = lined_up(plans, jobs)
         self._unprepared = {task.plan.shared_directory for task in self._waiting if task.prepares}
         self._working: dict[Worker, _Work] = {}
-        self._idle: list[Worker] = []
+        self._workers: list[Worker] = []
         self._started = 0
         self._reports: dict[int, RunReport] = {}
         self._observed_bytes: dict[str, int] = defaultdict(int)
@@ -172,19 +172,21 @@ class _SideBySide:
         return demand_of(task.plan, self._observed_bytes[task.plan.mapper.name])
 
     def _assign(self, work: _Work) -> None:
-        worker = self._idle.pop() if self._idle else self._new_worker()
+        idle = [item for item in self._workers if item not in self._working]
+        worker = next((item for item in idle if item.poll() is None), None) or self._new_worker()
         self._working[worker] = work
         worker.peak_memory_bytes = 0
         task = work.task
         at_once = 1 if work.grant.alone else self._jobs
-        worker.channel.send(WorkOrder(task.plan, task.prepares, at_once, work.grant.gpus))
+        with suppress(OSError):  # it has just died, which is found out as if it died at work
+            worker.channel.send(WorkOrder(task.plan, task.prepares, at_once, work.grant.gpus))
 
     def _new_worker(self) -> Worker:
         self._started += 1
         with signals_held():
             worker = Worker(self._started, self._folder, self._runs_each)
-            self._idle.append(worker)  # so that it is ended in any case
-        return self._idle.pop()
+            self._workers.append(worker)
+        return worker
 
     def _take(self, worker: Worker, item: WorkNews | WorkWarning | WorkDone) -> None:
         work = self._working.get(worker)
@@ -199,9 +201,8 @@ class _SideBySide:
 
     def _finish(self, worker: Worker, work: _Work, done: WorkDone) -> None:
         del self._working[worker]
-        if worker.poll() is None:
-            self._idle.append(worker)
-        else:
+        if worker.poll() is not None:
+            self._workers.remove(worker)
             worker.stop()  # and what it had started
         plan, name = work.task.plan, work.task.plan.mapper.name
         if work.task.prepares:
@@ -233,10 +234,11 @@ class _SideBySide:
 
     def end(self) -> None:
         """End all workers; a run that is cut off can be gone on with."""
-        for worker in self._idle:
-            worker.retire()
-        for worker in self._working:
-            worker.interrupt()
-        for worker in (*self._idle, *self._working):
+        for worker in self._workers:
+            if worker in self._working:
+                worker.interrupt()
+            else:
+                worker.retire()
+        for worker in self._workers:
             worker.wait(END_S)
             worker.stop()
