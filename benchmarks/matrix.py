@@ -114,7 +114,9 @@ def measured(out: Path, conditions: int, runs_each: int, jobs: int = JOBS) -> Co
     failed = [item.error for item in report.runs if item.status is not Status.COMPLETE]
     if failed:
         raise SystemExit(f'{len(failed)} runs failed: {failed[0]}')
-    return Cost(len(report.runs), wall_s, spent_s, max(busy_s() - all_s - spent_s, 0.0))
+    others_s = max(busy_s() - all_s - spent_s, 0.0)
+    console.print(f'{len(report.runs)} runs took {wall_s:.1f} s, {spent_s:.1f} s of a processor')
+    return Cost(len(report.runs), wall_s, spent_s, others_s)
 
 
 def further_run_s(many: Cost, few: Cost) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from fault_runs import wait_for
+from prepared_scenes import PreparedScenes
 from small_config import foreign, repeatable, small_config
 
 from osmabench_ros.base.owned_folder import claim_folder
@@ -159,20 +160,21 @@ def test_peak_memory_is_that_of_the_run_alone(runs: Runs) -> None:
     assert taken > small.peak_memory_bytes + (200 << 20)
 
 
-def matrix(out: Path, runs_each: int) -> Path:
+def matrix(out: Path, runs_each: int, prepared: PreparedScenes) -> Path:
     from osmabench_ros.base.progress import silent
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.runs.config import parse_config
 
     config = small_config(
         conditions=['baseline', 'nominal'],
-        mappers=[{'name': 'oracle'}, {'name': 'appearance'}, foreign('none')],
+        mappers=[{'name': 'appearance'}, foreign('none')],
         suites=[{'name': 'map_geometry'}, {'name': 'exact_questions'}],
         recording={'enabled': True},
         node_processes={'runs_each': runs_each},
     )
+    prepared.put_into(out, {**config, 'node_processes': {}})
     report = run_matrix(parse_config(config, 'test'), out, progress=silent)
-    assert [item.status.value for item in report.runs] == ['complete'] * 6, report
+    assert [item.status.value for item in report.runs] == ['complete'] * 4, report
     return out / 'small'
 
 
@@ -180,7 +182,7 @@ def matrix(out: Path, runs_each: int) -> Path:
 @pytest.mark.gl
 @pytest.mark.slow
 def test_warm_nodes_give_the_same_bytes_as_new_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: PreparedScenes
 ) -> None:
     started: list[tuple[str, int]] = []
     left: list[str] = []
@@ -198,14 +200,14 @@ def test_warm_nodes_give_the_same_bytes_as_new_ones(
 
     monkeypatch.setattr(HostProcess, '_begin', noted_begin)
     monkeypatch.setattr(NodeProcesses, 'end', noted_end)
-    new = matrix(tmp_path / 'new', runs_each=1)
-    assert len(set(started)) == len(started) == 6 * 4 + 4
+    new = matrix(tmp_path / 'new', 1, prepared)
+    assert len(set(started)) == len(started) == 2 * 5 + 2 * 4
     started.clear()
-    warm = matrix(tmp_path / 'warm', runs_each=20)
+    warm = matrix(tmp_path / 'warm', 20, prepared)
     kinds = {name: len({pid for other, pid in started if other == name}) for name, _ in started}
-    # The mapper of each method has its own, and a foreign one is none of ours.
+    # A foreign mapper is none of ours.
     assert kinds == {
-        'mapper': 2, 'map_recorder': 1, 'bag_recorder': 1, 'evaluator': 1, 'simulator_bridge': 1,
+        'mapper': 1, 'map_recorder': 1, 'bag_recorder': 1, 'evaluator': 1, 'simulator_bridge': 1,
     }  # fmt: skip
     assert left == [], 'a process that waits takes part in no ROS domain'
     expected, found = without_bags(new), without_bags(warm)
