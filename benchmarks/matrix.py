@@ -43,7 +43,7 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, Preparation
 from osmabench_ros.runs.results.report_model import Status
 
-CONDITIONS = ('baseline', 'nominal', 'camera', 'daytime', 'flicker', 'blackout')
+CONDITIONS = ('baseline', 'nominal', 'camera', 'daytime', 'flicker', 'camera_headlight')
 MAPPERS = ('oracle', 'appearance')
 JOBS = 2
 RATIO, OVERHEAD_S = 0.85, 2.5
