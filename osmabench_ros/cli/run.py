@@ -23,6 +23,10 @@ Fresh = Annotated[
     bool,
     typer.Option('--fresh', help='Start over, deleting earlier results; what is not ours stays.'),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help='Most runs at once; by default what cores and memory allow.'),
+]
 
 
 def run(
@@ -38,6 +42,7 @@ def run(
             help='Run one of N parts, into OUT/NAME.shard-I-of-N; parts may run at once.',
         ),
     ] = '',
+    jobs: Jobs = None,
     dry_run: Annotated[
         bool,
         typer.Option('--dry-run', help='Print runs and language models asked; do nothing.'),
@@ -59,7 +64,7 @@ def run(
         for line in expected_work(settings, out, part):
             typer.echo(line)
         return
-    _run(settings, out, fresh, rerun, overwrite, part)
+    _run(settings, out, fresh, rerun, overwrite, jobs, part)
 
 
 def demo(
@@ -75,7 +80,7 @@ def demo(
     """Map a furnished scene with two mappers under two lights, and report."""
     from osmabench_ros.runs.config import load_config, with_scene
 
-    _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun, overwrite)
+    _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun, overwrite, 1)
 
 
 def needs_ros(what: str = 'a run') -> AbstractContextManager[None]:
@@ -92,6 +97,7 @@ def _run(
     fresh: bool,
     rerun: Path | None,
     overwrite: bool,
+    jobs: int | None,
     shard: Shard | None = None,
 ) -> None:
     with needs_ros():
@@ -105,7 +111,7 @@ def _run(
         check_file(rerun, overwrite=overwrite)
     root = results_root(config, out, shard)
     with shown_progress() as progress:
-        report = run_matrix(config, out, fresh=fresh, shard=shard, progress=progress)
+        report = run_matrix(config, out, fresh=fresh, jobs=jobs, shard=shard, progress=progress)
         if rerun is not None:
             done = [item.run_id for item in report.runs if item.status is Status.COMPLETE]
             folders = [root / run_id for run_id in done]

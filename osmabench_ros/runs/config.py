@@ -20,6 +20,7 @@ from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.runs.mapper_config import EvaluationConfig as EvaluationConfig
 from osmabench_ros.runs.mapper_config import MapperConfig as MapperConfig
+from osmabench_ros.runs.mapper_config import NodeProcessesConfig as NodeProcessesConfig
 from osmabench_ros.runs.mapper_config import RecordingConfig as RecordingConfig
 from osmabench_ros.runs.mapper_config import SweepConfig as SweepConfig
 from osmabench_ros.runs.requirement import Requirement as Requirement
@@ -168,6 +169,9 @@ class PacingConfig(Strict):
     match_timeout_s: float = setting(60.0, 'Wait for participants, seconds.', 0.1, 86_400)
     ack_timeout_s: float = setting(120.0, 'Wait for acknowledgements, seconds.', 0.1, 86_400)
     evaluation_timeout_s: float = Field(900.0, gt=0)
+    side_by_side: bool = Field(
+        False, description='Whether realtime runs may be measured beside other runs.'
+    )
 
     @property
     def lockstep(self) -> bool:
@@ -239,6 +243,7 @@ class MatrixConfig(Strict):
     evaluation: EvaluationConfig = EvaluationConfig()
     recording: RecordingConfig = RecordingConfig()
     sweep: SweepConfig = SweepConfig()
+    node_processes: NodeProcessesConfig = NodeProcessesConfig()
     text_features: dict[str, FilePath] = Field(default_factory=dict)
     """Files for the encoders of open-vocabulary maps; see `text_matching.TextMatching`."""
 

@@ -81,8 +81,12 @@ class RunPlan:
 
 
 def config_digest(config: MatrixConfig) -> str:
-    """Return the hex digest of a configuration, however written, without its sweep."""
-    data = config.model_dump(mode='json', exclude_defaults=True, exclude={'sweep'})
+    """Return the hex digest of what results depend on in a configuration, however written."""
+    data = config.model_dump(
+        mode='json',
+        exclude_defaults=True,
+        exclude={'sweep': True, 'node_processes': True, 'mappers': {'__all__': {'resources'}}},
+    )
     return sha256_of_data(data)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from osmabench_ros.base.limits.reading import naming_errors
@@ -53,7 +54,9 @@ def _from_files(path: Path, reference: str, scene: str) -> Scene:
     raise SceneError(f'scene "{reference}" {problem}. {suggestion(reference, known)}')
 
 
+@lru_cache(maxsize=1)
 def _apartment(scene: str, seed: int) -> Scene:
+    """Return an apartment, which depends on no file: that of the last run, if it is the same."""
     from osmabench_ros.scenes.apartment.generate import generate_apartment
 
     if scene not in ('', f'seed_{seed}'):

@@ -170,6 +170,7 @@ def _bundled(plan: RunPlan) -> NodeSpec:
         ),
         acks=True,
         tf=tf_settings(mapper),
+        method=mapper.bundled,
     )
 
 

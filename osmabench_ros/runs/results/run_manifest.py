@@ -138,7 +138,10 @@ def _opengl() -> str:
 PATH_SEED = 'path and questions'
 SCHEMA = 'osmabench.run_manifest/1'
 _WHOLE_MATRIX = frozenset(
-    {'name', 'scenes', 'seeds', 'conditions', 'mappers', 'sweep', 'requirements', 'text_features'}
+    {
+        *('name', 'scenes', 'seeds', 'conditions', 'mappers', 'requirements', 'text_features'),
+        *('sweep', 'node_processes'),
+    }
 )
 
 
