@@ -133,6 +133,7 @@ def _flat(table: Sequence[AnswerRow], *, with_changes: bool) -> list[dict[str, A
             'accuracy': row.accuracy,
             'low': row.low,
             'high': row.high,
+            'accuracy_macro': row.accuracy_macro,
             'accuracy_without_spatial': row.accuracy_without_spatial,
             **{name: getattr(row, name) for name in _CHANGES if with_changes},
             **{name: row.categories.get(name) for name in categories},

@@ -43,6 +43,11 @@ class AnswerRow:
     unjudged: int = 0
     source: str = ''
 
+    @property
+    def accuracy_macro(self) -> float:
+        """Mean of the accuracies of the categories, which weighs small categories like large."""
+        return sum(self.categories.values()) / len(self.categories)
+
 
 _Judged = Sequence[tuple[SavedAnswer, bool]]
 
@@ -172,8 +177,10 @@ def _row(
         high,
         _mean(plain) if plain else None,
         {name: _mean(by_category[name]) for name in sorted(by_category)},
-        *((change.value, change.low, change.high) if change is not None else ()),
-        unjudged=sum(item.unjudged for item, _ in judged) if answers == GIVEN else 0,
+        change.value if change is not None else None,
+        change.low if change is not None else None,
+        change.high if change is not None else None,
+        sum(item.unjudged for item, _ in judged) if answers == GIVEN else 0,
     )
 
 

@@ -126,6 +126,31 @@ def write(path, *rows):
     return path
 
 
+def test_the_macro_average_weighs_categories_alike(tmp_path):
+    rows = [row(str(i), said='yes', category='large') for i in range(9)]
+    path = write(tmp_path / 'apt_0_baseline_evaluated.json', *rows, row(said='no'))
+    (given,) = answer_table(read_saved_answers([path]), baselines=False)
+    assert (given.accuracy, given.accuracy_macro) == (0.9, 0.5)
+
+
+HELD_OUT_KAPPA = {
+    'conceptgraphs_hm3d': 0.75, 'conceptgraphs_replica_cad': 0.75, 'bbq_replica_cad': 0.77,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize('name', HELD_OUT_KAPPA)
+def test_where_strings_differ_the_judge_by_rule_agrees_in_scenes_that_its_rules_never_saw(name):
+    saved = read_saved_answers([shared_path('oracles', 'vqa', f'{name}.jsonl.gz')])
+    # The rules were written with every second scene in view, the first among them.
+    held_out = set(sorted({item.question.scene for item in saved})[1::2])
+    check = check_judge(
+        [item for item in saved if item.question.scene in held_out], DeterministicJudge()
+    )
+    assert not check.equal_strings_rejected
+    rows = {row.group: row for row in check.rows}
+    assert rows['different strings'].kappa > HELD_OUT_KAPPA[name]
+
+
 def test_published_files_tell_scene_and_condition_by_their_names(tmp_path):
     evaluated = tmp_path / 'bbq' / 'replica_cad' / 'evaluated'
     write(evaluated / 'v3_sc0_staging_00_camera_lights_evaluated.json', row(similar='Yes'))
