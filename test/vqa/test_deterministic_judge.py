@@ -166,6 +166,7 @@ def test_what_an_answer_says_decides_before_any_embedding(question, right, said,
 def test_a_count_of_nothing_may_be_said_in_words():
     assert verdict(INTEGER, 0, 'There are no chairs.').correct
     assert not verdict(INTEGER, 2, 'There are no chairs.').correct
+    assert not verdict(INTEGER, 0, 'No').correct
 
 
 def test_an_answer_in_other_units_is_converted():

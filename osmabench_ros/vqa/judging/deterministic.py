@@ -230,7 +230,8 @@ def _same_polarity(right: str, said: str, question: str) -> tuple[bool, str]:
 def _close(question: Question, answer: Answer) -> tuple[bool, str]:
     assert answer.value is not None
     right, said = as_number(question.answer), as_number(answer.value)
-    if said is None and right == 0 and is_denial(answer.value):
+    # "There are no chairs" counts them, a bare "no" does not.
+    if said is None and right == 0 and is_denial(answer.value) and plain(answer.value) != 'no':
         said = 0.0
     if right is None or said is None:
         same = right is None and plain(question.answer) == plain(answer.value)
