@@ -79,6 +79,8 @@ def print_check(check: JudgeCheck, listed: int) -> None:
             f'{100 * row.published_yes:.1f} %',
         )
     _console().print(table)
+    if check.unjudged:
+        typer.echo(f'left out, without a published verdict: {check.unjudged}')
     typer.echo(f'equal strings rejected: {len(check.equal_strings_rejected)}')
     typer.echo(f'published verdicts that contradict equality: {len(check.doubtful)}')
     for item in check.doubtful[:listed]:
@@ -295,7 +297,9 @@ def report(
 @app.command('judge-check')
 @with_option_groups
 def judge_check(
-    files: Annotated[list[Path], typer.Argument(help='Saved answers with "similar".')],
+    files: Annotated[
+        list[Path], typer.Argument(help='Saved answers with verdicts: files, or folders of them.')
+    ],
     access: Access,
     dry_run: DryRun = False,
     judge_name: JudgeOption = 'deterministic',
