@@ -51,12 +51,12 @@ def room():
 
 @pytest.fixture(scope='module')
 def frames(room):
-    return box_world.frames(room, count=20, size=(160, 120))
+    return box_world.frames(room, count=20, size=(320, 240))
 
 
 @pytest.fixture(scope='module')
 def truth(room, frames) -> GroundTruth:
-    cloud = box_world.visible_cloud(frames[::2])
+    cloud = box_world.visible_cloud(frames[::4])
     nodes = tuple(
         SceneNode(
             number,
@@ -100,8 +100,8 @@ def found_in(frame, rng, missing=0.0, split=0.0) -> Detections:
 
 
 def mapped(frames, *, missing=0.0, split=0.0, seed=0, **options):
-    rng, lifting = np.random.default_rng(seed), LiftingOptions(voxel_m=0.04)
-    objects = ObjectMap(AssociationOptions(near_m=0.04, **options), lifting.voxel_m)
+    rng, lifting = np.random.default_rng(seed), LiftingOptions()
+    objects = ObjectMap(AssociationOptions(**options), lifting.voxel_m)
     for frame in frames:
         objects.add(lift(frame, found_in(frame, rng, missing, split), lifting))
     return objects
@@ -134,12 +134,12 @@ def ceiling(frames, truth):
     return scores(oracle.semantic_map(final=True), truth)
 
 
-@pytest.mark.parametrize('metric', ['map', 'ap50', 'class_agnostic_ap50'])
 @pytest.mark.parametrize(('damage', 'share'), [({}, 0.95), ({'missing': 0.1, 'split': 0.1}, 0.85)])
-def test_precision_comes_near_that_of_the_oracle(frames, truth, ceiling, metric, damage, share):
-    found = [scores(map_made_of(mapped(frames, seed=s, **damage)), truth) for s in range(2)]
-    assert ceiling[metric] > 0.9
-    assert min(item[metric] for item in found) >= share * ceiling[metric]
+def test_precision_comes_near_that_of_the_oracle(frames, truth, ceiling, damage, share):
+    found = scores(map_made_of(mapped(frames, **damage)), truth)
+    for metric in ('map', 'ap50', 'class_agnostic_ap50'):
+        assert ceiling[metric] > 0.9
+        assert found[metric] >= share * ceiling[metric], metric
 
 
 def test_features_tell_touching_objects_apart_and_geometry_equal_ones(frames, room):
