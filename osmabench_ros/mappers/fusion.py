@@ -148,6 +148,14 @@ class VoxelFusion:
         if self._pending_rows > max(_MERGE_ROWS, len(self._keys)):
             self._merge()
 
+    def absorb(self, other: VoxelFusion) -> None:
+        """Fuse all that another grid of equal voxels and columns holds; that one stays."""
+        if (other.voxel_m, other._width) != (self.voxel_m, self._width):
+            raise ValueError('grids of different voxels or columns cannot be fused')
+        other._merge()
+        self._pending.append((other._keys, other._sums))
+        self._pending_rows += len(other._keys)
+
     def _pack(
         self, points: NDArray[np.floating], segments: NDArray[np.integer]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,0 +1,1 @@
+"""Open-vocabulary mapping: masks and features of pretrained networks, fused to objects."""

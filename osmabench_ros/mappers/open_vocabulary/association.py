@@ -1,0 +1,273 @@
+"""Objects over frames: which cloud of a new frame belongs to which object of the map.
+
+Section III-A of ConceptGraphs (Gu et al., ConceptGraphs: Open-Vocabulary 3D Scene Graphs for
+Perception and Planning, ICRA 2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.spatial import cKDTree
+
+from osmabench_ros.base.strict import Strict
+from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
+from osmabench_ros.mappers.open_vocabulary.lifting import Fragment
+
+
+class AssociationOptions(Strict):
+    """When clouds are one object.
+
+    Parameters
+    ----------
+    near_m : float
+        Distance at which points of two clouds lie on each other: delta_nn, 2.5 cm in the paper.
+    min_similarity : float
+        Sum of geometric and semantic similarity, of 2, that a cloud needs to join an object:
+        delta_sim, 1.1 in the paper.
+    merge_every_frames : int
+        How often objects of the map are compared with each other; 0: only for maps.
+    merge_overlap, merge_similarity : float
+        Two objects become one if more than this share of the smaller lies on the other and the
+        cosine of their features is larger; 0.7 each in the published code.
+    min_detections : int
+        Objects found less often are left out of maps; 3 in the published code.
+    """
+
+    near_m: float = Field(0.025, gt=0.0)
+    min_similarity: float = Field(1.1, ge=0.0, le=2.0)
+    merge_every_frames: int = Field(20, ge=0)
+    merge_overlap: float = Field(0.7, ge=0.0, le=1.0)
+    merge_similarity: float = Field(0.7, ge=-1.0, le=1.0)
+    min_detections: int = Field(3, ge=1)
+
+
+class MappedObject:
+    """An object of the map: its cloud, mean feature, and what it was taken for."""
+
+    def __init__(self, voxel_m: float, dimensions: int) -> None:
+        self.feature = np.zeros(dimensions)
+        self.detections = 0
+        self.votes: dict[str, float] = {}
+        self._fusion = VoxelFusion(voxel_m)
+        self._cells: FusedCells | None = None
+        self.low, self.high = np.full(3, np.inf), np.full(3, -np.inf)
+
+    @property
+    def cells(self) -> FusedCells:
+        """The cloud, one point a voxel."""
+        if self._cells is None:
+            self._cells = self._fusion.cells()
+        return self._cells
+
+    @property
+    def direction(self) -> NDArray[np.float64]:
+        """The feature at length 1."""
+        return _unit(self.feature)
+
+    def take(self, fragment: Fragment) -> None:
+        """Join a cloud, and average the features: f = (n f + f_new) / (n + 1) after n of them."""
+        points = fragment.cells.points
+        zeros = np.zeros(len(points), np.int64)
+        self._fusion.add(points, fragment.cells.colors, zeros)
+        self._learn(_unit(fragment.feature), 1, points)
+        if fragment.name:
+            self._vote({fragment.name: fragment.confidence})
+
+    def joined(self, other: MappedObject) -> MappedObject:
+        """Return one object made of two, which stay as they are."""
+        made = MappedObject(self._fusion.voxel_m, len(self.feature))
+        for part in (self, other):
+            made._fusion.absorb(part._fusion)
+            made._learn(part.feature, part.detections, np.stack([part.low, part.high]))
+            made._vote(part.votes)
+        return made
+
+    def _vote(self, votes: Mapping[str, float]) -> None:
+        for name, weight in votes.items():
+            self.votes[name] = self.votes.get(name, 0.0) + weight
+
+    def _learn(
+        self, feature: NDArray[np.floating], detections: int, points: NDArray[np.floating]
+    ) -> None:
+        total = self.detections + detections
+        self.feature = (self.feature * self.detections + feature * detections) / total
+        self.detections = total
+        self.low = np.minimum(self.low, points.min(axis=0))
+        self.high = np.maximum(self.high, points.max(axis=0))
+        self._cells = None
+
+
+class ObjectMap:
+    """All objects so far.
+
+    The cost of a frame goes with the clouds of the frame and the objects around them, not with
+    the map: boxes choose the objects, and of those only points in reach of the frame are looked
+    at.
+    """
+
+    def __init__(self, options: AssociationOptions, voxel_m: float) -> None:
+        self.options = options
+        self._voxel_m = voxel_m
+        self._objects: list[MappedObject] = []
+        self._changed: set[int] = set()
+        self._frames = 0
+
+    def add(self, fragments: Sequence[Fragment]) -> None:
+        """Give each cloud of a frame to the object it is most like, or make it a new one."""
+        chosen = self._matches(fragments)
+        for fragment, match in zip(fragments, chosen.tolist(), strict=True):
+            if match < 0:
+                match = len(self._objects)
+                self._objects.append(MappedObject(self._voxel_m, len(fragment.feature)))
+            self._objects[match].take(fragment)
+            self._changed.add(match)
+        self._frames += 1
+        every = self.options.merge_every_frames
+        if every and self._frames % every == 0:
+            self._objects = self._merged()
+            self._changed = set()
+
+    def objects(self) -> list[MappedObject]:
+        """Return the objects that were found often enough, those of one thing merged."""
+        kept = self.options.min_detections
+        return [item for item in self._merged() if item.detections >= kept]
+
+    def _matches(self, fragments: Sequence[Fragment]) -> NDArray[np.int64]:
+        """Return the best object of each cloud, -1 where none is similar enough.
+
+        Similarity is the sum of the geometric one, the share of the cloud's points with a point
+        of the object within delta_nn, and the semantic one, cosine / 2 + 1 / 2. Objects that the
+        cloud does not touch are no candidates.
+        """
+        near = self._near(fragments)
+        if not near:
+            return np.full(len(fragments), -1)
+        shared = self._shared_points(fragments, near)
+        sizes = np.array([len(fragment.cells) for fragment in fragments])
+        features = np.stack([_unit(fragment.feature) for fragment in fragments])
+        directions = np.stack([self._objects[row].direction for row in near])
+        similarity = shared / sizes[:, None] + features @ directions.T / 2 + 0.5
+        similarity[shared == 0] = -np.inf
+        best = similarity.argmax(axis=1)
+        similar = similarity[np.arange(len(best)), best] > self.options.min_similarity
+        return np.where(similar, np.array(near)[best], -1)
+
+    def _near(self, fragments: Sequence[Fragment]) -> list[int]:
+        """Return the objects whose box touches that of a cloud."""
+        if not self._objects or not fragments:
+            return []
+        clouds = np.array([_bounds(fragment.cells.points) for fragment in fragments])
+        touching = self._touching(clouds[:, 0], clouds[:, 1])
+        return [int(row) for row in np.flatnonzero(touching.any(axis=0))]
+
+    def _touching(
+        self, low: NDArray[np.floating], high: NDArray[np.floating]
+    ) -> NDArray[np.bool_]:
+        """Return which boxes (K, 3) come within delta_nn of which objects (N): (K, N)."""
+        reach = self.options.near_m
+        lows = np.array([item.low for item in self._objects]) - reach
+        highs = np.array([item.high for item in self._objects]) + reach
+        found = (low[:, None] <= highs) & (high[:, None] >= lows)
+        return np.asarray(found.all(axis=2))
+
+    def _shared_points(
+        self, fragments: Sequence[Fragment], near: Sequence[int]
+    ) -> NDArray[np.int64]:
+        """Return how many points of each cloud lie on each of the near objects, (K, N)."""
+        points = np.concatenate([fragment.cells.points for fragment in fragments])
+        low, high = _bounds(points)
+        reach = self.options.near_m
+        clouds = [
+            _inside(self._objects[row].cells.points, low - reach, high + reach) for row in near
+        ]
+        owners = np.repeat(np.arange(len(near)), [len(cloud) for cloud in clouds])
+        trees = [
+            cKDTree(cloud, balanced_tree=False, compact_nodes=False)
+            for cloud in (points, np.concatenate(clouds))
+        ]
+        pairs = trees[0].sparse_distance_matrix(trees[1], reach, output_type='ndarray')
+        hits = np.unique(pairs['i'] * len(near) + owners[pairs['j']])
+        rows, columns = np.divmod(hits, len(near))
+        segments = np.repeat(
+            np.arange(len(fragments)), [len(fragment.cells) for fragment in fragments]
+        )
+        shared = np.zeros((len(fragments), len(near)), np.int64)
+        np.add.at(shared, (segments[rows], columns), 1)
+        return shared
+
+    def _merged(self) -> list[MappedObject]:
+        """Return the objects with those that lie on each other, and are alike, as one."""
+        objects: list[MappedObject | None] = list(self._objects)
+        for smaller, larger in self._pairs_to_merge():
+            part, whole = objects[smaller], objects[larger]
+            # What was merged meanwhile is compared again next time.
+            if part is not None and whole is not None:
+                objects[larger], objects[smaller] = whole.joined(part), None
+        return [item for item in objects if item is not None]
+
+    def _pairs_to_merge(self) -> list[tuple[int, int]]:
+        """Return pairs of a smaller and a larger object, the most overlapping first."""
+        rows = sorted(self._changed)
+        if not rows:
+            return []
+        items = self._objects
+        touching = self._touching(
+            np.array([items[row].low for row in rows]), np.array([items[row].high for row in rows])
+        )
+        directions = np.stack([item.direction for item in items])
+        alike = directions[rows] @ directions.T > self.options.merge_similarity
+        pairs = set()
+        for place, other in np.argwhere(touching & alike).tolist():
+            pair = sorted((rows[place], other), key=lambda row: (len(items[row].cells), -row))
+            if pair[0] != pair[1]:
+                pairs.add((pair[0], pair[1]))
+        found = []
+        for smaller, larger in sorted(pairs):
+            overlap = share_near(
+                items[smaller].cells.points, items[larger].cells.points, self.options.near_m
+            )
+            if overlap > self.options.merge_overlap:
+                found.append((-overlap, smaller, larger))
+        return [(smaller, larger) for _, smaller, larger in sorted(found)]
+
+
+def share_near(
+    points: NDArray[np.floating], others: NDArray[np.floating], reach_m: float
+) -> float:
+    """Return the share of points (N, 3) with one of the others (M, 3) within a distance."""
+    low, high = _bounds(points)
+    around = _inside(others, low - reach_m, high + reach_m)
+    if not len(around):
+        return 0.0
+    distances, _ = cKDTree(around).query(points, distance_upper_bound=reach_m)
+    return float(np.isfinite(distances).mean())
+
+
+def joined_cells(objects: Sequence[MappedObject]) -> FusedCells:
+    """Return the clouds of all objects one after another; the segment is the object's number."""
+    return FusedCells.joined(
+        [
+            replace(item.cells, segments=np.full(len(item.cells), row, np.int64))
+            for row, item in enumerate(objects)
+        ]
+    )
+
+
+def _bounds(points: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    return points.min(axis=0), points.max(axis=0)
+
+
+def _inside(
+    points: NDArray[np.floating], low: NDArray[np.floating], high: NDArray[np.floating]
+) -> NDArray[np.floating]:
+    return np.asarray(points[((points >= low) & (points <= high)).all(axis=1)])
+
+
+def _unit(feature: NDArray[np.floating]) -> NDArray[np.float64]:
+    vector = feature.astype(np.float64)
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12))

@@ -1,0 +1,216 @@
+"""Features of masks and texts in one space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from pydantic import Field, model_validator
+
+from osmabench_ros.base.strict import Strict
+from osmabench_ros.errors import ConfigError, needing
+from osmabench_ros.mappers.open_vocabulary.networks import (
+    EXTRA,
+    NetworkSource,
+    Runtime,
+    load,
+    missing,
+    version,
+)
+
+OPEN_CLIP = 'open_clip:'
+"""Begins names of encoders of open_clip, ``'open_clip:ViT-H-14/laion2b_s32b_b79k'``."""
+
+
+class FeatureOptions(Strict):
+    """Which pictures of a mask the encoder sees.
+
+    Parameters
+    ----------
+    margin_px : int
+        What a crop shows around the box of the mask.
+    crop, masked_crop, whole_image : float
+        Weights of the features of the crop, of the crop without what is outside the mask, and of
+        the whole image; those of 0 are not computed.
+    """
+
+    margin_px: int = Field(20, ge=0)
+    crop: float = Field(1.0, ge=0)
+    masked_crop: float = Field(0.0, ge=0)
+    whole_image: float = Field(0.0, ge=0)
+
+    @model_validator(mode='after')
+    def _something_is_seen(self) -> FeatureOptions:
+        if self.crop + self.masked_crop <= 0:
+            raise ValueError('crop or masked_crop must be more than 0: masks need features')
+        return self
+
+
+class Encoder(Protocol):
+    """Turns pictures and texts into features of length 1 in one space."""
+
+    model: str
+    pretrained: str
+    revision: str
+    scale: float
+    """By which cosines are multiplied before a softmax over names."""
+
+    def images(self, pictures: Sequence[Image.Image]) -> NDArray[np.float32]:
+        """Return features (N, D) of N >= 1 pictures."""
+        ...
+
+    def texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return features (N, D) of N >= 1 texts."""
+        ...
+
+
+def make_encoder(source: NetworkSource, runtime: Runtime) -> Encoder:
+    """Load an encoder of transformers, or of open_clip if the name begins with ``open_clip:``."""
+    if source.name.startswith(OPEN_CLIP):
+        return OpenClipEncoder(source, runtime)
+    return TransformersEncoder(source, runtime)
+
+
+class TransformersEncoder:
+    """Both towers of a CLIP or SigLIP network of transformers."""
+
+    def __init__(self, source: NetworkSource, runtime: Runtime) -> None:
+        self._model = runtime.model('AutoModel', source)
+        if not hasattr(self._model, 'get_text_features'):
+            raise ConfigError(
+                f'"{source.name}" has no features of text; give a network of the CLIP or SigLIP '
+                'family as features'
+            )
+        self._processor = load('AutoImageProcessor', source)
+        self._tokenizer = load('AutoTokenizer', source)
+        self._runtime = runtime
+        self.model, _, self.revision = version(self._model, source).rpartition('@')
+        self.pretrained = ''
+        self.scale = float(self._model.logit_scale.detach().exp())
+
+    def images(self, pictures: Sequence[Image.Image]) -> NDArray[np.float32]:
+        """Return features (N, D) of N >= 1 pictures."""
+        return self._in_batches(
+            pictures,
+            lambda part: self._processor(images=part, return_tensors='pt'),
+            self._model.get_image_features,
+        )
+
+    def texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return features (N, D) of N >= 1 texts."""
+        length = self._model.config.text_config.max_position_embeddings
+        return self._in_batches(
+            texts,
+            # SigLIP learnt with texts of full length.
+            lambda part: self._tokenizer(
+                part,
+                padding='max_length',
+                max_length=length,
+                truncation=True,
+                return_tensors='pt',
+            ),
+            self._model.get_text_features,
+        )
+
+    def _in_batches(self, items: Sequence[Any], read: Any, encode: Any) -> NDArray[np.float32]:
+        import torch
+
+        size, parts = self._runtime.batch_size, []
+        with torch.inference_mode():
+            for start in range(0, len(items), size):
+                inputs = self._runtime.moved(read(list(items[start : start + size])))
+                inputs.pop('token_type_ids', None)
+                features = encode(**inputs)
+                # Newer versions return all outputs of the tower.
+                parts.append(getattr(features, 'pooler_output', features))
+        return _unit(torch.cat(parts))
+
+
+class OpenClipEncoder:
+    """Both towers of a network of open_clip; the part after the slash may be a file of weights."""
+
+    def __init__(self, source: NetworkSource, runtime: Runtime) -> None:
+        with needing(f'features of "{source.name}" need open_clip', EXTRA):
+            open_clip = import_module('open_clip')
+        self.model, _, self.pretrained = source.name.removeprefix(OPEN_CLIP).partition('/')
+        if not self.pretrained:
+            raise ConfigError(f'"{source.name}" names no weights; give {OPEN_CLIP}MODEL/WEIGHTS')
+        try:
+            model, _, self._transform = open_clip.create_model_and_transforms(
+                self.model, pretrained=self.pretrained, device=runtime.device
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f'{missing(source)}: {str(error).splitlines()[0]}; the part after "/" may be a '
+                'file of weights too'
+            ) from error
+        self._model = model.eval().to(runtime.dtype)
+        self._tokenizer = open_clip.get_tokenizer(self.model)
+        self._runtime = runtime
+        self.revision = self.pretrained
+        self.scale = float(model.logit_scale.detach().exp())
+
+    def images(self, pictures: Sequence[Image.Image]) -> NDArray[np.float32]:
+        """Return features (N, D) of N >= 1 pictures."""
+        import torch
+
+        size, parts = self._runtime.batch_size, []
+        with torch.inference_mode():
+            for start in range(0, len(pictures), size):
+                batch = [self._transform(item) for item in pictures[start : start + size]]
+                pixels = torch.stack(batch).to(self._runtime.device, self._runtime.dtype)
+                parts.append(self._model.encode_image(pixels))
+        return _unit(torch.cat(parts))
+
+    def texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return features (N, D) of N >= 1 texts."""
+        import torch
+
+        with torch.inference_mode():
+            tokens = self._tokenizer(list(texts)).to(self._runtime.device)
+            return _unit(self._model.encode_text(tokens))
+
+
+def _unit(features: Any) -> NDArray[np.float32]:
+    features = features.float()
+    return np.asarray((features / features.norm(dim=-1, keepdim=True)).cpu(), np.float32)
+
+
+def mask_features(
+    color: NDArray[np.uint8],
+    masks: NDArray[np.bool_],
+    encoder: Encoder,
+    options: FeatureOptions,
+) -> NDArray[np.float32]:
+    """Return a feature (K, D) of length 1 for each mask (K, height, width), none of them empty.
+
+    It is the weighted sum of the features of its crop, its crop on grey, and the whole image.
+    """
+    crops, cut = [], []
+    for mask in masks:
+        window = _window(mask, options.margin_px)
+        crops.append(Image.fromarray(color[window]))
+        if options.masked_crop:
+            grey = np.where(mask[window][..., None], color[window], np.uint8(127))
+            cut.append(Image.fromarray(grey))
+    total = np.zeros((1, 1), np.float32)
+    for weight, pictures in (
+        (options.crop, crops),
+        (options.masked_crop, cut),
+        (options.whole_image, [Image.fromarray(color)]),
+    ):
+        if weight:
+            total = total + np.float32(weight) * encoder.images(pictures)
+    return np.asarray(total / np.linalg.norm(total, axis=1, keepdims=True), np.float32)
+
+
+def _window(mask: NDArray[np.bool_], margin_px: int) -> tuple[slice, slice]:
+    parts = []
+    for axis in (1, 0):
+        inside = np.flatnonzero(mask.any(axis=axis))
+        parts.append(slice(max(0, int(inside[0]) - margin_px), int(inside[-1]) + margin_px + 1))
+    return parts[0], parts[1]

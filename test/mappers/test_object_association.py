@@ -1,0 +1,255 @@
+"""Masks of the simulator stand in for a network, so that association is tested by itself."""
+
+import box_world
+import numpy as np
+import pytest
+from box_world import Box
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
+from osmabench_ros.mappers.open_vocabulary.association import (
+    AssociationOptions,
+    ObjectMap,
+    share_near,
+)
+from osmabench_ros.mappers.open_vocabulary.detections import Detections
+from osmabench_ros.mappers.open_vocabulary.lifting import Fragment, LiftingOptions, lift
+from osmabench_ros.mappers.open_vocabulary.mapper import map_of_objects
+from osmabench_ros.mappers.oracle import OracleMapper
+from osmabench_ros.maps.semantic_map import FeatureSpace, MapHeader, Provenance
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.instances import InstancesSuite
+from osmabench_ros.suites.suite import SuiteContext
+
+LABELS = box_world.LABELS
+DIMENSIONS = 64
+TEXT = np.linalg.qr(np.random.default_rng(7).normal(size=(DIMENSIONS, DIMENSIONS)))[0][
+    : len(LABELS.classes)
+]
+"""A direction for each class; those of different classes are perpendicular."""
+
+
+def furnished_room() -> tuple[Box, ...]:
+    """The room with cups in a row on the table, and a second sofa and shelves side by side."""
+    cups = [
+        Box((1.1 + 0.15 * i, y, 0.7), (1.2 + 0.15 * i, y + 0.1, 0.82), 'cup', (30 * i, 90, 60))
+        for i in range(4)
+        for y in (-0.45, 0.3)
+    ]
+    shelves = [
+        Box((x, 2.5, 0), (x + 0.7, 2.95, 1.2), 'shelf', (90, 60, 30)) for x in (1.0, 1.72, -1.9)
+    ]
+    sofa = Box((-0.9, -2.9, 0), (0.9, -2.2, 0.6), 'sofa', (90, 30, 90))
+    return (*box_world.ROOM, *cups, *shelves, sofa)
+
+
+@pytest.fixture(scope='module')
+def room():
+    return furnished_room()
+
+
+@pytest.fixture(scope='module')
+def frames(room):
+    return box_world.frames(room, count=20, size=(320, 240))
+
+
+@pytest.fixture(scope='module')
+def truth(room, frames) -> GroundTruth:
+    cloud = box_world.visible_cloud(frames[::4])
+    nodes = tuple(
+        SceneNode(
+            number,
+            NodeKind.BACKGROUND if box.label in ('floor', 'wall') else NodeKind.OBJECT,
+            (ScoredLabel(box.label, 1.0, LABELS.id_of(box.label)),),
+            box=AxisAlignedBox(box.low, box.high),
+        )
+        for number, box in enumerate(room, start=1)
+    )
+    return GroundTruth(
+        'test',
+        'boxes',
+        LABELS,
+        SceneGraph(nodes),
+        cloud,
+        cloud.select(np.zeros(len(cloud), bool)),
+        tuple(frame.camera_pose for frame in frames),
+        frames[0].intrinsics,
+        tuple(np.setdiff1d(cloud.instances, [0]).tolist()),
+    )
+
+
+def found_in(frame, rng, missing=0.0, split=0.0) -> Detections:
+    """The masks of a frame with noisy features; some are missing, some in two halves."""
+    masks, rows = [], []
+    for number in np.setdiff1d(frame.instance, [0]):
+        mask = frame.instance == number
+        if rng.random() < missing:
+            continue
+        parts = [mask]
+        if rng.random() < split:
+            columns = np.flatnonzero(mask.any(axis=0))
+            left = np.arange(mask.shape[1]) < columns.mean()
+            parts = [mask & left, mask & ~left]
+        class_id = int(frame.semantic[mask][0])
+        masks += parts
+        rows += [np.searchsorted(LABELS.ids, class_id)] * len(parts)
+    noise = rng.normal(size=(len(rows), DIMENSIONS)) * 0.3 / np.sqrt(DIMENSIONS)
+    features = (TEXT[rows] + noise).astype(np.float32)
+    return Detections(np.stack(masks), features, np.ones(len(rows), np.float32), ('',) * len(rows))
+
+
+def mapped(frames, *, missing=0.0, split=0.0, seed=0, **options):
+    rng, lifting = np.random.default_rng(seed), LiftingOptions()
+    objects = ObjectMap(AssociationOptions(**options), lifting.voxel_m)
+    for frame in frames:
+        objects.add(lift(frame, found_in(frame, rng, missing, split), lifting))
+    return objects
+
+
+def map_made_of(objects):
+    return map_of_objects(
+        objects.objects(),
+        MapHeader(Provenance('test')),
+        LABELS,
+        FeatureSpace('objects', np.zeros((0, 0), np.float32), 'test'),
+        class_text=TEXT,
+        scale=100.0,
+        rooms=False,
+    )
+
+
+def scores(semantic_map, truth):
+    records = InstancesSuite(options={}).evaluate(
+        SuiteContext('boxes', semantic_map, truth, device='cpu')
+    )
+    return {item.metric: item.value for item in records if not item.class_name}
+
+
+@pytest.fixture(scope='module')
+def ceiling(frames, truth):
+    oracle = OracleMapper(label_set=LABELS, seed=0, options={'rooms': False})
+    for frame in frames:
+        oracle.integrate(frame)
+    return scores(oracle.semantic_map(final=True), truth)
+
+
+@pytest.mark.parametrize(('damage', 'share'), [({}, 0.95), ({'missing': 0.1, 'split': 0.1}, 0.85)])
+def test_precision_comes_near_that_of_the_oracle(frames, truth, ceiling, damage, share):
+    found = scores(map_made_of(mapped(frames, **damage)), truth)
+    for metric in ('map', 'ap50', 'class_agnostic_ap50'):
+        assert ceiling[metric] > 0.9
+        assert found[metric] >= share * ceiling[metric], metric
+
+
+def test_features_tell_touching_objects_apart_and_geometry_equal_ones(frames, room):
+    graph = map_made_of(mapped(frames)).graph
+    labels = [node.label for node in graph.nodes]
+    assert labels.count('cup') == 9
+    assert labels.count('shelf') == 4
+    kinds = {node.label: node.kind for node in graph.nodes}
+    assert kinds['floor'] is NodeKind.BACKGROUND
+    assert kinds['cup'] is NodeKind.OBJECT
+
+
+def fragment(points, feature, name='', confidence=1.0):
+    points = np.asarray(points, np.float32)
+    fusion = VoxelFusion(0.025)
+    fusion.add(points, np.full((len(points), 3), 9, np.uint8), np.zeros(len(points), np.int64))
+    cells: FusedCells = fusion.cells()
+    return Fragment(cells, np.asarray(feature, np.float32), confidence, name)
+
+
+def plate(x=0.0, width=0.5, y=0.0):
+    """A square cloud, one point in the middle of each voxel."""
+    steps = np.arange(0.0125, width, 0.025)
+    grid = np.stack(np.meshgrid(steps + x, steps + y, [0.0125]), axis=-1)
+    return grid.reshape(-1, 3)
+
+
+def test_the_geometric_similarity_is_the_share_of_points_that_lie_near():
+    assert share_near(plate(), plate(), 0.025) == 1.0
+    assert share_near(plate(), plate(x=0.25), 0.01) == pytest.approx(0.5)
+    assert share_near(plate(width=0.25), plate(), 0.01) == 1.0
+    assert share_near(plate(), plate(width=0.25), 0.01) == pytest.approx(0.25)
+    assert share_near(plate(), plate(x=5.0), 0.025) == 0.0
+
+
+@pytest.mark.parametrize(('shift', 'objects'), [(0.425, 2), (0.375, 1)])
+def test_a_cloud_joins_above_the_sum_of_similarities_of_the_paper(shift, objects):
+    """Equal features give 1; what overlaps by less than a tenth stays under 1.1 of delta_sim."""
+    found = ObjectMap(AssociationOptions(near_m=0.01, min_similarity=1.2), 0.025)
+    found.add([fragment(plate(), [1, 0])])
+    found.add([fragment(plate(x=shift), [2, 0])])
+    assert len(found._objects) == objects
+
+
+def test_unlike_features_keep_clouds_apart():
+    together, apart = (ObjectMap(AssociationOptions(), 0.025) for _ in range(2))
+    for objects, feature in ((together, [1, 0]), (apart, [-1, 0])):
+        objects.add([fragment(plate(), [1, 0])])
+        objects.add([fragment(plate(), feature)])
+    assert len(together._objects) == 1
+    assert len(apart._objects) == 2
+
+
+def test_features_are_averaged_over_detections_and_names_voted():
+    objects = ObjectMap(AssociationOptions(min_detections=1, min_similarity=0.5), 0.025)
+    for feature, name, confidence in (
+        ([1, 0], 'cup', 0.4),
+        ([0, 1], 'sofa', 0.9),
+        ([1, 0], 'cup', 0.3),
+    ):
+        objects.add([fragment(plate(), feature, name, confidence)])
+    [item] = objects.objects()
+    np.testing.assert_allclose(item.feature, [2 / 3, 1 / 3])
+    assert item.votes == pytest.approx({'cup': 0.7, 'sofa': 0.9})
+    assert item.detections == 3
+    assert len(item.cells) == 400
+
+
+def test_objects_that_grew_into_each_other_are_merged():
+    objects = ObjectMap(
+        AssociationOptions(min_detections=1, min_similarity=1.5, merge_every_frames=0), 0.025
+    )
+    halves = [fragment(plate(width=0.25, x=x), [1, 0]) for x in (0.0, 0.6)]
+    objects.add(halves)
+    assert len(objects.objects()) == 2
+    objects.add([fragment(plate(width=0.24, x=0.6), [1, 0])])
+    # One cloud now covers the first half and joins it, since more of it lies there.
+    objects.add([fragment(plate(width=0.25, x=0.01), [1, 0])])
+    assert len(objects.objects()) == 2
+    wide = np.concatenate([plate(width=0.25), plate(width=0.25, x=0.25), plate(0.6, 0.25)])
+    for _ in range(2):
+        objects._objects[0].take(fragment(wide, [1, 0]))
+        objects._changed.add(0)
+    [one] = objects.objects()
+    assert one.detections == 6
+    # Looking at the merged objects has changed nothing.
+    assert len(objects._objects) == 2
+
+
+def test_rarely_found_objects_are_left_out():
+    objects = ObjectMap(AssociationOptions(), 0.025)
+    objects.add([fragment(plate(), [1, 0]), fragment(plate(x=3), [0, 1])])
+    for _ in range(2):
+        objects.add([fragment(plate(), [1, 0])])
+    assert [item.detections for item in objects.objects()] == [3]
+
+
+def test_a_map_of_nothing_is_empty():
+    made = map_made_of(ObjectMap(AssociationOptions(), 0.025))
+    assert made.dense is None
+    assert not made.graph.nodes
+
+
+def test_names_of_a_detector_go_before_features():
+    objects = ObjectMap(AssociationOptions(min_detections=1), 0.025)
+    cup = TEXT[np.searchsorted(LABELS.ids, LABELS.id_of('cup'))]
+    objects.add([fragment(plate(), cup, 'sofa'), fragment(plate(x=3), cup, 'no such thing')])
+    assert [node.label for node in map_made_of(objects).graph.nodes] == ['sofa', 'cup']
+
+
+def test_grids_that_differ_are_not_fused():
+    with pytest.raises(ValueError, match='different voxels'):
+        VoxelFusion(0.1).absorb(VoxelFusion(0.2))
