@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
@@ -11,7 +13,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.color_names import color_indices, most_frequent_color, without_light
 from osmabench_ros.mappers.fusion import FusedCells
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
+from osmabench_ros.semantics.relations import derive_relations
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneNode, ScoredLabel
 
 TRIM = 0.002
 """Share of the points that may lie beyond each face of a box."""
@@ -128,3 +131,13 @@ class NodeBuilder:
             oriented_box=oriented,
             observations=observations,
         )
+
+
+def relations_seen(
+    nodes: Sequence[SceneNode], points: NDArray[np.floating], instances: NDArray[np.integer]
+) -> tuple[SceneEdge, ...]:
+    """Return the relations of nodes whose surfaces are the points (N, 3) of their instances."""
+    order = np.argsort(instances, kind='stable')
+    ids, starts = np.unique(instances[order], return_index=True)
+    surfaces = dict(zip(ids.tolist(), np.split(points[order], starts[1:]), strict=True))
+    return derive_relations(nodes, surfaces=surfaces, occluded=True)

@@ -14,11 +14,10 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
-from osmabench_ros.mappers.nodes import NodeBuilder
+from osmabench_ros.mappers.nodes import NodeBuilder, relations_seen
 from osmabench_ros.mappers.rooms import with_rooms
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
-from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
 _BLOCK = 4
@@ -149,7 +148,7 @@ class OracleMapper:
         provenance = Provenance(method=self.name, frames_used=self._frames)
         return SemanticMap(
             header=MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final),
-            graph=SceneGraph(nodes, derive_relations(nodes)),
+            graph=SceneGraph(nodes, relations_seen(nodes, cells.points, instances)),
             dense=DenseMap(
                 points=cells.points,
                 colors=cells.colors,

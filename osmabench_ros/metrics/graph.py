@@ -176,6 +176,7 @@ def relation_scores(
     considered: Iterable[int] | None = None,
     kinds: Iterable[str] | None = None,
     ks: Sequence[int] = (20, 50, 100),
+    doubtful: Iterable[SceneEdge] = (),
 ) -> RelationScores:
     """Score relations between nodes; a relation counts once however often it was predicted.
 
@@ -193,6 +194,8 @@ def relation_scores(
         Relations that count, by their names in this package; all by default.
     ks : sequence of int
         Ranks of recall@k. Relations without a score rank last, in the order they came.
+    doubtful : iterable of SceneEdge
+        Relations between true nodes that count neither as right nor as wrong nor as missed.
 
     Notes
     -----
@@ -201,12 +204,14 @@ def relation_scores(
     """
     nodes = None if considered is None else frozenset(considered)
     wanted_kinds = None if kinds is None else frozenset(kinds)
-    wanted = _true_triples(true, nodes, wanted_kinds)
+    open_ones = _triples(doubtful, nodes, wanted_kinds)
+    wanted = _triples(true.edges, nodes, wanted_kinds) - open_ones
     places, unknown = _ranked_triples(predicted, matches.true_of, wanted_kinds)
     places = [
         triple
         for triple in places
-        if triple is None or nodes is None or {triple[0], triple[2]} <= nodes
+        if triple is None
+        or (triple not in open_ones and (nodes is None or {triple[0], triple[2]} <= nodes))
     ]
     ranked = [triple for triple in places if triple is not None]
     hits = [triple in wanted for triple in ranked]
@@ -222,10 +227,10 @@ def relation_scores(
     )
 
 
-def _true_triples(
-    graph: SceneGraph, nodes: frozenset[int] | None, kinds: frozenset[str] | None
+def _triples(
+    edges: Iterable[SceneEdge], nodes: frozenset[int] | None, kinds: frozenset[str] | None
 ) -> frozenset[Triple]:
-    triples = (canonical_relation(edge.source, edge.type, edge.target) for edge in graph.edges)
+    triples = (canonical_relation(edge.source, edge.type, edge.target) for edge in edges)
     return frozenset(
         triple
         for triple in triples
