@@ -59,7 +59,7 @@ def demo(
     rerun: RerunFile = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Map a furnished scene with two mappers under two lights, and report."""
+    """Map a furnished scene with three mappers under two lights, and report."""
     _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun, overwrite)
 
 

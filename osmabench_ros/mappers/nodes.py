@@ -101,11 +101,15 @@ def size_attributes(size: NDArray[np.float64]) -> dict[str, float]:
 
 
 class NodeBuilder:
-    """Makes nodes of groups of fused cells; the label set separates structure from objects."""
+    """Makes nodes of groups of fused cells; the label set separates structure from objects.
 
-    def __init__(self, cells: FusedCells, label_set: LabelSet) -> None:
+    Colours are taken as `lit`, and the brightness of the light is taken out of them.
+    """
+
+    def __init__(self, cells: FusedCells, label_set: LabelSet, *, lit: bool = True) -> None:
         self._cells = cells
-        self._colors = color_indices(without_light(cells.points, cells.colors))
+        colors = without_light(cells.points, cells.colors) if lit else cells.colors
+        self._colors = color_indices(colors)
         self._label_set = label_set
 
     def node(
@@ -139,5 +143,6 @@ def relations_seen(
     """Return the relations of nodes whose surfaces are the points (N, 3) of their instances."""
     order = np.argsort(instances, kind='stable')
     ids, starts = np.unique(instances[order], return_index=True)
-    surfaces = dict(zip(ids.tolist(), np.split(points[order], starts[1:]), strict=True))
+    parts = np.split(points[order], starts)[1:]
+    surfaces = dict(zip(ids.tolist(), parts, strict=True))
     return derive_relations(nodes, surfaces=surfaces, occluded=True)

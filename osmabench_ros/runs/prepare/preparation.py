@@ -11,12 +11,12 @@ from osmabench_ros.base.extensions import SIMULATORS, load_extension
 from osmabench_ros.base.files import filled_folder, write_json
 from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.base.progress import Progress
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
-from osmabench_ros.mappers.mapper import make_mapper, mapper_class
-from osmabench_ros.runs.config import MatrixConfig, SceneConfig
+from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
+from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import made_suites
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
@@ -101,6 +101,7 @@ class Preparation:
         for item in config.scenes:
             for mapper in config.mappers:
                 if mapper.bundled:
+                    _check_albedo(config, item, mapper)
                     make_mapper(
                         mapper.bundled,
                         label_set=self._label_set(item),
@@ -172,6 +173,19 @@ class Preparation:
                 raise RunError(f'{directory} exists; remove it or choose another --out')
         with held(root):
             return [self.prepare(plan, progress) for plan in folders.values()]
+
+
+def _check_albedo(config: MatrixConfig, item: SceneConfig, mapper: MapperConfig) -> None:
+    """Refuse a mapper that waits for colours without light where nothing gives them."""
+    if not reads_albedo(mapper.options):
+        return
+    simulator = load_extension(SIMULATORS, config.simulator.name)
+    if item.sequence is not None or not getattr(simulator, 'shows_albedo', False):
+        source = f'sequence {item.sequence}' if item.sequence else config.simulator.name
+        raise ConfigError(
+            f'mapper "{mapper.name}" has the option albedo, but {source} shows no colours '
+            'without light; choose the simulator "opengl", or leave the option out'
+        )
 
 
 def _write_truth(plan: RunPlan, truth: GroundTruth, directory: Path, progress: Progress) -> None:
