@@ -16,6 +16,11 @@ on a viewpoint. With A the source and B the target:
 - A near B: at most `near_m` apart and none of the above, not even over a third; both ways.
 - A part of B: B is A's room.
 
+Where the points are those that a camera saw (`occluded`), a thing hides what it stands on, and
+what is in a shelf its back. Then A is on B if B's top, or its surface within AROUND_M around A, is
+at A's bottom, and `support_share` of A's footprint lies over B's box; A is in B if B's walls close
+`closed_share` of the circle, or A lies in B's box and B covers half as much as `cover_share`.
+
 A thing has at most one carrier (on or in) and one thing that it is attached to. Parts of the
 building carry things and have things attached, but are no source of relations except `part of`.
 """
