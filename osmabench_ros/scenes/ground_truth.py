@@ -71,12 +71,16 @@ def visibility_probes(scene: Scene, surfaces: Surfaces, points_per_m2: float) ->
 
 
 def graph_of_visible_parts(
-    graph: SceneGraph, visible: LabelledCloud, instances: Iterable[int]
+    graph: SceneGraph,
+    visible: LabelledCloud,
+    instances: Iterable[int],
+    colors: Mapping[int, str],
 ) -> SceneGraph:
     """Return the graph that a perfect mapper would make of what the cameras saw.
 
-    Boxes and relations of the `instances`, and of no others, are those of their `visible` points;
-    sizes of whole objects among the attributes are left out.
+    Boxes and relations of the `instances`, and of no others, are those of their `visible` points,
+    and what has a colour has that of `colors`, where it is known; sizes of whole objects among the
+    attributes are left out.
     """
     wanted = frozenset(instances)
     surfaces = {key: visible.points[visible.instances == key] for key in sorted(wanted)}
@@ -86,7 +90,9 @@ def graph_of_visible_parts(
             box=AxisAlignedBox.around(surfaces[node.id]),
             oriented_box=None,
             attributes={
-                key: value for key, value in node.attributes.items() if not key.endswith('_m')
+                key: colors.get(node.id, value) if key == 'color' else value
+                for key, value in node.attributes.items()
+                if not key.endswith('_m')
             },
         )
         if node.id in wanted

@@ -161,9 +161,10 @@ def build_ground_truth(
 ) -> GroundTruth:
     """Sample a scene's surface, find the visible part, and build the scene graph.
 
-    `camera_poses` are optical frames in the world; `frames`, with ground-truth images, give the
-    fused cloud of the compatible figures. Points deeper than `max_depth_m`, or where a pixel
-    covers more than `max_footprint_m`, are unseen; `min_visible_points` make an instance seen.
+    `camera_poses` are optical frames in the world; `frames`, unlit and with ground-truth images,
+    give the fused cloud of the compatible figures, and the colours of the visible parts. Points
+    deeper than `max_depth_m`, or where a pixel covers more than `max_footprint_m`, are unseen;
+    `min_visible_points` make an instance seen.
     """
     from osmabench_ros.scenes.ground_truth import (
         graph_of_visible_parts,
@@ -173,6 +174,7 @@ def build_ground_truth(
     )
     from osmabench_ros.scenes.visibility import sample_surface, visible_mask
     from osmabench_ros.sequences.fused_cloud import fused_cloud
+    from osmabench_ros.sequences.visible_colors import VisibleColors
 
     progress('sampling the surface', 0.0)
     cloud = sample_surface(scene, points_per_m2, seed)
@@ -188,7 +190,8 @@ def build_ground_truth(
     surface = cloud.select(visible)
     seen = seen_instances(surface.instances, min_visible_points)
     progress('fusing frames', 0.7)
-    fused = None if frames is None else fused_cloud(frames)
+    colors = VisibleColors()
+    fused = None if frames is None else fused_cloud(colors.watching(frames))
     progress('deriving relations', 0.9)
     graph = ground_truth_graph(scene, objects)
     return GroundTruth(
@@ -204,7 +207,9 @@ def build_ground_truth(
         fused,
         max_depth_m,
         points_per_m2,
-        graph_of_visible_parts(graph, joined([surface, probes.select(probed)]), seen),
+        graph_of_visible_parts(
+            graph, joined([surface, probes.select(probed)]), seen, colors.names()
+        ),
         _shares(probes.instances, probed),
     )
 
