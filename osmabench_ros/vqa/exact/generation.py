@@ -131,9 +131,11 @@ def questions_about(
     The provenance of each has the least `visible_share` of the objects that it rests on.
     """
     fair = truth.fair_graph
-    also = [with_neighbours_within(fair, sign * NEIGHBOUR_MARGIN_M) for sign in (-1, 1)]
+    also: list[SceneGraph] = []
+    # Only then were the relations derived from the scene, by known thresholds.
     if truth.visible_graph is not None:
         also += [truth.graph, truth.visible_graph]
+        also += [with_neighbours_within(fair, sign * NEIGHBOUR_MARGIN_M) for sign in (-1, 1)]
     questions = generate_questions(
         fair,
         truth.seen_instances,
