@@ -77,7 +77,7 @@ def demo(
     rerun: RerunFile = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Map a furnished scene with two mappers under two lights, and report."""
+    """Map a furnished scene with three mappers under two lights, and report."""
     from osmabench_ros.runs.config import load_config, with_scene
 
     _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun, overwrite, 1)

@@ -189,6 +189,7 @@ def relation_scores(
     considered: Iterable[int] | None = None,
     kinds: Iterable[str] | None = None,
     ks: Sequence[int] = (20, 50, 100),
+    doubtful: Iterable[SceneEdge] = (),
 ) -> RelationScores:
     """Score relations between nodes; a relation counts once however often it was predicted.
 
@@ -207,6 +208,8 @@ def relation_scores(
     ks : sequence of int
         Ranks of recall@k. Relations without a score rank last. Of equal scores chance decides:
         hits are those to be expected, whatever the order of the file.
+    doubtful : iterable of SceneEdge
+        Relations between true nodes that count neither as right nor as wrong nor as missed.
 
     Notes
     -----
@@ -217,12 +220,14 @@ def relation_scores(
     """
     nodes = None if considered is None else frozenset(considered)
     wanted_kinds = None if kinds is None else frozenset(kinds)
-    wanted = _true_triples(true, nodes, wanted_kinds)
+    open_ones = _triples(doubtful, nodes, wanted_kinds)
+    wanted = _triples(true.edges, nodes, wanted_kinds) - open_ones
     places, unknown = _ranked_triples(predicted, matches.true_of, wanted_kinds)
     places = [
         (score, triple)
         for score, triple in places
-        if triple is None or nodes is None or {triple[0], triple[2]} <= nodes
+        if triple is None
+        or (triple not in open_ones and (nodes is None or {triple[0], triple[2]} <= nodes))
     ]
     ranked = [triple for _, triple in places if triple is not None]
     everywhere = len(places)
@@ -274,10 +279,10 @@ def _by_kind(triples: Iterable[Triple]) -> dict[str, set[Triple]]:
     return found
 
 
-def _true_triples(
-    graph: SceneGraph, nodes: frozenset[int] | None, kinds: frozenset[str] | None
+def _triples(
+    edges: Iterable[SceneEdge], nodes: frozenset[int] | None, kinds: frozenset[str] | None
 ) -> frozenset[Triple]:
-    triples = (canonical_relation(edge.source, edge.type, edge.target) for edge in graph.edges)
+    triples = (canonical_relation(edge.source, edge.type, edge.target) for edge in edges)
     return frozenset(
         triple
         for triple in triples

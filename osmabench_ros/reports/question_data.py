@@ -96,9 +96,14 @@ def question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:
             'answer': shown(item.answer, item.tolerance),
             'nodes': list(item.evidence.nodes),
             'kind': item.provenance.get('kind', ''),
+            'visible': _percent(item.provenance.get('visible_share', '')),
         }
         for item in dialogue.questions
     ]
+
+
+def _percent(share: str) -> str:
+    return f'{float(share):.1%} of the surface' if share else ''
 
 
 def answer_rows(dialogue: Dialogue, frames: Sequence[SampleFrame]) -> dict[str, dict[str, Any]]:

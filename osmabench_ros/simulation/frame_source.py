@@ -171,6 +171,7 @@ class SimulatedFrames:
             semantic=seen.semantic,
             instance=seen.instance,
             base_pose=instant.base_pose if true else pose @ self.base_to_camera.inverse(),
+            albedo=seen.albedo,
         )
         return SimulatedFrame(frame, lighting, instant.segment)
 

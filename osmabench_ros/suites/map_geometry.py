@@ -23,7 +23,6 @@ from osmabench_ros.metrics.geometry import (
     volume_of,
 )
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.segmentation import scene_vocabulary
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.point_labels import point_labels
@@ -84,7 +83,7 @@ def classes_of(context: SuiteContext) -> Iterator[Part]:
     """Yield the classes of the visible surface, with the points to which the map gives them."""
     truth = context.ground_truth
     labels = truth.surface.labels
-    predicted = point_labels(context, scene_vocabulary(labels, ()))
+    predicted = point_labels(context, truth.label_set.ids.astype(np.int64))
     own = {} if predicted is None else rows_by_label(predicted)
     nothing = None if predicted is None else np.zeros(0, np.intp)
     for class_id, rows in rows_by_label(labels).items():

@@ -76,7 +76,8 @@ class SceneGraphSuite:
 
     Nodes that stand for parts of the building, or for things that were not seen, are matched and
     then left out on both sides. Nodes that a method knows by features or captions alone take the
-    names of the scene that these are most like.
+    names of the data set that these are most like. Boxes and relations that differ between an
+    object and its visible part are not scored.
     """
 
     name = 'scene_graph'
@@ -134,8 +135,10 @@ class SceneGraphSuite:
         yield self._record('node_precision', precision, matches.predicted)
         yield self._record('node_recall', recall, matches.true)
         yield self._record('node_f1', f1, total)
-        graphs = context.published_graph.graph, context.ground_truth.graph
-        pairs = [(graphs[0].by_id[p], graphs[1].by_id[t]) for p, t in matches.pairs]
+        truth = context.ground_truth
+        graphs = context.published_graph.graph, truth.fair_graph
+        settled = [(p, t) for p, t in matches.pairs if t not in truth.doubtful_boxes]
+        pairs = [(graphs[0].by_id[p], graphs[1].by_id[t]) for p, t in settled]
         boxed = [(p, t) for p, t in pairs if box_of(p) is not None and box_of(t) is not None]
         iou = [float(box_iou_of_nodes([p], [t])[0, 0]) for p, t in boxed]
         yield self._record('box_iou', float(np.mean(iou)) if iou else None, len(iou))
@@ -178,6 +181,7 @@ class SceneGraphSuite:
         others = {node.id for node in predicted.nodes if node.kind is not NodeKind.OBJECT}
         predicted = without_edges_of(predicted, found.excused | others)
         things = [node.id for node in seen_things(context.ground_truth)]
+        doubtful = context.ground_truth.doubtful_edges
         options = self._options
         scores = relation_scores(
             matches,
@@ -187,6 +191,7 @@ class SceneGraphSuite:
             considered=things,
             kinds=options.relations,
             ks=options.recall_at,
+            doubtful=doubtful,
         )
         yield self._share('relation_precision', scores.precision)
         yield self._share('relation_recall', scores.recall)
@@ -201,7 +206,13 @@ class SceneGraphSuite:
             yield self._record(metric, count, len(predicted.edges), higher_is_better=False)
         for kind in options.relations:
             narrowed = relation_scores(
-                matches, predicted, true, considered=things, kinds=(kind,), ks=()
+                matches,
+                predicted,
+                true,
+                considered=things,
+                kinds=(kind,),
+                ks=(),
+                doubtful=doubtful,
             )
             yield self._share('relation_precision', narrowed.precision, kind)
             yield self._share('relation_recall', narrowed.recall, kind)

@@ -280,7 +280,7 @@ def matched_graph(
     """
     truth = context.ground_truth
     nodes = list(context.published_graph.graph.of_kind(NodeKind.OBJECT))
-    true = [node for node in truth.graph.nodes if node.kind in _SOLID]
+    true = [node for node in truth.fair_graph.nodes if node.kind in _SOLID]
     overlaps = None if match == 'boxes' else mask_overlaps(context, gate_m)
     iou = _iou(nodes, true, overlaps, boxes=match != 'masks')
     if iou is None:

@@ -14,8 +14,9 @@ from reports.synthetic_matrix import HOSTILE, Matrix, embedded_questions
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.reports import content
-from osmabench_ros.reports.page.page import write_page
+from osmabench_ros.reports.page.page import home_advantages, write_page
 from osmabench_ros.reports.report_run import joined
+from osmabench_ros.runs.mapper_config import MapperConfig
 from osmabench_ros.runs.results.report_model import MatrixReport
 
 
@@ -42,6 +43,16 @@ def elements(html: str) -> list[tuple[str, dict[str, str | None]]]:
 def test_equal_input_gives_equal_bytes(written: MatrixReport, matrix: Matrix, html: str):
     page = write_page(written, matrix.plans, matrix.root)
     assert page.read_text(encoding='utf-8') == html
+
+
+def test_bundled_mappers_are_said_to_be_at_home(matrix: Matrix, written: MatrixReport, html: str):
+    [notice] = re.findall(r'<strong>Home advantage\.</strong>(.*?)</p>', html)
+    assert 'oracle reads ground-truth images' in notice
+    assert 'definitions of the benchmark' in notice
+    runs = joined(matrix.plans, written.runs)
+    foreign = MapperConfig(name='oracle', command=('ros2', 'run', 'a', 'b'))
+    abroad = [replace(run, plan=replace(run.plan, mapper=foreign)) for run in runs]
+    assert home_advantages(abroad) == {}
 
 
 def test_the_page_needs_nothing_beside_it(elements):

@@ -147,3 +147,13 @@ def test_the_share_is_told(tmp_path: Path) -> None:
 def test_a_strategy_at_fault_is_named(trajectory: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         configuration(**trajectory)
+
+
+def test_colours_without_light_need_a_simulator_that_shows_them() -> None:
+    config = configuration()
+    asking = config.mappers[0].model_copy(update={'options': {'albedo': True}})
+    config = config.model_copy(update={'mappers': (asking,)})
+    Preparation(divided_room).check_mappers(config)
+    elsewhere = config.simulator.model_copy(update={'name': 'habitat'})
+    with pytest.raises(ConfigError, match='albedo, but habitat shows no colours without light'):
+        Preparation(divided_room).check_mappers(config.model_copy(update={'simulator': elsewhere}))

@@ -168,7 +168,7 @@ def test_nodes_known_by_features_alone_take_the_names_that_text_gives_them(
     found = evaluate(opened)
     assert found['ap50_coco', ''].value == 1.0
     assert found['count_error', ''].value == 0.0
-    assert asked == [(unnamed, ['chair', 'floor', 'table'])]
+    assert asked == [(unnamed, ['chair', 'floor', 'lamp', 'table'])]
     assert not evaluate(replace(opened, node_labeller=None))['ap50_coco', ''].applicable
 
 

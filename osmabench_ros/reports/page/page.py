@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from osmabench_ros.base.files import write_text
+from osmabench_ros.mappers.mapper import home_advantage
 from osmabench_ros.reports.comparison import ComparisonView, comparison_view
 from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.outcomes import OUTCOMES
@@ -65,6 +66,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             requirements=_requirements(report, plans),
             headline=headline_table(runs),
             summary=summary_table(runs),
+            at_home=home_advantages(runs),
             plots=_plots(runs, content.dialogues, pacing, comparison, growth),
             pacing=pacing,
             growth=growth,
@@ -91,6 +93,13 @@ def _requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[Requir
     required = plans[0].config.requirements if plans else ()
     required = required if report.part is None else for_part(required, plans)
     return requirement_rows(judged_records(plans, report.runs), required) if required else []
+
+
+def home_advantages(runs: Sequence[Run]) -> dict[str, str]:
+    """Return what bundled mappers have ahead of others, by the name of the mapper in the runs."""
+    bundled = {run.mapper: run.plan.mapper.bundled for run in runs if run.plan.mapper.bundled}
+    found = {mapper: home_advantage(name) for mapper, name in bundled.items()}
+    return {mapper: text for mapper, text in found.items() if text}
 
 
 def page_environment() -> Environment:

@@ -15,8 +15,8 @@ from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
-from osmabench_ros.mappers.mapper import make_mapper, mapper_class
-from osmabench_ros.runs.config import MatrixConfig, SceneConfig
+from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
+from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import made_suites
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
@@ -101,6 +101,7 @@ class Preparation:
         for item in _scenes_of(config):
             for mapper in config.mappers:
                 if mapper.bundled:
+                    _check_albedo(config, item, mapper)
                     make_mapper(
                         mapper.bundled,
                         label_set=self._label_set(item),
@@ -190,6 +191,19 @@ def _refuse_equal_scenes(config: MatrixConfig, keys: Mapping[SceneConfig, SceneK
                 f'scene {key.scene} of {item.reference} is the same for every seed; list '
                 'seeds.path instead of seeds.scene, for other paths in it'
             )
+
+
+def _check_albedo(config: MatrixConfig, item: SceneConfig, mapper: MapperConfig) -> None:
+    """Refuse a mapper that waits for colours without light where nothing gives them."""
+    if not reads_albedo(mapper.options):
+        return
+    simulator = load_extension(SIMULATORS, config.simulator.name)
+    if item.sequence is not None or not getattr(simulator, 'shows_albedo', False):
+        source = f'sequence {item.sequence}' if item.sequence else config.simulator.name
+        raise ConfigError(
+            f'mapper "{mapper.name}" has the option albedo, but {source} shows no colours '
+            'without light; choose the simulator "opengl", or leave the option out'
+        )
 
 
 def _write_truth(plan: RunPlan, truth: GroundTruth, directory: Path, progress: Progress) -> None:
