@@ -53,6 +53,10 @@ class SceneError(OsmabenchError):
     """A scene or data set cannot be loaded; names the file and, if any, the object."""
 
 
+class MissingFileError(SceneError):
+    """A file that a scene names is nowhere it is looked for; others may be missing too."""
+
+
 class SimulationError(OsmabenchError):
     """A simulator failed or was asked for something impossible, e.g. an unreachable goal."""
 

@@ -77,6 +77,7 @@ class Participant:
         *,
         labels: bool = False,
         ground_truth: bool = False,
+        albedo: bool = False,
         lockstep: bool = True,
         settle_s: float | None = 1.0,
         map_every_frames: int = 0,
@@ -94,6 +95,7 @@ class Participant:
             self._on_frame,
             lockstep=lockstep,
             ground_truth=ground_truth,
+            albedo=albedo,
             on_repeat=self._acks.acknowledge,
             on_restart=self.start_over,
         )

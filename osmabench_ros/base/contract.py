@@ -26,6 +26,8 @@ COLOR = 'camera/color/image_raw'
 DEPTH = 'camera/depth/image_rect'
 SEMANTIC = 'camera/semantic/image_raw'
 INSTANCE = 'camera/instance/image_raw'
+ALBEDO = 'camera/albedo/image_raw'
+"""Colours of the surfaces without light; for mappers that ask for ground truth of them."""
 COLOR_INFO = 'camera/color/camera_info'
 DEPTH_INFO = 'camera/depth/camera_info'
 CAMERA_POSE = 'ground_truth/camera_pose'

@@ -28,7 +28,9 @@ class SupervisedProcess:
     tail_lines = 15
     """Of the log, in an error."""
     sample_every_s = 0.1
-    """Memory: to look for descendants is to read the state of every process of the machine."""
+    """Memory, of the process and of its known descendants."""
+    descendants_every_s = 0.0
+    """To look for new descendants is to read the state of every process of the machine."""
 
     def __init__(
         self,
@@ -37,6 +39,8 @@ class SupervisedProcess:
         log_file: Path,
         environment: Mapping[str, str],
         directory: Path | None = None,
+        *,
+        pass_fds: Sequence[int] = (),
     ) -> None:
         self.name = name
         self.log_file = log_file
@@ -53,6 +57,7 @@ class SupervisedProcess:
                     stderr=subprocess.STDOUT,
                     env=dict(environment),
                     start_new_session=True,
+                    pass_fds=pass_fds,
                 )
             except OSError as error:
                 place = '' if directory is None else f' in {directory}'
@@ -60,7 +65,7 @@ class SupervisedProcess:
                     f'cannot start {name} ("{command[0]}"{place}): {error.strerror}; '
                     'check its command'
                 ) from error
-        self._sampled_s = 0.0
+        self._sampled_s = self._descended_s = 0.0
         self._members = [psutil.Process(self._process.pid)]
         self._guard = _guard(self._process.pid)
 
@@ -93,8 +98,14 @@ class SupervisedProcess:
         code, now_s = self._process.poll(), time.monotonic()
         if code is None and now_s - self._sampled_s >= self.sample_every_s:
             self._sampled_s = now_s
-            self._sample(self.family())
+            self._sample(self._family_lately(now_s))
         return code
+
+    def _family_lately(self, now_s: float) -> list[psutil.Process]:
+        if now_s - self._descended_s < self.descendants_every_s:
+            return self._members
+        self._descended_s = now_s
+        return self.family()
 
     def _sample(self, family: Sequence[psutil.Process]) -> None:
         self.memory_bytes = 0
@@ -110,7 +121,7 @@ class SupervisedProcess:
 
     def reason(self) -> str:
         """Return the signal or exit code that it ended with, and the end of its log."""
-        code = self._process.poll()
+        code = self.poll()
         ended = f'ended with code {code}'
         how = f'was killed by {signal.Signals(-code).name}' if code and code < 0 else ended
         return f'{how}; {self.log_end()}'
@@ -119,6 +130,11 @@ class SupervisedProcess:
         """Return the last lines of its log, and the path of the log."""
         lines = self.log_file.read_text('utf-8', 'replace').splitlines()[-self.tail_lines :]
         return '\n    '.join((f'end of {self.log_file}:', *lines))
+
+    def interrupt(self) -> None:
+        """Send it and what it started what Ctrl-C sends, and do not wait."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGINT)
 
     def stop(self, grace_s: float = 5.0, numbers: Sequence[int] = ENDING_ORDER) -> None:
         """Ask the process to end, then end its session and all its descendants."""

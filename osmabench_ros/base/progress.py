@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Progress = Callable[[str, float], None]
-"""Gets what is going on and the fraction done, 0 to 1; may raise to stop the job."""
+"""Gets what is going on, a line for each of several things, and the fraction done, 0 to 1; may
+raise to stop the job."""
 
 LAST_SHARE = 0.01
 """Of the last stage, which only finishes up."""
@@ -65,13 +66,14 @@ def shown_progress() -> Iterator[Progress]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        last = ''
+        last: list[str] = []
 
         def show(text: str, _fraction: float) -> None:
             nonlocal last
-            if text != last:
-                last = text
-                console.print(text, highlight=False, markup=False, soft_wrap=True)
+            before, last = last, text.splitlines()
+            for line in last:
+                if line not in before:
+                    console.print(line, highlight=False, markup=False, soft_wrap=True)
 
         yield show
         return

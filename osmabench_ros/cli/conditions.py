@@ -51,11 +51,12 @@ def preview(
     overwrite: Overwrite = False,
 ) -> None:
     """Render the same views under each condition into one contact sheet."""
-    from osmabench_ros.simulation.conditions import list_conditions
+    from osmabench_ros.simulation.conditions import list_conditions, load_condition
     from osmabench_ros.simulation.preview import PreviewSettings, write_contact_sheet
 
     settings = PreviewSettings(scene.reference, scene.scene, scene.seed, simulator.name)
+    chosen = [load_condition(name) for name in names or list_conditions()]
     with shown_progress() as progress:
-        chosen = names or list_conditions()
-        write_contact_sheet(chosen, output, settings, progress, overwrite=overwrite)
+        shown = write_contact_sheet(chosen, output, settings, progress, overwrite=overwrite)
     Console().print(f'wrote {output}')
+    Console().print(shown.lamps_told)

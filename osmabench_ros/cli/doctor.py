@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -13,10 +13,11 @@ from rich.table import Table
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.bringup.doctor.finding import Finding, Severity
-from osmabench_ros.bringup.doctor.preflight import examine
 from osmabench_ros.cli.run import needs_ros
 from osmabench_ros.errors import ConfigError, ContractError, MissingDependencyError
-from osmabench_ros.runs.config import MatrixConfig, load_config
+
+if TYPE_CHECKING:
+    from osmabench_ros.runs.config import MatrixConfig
 
 STYLE = {
     Severity.OK: 'green',
@@ -57,6 +58,8 @@ def doctor(
     range of this shell: types, quality of service, rates, stamps, images, intrinsics, transforms,
     clock, labels and maps. Exits with 0 unless something failed.
     """
+    from osmabench_ros.runs.config import load_config
+
     planned = load_config(config) if config else None
     if stack:
         findings = _stack(seconds, planned, namespace, remap or [], robot, quiet=as_json)
@@ -71,6 +74,8 @@ def doctor(
 
 
 def _machine(out: Path, planned: MatrixConfig | None) -> list[Finding]:
+    from osmabench_ros.bringup.doctor.preflight import examine
+
     findings = examine(out)
     if planned is not None:
         from osmabench_ros.bringup.doctor.run_preflight import examine_run

@@ -10,6 +10,8 @@ def main() -> NoReturn:
     """Run the command; if a required package is missing or too old, name the file for pip."""
     try:
         from osmabench_ros.cli.main import main as command
+
+        command()
     except ImportError as error:
         from osmabench_ros.bringup.doctor.beside_ros import requirements_file, unmet_requirements
 
@@ -21,4 +23,3 @@ def main() -> NoReturn:
             'virtual environment, as the README shows\n'
         )
         sys.exit(3)
-    command()

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from osmabench_ros.scenes.gazebo.models import ColladaUp, WorldOptions
 from osmabench_ros.scenes.importing import import_scene as import_scene_folder
-from osmabench_ros.scenes.importing import read_class_patterns
+from osmabench_ros.scenes.importing import read_class_patterns, read_known_classes
 
 
 def import_scene(
@@ -29,6 +30,30 @@ def import_scene(
         Path | None,
         typer.Option('--classes', help='JSON: class names by pattern of Gazebo model names.'),
     ] = None,
+    label_set: Annotated[
+        str,
+        typer.Option(
+            '--label-set',
+            metavar='apartment|FILE.json',
+            help='Known classes that guesses from the names of models are matched to by words.',
+        ),
+    ] = '',
+    collada_up: Annotated[
+        ColladaUp,
+        typer.Option(
+            '--collada-up',
+            help='Whether up_axis turns Collada files; by the version of the SDF, ignored as in '
+            'Gazebo Classic, or applied as in new Gazebo.',
+        ),
+    ] = ColladaUp.VERSION,
+    textures: Annotated[
+        list[Path] | None,
+        typer.Option('--textures', help='Folder below which missing textures are searched.'),
+    ] = None,
+    skip_missing: Annotated[
+        bool,
+        typer.Option('--skip-missing', help='Leave out what is missing, and list it.'),
+    ] = False,
     scene: Annotated[str, typer.Option('--scene', help='Scene of a data set.')] = '',
     seed: Annotated[int, typer.Option('--seed', help='Seed of the apartment.')] = 0,
     overwrite: Annotated[
@@ -39,8 +64,14 @@ def import_scene(
     imported = import_scene_folder(
         source,
         out,
-        models=models or (),
-        classes=read_class_patterns(classes) if classes else None,
+        world=WorldOptions(
+            models=tuple(models or ()),
+            classes=read_class_patterns(classes) if classes else {},
+            known_classes=read_known_classes(label_set) if label_set else (),
+            collada_up=collada_up,
+            textures=tuple(textures or ()),
+            skip_missing=skip_missing,
+        ),
         scene=scene,
         seed=seed,
         overwrite=overwrite,
@@ -50,3 +81,6 @@ def import_scene(
         f'{out}: {len(imported.objects)} objects of {len(imported.label_set.classes)} classes, '
         f'{triangles} triangles, {len(imported.lights)} lights'
     )
+    typer.echo(imported.lamps_told)
+    for text in imported.left_out:
+        typer.echo(f'left out: {text}')

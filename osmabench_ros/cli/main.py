@@ -12,49 +12,43 @@ from rich.console import Console
 from rich.markup import escape
 
 from osmabench_ros.base.limits.reading import shown
-from osmabench_ros.cli import (
-    conditions,
-    doctor,
-    evaluate,
-    evaluate_bag,
-    generate,
-    import_scene,
-    record,
-    replay,
-    run,
-    score,
-    score_trajectory,
-    sweep,
-    view,
-    vqa,
-)
-from osmabench_ros.cli import map as map_command
+from osmabench_ros.cli.deferred import group_of
 from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
 
+COMMANDS = {
+    'demo': 'run:demo',
+    'run': 'run:run',
+    'sweep': 'sweep:sweep',
+    'doctor': 'doctor:doctor',
+    'evaluate': 'evaluate:evaluate',
+    'evaluate-bag': 'evaluate_bag:evaluate_bag',
+    'generate': 'generate:generate',
+    'ground-truth': 'evaluate:ground_truth',
+    'import-scene': 'import_scene:import_scene',
+    'record': 'record:record',
+    'replay': 'replay:replay',
+    'status': 'report:status',
+    'report': 'report:report',
+    'compare': 'compare:compare',
+    'view': 'view:view',
+    'map': 'map:app',
+    'score': 'score:app',
+    'vqa': 'vqa:app',
+    'conditions': 'conditions:app',
+}
+"""Module and name of every command in this room, in the order of --help."""
+
 app = typer.Typer(
-    help='Benchmark of semantic mapping under changing light, motion and on real robots.',
+    cls=group_of(COMMANDS),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command('demo')(run.demo)
-app.command('run')(run.run)
-app.command('sweep')(sweep.sweep)
-app.command('doctor')(doctor.doctor)
-app.command('evaluate')(evaluate.evaluate)
-app.command('evaluate-bag')(evaluate_bag.evaluate_bag)
-app.command('generate')(generate.generate)
-app.command('ground-truth')(evaluate.ground_truth)
-app.command('import-scene')(import_scene.import_scene)
-app.command('record')(record.record)
-app.command('replay')(replay.replay)
-app.command('view')(view.view)
-score.app.command('answers')(score.answers)
-score.app.command('trajectory')(score_trajectory.trajectory)
-app.add_typer(map_command.app, name='map')
-app.add_typer(score.app, name='score')
-app.add_typer(vqa.app, name='vqa')
-app.add_typer(conditions.app, name='conditions')
+
+
+@app.callback()
+def osmabench() -> None:
+    """Benchmark of semantic mapping under changing light, motion and on real robots."""
 
 
 class InterruptedBySignalError(SystemExit):

@@ -15,12 +15,13 @@ from pydantic import BaseModel
 
 from osmabench_ros.base.settings import Named, Setting, settings_of
 from osmabench_ros.base.strict import validated
-from osmabench_ros.reports.rerun.rerun_recording import require_rerun
 
 
 def _checked(file: Path | None) -> Path | None:
     # A missing library is reported before minutes are spent.
     if file is not None:
+        from osmabench_ros.reports.rerun.rerun_recording import require_rerun
+
         require_rerun()
     return file
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,16 +12,20 @@ from osmabench_ros.base.files import check_file
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import Overwrite, RerunFile
 from osmabench_ros.errors import RequirementError, RunError, needing
-from osmabench_ros.reports.rerun.rerun_export import record_runs
-from osmabench_ros.reports.terminal import print_report
-from osmabench_ros.runs.config import MatrixConfig, load_config, with_scene
-from osmabench_ros.runs.dry_run import expected_work
-from osmabench_ros.runs.results.report_model import MatrixReport, Status
+
+if TYPE_CHECKING:
+    from osmabench_ros.runs.config import MatrixConfig
+    from osmabench_ros.runs.results.report_model import MatrixReport
+    from osmabench_ros.runs.shard import Shard
 
 Out = Annotated[Path, typer.Option(help='Folder that gets a folder of results a configuration.')]
 Fresh = Annotated[
     bool,
     typer.Option('--fresh', help='Start over, deleting earlier results; what is not ours stays.'),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help='Most runs at once; by default what cores and memory allow.'),
 ]
 
 
@@ -31,6 +35,14 @@ def run(
     fresh: Fresh = False,
     rerun: RerunFile = None,
     overwrite: Overwrite = False,
+    shard: Annotated[
+        str,
+        typer.Option(
+            metavar='I/N',
+            help='Run one of N parts, into OUT/NAME.shard-I-of-N; parts may run at once.',
+        ),
+    ] = '',
+    jobs: Jobs = None,
     dry_run: Annotated[
         bool,
         typer.Option('--dry-run', help='Print runs and language models asked; do nothing.'),
@@ -41,12 +53,18 @@ def run(
     A run that was cut off goes on where it stopped. Exits with 0 if and only if every stage
     completed and every threshold under `requirements:` holds.
     """
+    from osmabench_ros.runs.config import load_config
+    from osmabench_ros.runs.shard import Shard
+
     settings = load_config(config)
+    part = Shard.of_text(shard) if shard else None
     if dry_run:
-        for line in expected_work(settings, out):
+        from osmabench_ros.runs.dry_run import expected_work
+
+        for line in expected_work(settings, out, part):
             typer.echo(line)
         return
-    _run(settings, out, fresh, rerun, overwrite)
+    _run(settings, out, fresh, rerun, overwrite, jobs, part)
 
 
 def demo(
@@ -59,8 +77,10 @@ def demo(
     rerun: RerunFile = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Map a furnished scene with two mappers under two lights, and report."""
-    _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun, overwrite)
+    """Map a furnished scene with three mappers under two lights, and report."""
+    from osmabench_ros.runs.config import load_config, with_scene
+
+    _run(with_scene(load_config('demo'), scene, seed), out, fresh, rerun, overwrite, 1)
 
 
 def needs_ros(what: str = 'a run') -> AbstractContextManager[None]:
@@ -72,23 +92,38 @@ def needs_ros(what: str = 'a run') -> AbstractContextManager[None]:
 
 
 def _run(
-    config: MatrixConfig, out: Path, fresh: bool, rerun: Path | None, overwrite: bool
+    config: MatrixConfig,
+    out: Path,
+    fresh: bool,
+    rerun: Path | None,
+    overwrite: bool,
+    jobs: int | None,
+    shard: Shard | None = None,
 ) -> None:
     with needs_ros():
         from osmabench_ros.bringup.runner.matrix_runner import run_matrix
+    from osmabench_ros.reports.rerun.rerun_export import record_runs
+    from osmabench_ros.reports.terminal import print_report
+    from osmabench_ros.runs.results.report_model import Status
+    from osmabench_ros.runs.shard import results_root
+
     if rerun is not None:
         check_file(rerun, overwrite=overwrite)
+    root = results_root(config, out, shard)
     with shown_progress() as progress:
-        report = run_matrix(config, out, fresh=fresh, progress=progress)
+        report = run_matrix(config, out, fresh=fresh, jobs=jobs, shard=shard, progress=progress)
         if rerun is not None:
             done = [item.run_id for item in report.runs if item.status is Status.COMPLETE]
-            folders = [out / config.name / run_id for run_id in done]
+            folders = [root / run_id for run_id in done]
             record_runs(folders, rerun, progress, overwrite=overwrite)
-    print_report(report, out / config.name)
-    _exit_with_verdict(report)
+    print_report(report, root)
+    exit_with_verdict(report)
 
 
-def _exit_with_verdict(report: MatrixReport) -> None:
+def exit_with_verdict(report: MatrixReport) -> None:
+    """Raise what a command ends with if a run did not complete, or a requirement does not hold."""
+    from osmabench_ros.runs.results.report_model import Status
+
     failed = [item for item in report.runs if item.status is not Status.COMPLETE]
     if failed:
         reasons = '; '.join(f'{item.run_id} {item.status.value}: {item.error}' for item in failed)

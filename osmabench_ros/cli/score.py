@@ -13,12 +13,16 @@ from typing import Annotated, Any
 
 import typer
 
+from osmabench_ros.cli.score_trajectory import trajectory
 from osmabench_ros.metrics.confusion import read_confusion_sets
 from osmabench_ros.metrics.segmentation import COMPAT_IGNORED, score_scenes
 from osmabench_ros.vqa.answer_table import AnswerRow, answer_table
 from osmabench_ros.vqa.published import read_saved_answers
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(
+    help='Score saved results: confusion matrices, answers, trajectories.', no_args_is_help=True
+)
+app.command()(trajectory)
 
 
 class TableFormat(str, Enum):
@@ -28,16 +32,11 @@ class TableFormat(str, Enum):
     JSON = 'json'
 
 
-@app.callback()
-def score() -> None:
-    """Score saved results: confusion matrices, answers."""
-
-
 @app.command()
 def confusion(
     files: Annotated[
         list[Path],
-        typer.Argument(help='.npz archives, folders of published pickles, or such pickles.'),
+        typer.Argument(help='.npz archives, published pickles, or folders of them at any depth.'),
     ],
     table_format: Annotated[
         TableFormat, typer.Option('--format', help='How to print the rows.')
@@ -81,12 +80,14 @@ def _with_nulls(row: dict[str, Any]) -> dict[str, Any]:
 _CHANGES = ('change', 'change_low', 'change_high')
 
 
+@app.command()
 def answers(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help='JSON lines, plain or .gz, with question, answer, category, scene_graph_answer '
-            'and, if known, similar, scene and condition.'
+            help='*_evaluated.json of OSMa-Bench, *answered*.json of OSMa-Bench++, folders of '
+            'them, or JSON lines, plain or .gz, with question, answer, category, '
+            'scene_graph_answer and, if known, similar, scene and condition.'
         ),
     ],
     table_format: Annotated[
@@ -101,8 +102,10 @@ def answers(
 ) -> None:
     """Recompute accuracies, overall and by category, from saved answers.
 
-    Verdicts are taken from "similar"; answers without one are judged by rule. A row for each
-    scene and condition, then pooled rows with an interval over scenes.
+    Verdicts are taken from "similar"; answers without one are judged by rule, and those whose
+    verdict says nothing ("N/A") count as wrong and are counted as unjudged. A row for each scene
+    and condition, then pooled rows with an interval over scenes. With published files of several
+    folders a column names the folder of a row.
     """
     table = answer_table(
         read_saved_answers(files), reference_condition=reference, baselines=baselines
@@ -118,15 +121,19 @@ def answers(
 
 def _flat(table: Sequence[AnswerRow], *, with_changes: bool) -> list[dict[str, Any]]:
     categories = sorted({name for row in table for name in row.categories})
+    several = len({row.source for row in table}) > 1
     return [
         {
+            **({'source': row.source} if several else {}),
             'scene': row.scene,
             'condition': row.condition,
             'answers': row.answers,
             'questions': row.questions,
+            'unjudged': row.unjudged,
             'accuracy': row.accuracy,
             'low': row.low,
             'high': row.high,
+            'accuracy_macro': row.accuracy_macro,
             'accuracy_without_spatial': row.accuracy_without_spatial,
             **{name: getattr(row, name) for name in _CHANGES if with_changes},
             **{name: row.categories.get(name) for name in categories},

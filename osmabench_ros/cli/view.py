@@ -10,8 +10,6 @@ import typer
 from osmabench_ros.base.files import check_file
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import Overwrite
-from osmabench_ros.reports.rerun.rerun_export import record_map, record_run
-from osmabench_ros.runs.run_on_disk import open_run
 
 
 def view(
@@ -30,6 +28,9 @@ def view(
 
     Look at it with `rerun FILE.rrd`.
     """
+    from osmabench_ros.reports.rerun.rerun_export import record_map, record_run
+    from osmabench_ros.runs.run_on_disk import open_run
+
     check_file(rerun, overwrite=overwrite)
     with shown_progress() as progress:
         if (directory / 'map.json').exists():

@@ -30,7 +30,7 @@ from osmabench_ros.vqa.published import read_saved_answers
 from osmabench_ros.vqa.run_folder import RunFolder
 from osmabench_ros.vqa.scores import UNSERVED
 
-_WIDTH = 240
+_WIDTH = 310
 
 
 def print_estimate(estimate: CostEstimate) -> None:
@@ -56,7 +56,8 @@ def print_spending(client: ModelClient | None) -> None:
 
 def print_records(records: Sequence[MetricRecord]) -> None:
     """Print accuracies in percent, a row a category."""
-    metrics = list(dict.fromkeys(record.metric for record in records))
+    parted = {record.metric for record in records if record.class_name}
+    metrics = [m for m in dict.fromkeys(r.metric for r in records) if m in parted or not parted]
     table = Table('category', 'n', *metrics)
     for category in dict.fromkeys(record.class_name for record in records):
         own = {r.metric: r for r in records if r.class_name == category}
@@ -64,6 +65,9 @@ def print_records(records: Sequence[MetricRecord]) -> None:
         count = str(next(iter(own.values())).n)
         table.add_row(category or 'all', count, *cells)
     _console().print(table)
+    for record in records:
+        if parted and record.metric not in parted:
+            typer.echo(f'{record.metric}: {_cell(record)} of {record.n}')
 
 
 def print_check(check: JudgeCheck, listed: int) -> None:
@@ -79,6 +83,8 @@ def print_check(check: JudgeCheck, listed: int) -> None:
             f'{100 * row.published_yes:.1f} %',
         )
     _console().print(table)
+    if check.unjudged:
+        typer.echo(f'left out, without a published verdict: {check.unjudged}')
     typer.echo(f'equal strings rejected: {len(check.equal_strings_rejected)}')
     typer.echo(f'published verdicts that contradict equality: {len(check.doubtful)}')
     for item in check.doubtful[:listed]:
@@ -295,7 +301,9 @@ def report(
 @app.command('judge-check')
 @with_option_groups
 def judge_check(
-    files: Annotated[list[Path], typer.Argument(help='Saved answers with "similar".')],
+    files: Annotated[
+        list[Path], typer.Argument(help='Saved answers with verdicts: files, or folders of them.')
+    ],
     access: Access,
     dry_run: DryRun = False,
     judge_name: JudgeOption = 'deterministic',

@@ -35,6 +35,8 @@ class Frame:
         Instance id; 0 where there is none.
     base_pose : Pose, optional
         base_link in the world.
+    albedo : ndarray of uint8, shape (height, width, 3), optional
+        RGB of the surfaces without light, ground truth.
     """
 
     index: int
@@ -46,6 +48,7 @@ class Frame:
     semantic: NDArray[np.uint16] | None = None
     instance: NDArray[np.int32] | None = None
     base_pose: Pose | None = None
+    albedo: NDArray[np.uint8] | None = None
 
     def __post_init__(self) -> None:
         shape = (self.intrinsics.height, self.intrinsics.width)
@@ -54,6 +57,7 @@ class Frame:
             ('depth_m', shape),
             ('semantic', shape),
             ('instance', shape),
+            ('albedo', (*shape, 3)),
         ):
             image = getattr(self, name)
             if image is not None and image.shape != expected:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +61,8 @@ class Pose:
     @classmethod
     def from_quaternion(cls, xyzw: Sequence[float], translation: ArrayLike) -> Pose:
         """Build from a unit quaternion (x, y, z, w) and a translation in metres."""
+        from scipy.spatial.transform import Rotation
+
         norm = float(np.linalg.norm(xyzw))
         if not np.isfinite(norm) or abs(norm - 1.0) > 1e-2:
             raise ValueError(f'a quaternion must have length 1, not {norm}')
@@ -70,6 +71,8 @@ class Pose:
     @classmethod
     def from_yaw(cls, yaw_rad: float, translation: ArrayLike = (0.0, 0.0, 0.0)) -> Pose:
         """Build from a heading about z (positive turns left) and a translation in metres."""
+        from scipy.spatial.transform import Rotation
+
         return cls(Rotation.from_euler('z', yaw_rad).as_matrix(), np.asarray(translation))
 
     @property
@@ -83,6 +86,8 @@ class Pose:
     @property
     def quaternion(self) -> NDArray[np.float64]:
         """Unit quaternion (x, y, z, w) with w >= 0."""
+        from scipy.spatial.transform import Rotation
+
         return np.asarray(Rotation.from_matrix(self.rotation).as_quat(canonical=True))
 
     @property

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 from osmabench_ros.base.limits.allowance import allowance
 from osmabench_ros.base.limits.reading import read_bytes
@@ -70,6 +69,8 @@ class StampedTrajectory:
         child_frame_id: str = '',
     ) -> StampedTrajectory:
         """Build from quaternions (N, 4), of about unit length or ValueError, in any time order."""
+        from scipy.spatial.transform import Rotation
+
         stamps = np.asarray(stamps_ns, np.int64)
         turns = np.asarray(xyzw, np.float64).reshape(-1, 4)
         norms = np.linalg.norm(turns, axis=1)
@@ -182,6 +183,8 @@ def read_tum(path: Path) -> StampedTrajectory:
 
 def tum_text(trajectory: StampedTrajectory) -> str:
     """Return the content of a TUM file; stamps keep their nanoseconds."""
+    from scipy.spatial.transform import Rotation
+
     turns = Rotation.from_matrix(trajectory.rotations).as_quat(canonical=True)
     lines = [_HEADER]
     for stamp, place, turn in zip(

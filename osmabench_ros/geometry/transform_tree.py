@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.pose import Pose
@@ -175,6 +174,8 @@ class TransformTree:
 
 
 def _between(first: Pose, second: Pose, share: float) -> Pose:
+    from scipy.spatial.transform import Rotation
+
     turn = Rotation.from_matrix(first.rotation.T @ second.rotation).as_rotvec()
     rotation = first.rotation @ Rotation.from_rotvec(share * turn).as_matrix()
     return Pose(rotation, (1 - share) * first.translation + share * second.translation)

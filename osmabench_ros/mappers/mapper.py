@@ -58,6 +58,16 @@ def mapper_class(name: str) -> MapperFactory:
     return cast('MapperFactory', load_extension(MAPPERS, name))
 
 
+def home_advantage(name: str) -> str:
+    """Return what a bundled mapper has ahead of others here, by its class; '' if nothing."""
+    return str(getattr(mapper_class(name), 'home_advantage', ''))
+
+
+def reads_albedo(options: Mapping[str, Any]) -> bool:
+    """Return whether a bundled mapper with these options reads `Frame.albedo`."""
+    return bool(options.get('albedo', False))
+
+
 def make_mapper(
     name: str, *, label_set: LabelSet, seed: int = 0, options: Mapping[str, Any] | None = None
 ) -> Mapper:

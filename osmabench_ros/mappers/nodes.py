@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.mappers.color_names import color_indices, most_frequent_color, without_light
 from osmabench_ros.mappers.fusion import FusedCells
+from osmabench_ros.mappers.without_light import without_light
+from osmabench_ros.semantics.color_names import color_indices, most_frequent_color
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
+from osmabench_ros.semantics.relations import derive_relations
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneNode, ScoredLabel
 
 TRIM = 0.002
 """Share of the points that may lie beyond each face of a box."""
@@ -98,11 +102,15 @@ def size_attributes(size: NDArray[np.float64]) -> dict[str, float]:
 
 
 class NodeBuilder:
-    """Makes nodes of groups of fused cells; the label set separates structure from objects."""
+    """Makes nodes of groups of fused cells; the label set separates structure from objects.
 
-    def __init__(self, cells: FusedCells, label_set: LabelSet) -> None:
+    Colours are taken as `lit`, and the brightness of the light is taken out of them.
+    """
+
+    def __init__(self, cells: FusedCells, label_set: LabelSet, *, lit: bool = True) -> None:
         self._cells = cells
-        self._colors = color_indices(without_light(cells.points, cells.colors))
+        colors = without_light(cells.points, cells.colors) if lit else cells.colors
+        self._colors = color_indices(colors)
         self._label_set = label_set
 
     def node(
@@ -128,3 +136,14 @@ class NodeBuilder:
             oriented_box=oriented,
             observations=observations,
         )
+
+
+def relations_seen(
+    nodes: Sequence[SceneNode], points: NDArray[np.floating], instances: NDArray[np.integer]
+) -> tuple[SceneEdge, ...]:
+    """Return the relations of nodes whose surfaces are the points (N, 3) of their instances."""
+    order = np.argsort(instances, kind='stable')
+    ids, starts = np.unique(instances[order], return_index=True)
+    parts = np.split(points[order], starts)[1:]
+    surfaces = dict(zip(ids.tolist(), parts, strict=True))
+    return derive_relations(nodes, surfaces=surfaces, occluded=True)

@@ -171,6 +171,7 @@ class NoisyOracleMapper:
 
     name = 'noisy_oracle'
     uses_ground_truth = True
+    home_advantage = OracleMapper.home_advantage
 
     def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
         self.options = validated(NoisyOracleOptions, options, f'mapper "{self.name}"')

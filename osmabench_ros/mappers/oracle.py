@@ -14,11 +14,10 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
-from osmabench_ros.mappers.nodes import NodeBuilder
+from osmabench_ros.mappers.nodes import NodeBuilder, relations_seen
 from osmabench_ros.mappers.rooms import with_rooms
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
-from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
 _BLOCK = 4
@@ -42,6 +41,9 @@ class OracleOptions(Strict):
         all voxels are of size `voxel_m` then.
     rooms : bool
         Add room nodes, found in the floor plan, and make them parents of the objects.
+    albedo : bool
+        Take the colours of the surfaces instead of those that the light makes of them; the
+        simulator must give them, as `opengl` does.
     """
 
     voxel_m: float = Field(0.04, gt=0.001, le=1.0)
@@ -50,6 +52,7 @@ class OracleOptions(Strict):
     border_voxel_m: float = Field(0.006, gt=0.001, le=1.0)
     vote: bool = False
     rooms: bool = True
+    albedo: bool = False
 
 
 def require_ground_truth(
@@ -85,6 +88,9 @@ class OracleMapper:
 
     name = 'oracle'
     uses_ground_truth = True
+    home_advantage = (
+        'reads ground-truth images, and derives relations by the definitions of the benchmark'
+    )
 
     def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
         del seed
@@ -105,7 +111,8 @@ class OracleMapper:
         used[::step, ::step] = True
         used &= frame.valid & (frame.depth_m <= self.options.max_depth_m)
         segments = self._segments_of(semantic[used], instance[used], frame.index)
-        points, colors = frame.world_points(used), frame.color[used]
+        image = self._albedo(frame) if self.options.albedo else frame.color
+        points, colors = frame.world_points(used), image[used]
         if self.options.vote:
             self._inside.add(points, colors, segments)
         else:
@@ -114,6 +121,14 @@ class OracleMapper:
             self._borders.add(points[near], colors[near], segments[near])
         self._frames += 1
         self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
+
+    def _albedo(self, frame: Frame) -> NDArray[np.uint8]:
+        if frame.albedo is None:
+            raise ConfigError(
+                f'mapper "{self.name}" has the option albedo, but frame {frame.index} has no '
+                'colours without light; choose the simulator "opengl", or leave the option out'
+            )
+        return frame.albedo
 
     def _segments_of(
         self, semantic: NDArray[np.uint16], instance: NDArray[np.int32], index: int
@@ -149,7 +164,7 @@ class OracleMapper:
         provenance = Provenance(method=self.name, frames_used=self._frames)
         return SemanticMap(
             header=MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final),
-            graph=SceneGraph(nodes, derive_relations(nodes)),
+            graph=SceneGraph(nodes, relations_seen(nodes, cells.points, instances)),
             dense=DenseMap(
                 points=cells.points,
                 colors=cells.colors,
@@ -168,7 +183,7 @@ class OracleMapper:
         ids = np.setdiff1d(instances, [NO_INSTANCE])
         starts = np.searchsorted(instances[order], ids)
         stops = np.searchsorted(instances[order], ids, side='right')
-        builder = NodeBuilder(cells, self.label_set)
+        builder = NodeBuilder(cells, self.label_set, lit=not self.options.albedo)
         classes = np.searchsorted(self.label_set.ids, np.where(labels == UNLABELLED, -1, labels))
         weights = np.where(labels == UNLABELLED, 0.0, cells.counts)
         nodes = []

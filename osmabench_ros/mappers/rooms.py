@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.mappers.appearance.descriptors import floor_height
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
 
 CELL_M = 0.05
@@ -33,6 +32,11 @@ DOOR_M = 1.1
 
 MIN_AREA_M2 = 2.0
 NO_ROOM = 0
+
+
+def floor_height(points: NDArray[np.floating]) -> float:
+    """Return the height of the floor in metres: that below which 1 % of the points lie."""
+    return float(np.quantile(points[:, 2], 0.01)) if len(points) else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.errors import ContractError, errors_as
@@ -92,6 +91,8 @@ def _xyz(message: Any) -> tuple[float, float, float]:
 
 
 def _edges(lines: Sequence[Any], nodes: Sequence[SceneNode]) -> tuple[SceneEdge, ...]:
+    from scipy.spatial import cKDTree
+
     if not nodes:
         return ()
     tree = cKDTree([node.oriented_box.pose.translation for node in nodes if node.oriented_box])

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError, suggestion
+from osmabench_ros.metrics.power import Spread, spread_of
 from osmabench_ros.metrics.statistics import (
+    SCENES,
     Interval,
     PairedDifference,
-    bootstrap_interval,
     corrected_tests,
+    jackknife_interval,
     paired_difference,
     relative_change,
 )
@@ -24,14 +26,11 @@ def macc_over_objects(
     labels: NDArray[np.integer],
     instances: NDArray[np.integer],
     correct: NDArray[np.bool_],
-    *,
-    seed: int = 0,
-    resamples: int = 2_000,
 ) -> Interval:
-    """Return mAcc with an interval from resampling the objects of a scene.
+    """Return mAcc with an interval from leaving out the objects of a scene, one at a time.
 
-    Points of one object are right or wrong together, so objects are drawn, not points. In a
-    resample, classes none of whose objects were drawn leave the mean.
+    Points of one object are right or wrong together, so objects leave, not points. Without its
+    only object a class leaves the mean.
 
     Parameters
     ----------
@@ -39,10 +38,6 @@ def macc_over_objects(
         Class and instance of each true point that is scored.
     correct : ndarray of bool, shape (N,)
         Whether its class was predicted.
-    seed : int
-        Seed of the resampling.
-    resamples : int
-        Number of resamples.
 
     Returns
     -------
@@ -61,24 +56,23 @@ def macc_over_objects(
     classes = objects % max(len(names), 1)
     hits = np.bincount(owner, weights=correct, minlength=len(objects))
     points = np.bincount(owner, minlength=len(objects))
-    kinds = len(names)
 
-    def statistic(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        place = rows[..., 0].astype(np.int64) + kinds * np.arange(len(rows))[:, None]
-        found, total = (
-            np.bincount(place.ravel(), rows[..., k].ravel(), kinds * len(rows)) for k in (1, 2)
-        )
-        with np.errstate(invalid='ignore'):
-            return np.asarray(np.nanmean((found / total).reshape(len(rows), kinds), axis=1))
+    def statistic(rows: NDArray[np.float64]) -> float:
+        kind_of_row = rows[:, 0].astype(np.int64)
+        found, total = (np.bincount(kind_of_row, rows[:, k]) for k in (1, 2))
+        return float((found[total > 0] / total[total > 0]).mean())
 
     rows = np.stack([classes, hits, points], axis=1).astype(np.float64)
-    return bootstrap_interval(
-        rows, statistic=statistic, unit='objects', seed=seed, resamples=resamples
-    )
+    return jackknife_interval(rows, statistic=statistic, unit='objects', share=True)
 
 
-Figures = Mapping[str, float | None]
-"""A figure by scene; None where it is not applicable."""
+Place = str | tuple[str, ...]
+"""A unit, or the places of one figure from outside in: scene, path in it, repetition on that."""
+
+Figures = Mapping[str, float | None] | Mapping[tuple[str, ...], float | None]
+"""A figure by place; None where it is not applicable."""
+
+NESTED = (SCENES, 'paths', 'repetitions')
 
 
 @dataclass(frozen=True)
@@ -93,29 +87,40 @@ class Comparison:
         Relative change of the mean; 0 is unmoved.
     adjusted_p : float
         p adjusted for all contrasts; NaN where no outcome could be significant.
+    spread : Spread, optional
+        Of the differences between scenes, paths or repetitions.
     """
 
     paired: PairedDifference
     robustness: Interval
     adjusted_p: float
+    spread: Spread | None
 
 
 def compare_with_reference(
-    figures: Mapping[str, Figures], reference: str, *, unit: str = 'scenes', seed: int = 0
+    figures: Mapping[str, Figures],
+    reference: str,
+    *,
+    unit: str = SCENES,
+    owners: Mapping[str, Sequence[Hashable]] | None = None,
+    seed: int = 0,
 ) -> dict[str, Comparison]:
     """Compare every condition or method with one of them.
 
     Parameters
     ----------
-    figures : mapping of str to mapping of str to float
-        A figure by condition (or method) and scene. Scenes that one side lacks, or where the
-        figure is not applicable, leave that comparison.
+    figures : mapping of str to mapping of str or tuple of str to float
+        A figure by condition (or method) and place. Places that one side lacks, or where the
+        figure is not applicable, leave that comparison. Tuples are nested: see `nested_means`.
     reference : str
         Key of the reference.
     unit : str
-        What the inner keys are: 'scenes', or 'objects' or 'questions' of one scene.
+        What the units are: 'scenes', or 'objects' of one scene. Nested places have that of
+        their level.
+    owners : mapping of str to sequence, optional
+        The units that the figure of a place hangs on; by default the place itself.
     seed : int
-        Seed of resampling.
+        Seed of the sign flips of more than 16 scenes.
 
     Raises
     ------
@@ -125,26 +130,102 @@ def compare_with_reference(
     if reference not in figures:
         hint = suggestion(reference, figures)
         raise MetricError(f'there is no "{reference}" to compare with. {hint}')
+    level = nested_level(place for item in figures.values() for place in item)
+    if level is not None:
+        unit = NESTED[level]
     pairs = {
-        name: _aligned(figures[reference], other)
+        name: _Pairs.of(figures[reference], other, level, owners)
         for name, other in figures.items()
         if name != reference
     }
     paired = {
-        name: paired_difference(before, after, unit=unit, seed=seed)
-        for name, (before, after) in pairs.items()
+        name: paired_difference(item.first, item.second, unit=unit, owners=item.owners, seed=seed)
+        for name, item in pairs.items()
     }
     adjusted = corrected_tests(paired) or {}
     return {
         name: Comparison(
             paired[name],
-            relative_change(before, after, unit=unit, seed=seed),
+            relative_change(item.first, item.second, unit=unit, owners=item.owners),
             adjusted.get(name, math.nan),
+            item.spread,
         )
-        for name, (before, after) in pairs.items()
+        for name, item in pairs.items()
     }
 
 
-def _aligned(first: Figures, second: Figures) -> tuple[list[float], list[float]]:
-    both = [key for key in first if first[key] is not None and second.get(key) is not None]
-    return [float(first[key] or 0.0) for key in both], [float(second[key] or 0.0) for key in both]
+def nested_level(places: Iterable[Place]) -> int | None:
+    """Return the outermost level with more than one place, 0 if none has; None if not nested."""
+    nested = [place for place in places if isinstance(place, tuple)]
+    if not nested:
+        return None
+    levels = range(min(map(len, nested)))
+    return next((i for i in levels if len({place[: i + 1] for place in nested}) > 1), 0)
+
+
+def nested_means(
+    figures: Mapping[tuple[str, ...], float], level: int = 0
+) -> dict[tuple[str, ...], float]:
+    """Average figures by place from inside out, until one is left for each unit of a level.
+
+    Every repetition counts the same on its path, every path in its scene, every scene in the
+    mean, however many there are. Resampling the scenes with all that is inside of them has the
+    variance of the nested scheme (Davison and Hinkley, 1997, section 3.8): what differs between
+    paths and repetitions is part of the spread between scenes.
+
+    Parameters
+    ----------
+    figures : mapping of tuple of str to float
+        By scene, path and repetition.
+    level : int
+        0 for scenes, 1 for paths, 2 for repetitions.
+    """
+    found = dict(figures)
+    while found and len(next(iter(found))) > level + 1:
+        outer: dict[tuple[str, ...], list[float]] = {}
+        for place, value in found.items():
+            outer.setdefault(place[:-1], []).append(value)
+        found = {place: math.fsum(values) / len(values) for place, values in outer.items()}
+    return found
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The figures of two sides at their common places, what each hangs on, and their spread."""
+
+    first: list[float]
+    second: list[float]
+    owners: list[Sequence[Hashable]] | None
+    spread: Spread | None = None
+
+    @classmethod
+    def of(
+        cls,
+        first: Figures,
+        second: Figures,
+        level: int | None,
+        owners: Mapping[str, Sequence[Hashable]] | None,
+    ) -> _Pairs:
+        others: dict[Place, float | None] = dict(second.items())
+        both = [
+            (place, (before, after))
+            for place, before in first.items()
+            if before is not None and (after := others.get(place)) is not None
+        ]
+        if level is None:
+            hung = None if owners is None else [owners.get(str(place), ()) for place, *_ in both]
+            return cls([pair[0] for _, pair in both], [pair[1] for _, pair in both], hung)
+        one, two = (
+            nested_means({tuple(place): pair[side] for place, pair in both}, level)
+            for side in (0, 1)
+        )
+        changes = {tuple(place): pair[1] - pair[0] for place, pair in both}
+        return cls(list(one.values()), list(two.values()), None, _spread(changes, level))
+
+
+def _spread(changes: Mapping[tuple[str, ...], float], level: int) -> Spread:
+    """Return the spread between units of a level, and inside by the first level that differs."""
+    depths = range(level + 1, min(map(len, changes), default=0))
+    nested = [spread_of(nested_means(changes, depth)) for depth in depths]
+    means = {(*place, ''): value for place, value in nested_means(changes, level).items()}
+    return next((item for item in nested if math.isfinite(item.inside)), spread_of(means))

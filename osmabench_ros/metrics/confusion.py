@@ -217,8 +217,8 @@ def read_confusion_sets(
     Parameters
     ----------
     paths : sequence of Path
-        An .npz archive is a set, and so is a folder of pickles or archives; pickles that are
-        named one by one form one set together.
+        An .npz archive is a set, and so is each folder of pickles or archives below a folder
+        that is named; pickles that are named one by one form one set together.
     together : bool
         Take everything as one set, as the archives of several runs of one method.
 
@@ -236,7 +236,7 @@ def read_confusion_sets(
     single: dict[str, ConfusionMatrix] = {}
     for path in paths:
         if path.is_dir():
-            sets[str(path)] = _read_folder(path)
+            sets.update((str(folder), _read_folder(folder)) for folder in _folders(path))
         elif path.suffix == '.npz':
             sets[str(path)] = read_confusions(path)
         else:
@@ -268,6 +268,15 @@ def read_confusion_pickle(path: Path) -> ConfusionMatrix:
             return ConfusionMatrix(counts, np.asarray(data['labels'], np.int64))
 
 
+def _folders(path: Path) -> list[Path]:
+    """Return the folders at or below a path that hold matrices themselves."""
+    patterns = (f'*{PICKLE_SUFFIX}', '*.npz')
+    found = sorted({file.parent for pattern in patterns for file in path.rglob(pattern)})
+    if not found:
+        raise MetricError(f'{path} holds neither {" nor ".join(patterns)} files')
+    return found
+
+
 def _read_folder(path: Path) -> dict[str, ConfusionMatrix]:
     found: dict[str, ConfusionMatrix] = {}
     for file in sorted(path.glob(f'*{PICKLE_SUFFIX}')):
@@ -275,8 +284,6 @@ def _read_folder(path: Path) -> dict[str, ConfusionMatrix]:
     for file in sorted(path.glob('*.npz')):
         for scene, matrix in read_confusions(file).items():
             _add(found, scene, matrix, file)
-    if not found:
-        raise MetricError(f'{path} holds neither *{PICKLE_SUFFIX} nor *.npz files')
     return found
 
 

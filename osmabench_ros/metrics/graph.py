@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from osmabench_ros.metrics.graph_matching import NodeMatches
 from osmabench_ros.semantics.labels import normalised_name
@@ -45,11 +46,13 @@ class Share:
 
     Parameters
     ----------
-    hits, n : int
-        0 <= hits <= n.
+    hits : float
+        0 <= hits <= n; a whole number, or the expected one where chance decides.
+    n : int
+        The whole.
     """
 
-    hits: int
+    hits: float
     n: int
 
     @property
@@ -125,7 +128,14 @@ class RelationScores:
     recall : Share
         Of the true relations, those that were predicted between the right nodes.
     recall_at : mapping of int to Share
-        Recall of the k relations with the highest scores.
+        Recall of the k relations with the highest scores: at most k / n of n true relations.
+    normalised_recall_at : mapping of int to Share
+        The same hits of the min(k, n) that k relations can hit, so that 1 can be reached.
+    mean_recall : Share
+        Sum of the recalls of all kinds of relation that are true somewhere, of their number; a
+        rare kind weighs as much as a frequent one.
+    mean_recall_at : mapping of int to Share
+        The same of the k relations with the highest scores (mR@k).
     triplet_recall : Share
         As recall, and both ends have the right label.
     unmatched : int
@@ -138,6 +148,9 @@ class RelationScores:
     precision: Share
     recall: Share
     recall_at: Mapping[int, Share]
+    normalised_recall_at: Mapping[int, Share]
+    mean_recall: Share
+    mean_recall_at: Mapping[int, Share]
     triplet_recall: Share
     unmatched: int
     unknown: int
@@ -176,6 +189,7 @@ def relation_scores(
     considered: Iterable[int] | None = None,
     kinds: Iterable[str] | None = None,
     ks: Sequence[int] = (20, 50, 100),
+    doubtful: Iterable[SceneEdge] = (),
 ) -> RelationScores:
     """Score relations between nodes; a relation counts once however often it was predicted.
 
@@ -192,40 +206,83 @@ def relation_scores(
     kinds : iterable of str, optional
         Relations that count, by their names in this package; all by default.
     ks : sequence of int
-        Ranks of recall@k. Relations without a score rank last, in the order they came.
+        Ranks of recall@k. Relations without a score rank last. Of equal scores chance decides:
+        hits are those to be expected, whatever the order of the file.
+    doubtful : iterable of SceneEdge
+        Relations between true nodes that count neither as right nor as wrong nor as missed.
 
     Notes
     -----
     Recall@k counts hits among the k best predictions over all true relations (Lu et al., Visual
-    Relationship Detection, 2016), here for one graph.
+    Relationship Detection, 2016), mean recall averages it over kinds (Chen et al., 2019; Tang et
+    al., 2019), here for one graph. Expected values under ties: McSherry and Najork, Computing
+    Information Retrieval Performance Measures Efficiently in the Presence of Tied Scores, 2008.
     """
     nodes = None if considered is None else frozenset(considered)
     wanted_kinds = None if kinds is None else frozenset(kinds)
-    wanted = _true_triples(true, nodes, wanted_kinds)
+    open_ones = _triples(doubtful, nodes, wanted_kinds)
+    wanted = _triples(true.edges, nodes, wanted_kinds) - open_ones
     places, unknown = _ranked_triples(predicted, matches.true_of, wanted_kinds)
     places = [
-        triple
-        for triple in places
-        if triple is None or nodes is None or {triple[0], triple[2]} <= nodes
+        (score, triple)
+        for score, triple in places
+        if triple is None
+        or (triple not in open_ones and (nodes is None or {triple[0], triple[2]} <= nodes))
     ]
-    ranked = [triple for triple in places if triple is not None]
+    ranked = [triple for _, triple in places if triple is not None]
+    everywhere = len(places)
+    chances = {k: _chances([score for score, _ in places], k) for k in (*ks, everywhere)}
+    found = {
+        k: {
+            kind: Share(
+                sum(
+                    c for c, (_, triple) in zip(chance, places, strict=True) if triple in true_ones
+                ),
+                len(true_ones),
+            )
+            for kind, true_ones in _by_kind(wanted).items()
+        }
+        for k, chance in chances.items()
+    }
+    of_k = {k: sum(share.hits for share in found[k].values()) for k in ks}
+    means = {k: Share(sum(s.value for s in of.values()), len(of)) for k, of in found.items()}
     hits = [triple in wanted for triple in ranked]
     labelled = {t for p, t in matches.pairs if same(predicted.by_id[p].label, true.by_id[t].label)}
     right = sum(hit and {a, b} <= labelled for hit, (a, _, b) in zip(hits, ranked, strict=True))
     return RelationScores(
         Share(sum(hits), len(hits)),
         Share(sum(hits), len(wanted)),
-        {k: Share(sum(triple in wanted for triple in places[:k]), len(wanted)) for k in ks},
+        {k: Share(of_k[k], len(wanted)) for k in ks},
+        {k: Share(of_k[k], min(k, len(wanted))) for k in ks},
+        means[everywhere],
+        {k: means[k] for k in ks},
         Share(right, len(wanted)),
         len(places) - len(ranked),
         unknown,
     )
 
 
-def _true_triples(
-    graph: SceneGraph, nodes: frozenset[int] | None, kinds: frozenset[str] | None
+def _chances(scores: Sequence[float], k: int) -> list[float]:
+    """Return the chance of each place, best score first, to be among the k best."""
+    result: list[float] = []
+    for _, tied in groupby(scores):
+        size = len(list(tied))
+        left = min(max(k - len(result), 0), size)
+        result += [left / size] * size
+    return result
+
+
+def _by_kind(triples: Iterable[Triple]) -> dict[str, set[Triple]]:
+    found: dict[str, set[Triple]] = {}
+    for triple in triples:
+        found.setdefault(triple[1], set()).add(triple)
+    return found
+
+
+def _triples(
+    edges: Iterable[SceneEdge], nodes: frozenset[int] | None, kinds: frozenset[str] | None
 ) -> frozenset[Triple]:
-    triples = (canonical_relation(edge.source, edge.type, edge.target) for edge in graph.edges)
+    triples = (canonical_relation(edge.source, edge.type, edge.target) for edge in edges)
     return frozenset(
         triple
         for triple in triples
@@ -237,26 +294,29 @@ def _true_triples(
 
 def _ranked_triples(
     graph: SceneGraph, true_of: Mapping[int, int], kinds: frozenset[str] | None
-) -> tuple[list[Triple | None], int]:
-    """Return unique predicted relations between true ids, best first.
+) -> tuple[list[tuple[float, Triple | None]], int]:
+    """Return unique predicted relations between true ids with their scores, best first.
 
     None holds the place of a relation that ends at an unmatched node. Beside them the number of
     relations whose name is unknown.
     """
-    found: dict[Triple, bool] = {}
+    found: dict[Triple, float] = {}
     unknown = 0
-    for edge in sorted(graph.edges, key=_descending_score):
+    for edge in sorted(graph.edges, key=_score, reverse=True):
         triple = canonical_relation(edge.source, edge.type, edge.target)
         if triple is None:
             unknown += 1
         elif kinds is None or triple[1] in kinds:
-            found[triple] = triple[0] in true_of and triple[2] in true_of
-    return [
-        canonical_relation(true_of[a], name, true_of[b]) if matched else None
-        for (a, name, b), matched in found.items()
-    ], unknown
+            found.setdefault(triple, _score(edge))
+    return [(score, _of_true(triple, true_of)) for triple, score in found.items()], unknown
 
 
-def _descending_score(edge: SceneEdge) -> tuple[bool, float]:
-    missing = math.isnan(edge.score)
-    return missing, 0.0 if missing else -edge.score
+def _of_true(triple: Triple, true_of: Mapping[int, int]) -> Triple | None:
+    source, name, target = triple
+    if source not in true_of or target not in true_of:
+        return None
+    return canonical_relation(true_of[source], name, true_of[target])
+
+
+def _score(edge: SceneEdge) -> float:
+    return -math.inf if math.isnan(edge.score) else edge.score

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.overlaps import Overlaps
 
-MAP_THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
+COCO_THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 """IoU thresholds of mAP: 0.50, 0.55, … 0.95, as in COCO."""
+
+SCANNET_THRESHOLDS = COCO_THRESHOLDS[:-1]
+"""IoU thresholds of mAP: 0.50, 0.55, … 0.90, as in ScanNet's benchmark and OpenLex3D's code."""
 
 
 def greedy_hits(
@@ -66,6 +69,125 @@ def average_precision(
     tried = (np.arange(len(ordered)) + 1)[last_of_tie]
     gains = np.diff(found, prepend=0) / instances
     return float((gains * (found / tried)).sum())
+
+
+def scannet_verdicts(
+    overlapping: NDArray[np.bool_], scores: Sequence[float]
+) -> tuple[list[tuple[bool, float]], int]:
+    """Return right and wrong masks with their scores, and the number of missed instances.
+
+    An instance takes the first free mask that overlaps it enough, shape (P, G); another one on the
+    same instance is wrong, with the lower score of the two.
+    """
+    verdicts: list[tuple[bool, float]] = []
+    used: set[int] = set()
+    missed = 0
+    for target in range(overlapping.shape[1]):
+        best: float | None = None
+        for p in np.flatnonzero(overlapping[:, target]).tolist():
+            if p in used:
+                continue
+            if best is None:
+                best = scores[p]
+                used.add(p)
+            else:
+                verdicts.append((False, min(best, scores[p])))
+                best = max(best, scores[p])
+        missed += best is None
+        if best is not None:
+            verdicts.append((True, best))
+    wrong = np.flatnonzero(~overlapping.any(axis=1)).tolist()
+    return verdicts + [(False, scores[p]) for p in wrong], missed
+
+
+def kernel_average_precision(
+    true: NDArray[np.bool_], confidence: NDArray[np.float64], missed: int
+) -> float:
+    """Integrate a precision-recall curve as ScanNet's evaluation does.
+
+    Parameters
+    ----------
+    true : ndarray of bool, shape (N,)
+        Whether each mask is right.
+    confidence : ndarray, shape (N,)
+        Its confidence.
+    missed : int
+        Instances that nothing hit.
+
+    Returns
+    -------
+    float
+        Sum of precision times the step of recall, taken over both neighbours (kernel
+        [-0.5, 0, 0.5]), with an artificial point of precision 1 at recall 0. Higher is better;
+        0 without anything right. It is not the area: a perfect list can give less than 1.
+    """
+    if not len(true):
+        return 0.0
+    order = np.argsort(confidence, kind='stable')
+    sums = np.append(np.cumsum(true[order]), 0)
+    _, starts = np.unique(confidence[order], return_index=True)
+    below = sums[starts - 1]
+    hits = sums[-2] - below
+    with np.errstate(invalid='ignore'):
+        precision = np.append(hits / (len(true) - starts), 1.0)
+        recall = np.append(np.nan_to_num(hits / (hits + below + missed)), 0.0)
+    padded = np.concatenate([recall[:1], recall, [0.0]])
+    return float(precision @ ((padded[:-2] - padded[2:]) / 2))
+
+
+def coco_precision(
+    iou: NDArray[np.float64], confidence: NDArray[np.float64], threshold: float
+) -> float:
+    """Return `average_precision` of `greedy_hits`."""
+    hits = greedy_hits(iou, confidence, threshold)
+    return average_precision(hits, confidence, iou.shape[1])
+
+
+def scannet_precision(
+    iou: NDArray[np.float64], confidence: NDArray[np.float64], threshold: float
+) -> float:
+    """Return average precision as ScanNet's benchmark computes it, without its minimal size.
+
+    A hit needs an IoU above the threshold, and the curve is integrated by
+    `kernel_average_precision`. In [0, 1], higher is better; NaN without instances.
+    """
+    if not iou.shape[1]:
+        return float('nan')
+    verdicts, missed = scannet_verdicts(iou > threshold, confidence.tolist())
+    true = np.array([verdict for verdict, _ in verdicts], bool)
+    return kernel_average_precision(true, np.array([score for _, score in verdicts]), missed)
+
+
+@dataclass(frozen=True)
+class PrecisionProtocol:
+    """A way to compute average precision.
+
+    Parameters
+    ----------
+    name : str
+        Part of the name of its figures.
+    precision : callable
+        Called with IoU (P, G), confidence (P,) and threshold of one class.
+    thresholds : tuple of float
+        Those of the mean.
+    counts_false_classes : bool
+        Whether a class that masks have and no instance has is 0, so that it lowers the mean, or
+        left out.
+    """
+
+    name: str
+    precision: Callable[[NDArray[np.float64], NDArray[np.float64], float], float]
+    thresholds: tuple[float, ...]
+    counts_false_classes: bool
+
+
+COCO = PrecisionProtocol('coco', coco_precision, COCO_THRESHOLDS, counts_false_classes=True)
+"""Masks choose by confidence the instance with the largest IoU, at least the threshold."""
+
+SCANNET = PrecisionProtocol(
+    'scannet', scannet_precision, SCANNET_THRESHOLDS, counts_false_classes=False
+)
+"""Instances take the first mask with an IoU above the threshold."""
 
 
 @dataclass(frozen=True)
@@ -166,14 +288,22 @@ def class_average_precision(
     confidence: NDArray[np.float64],
     true_classes: NDArray[np.integer],
     threshold: float,
+    protocol: PrecisionProtocol = COCO,
 ) -> dict[int, float]:
-    """Return the average precision of every class that has instances, ascending by class."""
+    """Return the average precision of every class that counts, ascending by class.
+
+    These are the classes of instances and, if the protocol counts them, those that masks have and
+    no instance has, with 0. A negative class is that of no name of the label set.
+    """
     result = {}
     for class_id in np.unique(true_classes):
         own, true = predicted_classes == class_id, true_classes == class_id
-        hits = greedy_hits(overlaps.select(own, true).iou, confidence[own], threshold)
-        result[int(class_id)] = average_precision(hits, confidence[own], int(true.sum()))
-    return result
+        found = overlaps.select(own, true).iou
+        result[int(class_id)] = protocol.precision(found, confidence[own], threshold)
+    if protocol.counts_false_classes:
+        false = np.setdiff1d(predicted_classes[predicted_classes >= 0], true_classes)
+        result.update({int(class_id): 0.0 for class_id in false})
+    return dict(sorted(result.items()))
 
 
 def mean_average_precision(
@@ -181,15 +311,15 @@ def mean_average_precision(
     predicted_classes: NDArray[np.integer],
     confidence: NDArray[np.float64],
     true_classes: NDArray[np.integer],
-    thresholds: Sequence[float] = MAP_THRESHOLDS,
+    protocol: PrecisionProtocol = COCO,
 ) -> float:
-    """Return the mean over thresholds and classes with instances; in [0, 1], higher is better."""
+    """Return the mean over thresholds and classes; in [0, 1], higher is better."""
     per_threshold = [
         list(
             class_average_precision(
-                overlaps, predicted_classes, confidence, true_classes, threshold
+                overlaps, predicted_classes, confidence, true_classes, threshold, protocol
             ).values()
         )
-        for threshold in thresholds
+        for threshold in protocol.thresholds
     ]
     return float(np.mean(per_threshold)) if len(true_classes) else float('nan')

@@ -10,14 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics.instances import average_precision, greedy_hits
+from osmabench_ros.metrics.instances import (
+    COCO_THRESHOLDS,
+    SCANNET_THRESHOLDS,
+    average_precision,
+    greedy_hits,
+    kernel_average_precision,
+    scannet_verdicts,
+)
 
-COMPAT_THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(9))
-"""IoU thresholds of the published mAP: 0.50 to 0.90, although the paper says 0.95."""
-
-STRICT_THRESHOLDS = (*COMPAT_THRESHOLDS, 0.95)
 COMPAT_K = 10
 """Objects a query retrieves in the published code."""
+
+COMPAT_RANK_IOU = 0.25
+"""IoU above which an object is found, in the published configuration of the inverse rank."""
 
 COMPAT_ALIGNMENT_M = math.sqrt(0.001)
 """Published gate of mask alignment: a squared distance of 0.001, so 3.16 cm instead of 1 mm."""
@@ -61,42 +67,7 @@ def compat_confidence(similarity: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return (s + 1) / 2, stretched to [0, 1] for each query over all objects."""
     raised = (similarity.astype(np.float64) + 1) / 2
     low, high = raised.min(axis=0), raised.max(axis=0)
-    return np.asarray((raised - low) / np.maximum(high - low, 1e-12))
-
-
-def kernel_average_precision(
-    true: NDArray[np.bool_], confidence: NDArray[np.float64], missed: int
-) -> float:
-    """Integrate a precision-recall curve as ScanNet's evaluation does.
-
-    Parameters
-    ----------
-    true : ndarray of bool, shape (N,)
-        Whether each retrieved object is right.
-    confidence : ndarray, shape (N,)
-        Its confidence.
-    missed : int
-        Wanted objects that nothing retrieved.
-
-    Returns
-    -------
-    float
-        Sum of precision times the step of recall, taken over both neighbours (kernel
-        [-0.5, 0, 0.5]), with an artificial point of precision 1 at recall 0. Higher is better;
-        0 without anything right. It is not the area: a perfect list can give less than 1.
-    """
-    if not len(true):
-        return 0.0
-    order = np.argsort(confidence, kind='stable')
-    sums = np.append(np.cumsum(true[order]), 0)
-    _, starts = np.unique(confidence[order], return_index=True)
-    below = sums[starts - 1]
-    hits = sums[-2] - below
-    with np.errstate(invalid='ignore'):
-        precision = np.append(hits / (len(true) - starts), 1.0)
-        recall = np.append(np.nan_to_num(hits / (hits + below + missed)), 0.0)
-    padded = np.concatenate([recall[:1], recall, [0.0]])
-    return float(precision @ ((padded[:-2] - padded[2:]) / 2))
+    return np.asarray((raised - low) / np.maximum(high - low, 1e-8))
 
 
 def compat_average_precision(
@@ -114,7 +85,7 @@ def compat_average_precision(
         chosen = [p for p in retrieval.order(query)[:k] if retrieval.sizes[p] > 0]
         scores = [float(confidence[p, query]) for p in chosen]
         overlap = retrieval.iou[np.ix_(chosen, list(targets))]
-        found, lost = _compat_verdicts(overlap > threshold, scores)
+        found, lost = scannet_verdicts(overlap > threshold, scores)
         verdicts += found
         missed += lost
         wanted += len(targets)
@@ -122,31 +93,6 @@ def compat_average_precision(
         return math.nan
     true = np.array([verdict for verdict, _ in verdicts], bool)
     return kernel_average_precision(true, np.array([score for _, score in verdicts]), missed)
-
-
-def _compat_verdicts(
-    overlapping: NDArray[np.bool_], scores: Sequence[float]
-) -> tuple[list[tuple[bool, float]], int]:
-    """Return right and wrong retrievals of a query with their scores, and the missed ones."""
-    verdicts: list[tuple[bool, float]] = []
-    used: set[int] = set()
-    missed = 0
-    for target in range(overlapping.shape[1]):
-        best: float | None = None
-        for p in np.flatnonzero(overlapping[:, target]).tolist():
-            if p in used:
-                continue
-            if best is None:
-                best = scores[p]
-                used.add(p)
-            else:
-                verdicts.append((False, min(best, scores[p])))
-                best = max(best, scores[p])
-        missed += best is None
-        if best is not None:
-            verdicts.append((True, best))
-    wrong = np.flatnonzero(~overlapping.any(axis=1)).tolist()
-    return verdicts + [(False, scores[p]) for p in wrong], missed
 
 
 def strict_average_precision(retrieval: Retrieval, threshold: float) -> float:
@@ -168,16 +114,16 @@ def strict_average_precision(retrieval: Retrieval, threshold: float) -> float:
 def mean_over_thresholds(
     retrieval: Retrieval, *, compat: bool = False, k: int = COMPAT_K
 ) -> float:
-    """Return mAP: compat over 0.50 … 0.90, strict over 0.50 … 0.95."""
+    """Return mAP: compat over 0.50 … 0.90, although the paper says 0.95, strict over those."""
     if compat:
-        found = [compat_average_precision(retrieval, t, k=k) for t in COMPAT_THRESHOLDS]
+        found = [compat_average_precision(retrieval, t, k=k) for t in SCANNET_THRESHOLDS]
     else:
-        found = [strict_average_precision(retrieval, t) for t in STRICT_THRESHOLDS]
+        found = [strict_average_precision(retrieval, t) for t in COCO_THRESHOLDS]
     return float(np.mean(found))
 
 
 def compat_inverse_rank(
-    retrieval: Retrieval, threshold: float = 0.5, *, k: int = COMPAT_K
+    retrieval: Retrieval, threshold: float = COMPAT_RANK_IOU, *, k: int = COMPAT_K
 ) -> float:
     """Return the published mean inverse rank over wanted objects.
 

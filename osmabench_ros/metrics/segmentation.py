@@ -131,7 +131,9 @@ def compat_confusion(
     """Count as the published code does.
 
     Every true point takes the label of its nearest predicted point, however far that is. True
-    points outside the scene's vocabulary are dropped. The labels are the vocabulary and OUTSIDE.
+    points outside the scene's vocabulary are dropped, and so are those that get a class outside
+    it, as scikit-learn's `confusion_matrix` drops what is not among its labels. The labels are
+    the vocabulary and OUTSIDE, which here stands for unlabelled points alone.
 
     Parameters
     ----------
@@ -148,8 +150,11 @@ def compat_confusion(
     """
     _check_lengths(truth, neighbours)
     vocabulary = scene_vocabulary(truth, ignored)
-    taken = _labels_of(predicted, neighbours.indices, OUTSIDE)
-    kept = np.isin(truth, vocabulary, kind='table') if len(truth) else np.zeros(0, bool)
+    if not len(truth):
+        return confusion_matrix(truth, truth, vocabulary, device=device)
+    taken = np.append(predicted, UNLABELLED)[neighbours.indices]
+    known = np.append(vocabulary, UNLABELLED)
+    kept = np.isin(truth, vocabulary, kind='table') & np.isin(taken, known, kind='table')
     return confusion_matrix(truth[kept], taken[kept], vocabulary, device=device)
 
 

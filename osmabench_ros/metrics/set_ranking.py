@@ -58,6 +58,9 @@ class SetRanking:
         the paper's penalties are 1 minus these.
     synonym_inlier_rate, secondary_inlier_rate : float
         Share of labels inside their box, in [0, 1], higher is better.
+    coverage : float
+        Share of an object's points with a feature within the gate, mean over objects, in [0, 1],
+        higher is better.
     objects : int
         Objects that were scored.
     """
@@ -71,6 +74,7 @@ class SetRanking:
     secondary_undershooting: float
     synonym_inlier_rate: float
     secondary_inlier_rate: float
+    coverage: float
     objects: int
 
 
@@ -99,7 +103,8 @@ def set_ranking(
     prompts : sequence of str, length L
         All prompts.
     gate_m : float
-        Points farther from the prediction are left out.
+        Points farther from the prediction, and those without a feature, are missing: each of
+        their labels scores 0 on both sides, so that a sparser map never gains.
     compat : bool
         As published: neither the gate nor the excluded objects apply, a point without a feature
         takes the last one, and under-, overshooting and inlier rates are those of an object's
@@ -108,28 +113,26 @@ def set_ranking(
     place: dict[str, int] = {}
     for index, prompt in enumerate(prompts):
         place.setdefault(stripped(prompt), index)
-    usable = np.ones(len(points.rows), bool)
-    if not compat:
-        usable = (points.rows >= 0) & (points.distances_m <= gate_m)
-    found = [
-        scores
-        for object_id, rows in _rows_by_object(points.object_ids[usable], points.rows[usable])
-        if (item := labels.objects.get(object_id)) is not None
-        and (compat or TieredLabels.is_scored(item))
-        and (scores := _object_scores(item, rows, similarity, place, compat))
-    ]
+    near = (points.rows >= 0) & (points.distances_m <= gate_m)
+    found = []
+    for object_id, own in _points_by_object(points.object_ids):
+        item = labels.objects.get(object_id)
+        if item is None or not (compat or TieredLabels.is_scored(item)):
+            continue
+        rows = points.rows[own if compat else own[near[own]]]
+        scores = _object_scores(item, rows, len(own), similarity, place, compat)
+        if scores:
+            found.append({**scores, 'coverage': (float(near[own].mean()), len(own))})
     return _summary(found)
 
 
-def _rows_by_object(
-    object_ids: NDArray[np.integer], rows: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield every object with the features of its points, in the order of the points."""
+def _points_by_object(object_ids: NDArray[np.integer]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Yield every object with its points, ascending."""
     if not len(object_ids):
         return
     order = np.argsort(object_ids, kind='stable')
     ids, starts = np.unique(object_ids[order], return_index=True)
-    for object_id, own in zip(ids, np.split(rows[order], starts[1:]), strict=True):
+    for object_id, own in zip(ids, np.split(order, starts[1:]), strict=True):
         yield int(object_id), own
 
 
@@ -140,10 +143,12 @@ _Scores = Mapping[str, tuple[float, int]]
 def _object_scores(
     item: TieredObject,
     rows: NDArray[np.int64],
+    n: int,
     similarity: NDArray[np.floating] | CosineTable,
     place: Mapping[str, int],
     compat: bool,
 ) -> _Scores:
+    """Score an object of n points, of which those that `rows` lacks are missing."""
     tiers = [_places(words, place) for words in (item.synonyms, item.depictions)]
     tiers.append(_places(item.visually_similar, place))
     n_synonyms, last = len(tiers[0]), similarity.shape[1] - 1
@@ -156,18 +161,18 @@ def _object_scores(
     ranks = ranks_of_rows(similarity, used, wanted)
     primary = box_scores(ranks[:, :n_synonyms], 0, n_synonyms - 1, last)
     secondary = box_scores(ranks[:, n_synonyms:], n_synonyms, len(wanted) - 1, last)
+    # What is missing adds nothing to a share, so that the shares of the others are less than 1.
+    share, missing = counts / n, 0 if compat else (n - len(rows)) / n
     # What the published code overwrites with every point is left with the last one.
-    weights = np.eye(len(used))[inverse[-1]] if compat else counts / counts.sum()
-    share = counts / counts.sum()
+    weights = np.eye(len(used))[inverse[-1]] if compat else share
     both = np.concatenate([primary.score, secondary.score], axis=1)
-    n = len(rows)
     return {
         'overall': (_weighted(both, share), n),
         'synonyms': (_weighted(primary.score, share), n),
         'secondary': (_weighted(secondary.score, share), n),
-        'synonym_undershooting': (_violations(primary.right, weights), n),
-        'secondary_overshooting': (_violations(secondary.left, weights), n),
-        'secondary_undershooting': (_violations(secondary.right, weights), n),
+        'synonym_undershooting': (_violations(primary.right, weights, missing), n),
+        'secondary_overshooting': (_violations(secondary.left, weights, missing), n),
+        'secondary_undershooting': (_violations(secondary.right, weights, missing), n),
         'synonym_inlier_rate': (_weighted(primary.score == 1, weights), n),
         'secondary_inlier_rate': (_weighted(secondary.score == 1, weights), n),
     }
@@ -182,10 +187,12 @@ def _weighted(values: NDArray[np.generic], weights: NDArray[np.float64]) -> floa
     return float(weights @ values.mean(axis=1)) if values.shape[1] else math.nan
 
 
-def _violations(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    """Return the mean of the values below 1, NaN if there are none."""
+def _violations(
+    values: NDArray[np.float64], weights: NDArray[np.float64], missing: float
+) -> float:
+    """Return the mean of the values below 1 and of the zeros of missing points, NaN if none."""
     spread = (values < 1) * weights[:, None]
-    total = float(spread.sum())
+    total = float(spread.sum() + values.shape[1] * missing)
     return float((values * spread).sum() / total) if total > 0 else math.nan
 
 

@@ -117,14 +117,27 @@ def best_prompts(
 ) -> NDArray[np.int32]:
     """Return the n prompts most like each feature, best first, shape (N, n).
 
-    The full similarity matrix never exists at once, and no more of it is sorted than needed.
+    Of equally similar prompts the one that stands first in the list comes first. The full
+    similarity matrix never exists at once, and no more of it is sorted than needed.
     """
     if not 1 <= n <= len(prompts):
         raise MetricError(f'of {len(prompts)} prompts one cannot take the best {n}')
     result = np.empty((len(features), n), np.int32)
     for part, cosines in _chunks(features, prompts, device):
-        result[part] = cosines.topk(n, dim=1).indices.cpu().numpy()
+        result[part] = _first_best(cosines, n).cpu().numpy()
     return result
+
+
+def _first_best(values: torch.Tensor, n: int) -> torch.Tensor:
+    """Return the columns of the n largest values of each row, the first of equal ones first."""
+    found = values.topk(min(n + 1, values.shape[1]), dim=1)
+    columns = found.indices[:, :n].contiguous()
+    # Rows without equal values, which are nearly all, need no stable sort.
+    tied = (found.values[:, 1:] == found.values[:, :-1]).any(dim=1)
+    if bool(tied.any()):
+        order = values[tied].sort(dim=1, descending=True, stable=True).indices
+        columns[tied] = order[:, :n]
+    return columns
 
 
 def ranks_of_rows(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,35 +13,37 @@ from osmabench_ros.errors import MetricError
 
 RESAMPLES = 10_000
 LEVEL = 0.95
+LEAST_UNITS = 3
+"""Of two units the bounds would be 13 standard errors away, and say nothing."""
+SCENES = 'scenes'
 _EXACT_UP_TO = 16
-_CHUNK = 2_000_000
 
-Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""Turns resampled rows of shape (B, N, ...) into figures of shape (B,)."""
+Statistic = Callable[[NDArray[np.float64]], float]
+"""Turns rows of shape (N, ...) into a figure."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure with its bootstrap interval.
+    """A figure with its confidence interval.
 
     Parameters
     ----------
     value : float
         The figure; NaN if there is none.
     low, high : float
-        Bounds; NaN with fewer than two units, too few for an interval.
+        Bounds; NaN with fewer than three units, too few for an interval.
     n : int
         Units that were resampled.
     unit : str
-        What they are: 'scenes', or 'objects' or 'questions' of one scene. An interval over the
-        objects of one scene says nothing about other scenes.
+        What they are: 'scenes', or 'paths', 'repetitions' or 'objects' of one scene. An interval
+        over the objects of one scene says nothing about other scenes.
     """
 
     value: float
     low: float
     high: float
     n: int
-    unit: str = 'scenes'
+    unit: str = SCENES
 
     @property
     def excludes_zero(self) -> bool:
@@ -50,66 +51,96 @@ class Interval:
         return self.low > 0 or self.high < 0
 
 
-def mean_statistic(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean over units, rows of shape (B, N)."""
-    return np.asarray(rows.mean(axis=1))
+def mean_statistic(rows: NDArray[np.float64]) -> float:
+    """Return the mean of rows of shape (N,)."""
+    return float(rows.mean())
 
 
-def ratio_statistic(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return sum over sum, rows of shape (B, N, 2) with parts and wholes of each unit."""
-    parts, wholes = rows[..., 0].sum(axis=1), rows[..., 1].sum(axis=1)
-    with np.errstate(invalid='ignore', divide='ignore'):
-        return np.asarray(parts / wholes)
+def ratio_statistic(rows: NDArray[np.float64]) -> float:
+    """Return sum over sum of rows of shape (N, 2) with a part and a whole; NaN without wholes."""
+    part, whole = rows.sum(axis=0)
+    return float(part / whole) if whole else math.nan
 
 
-def bootstrap_interval(
+Owners = Sequence[Sequence[Hashable]]
+"""The units that each row hangs on, such as the objects that a question is about."""
+
+
+def jackknife_interval(
     values: Sequence[float] | NDArray[np.floating],
     *,
     statistic: Statistic = mean_statistic,
-    unit: str = 'scenes',
-    seed: int = 0,
-    resamples: int = RESAMPLES,
+    unit: str = SCENES,
+    owners: Owners | None = None,
+    share: bool = False,
     level: float = LEVEL,
 ) -> Interval:
-    """Return a figure with its percentile bootstrap interval (Efron, 1979).
+    """Return a figure with the t interval of the delete-one jackknife (Tukey, 1958).
+
+    Units are left out one at a time, each with all that hangs on it. The standard error of the
+    figure is sqrt((n - 1) / n * sum((left_out - mean of left_out)**2)), the quantile that of
+    Student's t with n - 1 degrees of freedom. Of a mean this is the classic t interval.
 
     Parameters
     ----------
     values : sequence, shape (N,) or (N, ...)
-        One row a unit. Rows with NaN are not applicable and left out.
+        Rows of the statistic. Rows with NaN are not applicable and left out.
     statistic : callable
-        What is computed of resampled rows.
+        What is computed of the rows.
     unit : str
-        What the rows are: 'scenes', 'objects', 'questions'.
-    seed : int
-        Seed of the resampling.
-    resamples : int
-        Number of resamples.
+        What the units are: 'scenes', 'paths', 'objects'.
+    owners : sequence, shape (N,), optional
+        Units that each row hangs on; a row without any is a unit of its own, as all are by
+        default.
+    share : bool
+        The figure lies in [0, 1]: bounds are computed on its logit, and stay inside. At 0 and 1
+        they are those of Wilson (1927), every unit counted as one sample.
     level : float
         Confidence in (0, 1).
 
     Returns
     -------
     Interval
-        Without bounds if fewer than two rows are left.
+        Without bounds if there are fewer than three units, or the figure does not exist without
+        one of them.
     """
-    rows = _finite_rows(values)
-    if not len(rows):
-        return Interval(math.nan, math.nan, math.nan, 0, unit)
-    value = float(statistic(rows[None])[0])
-    if len(rows) < 2 or not math.isfinite(value):
-        return Interval(value, math.nan, math.nan, len(rows), unit)
-    rng = np.random.default_rng(seed)
-    size = max(1, _CHUNK // rows.size)
-    figures = list(
-        chain.from_iterable(
-            statistic(rows[rng.integers(0, len(rows), (min(size, resamples - start), len(rows)))])
-            for start in range(0, resamples, size)
-        )
-    )
-    tail = (1 - level) / 2
-    low, high = np.nanquantile(figures, [tail, 1 - tail])
-    return Interval(value, float(low), float(high), len(rows), unit)
+    from scipy.special import expit, logit, stdtrit
+
+    rows, kept = _finite_rows(values)
+    value = statistic(rows) if len(rows) else math.nan
+    units = _units(len(rows), None if owners is None else [owners[i] for i in kept])
+    n = len(units)
+    if n < LEAST_UNITS or not math.isfinite(value):
+        return Interval(value, math.nan, math.nan, n, unit)
+    if share and not 0 < value < 1:
+        return Interval(value, *wilson_interval(round(value) * n, n, level=level), n, unit)
+    left_out = np.array([_without(rows, unit, statistic) for unit in units])
+    error = math.sqrt((n - 1) / n * float(((left_out - left_out.mean()) ** 2).sum()))
+    half = float(stdtrit(n - 1, 0.5 + level / 2)) * error
+    if not share:
+        return Interval(value, value - half, value + half, n, unit)
+    half /= value * (1 - value)
+    low, high = expit(logit(value) - half), expit(logit(value) + half)
+    return Interval(value, float(low), float(high), n, unit)
+
+
+def _units(count: int, owners: Owners | None) -> list[list[int]]:
+    """Return the rows of each unit."""
+    if owners is None:
+        return [[row] for row in range(count)]
+    alone: list[list[int]] = []
+    shared: dict[Hashable, list[int]] = {}
+    for row, names in enumerate(owners):
+        if not names:
+            alone.append([row])
+        for name in dict.fromkeys(names):
+            shared.setdefault(name, []).append(row)
+    return [*shared.values(), *alone]
+
+
+def _without(rows: NDArray[np.float64], unit: list[int], statistic: Statistic) -> float:
+    rest = np.delete(rows, unit, axis=0)
+    return statistic(rest) if len(rest) else math.nan
 
 
 def wilson_interval(hits: int, total: int, *, level: float = LEVEL) -> tuple[float, float]:
@@ -134,11 +165,17 @@ def wilson_interval(hits: int, total: int, *, level: float = LEVEL) -> tuple[flo
     return (0.0 if hits == 0 else centre - half), (1.0 if hits == total else centre + half)
 
 
-def _finite_rows(values: Sequence[float] | NDArray[np.floating]) -> NDArray[np.float64]:
+def _finite_rows(
+    values: Sequence[float] | NDArray[np.floating],
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return the rows without NaN, and their indices."""
     rows = np.asarray(values, np.float64)
     if rows.ndim < 1:
-        raise MetricError('a bootstrap needs one row a unit')
-    return rows[np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)] if len(rows) else rows
+        raise MetricError('an interval needs one row a unit')
+    if not len(rows):
+        return rows, np.zeros(0, np.intp)
+    kept = np.flatnonzero(np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
+    return rows[kept], kept
 
 
 @dataclass(frozen=True)
@@ -155,7 +192,8 @@ class PairedDifference:
         Matched-pairs rank-biserial correlation, in [-1, 1]: +1 if every unit rises. NaN without
         a unit that changes.
     p_value : float
-        Two-sided sign-flip test of no change, in (0, 1].
+        Two-sided sign-flip test of no change, in (0, 1]. NaN if the units are not scenes: objects
+        and paths of one scene are no sample of what a method meets elsewhere.
     smallest_p : float
         Least p the test can give with that many units, 2 / 2**n.
     """
@@ -171,7 +209,8 @@ def paired_difference(
     first: Sequence[float],
     second: Sequence[float],
     *,
-    unit: str = 'scenes',
+    unit: str = SCENES,
+    owners: Owners | None = None,
     seed: int = 0,
 ) -> PairedDifference:
     """Compare two conditions or methods unit by unit.
@@ -181,21 +220,24 @@ def paired_difference(
     first, second : sequence of float, shape (N,)
         The same units in the same order; pairs with NaN are not applicable and left out.
     unit : str
-        What the rows are.
+        What the units are.
+    owners : sequence, shape (N,), optional
+        Units that each pair hangs on; see `jackknife_interval`.
     seed : int
-        Seed of resampling.
+        Seed of the sign flips of more than 16 scenes.
 
     Raises
     ------
     MetricError
         If the lengths differ.
     """
-    changes = _finite_rows(_paired(first, second) @ np.array([-1.0, 1.0]))
+    pairs = _paired(first, second)
+    changes, _ = _finite_rows(pairs[:, 1] - pairs[:, 0])
     return PairedDifference(
-        bootstrap_interval(changes, unit=unit, seed=seed),
+        jackknife_interval(pairs[:, 1] - pairs[:, 0], unit=unit, owners=owners),
         _cohens_dz(changes),
         _rank_biserial(changes),
-        sign_flip_p(changes, seed=seed),
+        sign_flip_p(changes, seed=seed) if unit == SCENES else math.nan,
         smallest_attainable_p(len(changes)),
     )
 
@@ -235,7 +277,7 @@ def sign_flip_p(
     All sign patterns are tried for up to 16 units, else a random sample of them, counting the
     observed one, so that p is never 0. NaN without units.
     """
-    values = _finite_rows(changes)
+    values, _ = _finite_rows(changes)
     n = len(values)
     if not n:
         return math.nan
@@ -245,8 +287,9 @@ def sign_flip_p(
         signs = np.random.default_rng(seed).choice([-1.0, 1.0], (resamples, n))
         signs[0] = 1.0
     sums = np.abs(signs @ values)
-    # Sums that differ only by rounding are ties.
-    return float((sums >= np.abs(values.sum()) * (1 - 1e-12)).mean())
+    # Sums that differ only by rounding are ties; of changes that cancel, the sum is rounding.
+    rounding = 1e-12 * float(np.abs(values).sum())
+    return float((sums >= np.abs(values.sum()) - rounding).mean())
 
 
 def holm_adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
@@ -266,9 +309,9 @@ def corrected_tests(
 
     With n units and m contrasts the least adjusted p is m * 2 / 2**n. Above alpha a test says
     nothing whatever the data: 8 scenes and 7 contrasts (0.055) are too few. Then intervals and
-    effect sizes stand alone.
+    effect sizes stand alone; so they do where there is no p.
     """
-    if not contrasts:
+    if not contrasts or any(math.isnan(item.p_value) for item in contrasts.values()):
         return None
     least = max(item.smallest_p for item in contrasts.values())
     if least * len(contrasts) > alpha:
@@ -277,11 +320,15 @@ def corrected_tests(
 
 
 def relative_change(
-    reference: Sequence[float], condition: Sequence[float], *, unit: str = 'scenes', seed: int = 0
+    reference: Sequence[float],
+    condition: Sequence[float],
+    *,
+    unit: str = SCENES,
+    owners: Owners | None = None,
 ) -> Interval:
     """Return robustness: the relative change of a mean from the reference condition.
 
-    (mean of condition - mean of reference) / mean of reference, with an interval from resampling
+    (mean of condition - mean of reference) / mean of reference, with an interval from leaving out
     pairs; 0 is unmoved, -0.5 half of it lost. NaN if the reference mean is 0.
 
     Parameters
@@ -289,19 +336,18 @@ def relative_change(
     reference, condition : sequence of float, shape (N,)
         The same units under both conditions; pairs with NaN are left out.
     unit : str
-        What the rows are.
-    seed : int
-        Seed of resampling.
+        What the units are.
+    owners : sequence, shape (N,), optional
+        Units that each pair hangs on; see `jackknife_interval`.
 
     Notes
     -----
     The quantity of Fig. 5 of arXiv 2503.10331.
     """
 
-    def change(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        before, after = rows[..., 0].mean(axis=1), rows[..., 1].mean(axis=1)
-        with np.errstate(invalid='ignore', divide='ignore'):
-            return np.where(before == 0, np.nan, (after - before) / before)
+    def change(rows: NDArray[np.float64]) -> float:
+        before, after = rows.mean(axis=0)
+        return float((after - before) / before) if before else math.nan
 
     pairs = _paired(reference, condition)
-    return bootstrap_interval(pairs, statistic=change, unit=unit, seed=seed)
+    return jackknife_interval(pairs, statistic=change, unit=unit, owners=owners)

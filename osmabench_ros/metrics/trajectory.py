@@ -8,7 +8,6 @@ from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.geometry.similarity import Similarity, fitted_similarity
@@ -240,6 +239,8 @@ def pairs_of(trajectory: StampedTrajectory, interval: DeltaInterval) -> NDArray[
 
 def angles_deg(rotations: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the angles of rotation matrices (N, 3, 3) in degrees, in [0, 180]."""
+    from scipy.spatial.transform import Rotation
+
     return np.asarray(np.degrees(Rotation.from_matrix(rotations).magnitude()))
 
 

@@ -63,13 +63,18 @@ def record_cell(record: Record | None, number: Callable[[float], str] = plain) -
     return Cell(number(record.value), repr(record.value), interval, note=f'{record.n} samples')
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return rows as comma-separated values; a formula's text gets an apostrophe in front."""
+def csv_text(
+    columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, names: bool = True
+) -> str:
+    """Return rows as comma-separated values, below the names of the columns if wanted.
+
+    A formula's text gets an apostrophe in front.
+    """
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, columns, lineterminator='\n')
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: _in_csv(value) for name, value in row.items()})
+    writer = csv.writer(buffer, lineterminator='\n')
+    if names:
+        writer.writerow(columns)
+    writer.writerows([_in_csv(row.get(name, '')) for name in columns] for row in rows)
     return buffer.getvalue()
 
 

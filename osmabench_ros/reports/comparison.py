@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
-from osmabench_ros.metrics.statistics import Interval
+from osmabench_ros.metrics.statistics import SCENES, Interval
 from osmabench_ros.reports.cells import ABSENT, Cell, scaled_cell
 from osmabench_ros.reports.content import PageContent, RunSection
 from osmabench_ros.reports.headline import Headline
 from osmabench_ros.reports.report_run import Run, baseline_condition, computed_headlines, distinct
 
 QUESTIONS = 'exact_questions'
+OBJECTS_OF_SCENE = 'objects'
 OBJECTS = 'object accuracy'
 """Mean over objects of the share of their visible surface that got its class."""
 
-Units = Mapping[str, float]
-"""A figure by unit: scene, question or object."""
+Units = Mapping[str, float] | Mapping[tuple[str, ...], float]
+"""A figure by question or object of one scene, or by scene, path and repetition."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class Contrast:
 
     @property
     def units(self) -> str:
-        """Description of the resampled units, e.g. '184 questions of one scene'."""
+        """Description of the resampled units, e.g. '61 objects of one scene'."""
         found = self.comparison.paired.difference
-        if found.unit == 'scenes':
+        if found.unit == SCENES:
             return f'{found.n} scene{"" if found.n == 1 else "s"}'
         return f'{found.n} {found.unit} of one scene'
 
@@ -63,12 +64,14 @@ class ComparisonView:
     reference_mapper: str
 
 
-def comparison_view(runs: Sequence[Run], content: PageContent) -> ComparisonView:
+def comparison_view(
+    runs: Sequence[Run], content: PageContent, *, without_modes: Collection[str] = ()
+) -> ComparisonView:
     """Compare the runs of a matrix; over scenes, or within the scene if there is only one."""
     scored = [run for run in runs if not run.failed]
     mappers = distinct(run.mapper for run in runs)
     condition, mapper = baseline_condition(runs), mappers[0] if mappers else ''
-    measured = list(_measured(scored, content))
+    measured = list(_measured(scored, content, without_modes))
     return ComparisonView(
         tuple(_contrasts(measured, distinct(run.mapper for run in scored), condition, axis=1)),
         tuple(_contrasts(measured, distinct(run.condition for run in scored), mapper, axis=0)),
@@ -84,31 +87,44 @@ class _Measured:
     figure: str
     unit: str
     values: Mapping[tuple[str, str], Units]
+    owners: Mapping[str, Sequence[int]] | None = None
 
 
-def _measured(runs: Sequence[Run], content: PageContent) -> Iterator[_Measured]:
-    single = len({run.plan.identity.scene_key for run in runs}) == 1
+def _measured(
+    runs: Sequence[Run], content: PageContent, without_modes: Collection[str]
+) -> Iterator[_Measured]:
+    single = len({run.plan.identity.place for run in runs}) == 1
     for headline in computed_headlines(runs):
-        if headline.is_baseline:
+        if headline.is_baseline or headline.mode in without_modes:
             continue
-        if single and headline.suite == QUESTIONS:
-            yield _Measured(headline.title, 'questions', _answers(runs, content))
+        if single and headline.suite == QUESTIONS and content.dialogues:
+            about = _about(runs, content)
+            unit = OBJECTS_OF_SCENE if any(about.values()) else 'questions'
+            yield _Measured(headline.title, unit, _answers(runs, content), about)
         else:
-            yield _Measured(headline.title, 'scenes', _by_scene(runs, headline))
+            yield _Measured(headline.title, SCENES, _by_place(runs, headline))
     ids = {run.report.run_id for run in runs}
     sections = [item for item in content.sections if item.run.report.run_id in ids]
     if single and (found := _objects(sections)):
-        yield _Measured(OBJECTS, 'objects', found)
+        yield _Measured(OBJECTS, OBJECTS_OF_SCENE, found)
 
 
-def _by_scene(runs: Sequence[Run], headline: Headline) -> dict[tuple[str, str], Units]:
-    found: dict[tuple[str, str], dict[str, float]] = {}
+def _by_place(runs: Sequence[Run], headline: Headline) -> dict[tuple[str, str], Units]:
+    found: dict[tuple[str, str], dict[tuple[str, ...], float]] = {}
     for run in runs:
         record = run.headline(headline)
         if record is not None and record.value is not None:
-            key = str(run.plan.identity.scene_key)
-            found.setdefault((run.mapper, run.condition), {})[key] = record.value
-    return {pair: units for pair, units in found.items() if units}
+            units = found.setdefault((run.mapper, run.condition), {})
+            units[run.plan.identity.place] = record.value
+    return dict(found)
+
+
+def _about(runs: Sequence[Run], content: PageContent) -> dict[str, Sequence[int]]:
+    return {
+        '/'.join(question): nodes
+        for run in runs
+        for question, nodes in content.dialogues[run.report.run_id].about.items()
+    }
 
 
 def _answers(runs: Sequence[Run], content: PageContent) -> dict[tuple[str, str], Units]:
@@ -144,7 +160,7 @@ def _contrasts(
             }
             if reference not in figures or len(figures) < 2:
                 continue
-            found = compare_with_reference(figures, reference, unit=item.unit)
+            found = compare_with_reference(figures, reference, unit=item.unit, owners=item.owners)
             for other, comparison in found.items():
                 if comparison.paired.difference.n:
                     yield Contrast(subject, other, reference, item.figure, comparison)

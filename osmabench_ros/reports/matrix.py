@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from osmabench_ros.base.files import write_json, write_text
+from osmabench_ros.base.files import (
+    Existing,
+    filled_folder,
+    write_json,
+    write_text,
+    written_file,
+)
+from osmabench_ros.base.owned_folder import remove_ours
 from osmabench_ros.reports.cells import csv_text
+from osmabench_ros.reports.headline import HEADLINES
 from osmabench_ros.reports.page.page import write_page
+from osmabench_ros.reports.page.paged import RUNS_A_PAGE, PagedReport
+from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import versions
 from osmabench_ros.runs.evaluate.over_time import judged_records
@@ -17,42 +31,176 @@ from osmabench_ros.runs.results.report_model import (
     Record,
     RunReport,
     Status,
+    for_part,
     partial_fault,
     unmet,
 )
+from osmabench_ros.runs.results.results_folder import PAGES
 from osmabench_ros.runs.run_warnings import noted_warnings
+from osmabench_ros.runs.shard import Part
+
+_MOST_NAMED = 3
+
+
+MOST_ON_ONE_PAGE = 100
+"""Runs in one file; the report of more is a first page and pages of runs."""
+
+_HEADLINES = {(item.suite, item.mode, item.metric, '') for item in HEADLINES}
 
 
 def write_csv(report: MatrixReport, path: Path) -> Path:
     """Write one row a record, columns as in report.json, null as an empty cell."""
-    write_text(path, csv_text(list(Record.model_fields), (r.model_dump() for r in report.metrics)))
+    write_text(path, csv_text(list(Record.model_fields), map(vars, report.metrics)))
     return path
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What a report that is built again has to say about where it is from.
+
+    The digest of the configuration as it was run, the runs that have no report yet, notes, and
+    the part of the matrix that the report is of.
+    """
+
+    config_digest: str
+    unfinished: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    part: Part | None = None
+
+
 def write_matrix_report(
-    config: MatrixConfig, plans: Sequence[RunPlan], runs: Sequence[RunReport], root: Path
+    config: MatrixConfig,
+    plans: Sequence[RunPlan],
+    reports: Iterable[RunReport],
+    root: Path,
+    origin: Origin | None = None,
 ) -> MatrixReport:
-    """Write report.json, report.csv and report.html of a matrix into its folder."""
+    """Write report.json, report.csv and report.html of a matrix into its folder.
+
+    With more than `MOST_ON_ONE_PAGE` runs, report.html is about the whole and the runs are on
+    pages of `PAGES`, and what is about single classes stays in the report.json of each run; then
+    the returned report has the headline figures alone.
+    """
+    origin = origin or Origin(config_digest(config))
+    if len(plans) > MOST_ON_ONE_PAGE:
+        return _write_large_report(config, plans, reports, root, origin)
+    runs = tuple(reports)
+    report = _matrix_report(config, plans, runs, judged_records(plans, runs), origin)
+    write_json(root / 'report.json', report.model_dump(mode='json'))
+    write_csv(report, root / 'report.csv')
+    write_page(report, plans, root)
+    remove_ours(root / PAGES)
+    return report
+
+
+def _matrix_report(
+    config: MatrixConfig,
+    plans: Sequence[RunPlan],
+    runs: Sequence[RunReport],
+    judged: Sequence[Record],
+    origin: Origin,
+) -> MatrixReport:
+    required = config.requirements
+    if origin.part is not None:
+        required = for_part(required, plans)
     may_be_partial = {plan.identity.run_id for plan in plans if plan.mapper.allow_partial}
     partial = [run.run_id for run in runs if not run.map_complete]
     failed = (
         *(partial_fault(run_id) for run_id in partial if run_id not in may_be_partial),
-        *unmet(config.requirements, judged_records(plans, runs)),
+        *unmet(required, tuple(judged)),
     )
     complete = all(run.status is Status.COMPLETE for run in runs)
-    report = MatrixReport(
+    return MatrixReport(
         name=config.name,
-        passed=complete and not failed,
+        passed=complete and not failed and not origin.unfinished,
+        part=origin.part,
         runs=tuple(runs),
         failed_requirements=failed,
         versions=versions(),
-        hashes={'config': config_digest(config)},
+        hashes={'config': origin.config_digest},
         warnings=(
+            *_of_unfinished(origin.unfinished, len(plans)),
+            *origin.notes,
             *noted_warnings(plans),
             *(f'{run.run_id}: {text}' for run in runs for text in run.remarks),
         ),
     )
-    write_json(root / 'report.json', report.model_dump(mode='json'))
-    write_csv(report, root / 'report.csv')
-    write_page(report, plans, root)
+
+
+def _write_large_report(
+    config: MatrixConfig,
+    plans: Sequence[RunPlan],
+    reports: Iterable[RunReport],
+    root: Path,
+    origin: Origin,
+) -> MatrixReport:
+    """Write the report while the reports of the runs are read; keeps their headlines alone."""
+    required = required_figures(config)
+    kept: list[Run] = []
+    judged: list[Record] = []
+    with ExitStack() as files:
+        folder = files.enter_context(filled_folder(root / PAGES, Existing.REPLACE))
+        figures, table = (
+            files.enter_context(
+                files.enter_context(written_file(root / f'report.{kind}')).open('w')
+            )
+            for kind in ('json', 'csv')
+        )
+        pages = PagedReport(config.name, len(plans), folder, PAGES)
+        figures.write('{"runs": [')
+        columns = list(Record.model_fields)
+        table.write(csv_text(columns, ()))
+        runs = (
+            Run(plan, _without_classes(report, required))
+            for plan, report in zip(plans, reports, strict=True)
+        )
+        while batch := list(islice(runs, RUNS_A_PAGE)):
+            for run in batch:
+                figures.write((',\n' if kept else '') + run.report.model_dump_json())
+                table.write(csv_text(columns, map(vars, run.report.metrics), names=False))
+                judged += _required(run, required)
+                kept.append(Run(run.plan, _headlines_of(run.report)))
+            pages.write_runs(batch)
+        report = _matrix_report(config, plans, [run.report for run in kept], judged, origin)
+        rest = json.dumps(report.model_dump(mode='json', exclude={'runs'}), sort_keys=True)
+        figures.write(f'],\n{rest[1:]}\n')
+    pages.write_first_page(report, kept, root)
     return report
+
+
+def required_figures(config: MatrixConfig) -> set[tuple[str, str, str]]:
+    """Return suite, metric and class of the figures that have thresholds."""
+    return {(item.suite, item.metric, item.class_name) for item in config.requirements}
+
+
+def _without_classes(report: RunReport, required: Collection[tuple[str, str, str]]) -> RunReport:
+    """Return a report without figures of single classes, save required ones."""
+    metrics = (item for item in report.metrics if not item.class_name or _key(item) in required)
+    return report.model_copy(update={'metrics': tuple(metrics)})
+
+
+def _key(record: Record) -> tuple[str, str, str]:
+    return record.suite, record.metric, record.class_name
+
+
+def _required(run: Run, required: Collection[tuple[str, str, str]]) -> Iterator[Record]:
+    if required:
+        records = judged_records([run.plan], [run.report])
+        yield from (record for record in records if _key(record) in required)
+
+
+def _headlines_of(report: RunReport) -> RunReport:
+    shown = (
+        item
+        for item in report.metrics
+        if (item.suite, item.mode, item.metric, item.class_name) in _HEADLINES
+    )
+    return report.model_copy(update={'metrics': tuple(shown)})
+
+
+def _of_unfinished(unfinished: Sequence[str], others: int) -> Iterator[str]:
+    if unfinished:
+        named = ', '.join(unfinished[:_MOST_NAMED])
+        more = ' and others' if len(unfinished) > _MOST_NAMED else ''
+        count = f'{len(unfinished)} of {len(unfinished) + others} runs'
+        yield f'the report is of a part: {count} have no figures yet: {named}{more}'

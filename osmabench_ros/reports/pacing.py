@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,7 +45,10 @@ class StalenessRow:
 
 @dataclass(frozen=True)
 class PacingView:
-    """Rows of realtime runs, and counts of lockstep runs, of frames lost and messages ignored."""
+    """Rows of realtime runs, and counts of lockstep runs, of frames lost and messages ignored.
+
+    `beside` says how many realtime runs may have shared the machine with how many others at most.
+    """
 
     nodes: tuple[NodeRow, ...]
     staleness: tuple[StalenessRow, ...]
@@ -53,6 +57,8 @@ class PacingView:
     lockstep_frames: int
     lockstep_lost: int
     ignored: int
+    alone: int
+    beside: tuple[tuple[int, int], ...]
 
 
 def timed_runs(runs: Sequence[Run]) -> list[TimedRun]:
@@ -76,6 +82,7 @@ def pacing_view(runs: Sequence[Run]) -> PacingView:
     """Return frames, latencies and staleness of the runs; RunError if timings are malformed."""
     timed = timed_runs(runs)
     realtime = [item for item in timed if item.measured.pacing == PacingMode.REALTIME.value]
+    at_once = Counter(item.measured.runs_at_once for item in realtime)
     lockstep = [item.measured for item in timed if item not in realtime]
     return PacingView(
         tuple(
@@ -89,6 +96,8 @@ def pacing_view(runs: Sequence[Run]) -> PacingView:
         sum(item.frames for item in lockstep),
         sum(node.dropped or 0 for item in lockstep for node in item.participants),
         sum(sum(item.measured.ignored.values()) for item in timed),
+        at_once.pop(1, 0),
+        tuple((runs, most - 1) for most, runs in sorted(at_once.items())),
     )
 
 

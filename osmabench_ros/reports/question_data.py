@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,11 @@ class Dialogue:
             if verdict.reason != UNSERVED
         }
 
+    @property
+    def about(self) -> dict[tuple[str, str], tuple[int, ...]]:
+        """The objects that each question is about, by scene and question id."""
+        return {(item.scene, item.id): item.evidence.nodes for item in self.questions}
+
 
 def read_dialogue(directory: Path) -> Dialogue:
     """Read the questions, answers and verdicts in a run's folder, empty without answers."""
@@ -75,9 +81,9 @@ def _no_verdict(question: Question) -> Verdict:
 
 
 def paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, float] | None:
-    """Return the interval of the change of accuracy in points, None without shared questions."""
-    change = paired_change(before.correct, after.correct)
-    return (100.0 * change.low, 100.0 * change.high) if change.n else None
+    """Return the interval of the change of accuracy in points, None without one."""
+    change = paired_change(before.correct, after.correct, before.about)
+    return (100.0 * change.low, 100.0 * change.high) if math.isfinite(change.low) else None
 
 
 def question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:
@@ -90,9 +96,14 @@ def question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:
             'answer': shown(item.answer, item.tolerance),
             'nodes': list(item.evidence.nodes),
             'kind': item.provenance.get('kind', ''),
+            'visible': _percent(item.provenance.get('visible_share', '')),
         }
         for item in dialogue.questions
     ]
+
+
+def _percent(share: str) -> str:
+    return f'{float(share):.1%} of the surface' if share else ''
 
 
 def answer_rows(dialogue: Dialogue, frames: Sequence[SampleFrame]) -> dict[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from osmabench_ros.metrics.comparison import nested_level, nested_means
 from osmabench_ros.reports.headline import HEADLINES, Headline
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.results.report_model import Record, RunReport, Status
@@ -30,10 +31,11 @@ class Run:
 
     @property
     def scene(self) -> str:
-        """Dataset and scene, with the seed unless the scene's name ends with it."""
+        """Dataset and scene, with the seeds unless the scene's name ends with the only one."""
         key = self.plan.identity.scene_key
         seed = '' if key.scene.endswith(f'seed_{key.seed}') else f', seed {key.seed}'
-        return f'{key.dataset} {key.scene}{seed}'
+        path = '' if key.path_seed is None else f', path {key.path_seed}'
+        return f'{key.dataset} {key.scene}{seed}{path}'
 
     @property
     def condition(self) -> str:
@@ -46,9 +48,15 @@ class Run:
         return self.plan.identity.mapper
 
     @property
+    def repetition(self) -> str:
+        """Seed of the method where the configuration lists some, else ''."""
+        seed = self.plan.identity.method_seed
+        return '' if seed is None else f'method seed {seed}'
+
+    @property
     def title(self) -> str:
-        """Mapper and condition."""
-        return f'{self.mapper} · {self.condition}'
+        """Mapper, condition and repetition."""
+        return ' · '.join(filter(None, (self.mapper, self.condition, self.repetition)))
 
     @cached_property
     def records(self) -> Mapping[Key, Record]:
@@ -95,29 +103,36 @@ def computed_headlines(runs: Sequence[Run]) -> list[Headline]:
 
 @dataclass(frozen=True)
 class MeanFigure:
-    """A headline figure of one mapper under one condition: the mean, and that of every scene."""
+    """A headline figure of one mapper under one condition: the mean, and that of every unit.
+
+    Units are scenes, or paths of the only scene, or repetitions on the only path.
+    """
 
     value: float
     low: float | None
     high: float | None
-    scenes: tuple[float, ...]
+    units: tuple[float, ...]
 
 
 def estimate(
     runs: Sequence[Run], mapper: str, condition: str, headline: Headline
 ) -> MeanFigure | None:
     """Return a headline figure over the scenes of a mapper and condition, None without any."""
-    records = [
-        record
+    records = {
+        run.plan.identity.place: record
         for run in runs
         if (run.mapper, run.condition) == (mapper, condition)
         and (record := run.headline(headline)) is not None
         and record.value is not None
-    ]
-    values = [record.value for record in records if record.value is not None]
-    if not values:
+    }
+    figures: dict[tuple[str, ...], float] = {
+        place: item.value for place, item in records.items() if item.value is not None
+    }
+    if not figures:
         return None
-    single = records[0] if len(records) == 1 else None
+    level = nested_level(run.plan.identity.place for run in runs) or 0
+    values = list(nested_means(figures, level).values())
+    single = next(iter(records.values())) if len(records) == 1 else None
     return MeanFigure(
         math.fsum(values) / len(values),
         single.low if single else None,

@@ -59,6 +59,7 @@ def _interval(record: Record) -> str:
 
 
 UNKNOWN = 'unknown'
+MOST_LISTED = 100
 
 
 def print_pacing(runs: Sequence[RunReport], directory: Path, console: Console) -> None:
@@ -108,14 +109,24 @@ def _cells(node: Participation) -> list[str]:
 
 
 def print_report(report: MatrixReport, directory: Path, console: Console | None = None) -> None:
-    """Print the headline figures of every run, and the path of the report; default stdout."""
+    """Print the headline figures of every run, and the path of the report; default stdout.
+
+    Of many runs only those that did not complete are listed, and not all of them.
+    """
     console = console or report_console()
-    console.print(_table(report.runs))
-    print_pacing(report.runs, directory, console)
-    for warning in report.warnings:
+    if len(report.runs) > MOST_LISTED:
+        failed = [run for run in report.runs if run.status is not Status.COMPLETE]
+        if failed:
+            console.print(_table(failed[:MOST_LISTED]))
+        console.print(f'{len(report.runs)} runs, {len(failed)} of them not complete')
+    else:
+        console.print(_table(report.runs))
+        print_pacing(report.runs, directory, console)
+    for warning in report.warnings[:MOST_LISTED]:
         console.print(f'[yellow]warning:[/] {escape(warning)}', highlight=False, soft_wrap=True)
     verdict = '[green]passed[/]' if report.passed else '[red]failed[/]'
-    console.print(f'{report.name}: {verdict}')
+    part = f' ({report.part.description})' if report.part else ''
+    console.print(f'{report.name}{part}: {verdict}')
     page = escape(str(directory / 'report.html'))
     console.print(f'[dim]{page}[/]', highlight=False, soft_wrap=True)
 

@@ -7,7 +7,7 @@ import os
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
@@ -20,6 +20,7 @@ from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.runs.mapper_config import EvaluationConfig as EvaluationConfig
 from osmabench_ros.runs.mapper_config import MapperConfig as MapperConfig
+from osmabench_ros.runs.mapper_config import NodeProcessesConfig as NodeProcessesConfig
 from osmabench_ros.runs.mapper_config import RecordingConfig as RecordingConfig
 from osmabench_ros.runs.mapper_config import SweepConfig as SweepConfig
 from osmabench_ros.runs.requirement import Requirement as Requirement
@@ -32,6 +33,8 @@ from osmabench_ros.simulation.strategies import Strategy
 from osmabench_ros.simulation.trajectory import CameraMount
 from osmabench_ros.suites.suite import repeated_suite, repetition_fault
 
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+
 
 class SceneConfig(Strict):
     """Which scene: 'apartment', a path to a data set, or a recorded one with its ground truth."""
@@ -39,6 +42,8 @@ class SceneConfig(Strict):
     reference: PathText = setting('apartment', "'apartment', or a *.scene_dataset_config.json.")
     scene: str = setting('', 'Scene of a data set; the only one by default.')
     seed: int = Field(0, ge=0, lt=2**31, description='Seed of the scene, path and questions.')
+    path_seed: Seed | None = None
+    """Seed of the path, what the sensors add on it, and the questions; None: as `seed`."""
     sequence: FilePath | None = None
     ground_truth: FilePath | None = None
     topics: SequenceReading = SequenceReading()
@@ -51,7 +56,19 @@ class SceneConfig(Strict):
             raise ValueError('a recorded scene has a sequence; leave out reference and scene')
         if self.sequence is None and self.topics != SequenceReading():
             raise ValueError('topics are those of a sequence; name it too')
+        if self.sequence is not None and self.path_seed is not None:
+            raise ValueError('a recorded scene has one path; leave out path_seed')
         return self
+
+    @property
+    def seed_of_path(self) -> int:
+        """Seed of what a drive through the scene adds to it."""
+        return self.seed if self.path_seed is None else self.path_seed
+
+    @property
+    def without_path(self) -> SceneConfig:
+        """The scene itself, equal for all paths in it."""
+        return self.model_copy(update={'path_seed': None})
 
 
 class CameraConfig(Strict):
@@ -152,6 +169,9 @@ class PacingConfig(Strict):
     match_timeout_s: float = setting(60.0, 'Wait for participants, seconds.', 0.1, 86_400)
     ack_timeout_s: float = setting(120.0, 'Wait for acknowledgements, seconds.', 0.1, 86_400)
     evaluation_timeout_s: float = Field(900.0, gt=0)
+    side_by_side: bool = Field(
+        False, description='Whether realtime runs may be measured beside other runs.'
+    )
 
     @property
     def lockstep(self) -> bool:
@@ -180,11 +200,37 @@ class SuiteConfig(Strict):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+DEFAULT_SUITES = (
+    'osma_segmentation',
+    'map_geometry',
+    'instances',
+    'scene_graph',
+    'exact_questions',
+)
+"""Suites that ask no model and take seconds; a map that has nothing for one costs nothing."""
+
+
+class SeedsConfig(Strict):
+    """Seeds of scenes, paths in each of them, and runs of the method on each; () for `seed`."""
+
+    scene: tuple[Seed, ...] = ()
+    path: tuple[Seed, ...] = ()
+    method: tuple[Seed, ...] = ()
+
+    @field_validator('scene', 'path', 'method')
+    @classmethod
+    def _once_each(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError('every seed may be listed once')
+        return value
+
+
 class MatrixConfig(Strict):
-    """A list of runs: every scene under every condition with every mapper."""
+    """A list of runs: every scene, by every seed, under every condition with every mapper."""
 
     name: PlainName
     scenes: tuple[SceneConfig, ...] = (SceneConfig(),)
+    seeds: SeedsConfig = SeedsConfig()
     conditions: tuple[PathText, ...] = ('baseline',)
     mappers: tuple[MapperConfig, ...]
     simulator: SimulatorConfig = SimulatorConfig()
@@ -192,11 +238,12 @@ class MatrixConfig(Strict):
     robot: RobotConfig = RobotConfig()
     trajectory: TrajectoryConfig = TrajectoryConfig()
     pacing: PacingConfig = PacingConfig()
-    suites: tuple[SuiteConfig, ...]
+    suites: tuple[SuiteConfig, ...] = tuple(SuiteConfig(name=name) for name in DEFAULT_SUITES)
     requirements: tuple[Requirement, ...] = ()
     evaluation: EvaluationConfig = EvaluationConfig()
     recording: RecordingConfig = RecordingConfig()
     sweep: SweepConfig = SweepConfig()
+    node_processes: NodeProcessesConfig = NodeProcessesConfig()
     text_features: dict[str, FilePath] = Field(default_factory=dict)
     """Files for the encoders of open-vocabulary maps; see `text_matching.TextMatching`."""
 
@@ -225,6 +272,35 @@ class MatrixConfig(Strict):
                         f'{suggestion(name, known)}'
                     )
         return self
+
+    @model_validator(mode='after')
+    def _seeds_are_given_once(self) -> MatrixConfig:
+        for item in self.scenes:
+            if self.seeds.scene and item.seed:
+                raise ValueError('seeds.scene and "seed" of a scene say the same; give one')
+            if self.seeds.path and item.path_seed is not None:
+                raise ValueError('seeds.path and "path_seed" of a scene say the same; give one')
+            if (self.seeds.scene or self.seeds.path) and item.sequence is not None:
+                raise ValueError(
+                    f'sequence {item.sequence} is recorded: it has one scene and one path; leave '
+                    'out seeds.scene and seeds.path'
+                )
+        if self.seeds.path and (self.trajectory.recorded or self.trajectory.goal_points):
+            raise ValueError(
+                'seeds.path chooses where to drive, and so do "recorded" and "goal_points"; leave '
+                'one of them out'
+            )
+        return self
+
+    @property
+    def seeded_scenes(self) -> tuple[SceneConfig, ...]:
+        """The scenes with every seed of scene and path."""
+        return tuple(
+            item.model_copy(update={'seed': seed, 'path_seed': path_seed})
+            for item in self.scenes
+            for seed in self.seeds.scene or (item.seed,)
+            for path_seed in self.seeds.path or (item.path_seed,)
+        )
 
     @cached_property
     def loaded_conditions(self) -> dict[str, Condition]:
@@ -271,11 +347,11 @@ def _bundled(name: str) -> Path:
 def with_scene(config: MatrixConfig, reference: str, seed: int) -> MatrixConfig:
     """Return a configuration for another scene and seed; the name says so."""
     scene = SceneConfig(reference=reference, seed=seed)
-    if config.scenes == (scene,):
+    if config.scenes == (scene,) and config.seeds == SeedsConfig():
         return config
     stem = Path(reference).name.split('.')[0]
     name = f'{config.name}_{stem}_{seed}'
-    return config.model_copy(update={'scenes': (scene,), 'name': name})
+    return config.model_copy(update={'scenes': (scene,), 'seeds': SeedsConfig(), 'name': name})
 
 
 def parse_config(data: Any, source: str) -> MatrixConfig:

@@ -7,18 +7,24 @@ from pathlib import Path
 
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import made_suites
+from osmabench_ros.runs.expected_power import expected_power
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.runs.shard import Shard, results_root
 from osmabench_ros.suites.suite import models_asked_by
 
 
-def expected_work(config: MatrixConfig, out: Path) -> list[str]:
+def expected_work(config: MatrixConfig, out: Path, shard: Shard | None = None) -> list[str]:
     """Return the planned work, a line each; loads the scenes, writes nothing."""
     preparation = Preparation()
     preparation.check_names(config)
     preparation.check_mappers(config)
-    plans = preparation.plans(config, out / config.name)
-    return [*(_of_run(plan) for plan in plans), *_of_models(config, plans)]
+    plans, part = preparation.plans(config, results_root(config, out, shard)), []
+    power = expected_power(plan.identity for plan in plans)
+    if shard is not None:
+        part = [shard.part(plans).description]
+        plans = shard.plans(plans)
+    return [*part, *(_of_run(plan) for plan in plans), *_of_models(config, plans), *power]
 
 
 def _of_run(plan: RunPlan) -> str:

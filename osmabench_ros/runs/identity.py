@@ -1,4 +1,4 @@
-"""A run is one (dataset, scene, condition, mapper, simulator, seed), in realtime at a speed."""
+"""A run is one (dataset, scene, condition, mapper, simulator, seeds), in realtime at a speed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,46 @@ _LONGEST_WORD = 40
 """Five of them, a seed and a speed make one name, of which file systems take 255 bytes."""
 
 
+@dataclass(frozen=True)
+class Seeds:
+    """Seeds of scene, path and method; None, and absent from names, for that of the scene."""
+
+    scene: int
+    path: int | None = None
+    method: int | None = None
+
+    def __str__(self) -> str:
+        parts = (('-p', self.path), ('-m', self.method))
+        return str(self.scene) + ''.join(f'{sign}{n}' for sign, n in parts if n is not None)
+
+    @classmethod
+    def of_text(cls, text: str) -> Seeds | None:
+        """Read the seeds from that part of a name, None if it is another part."""
+        found = re.fullmatch(r'(\d+)(?:-p(\d+))?(?:-m(\d+))?', text, re.ASCII)
+        if found is None:
+            return None
+        scene, path, method = (None if item is None else int(item) for item in found.groups())
+        return cls(scene or 0, path, method)
+
+    @classmethod
+    def of_run(cls, run_id: str, seed: int) -> Seeds:
+        """Read the seeds from a run's name; `seed` is that of its scene, and all without such."""
+        found = (cls.of_text(part) for part in reversed(run_id.split('.')))
+        return next((item for item in found if item is not None and item.scene == seed), cls(seed))
+
+
 @dataclass(frozen=True, order=True)
 class SceneKey:
-    """Dataset, scene and seed, by which runs share one trajectory, ground truth and questions."""
+    """Dataset, scene and seeds, by which runs share one trajectory, ground truth and questions."""
 
     dataset: str
     scene: str
     seed: int
+    path_seed: int | None = None
 
     def __str__(self) -> str:
-        return '.'.join((slug(self.dataset), slug(self.scene), str(self.seed)))
+        seeds = Seeds(self.seed, self.path_seed)
+        return '.'.join((slug(self.dataset), slug(self.scene), str(seeds)))
 
 
 @dataclass(frozen=True, order=True)
@@ -31,6 +61,20 @@ class RunIdentity:
     mapper: str
     simulator: str
     speed_factor: float | None = None
+    method_seed: int | None = None
+
+    @property
+    def seeds(self) -> Seeds:
+        """The seeds that its name has."""
+        return Seeds(self.scene_key.seed, self.scene_key.path_seed, self.method_seed)
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Scene, path in it and repetition on that, by which runs are paired and averaged."""
+        key = self.scene_key
+        path, repetition = Seeds(key.seed, key.path_seed), self.method_seed
+        name = '' if repetition is None else str(repetition)
+        return f'{slug(key.dataset)}.{slug(key.scene)}', str(path), name
 
     @property
     def run_id(self) -> str:
@@ -38,7 +82,7 @@ class RunIdentity:
         key = self.scene_key
         parts = (key.dataset, key.scene, self.condition, self.mapper, self.simulator)
         speed = () if self.speed_factor is None else (f'x{slug(f"{self.speed_factor:g}")}',)
-        return '.'.join((*(slug(part) for part in parts), str(key.seed), *speed))
+        return '.'.join((*(slug(part) for part in parts), str(self.seeds), *speed))
 
 
 def slug(text: str) -> str:

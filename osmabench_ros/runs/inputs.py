@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
@@ -46,7 +47,7 @@ def input_digests(config: MatrixConfig, scenes: Mapping[SceneKey, str]) -> dict[
 
 def scene_name(key: SceneKey) -> str:
     """Return the name of a scene among the inputs."""
-    return f'scene {key}'
+    return f'scene {replace(key, path_seed=None)}'
 
 
 def condition_name(name: str) -> str:

@@ -24,6 +24,23 @@ class EvaluationConfig(Strict):
     )
 
 
+class Resources(Strict):
+    """What a run with a mapper needs of the machine; what is not said counts as an equal share.
+
+    With `gpus` a run sees only those that it was given, a part of one or one and more.
+    """
+
+    cpus: float | None = setting(None, 'Cores.', 0.1, 4096)
+    gpus: float = setting(0.0, 'GPUs, or a part of one.', 0, 64)
+    memory_gib: float | None = setting(None, 'Resident memory of all its processes.', 0.1, 10**5)
+
+
+class NodeProcessesConfig(Strict):
+    """How many runs a process of one of our nodes serves before a new one takes its place."""
+
+    runs_each: int = setting(20, 'Runs; 1: new processes for every run.', 1, 10**6)
+
+
 class RecordingConfig(RecordedTopics):
     """Whether and how the topics of a run are recorded to bag/ in its folder."""
 
@@ -101,6 +118,7 @@ class MapperConfig(Settling):
         ``${condition}`` and ``${seed}``.
     command : tuple of str
         Starts a node that publishes `semantic_map`, or, with `map_topic`, a map of another type.
+        ``${seed}`` in it, and in `variables`, is the seed of the method.
     acks : bool
         Whether that node acknowledges frames. By default one with a `map_topic` does not, and
         one that publishes `semantic_map` does. Runs of one that does not are realtime.
@@ -119,6 +137,8 @@ class MapperConfig(Settling):
         Edge from the world that the bridge publishes, if not the one that `transforms` leave free.
     map_origin : MapOrigin, optional
         Where a method that localises itself puts the origin of its map; None as `transforms`.
+    resources : Resources
+        What a run with it needs, by which runs are let in beside each other.
     """
 
     name: PlainName
@@ -134,6 +154,7 @@ class MapperConfig(Settling):
     transforms: Edges | None = None
     publish_tf: TfMode = TfMode.AUTO
     map_origin: MapOrigin | None = None
+    resources: Resources = Resources()
 
     @model_validator(mode='before')
     @classmethod

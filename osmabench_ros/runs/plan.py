@@ -38,8 +38,14 @@ class RunPlan:
 
     @property
     def shared_directory(self) -> Path:
-        """Folder shared by all runs of the scene and seed."""
+        """Folder shared by all runs on one path in the scene."""
         return self.root / 'shared' / str(self.identity.scene_key)
+
+    @property
+    def method_seed(self) -> int:
+        """Seed that the mapping method gets."""
+        own = self.identity.method_seed
+        return self.scene.seed if own is None else own
 
     @property
     def pacing(self) -> PacingMode:
@@ -75,8 +81,12 @@ class RunPlan:
 
 
 def config_digest(config: MatrixConfig) -> str:
-    """Return the hex digest of a configuration, however written, without its sweep."""
-    data = config.model_dump(mode='json', exclude_defaults=True, exclude={'sweep'})
+    """Return the hex digest of what results depend on in a configuration, however written."""
+    data = config.model_dump(
+        mode='json',
+        exclude_defaults=True,
+        exclude={'sweep': True, 'node_processes': True, 'mappers': {'__all__': {'resources'}}},
+    )
     return sha256_of_data(data)
 
 
@@ -90,29 +100,35 @@ def _identity(
     key: SceneKey,
     condition: str,
     mapper: MapperConfig,
+    method_seed: int | None,
 ) -> RunIdentity:
     realtime = _pacing(config, mapper) is PacingMode.REALTIME
     speed = config.pacing.speed_factor if realtime else None
     simulator = config.simulator.name if scene.sequence is None else RECORDED
-    return RunIdentity(key, name_of_condition(condition), mapper.name, simulator, speed)
+    name = name_of_condition(condition)
+    return RunIdentity(key, name, mapper.name, simulator, speed, method_seed)
 
 
 def plan_runs(
     config: MatrixConfig, scene_keys: dict[SceneConfig, SceneKey], root: Path
 ) -> list[RunPlan]:
-    """Return the runs of a matrix in `root`, scene by scene, condition by condition."""
+    """Return the runs of a matrix in `root`, scene by scene, condition by condition.
+
+    `scene_keys` are those of its seeded scenes.
+    """
     plans = [
         RunPlan(
-            _identity(config, scene, scene_keys[scene], condition, mapper),
+            _identity(config, scene, scene_keys[scene], condition, mapper, method_seed),
             scene,
             mapper,
             config.loaded_conditions[condition],
             config,
             root,
         )
-        for scene in config.scenes
+        for scene in config.seeded_scenes
         for condition in config.conditions
         for mapper in config.mappers
+        for method_seed in config.seeds.method or (None,)
     ]
     _refuse_equal(config, [plan.identity.run_id for plan in plans])
     return plans

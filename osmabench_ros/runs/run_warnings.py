@@ -20,7 +20,7 @@ KEY = 'warnings'
 
 def run_warnings(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
     """Return what a reader of the report has to know before a prepared run, and warn of it."""
-    found = (*_of_pacing(plan), *_of_condition(plan, preparation))
+    found = (*_of_pacing(plan), *_of_condition(plan, preparation), *_of_lamps(plan, preparation))
     for text in found:
         warnings.warn(text, OsmabenchWarning, stacklevel=2)
     return found
@@ -42,6 +42,16 @@ def _of_condition(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
     path = RobotPath.read(plan.shared_directory / PATH_FILE)
     trajectory = sample_trajectory(path, condition.motion_at(rate_hz), rate_hz)
     return inert_parts(condition, preparation.scene_of(plan), trajectory)
+
+
+def _of_lamps(plan: RunPlan, preparation: Preparation) -> Iterator[str]:
+    """Yield which lamps a rule has chosen, if the condition acts on lamps."""
+    if plan.scene.sequence is not None:
+        return
+    scene, lighting = preparation.scene_of(plan), plan.condition.lighting
+    chosen = any(rule.select.lamps is not None for rule in lighting.scene_lights)
+    if chosen and scene.lamp_rule and (lighting.setup is None or not lighting.setup.is_for(scene)):
+        yield f'condition "{plan.condition.name}": {scene.lamps_told}'
 
 
 def noted_warnings(plans: Sequence[RunPlan]) -> tuple[str, ...]:

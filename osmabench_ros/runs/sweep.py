@@ -56,6 +56,8 @@ class SweepSeries(Strict):
     dataset: str
     scene: str
     seed: int
+    path_seed: int | None = None
+    method_seed: int | None = None
     condition: str
     mapper: str
     max_loss: float
@@ -64,7 +66,9 @@ class SweepSeries(Strict):
     @property
     def title(self) -> str:
         """Mapper, condition and scene."""
-        return f'{self.mapper} · {self.condition} · {self.dataset} {self.scene}'
+        given = (('path', self.path_seed), ('method', self.method_seed))
+        seeds = ''.join(f', {name} seed {seed}' for name, seed in given if seed is not None)
+        return f'{self.mapper} · {self.condition} · {self.dataset} {self.scene}{seeds}'
 
     @property
     def fastest(self) -> SweepPoint | None:

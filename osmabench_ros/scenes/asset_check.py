@@ -9,7 +9,7 @@ from typing import Any
 
 from osmabench_ros.base.limits.images import undecoded_image
 from osmabench_ros.base.limits.reading import shown
-from osmabench_ros.errors import LimitError, OsmabenchWarning, SceneError
+from osmabench_ros.errors import LimitError, MissingFileError, OsmabenchWarning, SceneError
 from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES
 from osmabench_ros.scenes.gltf_file import GltfFile, GltfImage
 
@@ -104,8 +104,8 @@ def image_fault(image: GltfImage) -> str:
     return ''
 
 
-def _missing(path: Path, name: str) -> SceneError:
-    return SceneError(
+def _missing(path: Path, name: str) -> MissingFileError:
+    return MissingFileError(
         f'{path} names the texture {shown(name)}, which is not near it; put it there, or take it '
         'out of the file'
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -24,8 +27,27 @@ _SNAPSHOTS, _BLOBS = 'snapshots', 'blobs'
 """What is downloaded from Hugging Face is `snapshots/<commit>/...`, links to files of `blobs`."""
 
 
-def files_near(mesh: Path, check: Callable[[str, bytes], None]) -> Any:
-    """Return a trimesh resolver for files below a mesh file's folder, or its textures, checked."""
+@dataclass(frozen=True)
+class TextureSearch:
+    """What to do about textures that are not near their mesh.
+
+    They are looked for by name anywhere below `folders`; those found nowhere are errors, or grey.
+    """
+
+    folders: tuple[Path, ...] = ()
+    grey_if_missing: bool = False
+
+
+NEARBY = TextureSearch()
+
+
+def files_near(
+    mesh: Path, check: Callable[[str, bytes], None], textures: TextureSearch = NEARBY
+) -> Any:
+    """Return a trimesh resolver for files below a mesh file's folder, or its textures, checked.
+
+    `textures` says what is done about those that are not near.
+    """
     from trimesh.resolvers import Resolver
 
     folder = mesh.parent.resolve()
@@ -40,11 +62,14 @@ def files_near(mesh: Path, check: Callable[[str, bytes], None]) -> Any:
         def get(self, key: str) -> bytes:
             name = unquote(str(key)).replace('\\', '/').removeprefix('file://')
             if name not in self._contents:
-                path = _place(name, roots)
-                if path is None:
+                path = _place(name, roots) or picture_below(name, textures.folders)
+                if path is None and textures.grey_if_missing and is_picture_name(name):
+                    self._contents[name] = _grey()
+                elif path is None:
                     self.missing.append(name)
                     raise FileNotFoundError(f'{shown(key)} is not near {mesh}')
-                self._contents[name] = self._checked(name, path)
+                else:
+                    self._contents[name] = self._checked(name, path)
             return self._contents[name]
 
         def _checked(self, name: str, path: Path) -> bytes:
@@ -76,6 +101,37 @@ def _place(name: str, roots: list[Path]) -> Path | None:
         if leads_into(roots, path) and path.is_file():
             return path
     return None
+
+
+def is_picture_name(name: str) -> bool:
+    """Return whether a file of this name is a texture."""
+    return name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def _grey() -> bytes:
+    """Return a picture that stands for a missing one, as bright as a neutral material."""
+    from PIL import Image
+
+    written = io.BytesIO()
+    Image.new('RGB', (1, 1), (204, 204, 204)).save(written, 'PNG')
+    return written.getvalue()
+
+
+def picture_below(name: str, folders: tuple[Path, ...]) -> Path | None:
+    """Return the first picture below the folders that is called like the last part of a name."""
+    last = name.rpartition('/')[2].lower()
+    return _pictures(folders).get(last) if is_picture_name(last) else None
+
+
+@lru_cache(maxsize=8)
+def _pictures(folders: tuple[Path, ...]) -> dict[str, Path]:
+    """Return the pictures below folders by name in lower case, in the order of their paths."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for path in sorted(folder.rglob('*')):
+            if is_picture_name(path.name) and leads_into([folder], path):
+                found.setdefault(path.name.lower(), path)
+    return found
 
 
 def resolved(path: Path) -> Path | None:

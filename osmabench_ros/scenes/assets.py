@@ -30,7 +30,7 @@ from osmabench_ros.scenes.asset_check import (
     checked_gltf,
     warn_of_unread,
 )
-from osmabench_ros.scenes.asset_files import files_near
+from osmabench_ros.scenes.asset_files import NEARBY, TextureSearch, files_near
 from osmabench_ros.scenes.scene import Material, Mesh
 
 Made = TypeVar('Made')
@@ -67,25 +67,34 @@ class AssetNode:
     meshes: tuple[Mesh, ...]
 
 
-def load_nodes(path: Path, *, in_child: bool = False) -> tuple[AssetNode, ...]:
-    """Read a mesh file node by node, here if `in_child`; SceneError if broken, or LimitError."""
+def load_nodes(
+    path: Path, *, textures: TextureSearch = NEARBY, in_child: bool = False
+) -> tuple[AssetNode, ...]:
+    """Read a mesh file node by node, here if `in_child`; SceneError if broken, or LimitError.
+
+    `textures` says what is done about those that are not near it.
+    """
     if not in_child and _is_for_child(path):
         from osmabench_ros.scenes.limited_assets import nodes_in_child
 
-        return nodes_in_child(path)
+        return nodes_in_child(path, textures)
     # Collada's colours are sRGB, those of glTF linear; trimesh passes both on as they are.
     linear = path.suffix.lower() != '.dae'
     return tuple(
-        _read(path, lambda names, geometry: AssetNode(names, meshes_of(geometry, linear)))
+        _read(
+            path, lambda names, geometry: AssetNode(names, meshes_of(geometry, linear)), textures
+        )
     )
 
 
-def _read(path: Path, make: Callable[[tuple[str, ...], Any], Made]) -> list[Made]:
+def _read(
+    path: Path, make: Callable[[tuple[str, ...], Any], Made], textures: TextureSearch = NEARBY
+) -> list[Made]:
     """Read a mesh file and make something of the names and the geometry of each node."""
     data, made = read_bytes(path, SceneError), []
     try:
         with memory_headroom(allowance().memory_bytes(len(data))):
-            for names, geometry in _geometries(path, data):
+            for names, geometry in _geometries(path, data, textures):
                 try:
                     made.append(make(names, geometry))
                 except (OsmabenchError, MemoryError):
@@ -97,7 +106,9 @@ def _read(path: Path, make: Callable[[tuple[str, ...], Any], Made]) -> list[Made
     return made
 
 
-def _geometries(path: Path, data: bytes) -> list[tuple[tuple[str, ...], Any]]:
+def _geometries(
+    path: Path, data: bytes, textures: TextureSearch
+) -> list[tuple[tuple[str, ...], Any]]:
     import trimesh
 
     kind = path.suffix.lower()
@@ -107,7 +118,8 @@ def _geometries(path: Path, data: bytes) -> list[tuple[tuple[str, ...], Any]]:
         _check_ply_counts(path, data)
     logging.getLogger('trimesh').setLevel(logging.CRITICAL)
     is_gltf = kind in GLTF_SUFFIXES
-    files = files_near(path, _unchecked if is_gltf else partial(check_named, path))
+    check = _unchecked if is_gltf else partial(check_named, path)
+    files = files_near(path, check, textures)
     gltf = checked_gltf(path, data, files) if is_gltf else None
     frame = _collada_frame(path, data) if kind == '.dae' else np.eye(4)
     try:
@@ -163,12 +175,16 @@ def _collada_frame(path: Path, text: bytes) -> NDArray[np.float64]:
         raise MissingDependencyError(
             f"{path}: Collada files need pycollada; pip install 'osmabench_ros[scenes]'"
         )
-    unit = re.search(rb'<unit\b[^>]*\bmeter\s*=\s*["\']([0-9.eE+-]+)', text)
-    up = re.search(rb'<up_axis>\s*([XYZ])_UP', text)
-    axes = {b'X': X_UP, b'Y': WORLD_FROM_HABITAT, b'Z': np.eye(3)}[up[1] if up else b'Y']
     frame = np.eye(4)
-    frame[:3, :3] = axes * (float(unit[1]) if unit else 1.0)
+    unit = re.search(rb'<unit\b[^>]*\bmeter\s*=\s*["\']([0-9.eE+-]+)', text)
+    frame[:3, :3] = collada_axes(text) * (float(unit[1]) if unit else 1.0)
     return frame
+
+
+def collada_axes(text: bytes) -> NDArray[np.float64]:
+    """Return the rotation from the axes that a Collada file names to z up."""
+    up = re.search(rb'<up_axis>\s*([XYZ])_UP', text)
+    return {b'X': X_UP, b'Y': WORLD_FROM_HABITAT, b'Z': np.eye(3)}[up[1] if up else b'Y']
 
 
 def painted_meshes(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.geometry.boxes import OrientedBox
+from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.scene import Room, Scene, SceneObject
 from osmabench_ros.scenes.visibility import sample_object
+from osmabench_ros.semantics.cloud import LabelledCloud, joined
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import (
@@ -28,15 +29,79 @@ STRUCTURE_POINTS_PER_M2 = 1500.0
 """Densities of the surface points that the relations are derived from."""
 
 
-def ground_truth_graph(scene: Scene) -> SceneGraph:
+Surfaces = Mapping[int, tuple[NDArray[np.float32], NDArray[np.float32]]]
+"""World points and normals, both (N, 3), of objects by instance id."""
+
+
+def object_surfaces(scene: Scene) -> Surfaces:
+    """Draw the points on all objects that relations are derived from."""
+    return {
+        item.instance_id: sample_object(item, _density(scene, item), _rng(item))
+        for item in scene.objects
+    }
+
+
+def ground_truth_graph(scene: Scene, surfaces: Surfaces | None = None) -> SceneGraph:
     """Build the scene graph of a scene from its meshes, one node an object, id = instance id."""
     nodes = [object_node(scene, item) for item in scene.objects]
     nodes += [room_node(room) for room in scene.rooms]
-    surfaces = {
-        item.instance_id: sample_object(item, _density(scene, item), _rng(item))[0]
-        for item in scene.objects
-    }
-    return SceneGraph(tuple(nodes), derive_relations(nodes, surfaces=surfaces))
+    known = object_surfaces(scene) if surfaces is None else surfaces
+    points = {key: points for key, (points, _) in known.items()}
+    return SceneGraph(tuple(nodes), derive_relations(nodes, surfaces=points))
+
+
+PROBES = 4000
+"""Points of a thing that are enough to tell which part of it is visible."""
+
+
+def visibility_probes(scene: Scene, surfaces: Surfaces, points_per_m2: float) -> LabelledCloud:
+    """Return surfaces thinned to PROBES points an object, or `points_per_m2` where that is more.
+
+    The points of an object come in random order, so that the first of them are spread evenly.
+    """
+    parts = []
+    for item in scene.objects:
+        points, normals = surfaces[item.instance_id]
+        least = round(len(points) * min(1.0, points_per_m2 / _density(scene, item)))
+        count = min(len(points), max(PROBES, least))
+        labels = np.full(count, item.class_id, np.int32)
+        ids = np.full(count, item.instance_id, np.int32)
+        parts.append(LabelledCloud(points[:count], labels, ids, normals[:count]))
+    return joined(parts)
+
+
+def graph_of_visible_parts(
+    graph: SceneGraph,
+    visible: LabelledCloud,
+    instances: Iterable[int],
+    colors: Mapping[int, str],
+) -> SceneGraph:
+    """Return the graph that a perfect mapper would make of what the cameras saw.
+
+    Boxes and relations of the `instances`, and of no others, are those of their `visible` points,
+    and what has a colour has that of `colors`, where it is known; sizes of whole objects among the
+    attributes are left out.
+    """
+    wanted = frozenset(instances)
+    surfaces = {key: visible.points[visible.instances == key] for key in sorted(wanted)}
+    nodes = [
+        replace(
+            node,
+            box=AxisAlignedBox.around(surfaces[node.id]),
+            oriented_box=None,
+            attributes={
+                key: colors.get(node.id, value) if key == 'color' else value
+                for key, value in node.attributes.items()
+                if not key.endswith('_m')
+            },
+        )
+        if node.id in wanted
+        else node
+        for node in graph.nodes
+        if node.id in wanted or node.kind is NodeKind.ROOM
+    ]
+    edges = derive_relations(nodes, surfaces=surfaces, occluded=True)
+    return SceneGraph(tuple(nodes), edges, graph.frame_id)
 
 
 def object_node(scene: Scene, item: SceneObject) -> SceneNode:

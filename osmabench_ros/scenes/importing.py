@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from osmabench_ros.base.files import Existing, check_folder
@@ -10,7 +9,9 @@ from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import ConfigError, SceneError
 from osmabench_ros.scenes.folder.manifest import MANIFEST
 from osmabench_ros.scenes.folder.writer import write_scene_folder
-from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.gazebo.models import WorldOptions
+from osmabench_ros.scenes.loading import PROCEDURAL, load_scene
+from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
 
 WORLD_SUFFIXES = ('.world', '.sdf')
@@ -20,25 +21,46 @@ def import_scene(
     source: str,
     out_directory: Path,
     *,
-    models: Sequence[Path] = (),
-    classes: Mapping[str, str] | None = None,
+    world: WorldOptions | None = None,
     scene: str = '',
     seed: int = 0,
     overwrite: bool = False,
 ) -> Scene:
-    """Read a Gazebo world or what `load_scene` reads, and write a scene folder; or SceneError."""
+    """Read a Gazebo world or what `load_scene` reads, and write a scene folder; or SceneError.
+
+    `world` is for Gazebo worlds alone.
+    """
     check_folder(out_directory, Existing.REPLACE if overwrite else Existing.REFUSE, MANIFEST)
     path = Path(source).expanduser()
     if path.suffix.lower() in WORLD_SUFFIXES:
         from osmabench_ros.scenes.gazebo.world import load_gazebo_world
 
-        imported = load_gazebo_world(path, models, classes)
-    elif models or classes:
-        raise SceneError(f'{source} is no Gazebo world; model folders and classes are for those')
+        imported = load_gazebo_world(path, world)
+        warn_of_implausible_parts(imported)
+    elif world not in (None, WorldOptions()):
+        raise SceneError(f'{source} is no Gazebo world; options of models are for those')
     else:
         imported = load_scene(source, scene=scene, seed=seed)
     write_scene_folder(imported, out_directory, overwrite)
     return imported
+
+
+def read_known_classes(name_or_path: str) -> tuple[str, ...]:
+    """Return the class names of 'apartment', or those in a JSON file; ConfigError if malformed.
+
+    The file holds a list of names, or an object whose "classes" are names or have a "name".
+    """
+    if name_or_path == PROCEDURAL:
+        from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS
+
+        return tuple(item.name for item in APARTMENT_LABELS.classes)
+    data = read_json(Path(name_or_path), ConfigError)
+    items = data.get('classes') if isinstance(data, dict) else data
+    names = [item.get('name') if isinstance(item, dict) else item for item in items or ()]
+    known = tuple(name for name in names if isinstance(name, str) and name)
+    if not known or len(known) != len(names):
+        raise ConfigError(f'{name_or_path} must hold a list of class names, or "classes"')
+    return known
 
 
 def read_class_patterns(path: Path) -> dict[str, str]:

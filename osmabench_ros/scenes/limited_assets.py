@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES, linked_places
+from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES, NEARBY, TextureSearch, linked_places
 from osmabench_ros.scenes.assets import AssetNode, load_nodes, painted_meshes
 from osmabench_ros.scenes.scene import Material, Mesh
 
@@ -21,11 +21,17 @@ _LIBRARIES = ('numpy', 'PIL.Image', 'trimesh')
 _TEXTURE_FOLDERS = ('.', '..', 'textures', '../textures', '../materials/textures')
 
 
-def nodes_in_child(path: Path) -> tuple[AssetNode, ...]:
+def nodes_in_child(path: Path, textures: TextureSearch = NEARBY) -> tuple[AssetNode, ...]:
     """Return what `load_nodes` gives; errors as there, and a `LimitError`."""
     return tuple(
         AssetNode(tuple(item['names']), tuple(map(_mesh, item['meshes'])))
-        for item in _read(plain_nodes, path)
+        for item in _read(
+            plain_nodes,
+            path,
+            textures.folders,
+            roots=[str(item.absolute()) for item in textures.folders],
+            grey_if_missing=textures.grey_if_missing,
+        )
     )
 
 
@@ -34,12 +40,13 @@ def painted_in_child(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
     return [(_mesh(mesh), colors) for mesh, colors in _read(plain_painted, path)]
 
 
-def plain_nodes(path: Path) -> list[dict[str, Any]]:
+def plain_nodes(path: Path, roots: Sequence[str], grey_if_missing: bool) -> list[dict[str, Any]]:
     """Read the nodes of a mesh file, in the limited child."""
     _refuse_document_type(path)
+    textures = TextureSearch(tuple(map(Path, roots)), grey_if_missing)
     return [
         {'names': list(node.names), 'meshes': [_plain(mesh) for mesh in node.meshes]}
-        for node in load_nodes(path, in_child=True)
+        for node in load_nodes(path, textures=textures, in_child=True)
     ]
 
 
@@ -49,11 +56,12 @@ def plain_painted(path: Path) -> list[tuple[dict[str, Any], NDArray[np.uint8] | 
     return [(_plain(mesh), colors) for mesh, colors in painted_meshes(path, in_child=True)]
 
 
-def _read(function: Any, path: Path) -> Any:
+def _read(function: Any, path: Path, textures: Sequence[Path] = (), **arguments: Any) -> Any:
     folder = path.parent.resolve().parent
+    places = [*linked_places([folder]), *(item.absolute() for item in textures)]
     return read_limited(
-        function, path, folders=(folder, *linked_places([folder])), libraries=_LIBRARIES,
-        more_bytes=_texture_bytes(path.parent),
+        function, path, folders=(folder, *places), libraries=_LIBRARIES,
+        more_bytes=_texture_bytes(path.parent), **arguments,
     )  # fmt: skip
 
 

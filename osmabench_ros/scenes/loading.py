@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
 
 PROCEDURAL = 'apartment'
@@ -13,7 +15,7 @@ MANIFEST = 'scene.json'
 
 
 def load_scene(reference: str, *, scene: str = '', seed: int = 0) -> Scene:
-    """Load a scene.
+    """Load a scene, and warn of what is implausible about it.
 
     Parameters
     ----------
@@ -35,7 +37,9 @@ def load_scene(reference: str, *, scene: str = '', seed: int = 0) -> Scene:
         return _apartment(scene, seed)
     path = Path(reference).expanduser()
     with naming_errors(path, SceneError):
-        return _from_files(path, reference, scene)
+        loaded = _from_files(path, reference, scene)
+    warn_of_implausible_parts(loaded)
+    return loaded
 
 
 def _from_files(path: Path, reference: str, scene: str) -> Scene:
@@ -50,7 +54,9 @@ def _from_files(path: Path, reference: str, scene: str) -> Scene:
     raise SceneError(f'scene "{reference}" {problem}. {suggestion(reference, known)}')
 
 
+@lru_cache(maxsize=1)
 def _apartment(scene: str, seed: int) -> Scene:
+    """Return an apartment, which depends on no file: that of the last run, if it is the same."""
     from osmabench_ros.scenes.apartment.generate import generate_apartment
 
     if scene not in ('', f'seed_{seed}'):

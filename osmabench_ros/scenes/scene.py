@@ -152,6 +152,10 @@ class Scene:
         Hex digest of the files or parameters the scene comes from.
     source : str
         Path of the file the scene was loaded from; empty if it was not loaded from one.
+    lamp_rule : str
+        By which rule lights are lamps; empty if the scene says so of each.
+    left_out : tuple of str
+        What the source of the scene names and an import has left out, with the reasons.
 
     Raises
     ------
@@ -168,6 +172,8 @@ class Scene:
     ambient: float = 0.1
     source_sha256: str = ''
     source: str = ''
+    lamp_rule: str = ''
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = f'scene {self.dataset}/{self.name}'
@@ -197,6 +203,14 @@ class Scene:
             np.min([item.box.minimum for item in self.objects], axis=0),
             np.max([item.box.maximum for item in self.objects], axis=0),
         )
+
+    @property
+    def lamps_told(self) -> str:
+        """Which lights are lamps, and why, as a sentence."""
+        lamps = ', '.join(f'"{light.name}"' for light in self.lights if light.lamp) or 'none'
+        where = f'lamps of scene {self.dataset}/{self.name}'
+        rule = f'it does not say which, so {self.lamp_rule}' if self.lamp_rule else 'as it says'
+        return f'{where}: {lamps} of {len(self.lights)} lights ({rule})'
 
     def class_name(self, item: SceneObject) -> str:
         """Return the class name of an object, 'unlabelled' without a class."""

@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import SceneError, errors_as, suggestion
@@ -95,6 +94,8 @@ def pose_from_rpy(
     xyz: NDArray[np.float64], rpy: NDArray[np.float64], degrees: bool = False
 ) -> Pose:
     """Return a pose from a translation and roll, pitch, yaw about fixed axes."""
+    from scipy.spatial.transform import Rotation
+
     return Pose(Rotation.from_euler('xyz', rpy, degrees=degrees).as_matrix(), xyz)
 
 

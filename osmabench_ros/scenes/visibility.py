@@ -13,6 +13,7 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.labels import NO_INSTANCE
 
 
 def sample_surface(scene: Scene, points_per_m2: float, seed: int) -> LabelledCloud:
@@ -87,6 +88,17 @@ class RayCaster:
         rays = np.concatenate([origins, directions], axis=1).astype(np.float32)
         hits = self._scene.cast_rays(self._o3d.core.Tensor(rays))
         return np.asarray(hits['t_hit'].numpy())
+
+    def first_hits(
+        self, origins: NDArray[np.float32], directions: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """Return `distances` and the instances hit, both (N,); NO_INSTANCE where there is none."""
+        rays = np.concatenate([origins, directions], axis=1).astype(np.float32)
+        hits = self._scene.cast_rays(self._o3d.core.Tensor(rays))
+        distances = np.asarray(hits['t_hit'].numpy())
+        nearest = np.append(self.instances, np.int32(NO_INSTANCE))
+        index = np.where(np.isfinite(distances), hits['geometry_ids'].numpy(), len(nearest) - 1)
+        return distances, nearest[index.astype(np.int64)]
 
 
 def visible_mask(

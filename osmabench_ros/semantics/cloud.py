@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,3 +49,14 @@ class LabelledCloud:
         """Return the points that a mask or index array picks."""
         normals = None if self.normals is None else self.normals[mask]
         return LabelledCloud(self.points[mask], self.labels[mask], self.instances[mask], normals)
+
+
+def joined(clouds: Sequence[LabelledCloud]) -> LabelledCloud:
+    """Return the points of several clouds; with normals if all have them."""
+    normals = [cloud.normals for cloud in clouds if cloud.normals is not None]
+    return LabelledCloud(
+        np.concatenate([cloud.points for cloud in clouds]),
+        np.concatenate([cloud.labels for cloud in clouds]),
+        np.concatenate([cloud.instances for cloud in clouds]),
+        np.concatenate(normals) if len(normals) == len(clouds) else None,
+    )

@@ -16,6 +16,11 @@ on a viewpoint. With A the source and B the target:
 - A near B: at most `near_m` apart and none of the above, not even over a third; both ways.
 - A part of B: B is A's room.
 
+Where the points are those that a camera saw (`occluded`), a thing hides what it stands on, and
+what is in a shelf its back. Then A is on B if B's top, or its surface within AROUND_M around A, is
+at A's bottom, and `support_share` of A's footprint lies over B's box; A is in B if B's walls close
+`closed_share` of the circle, or A lies in B's box and B covers half as much as `cover_share`.
+
 A thing has at most one carrier (on or in) and one thing that it is attached to. Parts of the
 building carry things and have things attached, but are no source of relations except `part of`.
 """
@@ -23,14 +28,20 @@ building carry things and have things attached, but are no source of relations e
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.labels import is_structure
-from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneEdge, SceneNode
+from osmabench_ros.semantics.scene_graph import (
+    NodeKind,
+    RelationType,
+    SceneEdge,
+    SceneGraph,
+    SceneNode,
+)
 
 
 def close_pairs(
@@ -59,6 +70,9 @@ CELL_M = 0.05
 """Edge of the cells a footprint is divided into, at least; no more than MAX_CELLS a side."""
 
 MAX_CELLS = 6
+AROUND_M = 0.1
+"""Around a thing that hides what it stands on, the surface is looked for this far."""
+
 MARGIN_M = 0.005
 """Points may lie this much outside their own box."""
 
@@ -186,6 +200,7 @@ def derive_relations(
     nodes: Sequence[SceneNode],
     *,
     surfaces: Mapping[int, ArrayLike] | None = None,
+    occluded: bool = False,
     thresholds: RelationThresholds = DEFAULT_THRESHOLDS,
 ) -> tuple[SceneEdge, ...]:
     """Derive all relations between nodes.
@@ -198,6 +213,9 @@ def derive_relations(
     surfaces : mapping of int to array_like, shape (N, 3), optional
         Points on the surfaces of nodes by id, world metres; the predicates need about 1000
         points a square metre. Nodes without points are treated as boxes.
+    occluded : bool
+        The points are those that a camera saw, so that a thing hides what it stands on: it stands
+        on the part of B's box below it if B's surface goes on at its height around it.
     thresholds : RelationThresholds
         Limits.
 
@@ -209,7 +227,7 @@ def derive_relations(
     boxed = [node for node in nodes if node.box is not None]
     rooms = [node for node in boxed if node.kind is NodeKind.ROOM]
     things = [n for n in boxed if n.kind in (NodeKind.OBJECT, NodeKind.BACKGROUND)]
-    found = _Relations(things, surfaces or {}, thresholds)
+    found = _Relations(things, surfaces or {}, thresholds, occluded)
     order = {relation.value: i for i, relation in enumerate(RelationType)}
     edges = [*found.edges(), *_memberships(things, rooms)]
     return tuple(sorted(edges, key=lambda edge: (edge.source, order[edge.type], edge.target)))
@@ -242,8 +260,9 @@ class _Relations:
         things: Sequence[SceneNode],
         surfaces: Mapping[int, ArrayLike],
         limits: RelationThresholds,
+        occluded: bool,
     ) -> None:
-        self.nodes, self.limits = things, limits
+        self.nodes, self.limits, self.occluded = things, limits, occluded
         self.boxes = [_box(node) for node in things]
         self.low = np.array([box.minimum for box in self.boxes]).reshape(-1, 3)
         self.high = np.array([box.maximum for box in self.boxes]).reshape(-1, 3)
@@ -321,13 +340,22 @@ class _Relations:
             z, surface = float(box.minimum[2]), self.points[j]
             share = surface.covered_share(box, z - limit, z + limit)
             through = surface.covered_share(box, z + limit, max(float(box.maximum[2]), z + limit))
+            if self.occluded:
+                share, box = self._footprint_over(i, j), _widened(box)
             if 2 * through > share:
                 return np.inf, 0.0
-            return surface.nearest_height_gap(box, limit), share
-        gap = abs(float(self.high[j, 2] - box.minimum[2]))
+            gap = surface.nearest_height_gap(box, limit)
+            return min(gap, self._gap_to_top(i, j)) if self.occluded else gap, share
+        return self._gap_to_top(i, j), self._footprint_over(i, j)
+
+    def _gap_to_top(self, i: int, j: int) -> float:
+        return abs(float(self.high[j, 2] - self.low[i, 2]))
+
+    def _footprint_over(self, i: int, j: int) -> float:
+        """Return the share of i's footprint that lies over the box of j."""
         overlap = np.minimum(self.high[i], self.high[j]) - np.maximum(self.low[i], self.low[j])
-        area = max(float(np.prod(box.size[:2])), 1e-9)
-        return gap, float(np.prod(np.maximum(overlap[:2], 0.0))) / area
+        area = max(float(np.prod(self.boxes[i].size[:2])), 1e-9)
+        return float(np.prod(np.maximum(overlap[:2], 0.0))) / area
 
     def _containers(self) -> dict[int, int]:
         limits, a, b = self.limits, self.a, self.b
@@ -348,9 +376,10 @@ class _Relations:
     def _encloses(self, i: int, j: int) -> bool:
         box, limits = self.boxes[i], self.limits
         z, height = float(box.minimum[2]), float(box.size[2])
+        inside = min(self.high[j, 2], box.maximum[2]) - z
+        in_box = bool(inside >= 0.5 * height and self.high[j, 2] > z + limits.support_gap_m)
         if j not in self.points:
-            inside = min(self.high[j, 2], box.maximum[2]) - z
-            return bool(inside >= 0.5 * height and self.high[j, 2] > z + limits.support_gap_m)
+            return in_box
         surface = self.points[j]
         # What A stands on, or sinks into, is no wall: look above it.
         lowest = z + limits.support_gap_m + 0.002
@@ -360,6 +389,9 @@ class _Relations:
             return True
         top = float(box.maximum[2])
         cover = surface.covered_share(box, top - 0.01, float(self.high[j, 2]) + 0.01)
+        if self.occluded:
+            # What is in a shelf hides its back, and a low shelf hides half of its boards.
+            return in_box and 2 * cover >= limits.cover_share
         return walls >= limits.open_share and cover >= limits.cover_share
 
     def _covers(self, carriers: Mapping[int, tuple[RelationType, int]]) -> set[tuple[int, int]]:
@@ -438,6 +470,38 @@ class _Relations:
         """Return whether two things are known to be in different rooms."""
         rooms = self.nodes[i].parent, self.nodes[j].parent
         return None not in rooms and rooms[0] != rooms[1]
+
+
+def with_neighbours_within(
+    graph: SceneGraph, shift_m: float, limits: RelationThresholds = DEFAULT_THRESHOLDS
+) -> SceneGraph:
+    """Return a graph of which next to and near hold up to distances that differ by `shift_m`.
+
+    Things that are neither next to nor near each other stay so.
+    """
+    edges = []
+    for edge in graph.edges:
+        if edge.type in (RelationType.NEXT_TO.value, RelationType.NEAR.value):
+            a, b = (_box(graph.by_id[end]) for end in (edge.source, edge.target))
+            distance = a.distance_to(b)
+            if distance > limits.near_m + shift_m:
+                continue
+            beside = (
+                distance <= limits.next_to_m + shift_m
+                and abs(a.minimum[2] - b.minimum[2]) <= limits.level_m + shift_m
+                and max(a.minimum[2] - b.maximum[2], b.minimum[2] - a.maximum[2])
+                <= max(shift_m, 0.0)
+            )
+            kind = RelationType.NEXT_TO if beside else RelationType.NEAR
+            edge = replace(edge, type=kind.value)
+        edges.append(edge)
+    return replace(graph, edges=tuple(edges))
+
+
+def _widened(box: AxisAlignedBox) -> AxisAlignedBox:
+    """Return a box with room around it on its level."""
+    around = np.array([AROUND_M, AROUND_M, 0.0])
+    return AxisAlignedBox(box.minimum - around, box.maximum + around)
 
 
 def _carrier_chain(i: int, carriers: Mapping[int, tuple[RelationType, int]]) -> list[int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,14 +22,21 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.cloud import LabelledCloud, joined
 from osmabench_ros.semantics.graph_json import graph_from_json, graph_to_json
 from osmabench_ros.semantics.labels import NO_INSTANCE, LabelSet
-from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode
 
 FORMAT = 'osmabench.ground_truth/1'
 MAX_FOOTPRINT_M = 0.05
 """As far as strict figures let a map point be from its truth; coarser views cannot hold that."""
+SMALL_SHARE = 0.25
+"""Of objects with a smaller visible share, the extent is that of the visible part."""
+
+EXTENT_TOLERANCE = (0.1, 0.15)
+"""How far, in metres and as a share of the edge, a face of the box of a visible part may lie from
+that of the whole box."""
+
 DOCUMENT = 'ground_truth.json'
 _CLOUDS = ('surface', 'unseen', 'fused')
 _POSES = 'camera_poses.npy'
@@ -61,6 +70,12 @@ class GroundTruth:
         How far the camera was taken to see.
     points_per_m2 : float
         Density of `surface` and `unseen`.
+    visible_graph : SceneGraph, optional
+        The seen instances as their visible parts show them: boxes and relations; None where the
+        scene is known by its visible surface alone.
+    visible_shares : mapping of int to float
+        Share of the whole surface, inside and underside too, that is visible, in [0, 1], by
+        instance.
     """
 
     dataset: str
@@ -75,6 +90,60 @@ class GroundTruth:
     fused: LabelledCloud | None = None
     max_depth_m: float = 10.0
     points_per_m2: float = 400.0
+    visible_graph: SceneGraph | None = None
+    visible_shares: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    @cached_property
+    def fair_graph(self) -> SceneGraph:
+        """The graph, with the boxes of visible parts where less than SMALL_SHARE is visible."""
+        if self.visible_graph is None:
+            return self.graph
+        parts = self.visible_graph.by_id
+        nodes = tuple(
+            replace(node, box=parts[node.id].box, oriented_box=None)
+            if node.id in parts and self.visible_shares.get(node.id, 1.0) < SMALL_SHARE
+            else node
+            for node in self.graph.nodes
+        )
+        return replace(self.graph, nodes=nodes)
+
+    @cached_property
+    def doubtful_boxes(self) -> frozenset[int]:
+        """Instances whose visible part has another box than the whole, by EXTENT_TOLERANCE."""
+        parts = self.visible_graph.nodes if self.visible_graph is not None else ()
+        known = self.graph.by_id
+        return frozenset(part.id for part in parts if _differs(part, known[part.id]))
+
+    @cached_property
+    def doubtful_edges(self) -> tuple[SceneEdge, ...]:
+        """Relations that hold for the whole objects and not for the visible parts, or reverse."""
+        if self.visible_graph is None:
+            return ()
+        parts = self.visible_graph.by_id
+        of_parts = _by_meaning(self.visible_graph, parts)
+        of_wholes = _by_meaning(self.graph, parts)
+        both = of_parts.keys() & of_wholes.keys()
+        return tuple(edge for key, edge in {**of_wholes, **of_parts}.items() if key not in both)
+
+
+def _differs(part: SceneNode, whole: SceneNode) -> bool:
+    if part.box is None or whole.box is None:
+        return False
+    absolute, relative = EXTENT_TOLERANCE
+    allowed = np.maximum(absolute, relative * whole.box.size)
+    low, high = part.box.minimum - whole.box.minimum, whole.box.maximum - part.box.maximum
+    return bool((np.maximum(np.abs(low), np.abs(high)) > allowed).any())
+
+
+def _by_meaning(
+    graph: SceneGraph, nodes: Mapping[int, SceneNode]
+) -> dict[tuple[int, str, int], SceneEdge]:
+    """Return the relations between some nodes by source, type and target."""
+    return {
+        (edge.source, edge.type, edge.target): edge
+        for edge in graph.edges
+        if edge.source in nodes and edge.target in nodes
+    }
 
 
 def build_ground_truth(
@@ -92,38 +161,65 @@ def build_ground_truth(
 ) -> GroundTruth:
     """Sample a scene's surface, find the visible part, and build the scene graph.
 
-    `camera_poses` are optical frames in the world; `frames`, with ground-truth images, give the
-    fused cloud of the compatible figures. Points deeper than `max_depth_m`, or where a pixel
-    covers more than `max_footprint_m`, are unseen; `min_visible_points` make an instance seen.
+    `camera_poses` are optical frames in the world; `frames`, unlit and with ground-truth images,
+    give the fused cloud of the compatible figures, and the colours of the visible parts. Points
+    deeper than `max_depth_m`, or where a pixel covers more than `max_footprint_m`, are unseen;
+    `min_visible_points` make an instance seen.
     """
-    from osmabench_ros.scenes.ground_truth import ground_truth_graph
+    from osmabench_ros.scenes.ground_truth import (
+        graph_of_visible_parts,
+        ground_truth_graph,
+        object_surfaces,
+        visibility_probes,
+    )
     from osmabench_ros.scenes.visibility import sample_surface, visible_mask
     from osmabench_ros.sequences.fused_cloud import fused_cloud
+    from osmabench_ros.sequences.visible_colors import VisibleColors
 
     progress('sampling the surface', 0.0)
     cloud = sample_surface(scene, points_per_m2, seed)
+    objects = object_surfaces(scene)
+    probes = visibility_probes(scene, objects, points_per_m2)
     progress('casting rays', 0.2)
-    visible = visible_mask(
-        scene, cloud, camera_poses, intrinsics, max_depth_m, max_footprint_m=max_footprint_m
+    visible, probed = (
+        visible_mask(
+            scene, points, camera_poses, intrinsics, max_depth_m, max_footprint_m=max_footprint_m
+        )
+        for points in (cloud, probes)
     )
     surface = cloud.select(visible)
+    seen = seen_instances(surface.instances, min_visible_points)
     progress('fusing frames', 0.7)
-    fused = None if frames is None else fused_cloud(frames)
+    colors = VisibleColors()
+    fused = None if frames is None else fused_cloud(colors.watching(frames))
     progress('deriving relations', 0.9)
+    graph = ground_truth_graph(scene, objects)
     return GroundTruth(
         scene.dataset,
         scene.name,
         scene.label_set,
-        ground_truth_graph(scene),
+        graph,
         surface,
         cloud.select(~visible),
         tuple(camera_poses),
         intrinsics,
-        seen_instances(surface.instances, min_visible_points),
+        seen,
         fused,
         max_depth_m,
         points_per_m2,
+        graph_of_visible_parts(
+            graph, joined([surface, probes.select(probed)]), seen, colors.names()
+        ),
+        _shares(probes.instances, probed),
     )
+
+
+def _shares(instances: NDArray[np.integer], visible: NDArray[np.bool_]) -> dict[int, float]:
+    """Return the visible share of the points of each instance of which any is visible."""
+    ids, inverse = np.unique(instances, return_inverse=True)
+    shares = np.round(np.bincount(inverse, visible) / np.bincount(inverse), 4)
+    found = shares > 0
+    return dict(zip(ids[found].tolist(), shares[found].tolist(), strict=True))
 
 
 def seen_instances(instances: NDArray[np.integer], min_points: int) -> tuple[int, ...]:
@@ -167,6 +263,7 @@ def read_ground_truth(directory: Path) -> GroundTruth:
             raise SequenceError(f'{path}: format "{data["format"]}" is not "{FORMAT}"')
         clouds = {name: _read_cloud(directory, name) for name in _CLOUDS}
         surface, unseen = clouds['surface'], clouds['unseen']
+        visible = data.get('visible_graph')
         if surface is None or unseen is None:
             raise SequenceError(f'{directory}: surface_points.npy or unseen_points.npy is missing')
         return GroundTruth(
@@ -182,6 +279,8 @@ def read_ground_truth(directory: Path) -> GroundTruth:
             clouds['fused'],
             float(data['max_depth_m']),
             float(data['points_per_m2']),
+            visible and graph_from_json(visible, str(path)),
+            {int(key): float(share) for key, share in data.get('visible_shares', {}).items()},
         )
 
 
@@ -199,6 +298,8 @@ def _document(truth: GroundTruth) -> dict[str, Any]:
         'seen_instances': list(truth.seen_instances),
         'max_depth_m': truth.max_depth_m,
         'points_per_m2': truth.points_per_m2,
+        'visible_graph': truth.visible_graph and graph_to_json(truth.visible_graph),
+        'visible_shares': {str(key): share for key, share in truth.visible_shares.items()},
     }
 
 

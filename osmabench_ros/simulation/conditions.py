@@ -17,6 +17,7 @@ from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.simulation.effects.color import MotionBlur
 from osmabench_ros.simulation.effects.section import AnyEffect
 from osmabench_ros.simulation.light_sections import LightingSection
+from osmabench_ros.simulation.light_setups import read_light_setup
 from osmabench_ros.simulation.moving_objects import MovingObjects
 from osmabench_ros.simulation.robot_path import Motion
 
@@ -86,7 +87,10 @@ class Condition(Strict):
         )
 
 
-YAML_ENDS = ('.yaml', '.yml')
+SETTINGS_END = '.json'
+"""Of light settings of OSMa-Bench, each a condition that differs in light alone."""
+
+FILE_ENDS = ('.yaml', '.yml', SETTINGS_END)
 
 
 def list_conditions() -> list[str]:
@@ -96,13 +100,19 @@ def list_conditions() -> list[str]:
 
 def name_of_condition(name_or_path: str) -> str:
     """Return the name of a condition that is given by its name or its file."""
-    is_file = name_or_path.endswith(YAML_ENDS)
+    is_file = name_or_path.endswith(FILE_ENDS)
     return Path(name_or_path).stem if is_file else name_or_path
 
 
 def load_condition(name_or_path: str) -> Condition:
-    """Read a condition by name, or from a YAML file; ConfigError names file and key."""
-    if name_or_path.endswith(YAML_ENDS):
+    """Read a condition by name, or from a file; ConfigError names file and key.
+
+    The file is a YAML file, or a `light_settings_*.json` of OSMa-Bench.
+    """
+    if name_or_path.endswith(SETTINGS_END):
+        path = Path(name_or_path).absolute()
+        return parse_condition(path.stem, {'lighting': {'setup': str(path)}}, name_or_path)
+    if name_or_path.endswith(FILE_ENDS):
         path = Path(name_or_path)
     elif name_or_path in list_conditions():
         path = config_path('conditions', f'{name_or_path}.yaml')
@@ -125,7 +135,7 @@ def parse_condition(name: str, data: Any, source: str) -> Condition:
     """Check the content of a condition file; `extends` changes a condition of the package."""
     data = {} if data is None else data
     if isinstance(data, Mapping):
-        data = {'name': name, **_extended(data, source, ())}
+        data = _with_setup({'name': name, **_extended(data, source, ())}, Path(source).parent)
     return validated(Condition, data, f'condition {source}')
 
 
@@ -143,6 +153,15 @@ def _extended(data: Mapping[str, Any], source: str, seen: tuple[str, ...]) -> di
         )
     path = config_path('conditions', f'{base}.yaml')
     return _merged(_extended(read_yaml(path, ConfigError) or {}, str(path), (*seen, base)), own)
+
+
+def _with_setup(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Put the content of a light setup where its name or path is."""
+    lighting = data.get('lighting')
+    if not isinstance(lighting, Mapping) or not isinstance(lighting.get('setup'), str):
+        return data
+    rest = {key: value for key, value in lighting.items() if key != 'setup'}
+    return {**data, 'lighting': {**rest, **read_light_setup(lighting['setup'], folder)}}
 
 
 def _merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:

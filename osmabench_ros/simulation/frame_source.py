@@ -13,6 +13,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.simulation.agreement import LoadingSimulator, check_agreement
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.ineffective_settings import warn_of_inert_parts
@@ -83,8 +84,16 @@ class FrameSource(Protocol):
         ...
 
 
+PROBED_FRAMES = 4
+"""Frames of a path at which a simulator that loads the scene itself is held to it."""
+
+
 class SimulatedFrames:
-    """Renders a scene along a trajectory under a condition; warns of what does not act."""
+    """Renders a scene along a trajectory under a condition; warns of what does not act.
+
+    A simulator that loads the scene's files itself is first compared with the scene; raises as
+    `check_agreement`.
+    """
 
     def __init__(
         self,
@@ -99,6 +108,10 @@ class SimulatedFrames:
         self._trajectory = trajectory
         self.condition = condition
         warn_of_inert_parts(condition, scene, trajectory)
+        if isinstance(simulator, LoadingSimulator):
+            numbers = np.linspace(0, len(trajectory) - 1, PROBED_FRAMES).astype(int)
+            poses = trajectory.camera_poses
+            check_agreement(scene, simulator, [poses[number] for number in np.unique(numbers)])
         self._camera = ConditionedCamera(scene, simulator, condition, trajectory, seed)
         self._kept = self._camera.kept()
         self._poses = self._camera.reported_poses()
@@ -158,6 +171,7 @@ class SimulatedFrames:
             semantic=seen.semantic,
             instance=seen.instance,
             base_pose=instant.base_pose if true else pose @ self.base_to_camera.inverse(),
+            albedo=seen.albedo,
         )
         return SimulatedFrame(frame, lighting, instant.segment)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from osmabench_ros.errors import OsmabenchWarning
+from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.light_sections import LightSelection, SceneLightRule
@@ -29,24 +30,32 @@ def warn_of_inert_parts(condition: Condition, scene: Scene, trajectory: Trajecto
 
 def _parts(condition: Condition, scene: Scene, trajectory: Trajectory) -> Iterator[str]:
     section = condition.lighting
+    base = section.base_lights(scene)
+    lights = [light for light, _ in base]
     yield from _late('lighting.ambient', section.ambient, trajectory)
     for number, rule in enumerate(section.scene_lights):
         name = f'lighting.scene_lights.{number}'
-        fault = _selects_no_light(name, rule, scene)
+        fault = _selects_no_light(name, rule, lights, scene)
         yield from (fault,) if fault else _late(name, rule.schedule, trajectory)
-    for light in section.lights:
-        yield from _late(f'light "{light.name}"', light.schedule, trajectory)
+    names: dict[Schedule, list[str]] = {}
+    for light, schedule in (*base, *((item.light(), item.schedule) for item in section.lights)):
+        names.setdefault(schedule, []).append(f'"{light.name}"')
+    for schedule, found in names.items():
+        name = f'light{"s" if found[1:] else ""} {", ".join(found)}'
+        yield from _late(name, schedule, trajectory)
     for number, movement in enumerate(condition.moving_objects):
         change = (movement.span, movement.span.limits[0])
         yield from _unreached(f'moving_objects.{number}', [change], trajectory)
 
 
-def _selects_no_light(name: str, rule: SceneLightRule, scene: Scene) -> str:
-    chosen = [light for light in scene.lights if rule.select.matches(light, scene)]
+def _selects_no_light(
+    name: str, rule: SceneLightRule, lights: Sequence[Light], scene: Scene
+) -> str:
+    chosen = [light for light in lights if rule.select.matches(light, scene)]
     if not chosen and rule.select != LightSelection():
-        lights = ', '.join(light.name for light in scene.lights) or 'none'
+        known = ', '.join(light.name for light in lights) or 'none'
         return (
-            f'{name} selects no light of the scene, which has {lights}; change "select" or choose '
+            f'{name} selects no light of the scene, which has {known}; change "select" or choose '
             'another scene'
         )
     if chosen and rule.only_in_robots_room and all(light.room_id is None for light in chosen):

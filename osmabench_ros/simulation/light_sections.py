@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pydantic import Field, model_validator
 
 from osmabench_ros.base.strict import Strict
+from osmabench_ros.scenes.ground_truth import lights_in_rooms
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.schedule import Schedule
@@ -63,6 +64,7 @@ class ExtraLight(Strict):
     intensity: float = 1.0
     spot_half_angle_deg: float = Field(45.0, gt=0, lt=90)
     attached_to_camera: bool = False
+    lamp: bool = True
     schedule: Schedule = Schedule()
 
     @model_validator(mode='after')
@@ -84,7 +86,26 @@ class ExtraLight(Strict):
             self.intensity,
             math.radians(self.spot_half_angle_deg),
             self.attached_to_camera,
+            self.lamp,
         )
+
+
+class LightSetup(Strict):
+    """Lights that shine in place of the scene's, in scenes of data sets with these patterns."""
+
+    datasets: tuple[str, ...] = ()
+    lights: tuple[ExtraLight, ...] = Field(min_length=1)
+
+    @model_validator(mode='after')
+    def _names_are_unique(self) -> LightSetup:
+        _check_names(self.lights)
+        return self
+
+    def is_for(self, scene: Scene) -> bool:
+        """Return whether the scene's data set matches a pattern, or there is none."""
+        name = scene.dataset.lower()
+        patterns = (pattern.lower() for pattern in self.datasets)
+        return not self.datasets or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 class Daylight(Strict):
@@ -101,21 +122,34 @@ class Daylight(Strict):
 
 
 class LightingSection(Strict):
-    """All light of a condition."""
+    """All light of a condition; a file may give `setup` as a name or a path."""
 
     unlit: bool = False
     shadows: bool = True
     exposure: float = Field(1.0, gt=0)
     ambient: Schedule = Schedule()
+    setup: LightSetup | None = None
     scene_lights: tuple[SceneLightRule, ...] = ()
     lights: tuple[ExtraLight, ...] = ()
     daylight: Daylight | None = None
 
     @model_validator(mode='after')
     def _names_are_unique(self) -> LightingSection:
-        names = [light.name for light in self.lights]
-        if len(set(names)) != len(names):
-            raise ValueError('two lights have the same name')
-        if self.unlit and (self.lights or self.scene_lights or self.daylight):
+        _check_names(self.lights)
+        if self.unlit and (self.lights or self.scene_lights or self.daylight or self.setup):
             raise ValueError('an unlit condition has no lights; remove them or "unlit"')
         return self
+
+    def base_lights(self, scene: Scene) -> tuple[tuple[Light, Schedule], ...]:
+        """Return the lights that `scene_lights` acts on, each with a schedule of its own."""
+        if self.setup is None or not self.setup.is_for(scene):
+            return tuple((light, Schedule()) for light in scene.lights)
+        placed = lights_in_rooms([item.light() for item in self.setup.lights], scene.rooms)
+        schedules = (item.schedule for item in self.setup.lights)
+        return tuple(zip(placed, schedules, strict=True))
+
+
+def _check_names(lights: tuple[ExtraLight, ...]) -> None:
+    names = [light.name for light in lights]
+    if len(set(names)) != len(names):
+        raise ValueError('two lights have the same name')

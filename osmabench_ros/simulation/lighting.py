@@ -11,7 +11,7 @@ from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.light_sections import Daylight, LightingSection, SceneLightRule
-from osmabench_ros.simulation.schedule import Moment
+from osmabench_ros.simulation.schedule import Moment, Schedule
 
 TWILIGHT_RAD = math.radians(6.0)
 """The sky is dark once the sun is this far below the horizon (end of civil twilight)."""
@@ -75,7 +75,8 @@ def lighting_at(
     section = condition.lighting
     if section.unlit:
         return replace(Lighting.unlit(), exposure=section.exposure)
-    if not (scene.lights or section.lights or section.daylight):
+    base = section.base_lights(scene)
+    if not (base or section.lights or section.daylight):
         raise SimulationError(
             f'scene {scene.dataset}/{scene.name} has no lights and condition "{condition.name}" '
             'adds none; use "nominal" or "nominal_velocity", which show textures as they are, or '
@@ -83,7 +84,7 @@ def lighting_at(
         )
     moment = Moment(segment, segment_progress, time_s, robot_position)
     lights = [
-        *_scene_lights(condition.name, section, scene, moment),
+        *_scene_lights(condition.name, section, base, scene, moment),
         *_extra_lights(section, moment),
     ]
     ambient = scene.ambient * section.ambient.factor_at('ambient', moment)
@@ -95,10 +96,14 @@ def lighting_at(
 
 
 def _scene_lights(
-    name: str, section: LightingSection, scene: Scene, moment: Moment
+    name: str,
+    section: LightingSection,
+    base: Sequence[tuple[Light, Schedule]],
+    scene: Scene,
+    moment: Moment,
 ) -> Iterator[Light]:
-    for light in scene.lights:
-        factor = 1.0
+    for light, schedule in base:
+        factor = schedule.factor_at(light.name, moment)
         for rule in section.scene_lights:
             if rule.select.matches(light, scene):
                 factor *= _rule_factor(name, rule, light, scene, moment)

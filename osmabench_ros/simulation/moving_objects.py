@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 from pydantic import Field, model_validator
-from scipy.spatial.transform import Rotation
 
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import SimulationError
@@ -97,6 +96,8 @@ def object_poses(
 
 def _change(item: SceneObject, movement: MovingObjects, done: float) -> Pose:
     """Return the displacement in the world: a turn about the object's middle and an offset."""
+    from scipy.spatial.transform import Rotation
+
     turn = Rotation.from_euler('z', math.radians(movement.turn_deg) * done).as_matrix()
     middle = item.box.center
     return Pose(turn, middle - turn @ middle + done * np.array(movement.offset_m))

@@ -8,7 +8,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import ndimage
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.scene import Scene
@@ -72,6 +71,8 @@ class NavigationMap:
         seed: int = 0,
     ) -> NavigationMap:
         """Build from points spread over the meshes; SimulationError if the robot fits nowhere."""
+        from scipy import ndimage
+
         cloud = sample_surface(scene, POINTS_PER_CELL / cell_m**2, seed)
         normals = cloud.normals
         assert normals is not None
@@ -96,6 +97,8 @@ class NavigationMap:
     @cached_property
     def free(self) -> NDArray[np.bool_]:
         """Cells of the largest connected part that keep the robot's radius and a cell clear."""
+        from scipy import ndimage
+
         clear = self.clearance_m > self.radius_m + self.cell_m
         parts, count = ndimage.label(clear, structure=np.ones((3, 3)))
         if count == 0:

@@ -18,7 +18,7 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditioned_camera import ConditionedCamera
-from osmabench_ros.simulation.conditions import Condition, load_condition
+from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.ineffective_settings import warn_of_inert_parts
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import RobotPath, plan_path
@@ -43,16 +43,15 @@ class PreviewSettings:
 
 
 def write_contact_sheet(
-    names: Sequence[str],
+    conditions: Sequence[Condition],
     path: Path,
     settings: PreviewSettings,
     progress: Progress = silent,
     *,
     overwrite: bool = False,
-) -> None:
-    """Render views under conditions, a row each, and write them as one image."""
+) -> Scene:
+    """Render views of a scene under conditions, a row each, into one image; return the scene."""
     check_file(path, overwrite=overwrite)
-    conditions = [load_condition(name) for name in names]
     scene = load_scene(settings.reference, scene=settings.scene_name, seed=settings.seed)
     camera = Intrinsics.from_hfov(settings.width, settings.height, math.pi / 2)
     robot_path = _path(scene, settings)
@@ -65,6 +64,7 @@ def write_contact_sheet(
     finally:
         simulator.close()
     _save(Image.fromarray(np.concatenate(rows)), path, overwrite=overwrite)
+    return scene
 
 
 def _path(scene: Scene, settings: PreviewSettings) -> RobotPath:

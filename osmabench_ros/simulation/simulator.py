@@ -32,16 +32,23 @@ class Observation:
         Class id; UNLABELLED where there is none.
     instance : ndarray of int32, shape (height, width)
         Instance id; 0 where there is none.
+    albedo : ndarray of uint8, shape (height, width, 3), optional
+        RGB of the surfaces without light, from simulators whose class says `shows_albedo = True`.
     """
 
     color: NDArray[np.uint8]
     depth_m: NDArray[np.float32]
     semantic: NDArray[np.uint16]
     instance: NDArray[np.int32]
+    albedo: NDArray[np.uint8] | None = None
 
 
 class Simulator(Protocol):
-    """Renders a loaded scene. A simulator belongs to the thread that made it."""
+    """Renders a loaded scene. A simulator belongs to the thread that made it.
+
+    One that reads the scene's files itself, instead of the meshes that it is given, is a
+    `LoadingSimulator`; before a run it is compared with the scene.
+    """
 
     @property
     def description(self) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.pose import Pose
@@ -23,6 +22,8 @@ class CameraMount:
     @property
     def base_to_camera(self) -> Pose:
         """Optical frame in base_link."""
+        from scipy.spatial.transform import Rotation
+
         rotation = Rotation.from_euler('y', self.pitch_rad).as_matrix()
         return Pose(rotation, np.array([0.0, 0.0, self.height_m])) @ optical_pose_in_link()
 

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.metrics.instances import (
-    average_precision,
+    COCO,
+    SCANNET,
     class_average_precision,
-    greedy_hits,
     instances_of_pieces,
     mean_average_precision,
     mean_excess,
@@ -29,9 +29,14 @@ from osmabench_ros.suites.things import Masks, mask_overlaps, masks_of_things, s
 LOWER_IS_BETTER = frozenset(
     {'over_segmentation', 'under_segmentation', 'most_pieces', 'count_error', 'background_masks'}
 )
-FIGURES_OF_CLASSES = ('ap25', 'ap50', 'map', 'pq', 'rq', 'sq')
+PROTOCOLS = (COCO, SCANNET)
+FIGURES_OF_CLASSES = (
+    *(f'{metric}_{protocol.name}' for protocol in PROTOCOLS for metric in ('ap25', 'ap50', 'map')),
+    *('pq', 'rq', 'sq'),
+)
 FIGURES_OF_MASKS = (
-    *('class_agnostic_ap50', 'class_agnostic_pq'),
+    *(f'class_agnostic_ap50_{protocol.name}' for protocol in PROTOCOLS),
+    *('class_agnostic_pq', 'masks_with_confidence'),
     *('over_segmentation', 'under_segmentation', 'background_masks'),
 )
 
@@ -100,20 +105,27 @@ class InstancesSuite:
     def _precision(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
         n = len(masks.true_classes)
         arguments = masks.overlaps, masks.classes, masks.confidence, masks.true_classes
-        for metric, threshold in (('ap25', 0.25), ('ap50', 0.5)):
-            per_class = class_average_precision(*arguments, threshold)
-            yield self._record(metric, _mean(per_class), n)
-            for class_id, value in per_class.items():
-                support = int((masks.true_classes == class_id).sum())
-                name = context.ground_truth.label_set.name_of(class_id)
-                yield self._record(metric, value, support, name)
-        yield self._record('map', mean_average_precision(*arguments), n)
+        for protocol in PROTOCOLS:
+            for metric, threshold in (('ap25', 0.25), ('ap50', 0.5)):
+                per_class = class_average_precision(*arguments, threshold, protocol)
+                metric = f'{metric}_{protocol.name}'
+                yield self._record(metric, _mean(per_class), n)
+                for class_id, value in per_class.items():
+                    support = int((masks.true_classes == class_id).sum())
+                    name = context.ground_truth.label_set.name_of(class_id)
+                    yield self._record(metric, value, support, name)
+            mean = mean_average_precision(*arguments, protocol)
+            yield self._record(f'map_{protocol.name}', mean, n)
 
     def _agnostic(self, masks: Masks) -> Iterator[MetricRecord]:
         n = len(masks.true_classes)
-        hits = greedy_hits(masks.overlaps.iou, masks.confidence, 0.5)
-        agnostic = average_precision(hits, masks.confidence, n)
-        yield self._record('class_agnostic_ap50', agnostic, n)
+        for protocol in PROTOCOLS:
+            agnostic = protocol.precision(masks.overlaps.iou, masks.confidence, 0.5)
+            yield self._record(f'class_agnostic_ap50_{protocol.name}', agnostic, n)
+        rated = masks.rated
+        yield self._record(
+            'masks_with_confidence', rated.mean() if len(rated) else None, len(rated)
+        )
         yield self._record('class_agnostic_pq', panoptic_quality(masks.overlaps.iou).quality, n)
 
     def _panoptic(self, masks: Masks) -> Iterator[MetricRecord]:

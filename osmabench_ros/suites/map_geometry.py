@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +13,55 @@ from pydantic import Field
 
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.metrics.geometry import (
+    POINT_RADIUS_M,
     estimated_normals,
     geometry_scores,
     mean_distance,
     normal_consistency,
     share_within,
+    surfel_distances,
     volume_of,
 )
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.segmentation import scene_vocabulary
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.point_labels import point_labels
 from osmabench_ros.suites.suite import SuiteContext
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """Metres from map points to the truth, and from points of the visible surface to the map."""
+
+    there: NDArray[np.float32]
+    back: NDArray[np.float32]
+
+
+def distances_of_surfaces(context: SuiteContext) -> Distances:
+    """Return distances between surfaces; of points where the truth knows no normals.
+
+    A point of the truth stands for a disc that closes the gaps between its samples, one of the map
+    for a disc of `POINT_RADIUS_M` that lies along the true surface, so that a map need not be
+    dense to be complete.
+    """
+    matches, surface = context.matches, context.ground_truth.surface
+    assert matches.predicted is not None
+    there, near = matches.map_to_truth.distances_m, matches.surface_to_map
+    if surface.normals is None or not len(matches.predicted.points):
+        return Distances(there, near.distances_m)
+    centers = matches.predicted.points[near.indices]
+    back = surfel_distances(surface.points, centers, surface.normals, POINT_RADIUS_M)
+    return Distances(there, back)
+
+
+def distances_of_points(context: SuiteContext) -> Distances:
+    """Return distances between the points themselves, which grow with their spacing."""
+    matches = context.matches
+    assert matches.predicted is not None
+    there, near = matches.map_to_truth.distances_m, matches.map_to_truth.indices
+    if len(matches.truth_points):
+        there = np.linalg.norm(matches.predicted.points - matches.truth_points[near], axis=1)
+    return Distances(there, matches.surface_to_map.distances_m)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +83,7 @@ def classes_of(context: SuiteContext) -> Iterator[Part]:
     """Yield the classes of the visible surface, with the points to which the map gives them."""
     truth = context.ground_truth
     labels = truth.surface.labels
-    predicted = point_labels(context, scene_vocabulary(labels, ()))
+    predicted = point_labels(context, truth.label_set.ids.astype(np.int64))
     own = {} if predicted is None else rows_by_label(predicted)
     nothing = None if predicted is None else np.zeros(0, np.intp)
     for class_id, rows in rows_by_label(labels).items():
@@ -93,11 +129,14 @@ class GeometryOptions(Strict):
         Thresholds of precision, recall and F-score.
     normal_samples : int
         Surface points, drawn with the run's seed, whose normals are compared; 0 for none.
+    distances : {'surfaces', 'points'}
+        Whether points of map and truth stand for small discs of surface or for themselves.
     """
 
     gate_m: float = Field(0.1, gt=0)
     thresholds_m: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
     normal_samples: int = Field(100_000, ge=0)
+    distances: Literal['surfaces', 'points'] = 'surfaces'
 
 
 class MapGeometrySuite:
@@ -119,11 +158,13 @@ class MapGeometrySuite:
         if context.matches.predicted is None:
             return [self._record(metric, None) for metric in self._figures(context)]
         parts = [*classes_of(context), *rooms_of(context)]
+        of_points = self._options.distances == 'points'
+        distances = (distances_of_points if of_points else distances_of_surfaces)(context)
         return [
-            *self._overall(context),
-            *self._volumes(context),
-            *self._normals(context, parts),
-            *chain.from_iterable(self._part(context, part) for part in parts),
+            *self._overall(distances),
+            *self._volumes(context, distances),
+            *self._normals(context, parts, distances),
+            *chain.from_iterable(self._part(context, part, distances) for part in parts),
         ]
 
     def _figures(self, context: SuiteContext) -> Iterator[str]:
@@ -149,9 +190,8 @@ class MapGeometrySuite:
             higher_is_better=metric not in LOWER_IS_BETTER,
         )
 
-    def _overall(self, context: SuiteContext) -> Iterator[MetricRecord]:
-        there = context.matches.map_to_truth.distances_m
-        back = context.matches.surface_to_map.distances_m
+    def _overall(self, distances: Distances) -> Iterator[MetricRecord]:
+        there, back = distances.there, distances.back
         thresholds = self._options.thresholds_m
         scores = geometry_scores(there, back, thresholds)
         yield self._record('coverage', share_within(back, self._options.gate_m), len(back))
@@ -164,20 +204,22 @@ class MapGeometrySuite:
             yield self._record(f'recall_{name}', scores.recall[i], len(back))
             yield self._record(f'f_score_{name}', scores.f_score[i], len(there) + len(back))
 
-    def _volumes(self, context: SuiteContext) -> Iterator[MetricRecord]:
-        matches, gate = context.matches, self._options.gate_m
-        assert matches.predicted is not None
-        made_up = matches.predicted.points[~matches.map_to_truth.within(gate)]
-        missed = context.ground_truth.surface.points[~matches.surface_to_map.within(gate)]
+    def _volumes(self, context: SuiteContext, distances: Distances) -> Iterator[MetricRecord]:
+        predicted, gate = context.matches.predicted, self._options.gate_m
+        assert predicted is not None
+        made_up = predicted.points[~(distances.there <= gate)]
+        missed = context.ground_truth.surface.points[~(distances.back <= gate)]
         yield self._record('hallucinated_volume_m3', volume_of(made_up, gate), len(made_up))
         yield self._record('missed_volume_m3', volume_of(missed, gate), len(missed))
 
-    def _normals(self, context: SuiteContext, parts: Sequence[Part]) -> Iterator[MetricRecord]:
+    def _normals(
+        self, context: SuiteContext, parts: Sequence[Part], distances: Distances
+    ) -> Iterator[MetricRecord]:
         surface, matches = context.ground_truth.surface, context.matches
         if surface.normals is None or not self._options.normal_samples:
             return
         assert matches.predicted is not None
-        covered = np.flatnonzero(matches.surface_to_map.within(self._options.gate_m))
+        covered = np.flatnonzero(distances.back <= self._options.gate_m)
         rows = _sampled(covered, self._options.normal_samples, context.seed)
         found = estimated_normals(matches.predicted.points, matches.surface_to_map.indices[rows])
         true = surface.normals[rows].astype(np.float64)
@@ -187,11 +229,13 @@ class MapGeometrySuite:
             value, n = normal_consistency(true[own], found[own])
             yield self._record('normal_consistency', value, n, part.name)
 
-    def _part(self, context: SuiteContext, part: Part) -> Iterator[MetricRecord]:
+    def _part(
+        self, context: SuiteContext, part: Part, distances: Distances
+    ) -> Iterator[MetricRecord]:
         """Score one class or room; figures that need map points of it may not be applicable."""
         matches, gate, name = context.matches, self._options.gate_m, part.name
         thresholds = self._options.thresholds_m
-        back = matches.surface_to_map.distances_m[part.surface]
+        back = distances.back[part.surface]
         n = len(back)
         yield self._record('coverage', share_within(back, gate), n, name)
         yield self._record('completeness_m', mean_distance(back), n, name)
@@ -204,7 +248,7 @@ class MapGeometrySuite:
                 yield self._record(f'f_score_{threshold:g}m', None, 0, name)
             return
         assert matches.predicted is not None
-        there = matches.map_to_truth.distances_m[part.predicted]
+        there = distances.there[part.predicted]
         scores = geometry_scores(there, back, thresholds)
         yield self._record('accuracy_m', scores.accuracy_m, len(there), name)
         yield self._record('chamfer_m', scores.chamfer_m, len(there) + n, name)

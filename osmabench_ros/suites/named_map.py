@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, SemanticMap
-from osmabench_ros.metrics.segmentation import scene_vocabulary
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, ScoredLabel
 from osmabench_ros.sequences.ground_truth import GroundTruth
 
@@ -17,19 +16,16 @@ first. Nodes of which nothing is known are left out."""
 _SOLID = frozenset({NodeKind.OBJECT, NodeKind.BACKGROUND})
 
 
-def scene_names(truth: GroundTruth) -> list[str]:
-    """Return the names of the classes on the visible surface, in the order of their ids."""
-    ids = scene_vocabulary(truth.surface.labels, ())
-    return [truth.label_set.name_of(int(item)) for item in ids]
-
-
 def named_map(
     semantic_map: SemanticMap, truth: GroundTruth, labeller: NodeLabeller | None
 ) -> SemanticMap:
-    """Return a map whose objects have names, its own or the scene's that they are most like."""
+    """Return a map whose objects have names, its own or those that they are most like.
+
+    All classes of the data set are offered: those of the scene alone would tell what is in it.
+    """
     graph = semantic_map.graph
     objects = [node for node in graph.nodes if node.kind is NodeKind.OBJECT]
-    names = scene_names(truth)
+    names = [item.name for item in truth.label_set.classes]
     if labeller is None or not objects or not names or any(node.label for node in objects):
         return semantic_map
     ranked = labeller(semantic_map, names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -23,10 +23,14 @@ from osmabench_ros.metrics.set_ranking import SetRanking, set_ranking
 from osmabench_ros.metrics.tiers import TieredLabels, WordCategory, read_tiers, write_tiers
 from osmabench_ros.suites.queried_map import QueriedMap, featured_points
 from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.text_queries import Level, queries_of, read_prompts, read_queries
 from osmabench_ros.suites.tiered_ground_truth import DIRECTORY, WordNet, build_tiers
 
 MACHINE_MADE = 'machine_made_labels'
 """1 if the tiered labels were made by a program, 0 if people wrote them."""
+
+PROMPTS = 'prompts'
+"""How many prompts the words of a feature are chosen among; few flatter Top-N and set ranking."""
 
 _CATEGORIES = tuple(item.name.lower() for item in WordCategory if item is not WordCategory.NONE)
 _RANKING_FIGURES = tuple(name for name in SetRanking.__dataclass_fields__ if name != 'objects')
@@ -41,6 +45,17 @@ class OpenLex3DOptions(Strict):
         A gt_categories.json; without one, tiered labels are made from WordNet.
     wordnet : Path
         Folder of the WordNet database.
+    prompts : Path, optional
+        The prompt_list.txt of a data set, which published figures stand on; without one, the
+        words of this scene.
+    queries : Path, optional
+        A gt_categories_query_to_object_mapping_*.json; without one, queries are made from the
+        tiered labels.
+    query_level : {'l0', 'l1', 'all'}
+        Queries that are made: every synonym, every depiction with every synonym, or both.
+    mask_alignment : {'per_mask', 'global'}
+        How `compat` moves masks to the surface: each by itself, so that they may overlap, or by
+        the globally nearest point.
     top_n : tuple of int
         Number of best words that count for a point.
     gate_m : float
@@ -51,6 +66,10 @@ class OpenLex3DOptions(Strict):
 
     tiers: Path | None = None
     wordnet: Path = DIRECTORY
+    prompts: Path | None = None
+    queries: Path | None = None
+    query_level: Level = 'l0'
+    mask_alignment: Literal['per_mask', 'global'] = 'per_mask'
     top_n: tuple[int, ...] = (1, 5)
     gate_m: float = Field(GATE_M, gt=0)
     recall_at: tuple[int, ...] = (1, 5, 10)
@@ -74,12 +93,17 @@ class OpenLex3DSuite:
         if features is None or context.text_encoder is None:
             return list(self._nothing())
         tiers = self._tiers(context)
-        prompts = tiers.prompts()
+        options = self._options
+        prompts = tiers.prompts() if options.prompts is None else read_prompts(options.prompts)
         if not prompts:
             return list(self._nothing())
-        text = context.text_encoder(features.space, prompts)
-        most_words = max(self._options.top_n, default=1)
-        asked = QueriedMap(context, features, tiers, prompts, text, most_words)
+        queries = (
+            queries_of(tiers, options.query_level)
+            if options.queries is None
+            else read_queries(options.queries)
+        )
+        most_words = max(options.top_n, default=1)
+        asked = QueriedMap(context, features, tiers, prompts, queries, most_words)
         scored = [item for item in tiers.objects.values() if TieredLabels.is_scored(item)]
         by_machine = MetricRecord(
             self.name,
@@ -89,7 +113,13 @@ class OpenLex3DSuite:
             n=len(scored),
             higher_is_better=False,
         )
-        return [by_machine, *self._mode(asked, compat=True), *self._mode(asked, compat=False)]
+        count = MetricRecord(self.name, '', PROMPTS, value=len(prompts), n=len(prompts))
+        return [
+            by_machine,
+            count,
+            *self._mode(asked, compat=True),
+            *self._mode(asked, compat=False),
+        ]
 
     def _mode(self, asked: QueriedMap, *, compat: bool) -> Iterator[MetricRecord]:
         yield from self._words(asked, compat)
@@ -156,7 +186,11 @@ class OpenLex3DSuite:
             yield self._record(compat, _ranking_metric(figure), value, ranking.objects)
 
     def _retrieval(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
-        retrieval = asked.retrieval(compat=compat, gate_m=self._options.gate_m)
+        retrieval = asked.retrieval(
+            compat=compat,
+            gate_m=self._options.gate_m,
+            per_mask=self._options.mask_alignment == 'per_mask',
+        )
         if retrieval is None:
             yield from (self._missing(compat, item) for item in self._retrieval_figures(compat))
             return

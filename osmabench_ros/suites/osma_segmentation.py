@@ -39,7 +39,8 @@ class SegmentationOptions(Strict):
     gate_m : float
         Largest distance of a match in strict mode.
     vocabulary : str
-        'scene' offers the classes of the scene, 'global' all of the label set.
+        'scene' scores the classes of the scene, 'global' all of the label set. In strict mode a
+        map that is named by features or captions may choose from the whole label set in both.
     ignored_ids : tuple of int
         Classes that compat leaves out; OSMa-Bench's data has 0 for "other".
     top_k : tuple of int
@@ -112,8 +113,9 @@ class OsmaSegmentationSuite:
             return []
         is_global = self._options.vocabulary == 'global'
         seen = scene_vocabulary(truth.surface.labels, ())
-        vocabulary = truth.label_set.ids.astype(np.int64) if is_global else seen
-        labels = point_labels(context, vocabulary)
+        offered = truth.label_set.ids.astype(np.int64)
+        vocabulary = offered if is_global else seen
+        labels = point_labels(context, offered)
         if labels is None:
             return []
         hallucinated = ~context.matches.map_to_truth.within(self._options.gate_m)
@@ -164,7 +166,6 @@ class OsmaSegmentationSuite:
             surface.labels[kept],
             surface.instances[kept],
             (taken == surface.labels)[kept],
-            seed=context.seed,
         )
         return MetricRecord(
             self.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +18,8 @@ from osmabench_ros.metrics.retrieval import COMPAT_ALIGNMENT_M, Retrieval
 from osmabench_ros.metrics.similarity import CosineTable, best_prompts, cosine_similarity
 from osmabench_ros.metrics.tiers import TieredLabels
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.suites.things import mask_overlaps, seen_things
+from osmabench_ros.suites.text_queries import TextQuery
+from osmabench_ros.suites.things import mask_overlaps, overlaps_mask_by_mask, seen_things
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,26 +82,31 @@ COMPAT_VOXEL_M = 0.05
 
 @dataclass(frozen=True, eq=False)
 class QueriedMap:
-    """Features of a map beside the text features of all words, a row for each prompt."""
+    """Features of a map, the prompts they are ranked against, and the queries for objects."""
 
     context: SuiteContext
     features: FeaturedPoints
     tiers: TieredLabels
-    prompts: list[str]
-    text: NDArray[np.float32]
+    prompts: Sequence[str]
+    queries: Sequence[TextQuery]
     most_words: int
+
+    @cached_property
+    def _text(self) -> NDArray[np.float32]:
+        """Text features of the prompts, a row for each."""
+        return self._encoded(self.prompts)
 
     @cached_property
     def best(self) -> NDArray[np.int32]:
         """Words most like each feature, best first, shape (M, most_words or L)."""
         n = min(self.most_words, len(self.prompts))
         vectors = self.features.space.vectors
-        return best_prompts(vectors, self.text, n, device=self.context.device)
+        return best_prompts(vectors, self._text, n, device=self.context.device)
 
     @cached_property
     def cosines(self) -> CosineTable:
         """Similarity of features and words; no row exists before it is asked for."""
-        return CosineTable(self.features.space.vectors, self.text, device=self.context.device)
+        return CosineTable(self.features.space.vectors, self._text, device=self.context.device)
 
     def points(self, *, compat: bool) -> PointFeatures:
         """Return the feature of each visible surface point.
@@ -136,37 +143,52 @@ class QueriedMap:
         assert predicted is not None
         return self.features.rows[predicted.rows]
 
-    def retrieval(self, *, compat: bool, gate_m: float) -> Retrieval | None:
-        """Ask for every object by its first synonym; objects called the same belong together.
+    def retrieval(self, *, compat: bool, gate_m: float, per_mask: bool) -> Retrieval | None:
+        """Ask for the objects that bear a label by each label.
 
+        As published every object with a point is asked for, and masks are moved to the surface
+        each by itself (`per_mask`) or by the globally nearest point. In strict mode the objects
+        are those that were seen and are scored, and the nearest point says whose surface it is.
         None if the map has no masks with features, or nothing is asked for.
         """
-        overlaps = mask_overlaps(self.context, COMPAT_ALIGNMENT_M if compat else gate_m)
+        move = overlaps_mask_by_mask if compat and per_mask else mask_overlaps
+        overlaps = move(self.context, COMPAT_ALIGNMENT_M if compat else gate_m)
         node_rows = self.features.node_rows
         if overlaps is None or not node_rows:
             return None
         known = np.array([int(i) in node_rows for i in overlaps.predicted_ids], bool)
         kept = overlaps.select(known, np.ones(len(overlaps.true_ids), bool))
         rows = [node_rows[int(item)] for item in kept.predicted_ids]
-        wanted = self._wanted(kept.true_ids)
-        if not rows or not wanted:
+        column = {int(item): i for i, item in enumerate(kept.true_ids)}
+        if not compat:
+            column = {key: i for key, i in column.items() if key in self._scored}
+        wanted = [[column[i] for i in q.object_ids if i in column] for q in self.queries]
+        if not compat:
+            wanted = [list(dict.fromkeys(columns)) for columns in wanted]
+        if not rows or not any(wanted):
             return None
-        place = {prompt: i for i, prompt in enumerate(self.prompts)}
-        queries = self.text[[place[word] for word in wanted]]
+        # As published, what a query retrieves that asks for nothing in sight is wrong.
+        asked = [i for i, columns in enumerate(wanted) if compat or columns]
         similarity = cosine_similarity(
-            self.features.space.vectors[rows], queries, device=self.context.device
+            self.features.space.vectors[rows], self._query_text[asked], device=self.context.device
         )
-        return Retrieval(similarity, kept.iou, kept.predicted_sizes, list(wanted.values()))
+        return Retrieval(similarity, kept.iou, kept.predicted_sizes, [wanted[i] for i in asked])
 
-    def _wanted(self, true_ids: NDArray[np.int64]) -> dict[str, list[int]]:
-        """Return the columns of the objects that each query asks for."""
-        column = {int(item): i for i, item in enumerate(true_ids)}
-        wanted: dict[str, list[int]] = {}
-        for node in seen_things(self.context.ground_truth):
-            item = self.tiers.objects.get(node.id)
-            if item is not None and TieredLabels.is_scored(item) and node.id in column:
-                wanted.setdefault(item.synonyms[0], []).append(column[node.id])
-        return wanted
+    @cached_property
+    def _query_text(self) -> NDArray[np.float32]:
+        """Text features of the queries, a row for each."""
+        return self._encoded([query.text for query in self.queries])
+
+    def _encoded(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        assert self.context.text_encoder is not None
+        return self.context.text_encoder(self.features.space, texts)
+
+    @cached_property
+    def _scored(self) -> frozenset[int]:
+        """Objects that were seen and are no part of the building."""
+        known = self.tiers.objects
+        seen = (node.id for node in seen_things(self.context.ground_truth))
+        return frozenset(i for i in seen if i in known and TieredLabels.is_scored(known[i]))
 
 
 def _voxel_centers(points: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.maps.holdings import holdings
 from osmabench_ros.metrics.graph import (
     SameLabel,
     Share,
@@ -30,7 +31,14 @@ NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'box_iou')
 LOST_RELATIONS = ('unmatched_relations', 'unknown_relations')
 """Relations with an unmatched node, and those with unknown names."""
 
-RELATION_FIGURES = ('relation_precision', 'relation_recall', 'triplet_recall')
+RELATION_FIGURES = (
+    *('relation_precision', 'relation_recall', 'triplet_recall'),
+    'relation_mean_recall',
+)
+RELATION_FIGURES_AT_K = (
+    *('relation_recall_at_{}', 'relation_recall_at_{}_normalised'),
+    'relation_mean_recall_at_{}',
+)
 
 
 class SceneGraphOptions(Strict):
@@ -68,7 +76,8 @@ class SceneGraphSuite:
 
     Nodes that stand for parts of the building, or for things that were not seen, are matched and
     then left out on both sides. Nodes that a method knows by features or captions alone take the
-    names of the scene that these are most like.
+    names of the data set that these are most like. Boxes and relations that differ between an
+    object and its visible part are not scored.
     """
 
     name = 'scene_graph'
@@ -97,7 +106,9 @@ class SceneGraphSuite:
             yield self._record('attribute_accuracy', None, 0, key)
 
     def _relation_figures(self) -> tuple[str, ...]:
-        at_k = (f'relation_recall_at_{k}' for k in self._options.recall_at)
+        at_k = (
+            metric.format(k) for k in self._options.recall_at for metric in RELATION_FIGURES_AT_K
+        )
         return (*RELATION_FIGURES, *at_k, *LOST_RELATIONS)
 
     def _record(
@@ -124,8 +135,10 @@ class SceneGraphSuite:
         yield self._record('node_precision', precision, matches.predicted)
         yield self._record('node_recall', recall, matches.true)
         yield self._record('node_f1', f1, total)
-        graphs = context.published_graph.graph, context.ground_truth.graph
-        pairs = [(graphs[0].by_id[p], graphs[1].by_id[t]) for p, t in matches.pairs]
+        truth = context.ground_truth
+        graphs = context.published_graph.graph, truth.fair_graph
+        settled = [(p, t) for p, t in matches.pairs if t not in truth.doubtful_boxes]
+        pairs = [(graphs[0].by_id[p], graphs[1].by_id[t]) for p, t in settled]
         boxed = [(p, t) for p, t in pairs if box_of(p) is not None and box_of(t) is not None]
         iou = [float(box_iou_of_nodes([p], [t])[0, 0]) for p, t in boxed]
         yield self._record('box_iou', float(np.mean(iou)) if iou else None, len(iou))
@@ -161,13 +174,14 @@ class SceneGraphSuite:
     def _relations(self, context: SuiteContext, found: MatchedGraph) -> Iterator[MetricRecord]:
         predicted, true = context.published_graph.graph, context.ground_truth.graph
         matches = found.everything
-        if not predicted.edges:
+        if not holdings(context.published_graph).relations:
             for metric in self._relation_figures():
                 yield self._record(metric, None, higher_is_better=metric not in LOST_RELATIONS)
             return
         others = {node.id for node in predicted.nodes if node.kind is not NodeKind.OBJECT}
         predicted = without_edges_of(predicted, found.excused | others)
         things = [node.id for node in seen_things(context.ground_truth)]
+        doubtful = context.ground_truth.doubtful_edges
         options = self._options
         scores = relation_scores(
             matches,
@@ -177,18 +191,28 @@ class SceneGraphSuite:
             considered=things,
             kinds=options.relations,
             ks=options.recall_at,
+            doubtful=doubtful,
         )
         yield self._share('relation_precision', scores.precision)
         yield self._share('relation_recall', scores.recall)
         yield self._share('triplet_recall', scores.triplet_recall)
-        for k, share in scores.recall_at.items():
-            yield self._share(f'relation_recall_at_{k}', share)
+        yield self._share('relation_mean_recall', scores.mean_recall)
+        of_k = scores.recall_at, scores.normalised_recall_at, scores.mean_recall_at
+        for metric, shares in zip(RELATION_FIGURES_AT_K, of_k, strict=True):
+            for k, share in shares.items():
+                yield self._share(metric.format(k), share)
         counts = scores.unmatched, scores.unknown
         for metric, count in zip(LOST_RELATIONS, counts, strict=True):
             yield self._record(metric, count, len(predicted.edges), higher_is_better=False)
         for kind in options.relations:
             narrowed = relation_scores(
-                matches, predicted, true, considered=things, kinds=(kind,), ks=()
+                matches,
+                predicted,
+                true,
+                considered=things,
+                kinds=(kind,),
+                ks=(),
+                doubtful=doubtful,
             )
             yield self._share('relation_precision', narrowed.precision, kind)
             yield self._share('relation_recall', narrowed.recall, kind)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.maps.holdings import holdings
+from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.confusion import OUTSIDE
 from osmabench_ros.metrics.graph_matching import (
     NodeMatches,
@@ -16,6 +19,7 @@ from osmabench_ros.metrics.graph_matching import (
     mask_iou_of_nodes,
     match_nodes,
 )
+from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex
 from osmabench_ros.metrics.overlaps import Overlaps, overlaps_of_instances, overlaps_of_masks
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
@@ -40,9 +44,7 @@ def mask_overlaps(context: SuiteContext, gate_m: float) -> Overlaps | None:
     overlap each other are taken from the map's membership, if it has one.
     """
     dense, predicted = context.semantic_map.dense, context.matches.predicted
-    if dense is None or predicted is None:
-        return None
-    if dense.instances is None and dense.membership is None:
+    if dense is None or predicted is None or not holdings(context.semantic_map).instances:
         return None
     near, surface = context.matches.surface_to_map, context.ground_truth.surface
     rows = np.append(predicted.rows, -1)[np.where(near.within(gate_m), near.indices, -1)]
@@ -57,6 +59,63 @@ def mask_overlaps(context: SuiteContext, gate_m: float) -> Overlaps | None:
         np.append(dense.instances, 0)[rows],
         np.unique(dense.instances[predicted.rows]),
     )
+
+
+def overlaps_mask_by_mask(context: SuiteContext, gate_m: float) -> Overlaps | None:
+    """Return how masks cover the visible surface if each takes all that is near its own points.
+
+    A surface point may belong to several masks, also of a map whose masks do not overlap. None
+    if the map has no masks.
+    """
+    dense, predicted = context.semantic_map.dense, context.matches.predicted
+    if dense is None or predicted is None or not holdings(context.semantic_map).instances:
+        return None
+    surface = context.ground_truth.surface
+    near = np.flatnonzero(context.matches.surface_to_map.within(gate_m))
+    near = near[np.argsort(surface.points[near, 0], kind='stable')]
+    points = surface.points[near]
+    x, y, z = np.ascontiguousarray(points.T)
+    ids, covered = [], []
+    for node_id, rows in _rows_of_masks(dense, predicted.rows):
+        own = dense.points[rows]
+        # Most of the surface is far from a mask, which its box tells at once.
+        low, high = own.min(axis=0) - gate_m, own.max(axis=0) + gate_m
+        slab = slice(x.searchsorted(low[0]), x.searchsorted(high[0], 'right'))
+        of_y = (y[slab] >= low[1]) & (y[slab] <= high[1])
+        inside = slab.start + np.flatnonzero(of_y & (z[slab] >= low[2]) & (z[slab] <= high[2]))
+        index = NeighbourIndex(own, context.device, 'map')
+        found = index.query(points[inside], max_distance_m=gate_m).within(gate_m)
+        ids.append(node_id)
+        covered.append(near[inside[found]])
+    return overlaps_of_masks(
+        surface.instances,
+        np.arange(len(surface)),
+        np.array(ids, np.int64),
+        np.cumsum([0, *(len(rows) for rows in covered)]),
+        np.concatenate([*covered, np.zeros(0, np.int64)]),
+    )
+
+
+def _rows_of_masks(
+    dense: DenseMap, valid: NDArray[np.int64]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield every mask that has valid points, with their rows in the map."""
+    if dense.membership is not None:
+        member = dense.membership
+        is_valid = np.zeros(len(dense.points), bool)
+        is_valid[valid] = True
+        for row, node_id in enumerate(member.node_ids):
+            rows = member.points_of(row)
+            if is_valid[rows].any():
+                yield int(node_id), rows[is_valid[rows]]
+        return
+    assert dense.instances is not None
+    instances = dense.instances[valid]
+    order = np.argsort(instances, kind='stable')
+    ids, starts = np.unique(instances[order], return_index=True)
+    for node_id, rows in zip(ids, np.split(valid[order], starts[1:]), strict=True):
+        if node_id != NO_INSTANCE:
+            yield int(node_id), rows
 
 
 def masks_on_no_thing(
@@ -117,6 +176,8 @@ class Masks:
         Class ids in the label set of the ground truth; OUTSIDE for what it has no class for.
     confidence : ndarray of float64, shape (P,)
         Score of the mask's label; 1 where the method gives none.
+    rated : ndarray of bool, shape (P,)
+        Whether the method gives a score; without any, average precision has nothing to rank by.
     left_out : frozenset of int
         Ids of the masks left out because at least half of them lies on the building or on void.
     named : bool
@@ -132,6 +193,7 @@ class Masks:
     classes: NDArray[np.int64]
     true_classes: NDArray[np.int64]
     confidence: NDArray[np.float64]
+    rated: NDArray[np.bool_]
     left_out: frozenset[int]
     named: bool
 
@@ -148,6 +210,8 @@ def masks_of_things(context: SuiteContext, overlaps: Overlaps, gate_m: float) ->
     kept = replace(overlaps, predicted_sizes=known).select(~left_out, true)
     nodes = [graph.by_id.get(int(item)) for item in kept.predicted_ids]
     classes = np.array([_class_of(node, truth.label_set) for node in nodes], np.int64)
+    scores = np.array([_score(node) for node in nodes], np.float64)
+    rated = ~np.isnan(scores)
     unnamed = np.array([node is None or not node.label for node in nodes], bool)
     if unnamed.any():
         votes = _voted_classes(context)
@@ -157,7 +221,8 @@ def masks_of_things(context: SuiteContext, overlaps: Overlaps, gate_m: float) ->
         kept,
         classes,
         np.array([truth.graph.by_id[int(item)].class_id for item in kept.true_ids], np.int64),
-        np.array([_confidence(node) for node in nodes], np.float64),
+        np.where(rated, scores, 1.0),
+        rated,
         frozenset(overlaps.predicted_ids[left_out].tolist()),
         bool((classes != OUTSIDE).any()) or any(node.label for node in graph.nodes),
     )
@@ -184,9 +249,8 @@ def _class_of(node: SceneNode | None, label_set: LabelSet) -> int:
     return OUTSIDE if found == UNLABELLED else found
 
 
-def _confidence(node: SceneNode | None) -> float:
-    score = node.labels[0].score if node is not None and node.labels else math.nan
-    return 1.0 if math.isnan(score) else score
+def _score(node: SceneNode | None) -> float:
+    return node.labels[0].score if node is not None and node.labels else math.nan
 
 
 _SOLID = frozenset({NodeKind.OBJECT, NodeKind.BACKGROUND})
@@ -216,7 +280,7 @@ def matched_graph(
     """
     truth = context.ground_truth
     nodes = list(context.published_graph.graph.of_kind(NodeKind.OBJECT))
-    true = [node for node in truth.graph.nodes if node.kind in _SOLID]
+    true = [node for node in truth.fair_graph.nodes if node.kind in _SOLID]
     overlaps = None if match == 'boxes' else mask_overlaps(context, gate_m)
     iou = _iou(nodes, true, overlaps, boxes=match != 'masks')
     if iou is None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent, question_only
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.published import SavedAnswer
 from osmabench_ros.vqa.questions import Answer, Question
-from osmabench_ros.vqa.scores import paired_change, scene_bootstrap
+from osmabench_ros.vqa.scores import interval_over_scenes, paired_change
 
 SPATIAL = frozenset({'Object Relations - Spatial', 'Relations-Spatial'})
 ALL_SCENES = 'all'
@@ -22,8 +22,10 @@ class AnswerRow:
     """Accuracies of one group of answers, as fractions.
 
     Scene 'all' pools the scenes of a condition; `answers` is 'given' or the name of a baseline;
-    `low` and `high` bound the 95 % interval, over scenes where there are several, else of a
-    proportion; changes are paired with the reference's.
+    `unjudged` answers have a verdict that says neither yes nor no and count as wrong, as in the
+    published code; `source` is the folder of published files; `low` and `high` bound the 95 %
+    interval, over scenes where there are several, else of a proportion; changes are paired with
+    the reference's.
     """
 
     scene: str
@@ -38,6 +40,13 @@ class AnswerRow:
     change: float | None = None
     change_low: float | None = None
     change_high: float | None = None
+    unjudged: int = 0
+    source: str = ''
+
+    @property
+    def accuracy_macro(self) -> float:
+        """Mean of the accuracies of the categories, which weighs small categories like large."""
+        return sum(self.categories.values()) / len(self.categories)
 
 
 _Judged = Sequence[tuple[SavedAnswer, bool]]
@@ -50,8 +59,21 @@ def answer_table(
     reference_condition: str = '',
     baselines: bool = True,
 ) -> list[AnswerRow]:
-    """Score saved answers by group: the given ones, then baselines; pooled groups last."""
+    """Score saved answers by source and group: the given ones, then baselines; pooled last."""
     judge = judge or DeterministicJudge()
+    by_source: dict[str, list[SavedAnswer]] = defaultdict(list)
+    for item in saved:
+        by_source[item.source].append(item)
+    return [
+        replace(row, source=source)
+        for source, items in by_source.items()
+        for row in _table_of_one(items, judge, reference_condition, baselines=baselines)
+    ]
+
+
+def _table_of_one(
+    saved: Sequence[SavedAnswer], judge: Judge, reference_condition: str, *, baselines: bool
+) -> list[AnswerRow]:
     verdicts = {GIVEN: _given_verdicts(saved, judge)}
     for name, answers in _baselines(saved).items() if baselines else ():
         verdicts[name] = _judged(saved, answers, judge)
@@ -77,12 +99,10 @@ def _groups(saved: Sequence[SavedAnswer]) -> list[tuple[str, str, list[int]]]:
 
 
 def _given_verdicts(saved: Sequence[SavedAnswer], judge: Judge) -> list[bool]:
-    missing = [i for i, item in enumerate(saved) if item.similar is None]
+    missing = [i for i, item in enumerate(saved) if item.similar is None and not item.unjudged]
     judged = judge.judge([(saved[i].question, saved[i].answer) for i in missing])
     by_position = {i: verdict.correct for i, verdict in zip(missing, judged, strict=True)}
-    return [
-        by_position[i] if item.similar is None else item.similar for i, item in enumerate(saved)
-    ]
+    return [by_position.get(i, item.similar is True) for i, item in enumerate(saved)]
 
 
 def _judged(saved: Sequence[SavedAnswer], answers: Sequence[Answer], judge: Judge) -> list[bool]:
@@ -143,7 +163,7 @@ def _row(
     for item, right in judged:
         by_scene[item.question.scene].append(right)
         by_category[item.question.category].append(right)
-    low, high = scene_bootstrap(by_scene)
+    low, high = interval_over_scenes(by_scene)
     plain = [right for item, right in judged if item.question.category not in SPATIAL]
     own = {(item.question.scene, item.question.id): right for item, right in judged}
     change = paired_change(reference, own) if reference else None
@@ -157,7 +177,10 @@ def _row(
         high,
         _mean(plain) if plain else None,
         {name: _mean(by_category[name]) for name in sorted(by_category)},
-        *((change.value, change.low, change.high) if change is not None else ()),
+        change.value if change is not None else None,
+        change.low if change is not None else None,
+        change.high if change is not None else None,
+        sum(item.unjudged for item, _ in judged) if answers == GIVEN else 0,
     )
 
 

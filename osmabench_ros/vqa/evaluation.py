@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +16,7 @@ from osmabench_ros.vqa.answering.baselines import (
     ground_truth_map,
     most_frequent,
     question_only,
+    with_random_labels,
 )
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.graph_index import THINGS, Embedder
@@ -23,6 +24,7 @@ from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
 from osmabench_ros.vqa.questions import Answer, Inquiry, Question, Verdict, inquiry
 from osmabench_ros.vqa.scores import UNSERVED, records, unserved_categories
+from osmabench_ros.vqa.wording import evidence_of, parsed
 
 
 class Answerer(Protocol):
@@ -45,7 +47,8 @@ class QuestionedMap:
     """A map in the form that is questioned, with the maps and rules for comparison."""
 
     semantic_map: SemanticMap
-    ceiling_map: SemanticMap | None = None
+    references: Mapping[str, SemanticMap] = field(default_factory=dict)
+    """Maps that are asked for comparison, by the name of their figure."""
     rules: Answerer = field(default_factory=RuleAnswerer)
     equality: Judge = field(default_factory=DeterministicJudge)
 
@@ -54,8 +57,30 @@ class QuestionedMap:
         cls, semantic_map: SemanticMap, truth: GroundTruth, embedder: Embedder | None
     ) -> QuestionedMap:
         """Return the map of a scene; answering and judging share the embedder."""
-        ceiling = ground_truth_map(truth.graph, truth.seen_instances, truth.label_set)
-        return cls(semantic_map, ceiling, RuleAnswerer(embedder), DeterministicJudge(embedder))
+        rules, equality = RuleAnswerer(embedder), DeterministicJudge(embedder)
+        return cls(semantic_map, reference_maps(truth), rules, equality)
+
+
+UNSEEABLE = ('material',)
+"""Attributes that the ground truth knows from the data set, and no camera can see."""
+
+
+def reference_maps(truth: GroundTruth) -> dict[str, SemanticMap]:
+    """Return the maps that the ground truth makes, by the names of their figures.
+
+    `baseline_random_labels` has the right shapes and relations, and wrong names.
+    `ceiling_ground_truth` is the graph that the questions come from, so that it tests the answerer
+    alone. The fair ceilings are of the visible parts, with what a mapper could know at best:
+    `ceiling_visible` with all attributes, `ceiling_camera` without those of UNSEEABLE.
+    """
+    seen, labels = truth.seen_instances, truth.label_set
+    found = {'ceiling_ground_truth': ground_truth_map(truth.fair_graph, seen, labels)}
+    if truth.visible_graph is not None:
+        parts = truth.visible_graph
+        found['ceiling_visible'] = ground_truth_map(parts, seen, labels)
+        found['ceiling_camera'] = ground_truth_map(parts, seen, labels, without=UNSEEABLE)
+    best = list(found.values())[-1]
+    return {'baseline_random_labels': with_random_labels(best, labels), **found}
 
 
 @dataclass(frozen=True)
@@ -118,12 +143,14 @@ def scored(
     excluded: Collection[str] = (),
     progress: Progress = silent,
 ) -> list[MetricRecord]:
-    """Return the accuracies of verdicts beside those of the baselines and of the ceiling.
+    """Return the accuracies of verdicts beside those of the baselines and of the ceilings.
 
     `accuracy`, `accuracy_answered`, `unanswered` overall (class name '') and by category;
     `baseline_always_yes`, `baseline_always_no`, `baseline_most_frequent`,
-    `baseline_question_only`, `ceiling_ground_truth` likewise without the last two. Categories in
-    `excluded` are not applicable, beside those that the map cannot serve.
+    `baseline_question_only` and the `reference_maps` likewise without the last two. Overall also
+    `accuracy_colors`, `accuracy_materials` and `accuracy_rest`, over exact questions that rest on
+    a colour, on a material, or on neither. Categories in `excluded` are not applicable, beside
+    those that the map cannot serve.
     """
     left_out = unserved_categories(asked.semantic_map, questions).union(excluded)
 
@@ -140,14 +167,41 @@ def scored(
         )
 
     others = baseline_answers(questions)
-    if asked.ceiling_map is not None:
-        report = share(progress, 0.0, 1.0, 'ground truth as the map: ')
-        answers = answer_all(asked.ceiling_map, questions, asked.rules, report)
-        others.append(('ceiling_ground_truth', answers))
+    for metric, reference in asked.references.items():
+        report = share(progress, 0.0, 1.0, 'maps for comparison: ')
+        others.append((metric, answer_all(reference, questions, asked.rules, report)))
     found = rows('accuracy', verdicts, answered_too=True)
+    found += _by_evidence(suite, mode, questions, verdicts, left_out)
     for metric, given in others:
         found += rows(metric, judge_all(questions, given, asked.equality), answered_too=False)
     return found
+
+
+def _by_evidence(
+    suite: str,
+    mode: str,
+    questions: Sequence[Question],
+    verdicts: Sequence[Verdict],
+    left_out: Collection[str],
+) -> Iterator[MetricRecord]:
+    """Yield the accuracies over exact questions that rest on colours, materials, or neither."""
+    parts: dict[str, list[Question]] = {'colors': [], 'materials': [], 'rest': []}
+    for question in questions:
+        query = parsed(question.text)
+        if query is not None:
+            parts[evidence_of(query)].append(question)
+    by_id = {verdict.question_id: verdict for verdict in verdicts}
+    for name, part in parts.items():
+        yield from records(
+            suite,
+            mode,
+            f'accuracy_{name}',
+            part,
+            by_id,
+            not_applicable=left_out,
+            by_category=False,
+            answered_too=False,
+        )
 
 
 def unread_nodes(suite: str, semantic_map: SemanticMap, dropped: int) -> MetricRecord:

@@ -1,7 +1,8 @@
-"""Saved answers as JSON lines: question, answer, category, scene_graph_answer, similar."""
+"""Saved answers: JSON lines, and the files of OSMa-Bench and OSMa-Bench++ as they lie."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,55 +12,150 @@ from typing import Any
 from osmabench_ros.base.limits.compressed import read_unpacked
 from osmabench_ros.base.limits.documents import parse_json
 from osmabench_ros.errors import QuestionError, errors_as
-from osmabench_ros.vqa.judging.reading import as_number, as_yes_no, plain
+from osmabench_ros.vqa.judging.reading import as_number, plain
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question
 
 _REQUIRED = ('question', 'answer', 'category', 'scene_graph_answer')
 
+VERDICT_KEYS = (
+    'similar', 'is_correct', 'correct', 'match', 'prompt_gt_similar', 'promptgt_similar',
+    'prompt_gt_correct', 'promptgt_correct',
+)  # fmt: skip
+"""Where OSMa-Bench (the first) and OSMa-Bench++ write a verdict; the first one found counts."""
+
+_RIGHT = frozenset(('yes', 'true', '1', 'correct', 'similar'))
+_WRONG = frozenset(('no', 'false', '0', 'incorrect', 'wrong', 'different', 'not similar'))
+_UNJUDGED = frozenset(('', 'n/a', 'na', 'none', 'null', 'unknown'))
+
+CONDITIONS = frozenset(
+    ('baseline', 'camera', 'camera_lights', 'dynamic_lights', 'no_lights', 'nominal', 'velocity')
+)
+"""Conditions that published files and folders are named after."""
+
+_PUBLISHED = ('*_evaluated.json', '*answered*.json')
+_LINES = ('*.jsonl', '*.jsonl.gz')
+
 
 @dataclass(frozen=True)
 class SavedAnswer:
-    """One line: a question, what was right, what a method said, and maybe the verdict."""
+    """A question, what was right, what a method said, and maybe the verdict.
+
+    `similar` is None without a verdict; `unjudged` tells that the published judge gave none, as
+    in "N/A". `source` is the folder of a published file, '' for JSON lines.
+    """
 
     question: Question
     answer: Answer
     condition: str
     similar: bool | None
+    unjudged: bool = False
+    source: str = ''
 
 
-def read_saved_answers(files: Sequence[Path]) -> list[SavedAnswer]:
-    """Read JSON lines, plain or gzipped, in order; raises QuestionError if one is malformed."""
-    occurrences: Counter[tuple[str, str, str]] = Counter()
+@dataclass(frozen=True)
+class _Place:
+    """What the name of a file says about the answers in it."""
+
+    source: str = ''
+    scene: str = ''
+    condition: str = ''
+
+
+def read_saved_answers(paths: Sequence[Path]) -> list[SavedAnswer]:
+    """Read saved answers, in order.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        JSON lines, plain or gzipped; JSON arrays as OSMa-Bench and OSMa-Bench++ write them, of
+        which the name tells scene and condition (``<scene>_<condition>_evaluated.json``,
+        ``evaluated_<condition>/<scene>_answered.json``); or folders, in which all
+        ``*_evaluated.json``, ``*answered*.json`` and ``*.jsonl`` are read, at any depth.
+
+    Raises
+    ------
+    QuestionError
+        If a file is malformed, if a folder holds none of these files, or if two published files
+        answer the same question of a scene under the same condition in the same folder.
+    """
+    occurrences: Counter[tuple[str, str, str, str]] = Counter()
+    first_in: dict[tuple[str, str, str, str], Path] = {}
     saved = []
-    for path in files:
-        for number, row in _rows(path):
-            where = f'{path}:{number}'
+    for path in (file for given in paths for file in _files(given)):
+        for where, row, place in _rows(path):
             lacking = [key for key in _REQUIRED if row.get(key) is None]
             if lacking:
                 raise QuestionError(f'{where}: "{lacking[0]}" is missing')
-            scene, condition = str(row.get('scene', '')), str(row.get('condition', ''))
-            key = (scene, condition, str(row['question']))
-            saved.append(_saved(row, scene, condition, occurrences[key], where))
+            scene = str(row.get('scene', place.scene))
+            condition = str(row.get('condition', place.condition))
+            key = (place.source, scene, condition, str(row['question']))
+            if place.source and first_in.setdefault(key, path) != path:
+                raise QuestionError(
+                    f'{where}: "{row["question"]}" of scene "{scene}", condition "{condition}" is '
+                    f'answered in {first_in[key]} too; name one of the files'
+                )
+            saved.append(_saved(row, scene, condition, occurrences[key], where, place.source))
             occurrences[key] += 1
     if not saved:
-        raise QuestionError(f'{", ".join(map(str, files))}: there is no answer to score')
+        raise QuestionError(f'{", ".join(map(str, paths))}: there is no answer to score')
     return saved
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    patterns = (*_PUBLISHED, *_LINES)
+    found = sorted({file for pattern in patterns for file in path.rglob(pattern)})
+    if not found:
+        raise QuestionError(f'{path} holds no {", no ".join(patterns)}')
+    return found
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any], _Place]]:
     with errors_as(QuestionError, f'{path} cannot be read', UnicodeDecodeError):
         text = read_unpacked(path, QuestionError).decode('utf-8')
+    if '.json' in path.suffixes and text.lstrip().startswith('['):
+        place = _place(path)
+        for number, row in enumerate(parse_json(text, str(path), QuestionError), start=1):
+            where = f'{path}, answer {number}'
+            yield where, _object(row, where), place
+        return
     for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        row = parse_json(line, f'{path}:{number}', QuestionError)
-        if not isinstance(row, dict):
-            raise QuestionError(f'{path}:{number}: the line is not an object')
-        yield number, row
+        if line.strip():
+            where = f'{path}:{number}'
+            yield where, _object(parse_json(line, where, QuestionError), where), _Place()
+
+
+def _object(row: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(row, dict):
+        raise QuestionError(f'{where}: not an object with a question and its answers')
+    return row
+
+
+def _place(path: Path) -> _Place:
+    """Return what a published file's path says.
+
+    OSMa-Bench names a file after scene and condition, OSMa-Bench++ after the scene, in a folder
+    that is named after the condition.
+    """
+    scene = re.sub(r'_(?:evaluated|answered).*', '', path.name.split('.json')[0])
+    named = (name for name in CONDITIONS if scene.endswith(f'_{name}'))
+    if condition := max(named, key=len, default=''):
+        return _Place(str(path.parent), scene.removesuffix(f'_{condition}'), condition)
+    folder = path.parent.name
+    condition = folder.removeprefix('evaluated_')
+    if condition in CONDITIONS or condition != folder:
+        return _Place(str(path.parent.parent), scene, condition)
+    return _Place(str(path.parent), scene)
 
 
 def _saved(
-    row: Mapping[str, Any], scene: str, condition: str, occurrence: int, where: str
+    row: Mapping[str, Any],
+    scene: str,
+    condition: str,
+    occurrence: int,
+    where: str,
+    source: str,
 ) -> SavedAnswer:
     key = f'{scene}/{row["question"]}/{occurrence}'
     question = Question(
@@ -67,16 +163,21 @@ def _saved(
         answer_type_of(str(row['answer'])), str(row['answer']),
     )  # fmt: skip
     answer = Answer(key, str(row['scene_graph_answer']), 'saved')
-    return SavedAnswer(question, answer, condition, _verdict(row.get('similar'), where))
+    similar, unjudged = _verdict(row, where)
+    return SavedAnswer(question, answer, condition, similar, unjudged, source)
 
 
-def _verdict(value: Any, where: str) -> bool | None:
-    if value is None:
-        return None
-    verdict = as_yes_no(str(value))
-    if verdict is None:
-        raise QuestionError(f'{where}: "similar" is "{value}"; it must say Yes or No')
-    return verdict == 'yes'
+def _verdict(row: Mapping[str, Any], where: str) -> tuple[bool | None, bool]:
+    """Return the saved verdict, and whether there is one that says nothing, such as "N/A"."""
+    key = next((key for key in VERDICT_KEYS if row.get(key) is not None), None)
+    if key is None:
+        return None, False
+    said = ' '.join(str(row[key]).lower().split()).rstrip('.')
+    if said in _RIGHT or said in _WRONG:
+        return said in _RIGHT, False
+    if said in _UNJUDGED:
+        return None, True
+    raise QuestionError(f'{where}: "{key}" is "{row[key]}"; it must say Yes or No')
 
 
 def answer_type_of(answer: str) -> AnswerType:

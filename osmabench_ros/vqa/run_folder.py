@@ -27,6 +27,10 @@ from osmabench_ros.vqa.questions import Answer, Question, Verdict
 _MEDIA_TYPES = {'.png': 'image/png', '.jpg': 'image/jpeg', '.jpeg': 'image/jpeg'}
 
 
+_SEEDS = re.compile(r'(\d+)(?:-p(\d+))?(?:-m\d+)?', re.ASCII)
+"""The seeds of scene, path and method in the name of a run."""
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """A run directory as the question stages see it, which write below `name`."""
@@ -49,8 +53,9 @@ class RunFolder:
                 'folder of a run below its matrix'
             )
         # Behind the seed of a run of a sweep stands its speed.
-        seed = next((part for part in reversed(parts) if part.isdigit()), parts[-1])
-        key = '.'.join((*parts[:2], seed))
+        seeds = next((part for part in reversed(parts) if _SEEDS.fullmatch(part)), parts[-1])
+        # Runs of the method by several seeds share the folder.
+        key = '.'.join((*parts[:2], re.sub(r'-m\d+$', '', seeds)))
         return self.directory.resolve().parent / 'shared' / key
 
     @property
@@ -60,9 +65,9 @@ class RunFolder:
 
     @property
     def seed(self) -> int:
-        """Seed of the scene, 0 if the name does not end in a number."""
-        last = self.scene.rsplit('.', 1)[-1]
-        return int(last) if last.isdigit() else 0
+        """Seed of the path and its questions, 0 if the name does not end in seeds."""
+        found = _SEEDS.fullmatch(self.scene.rsplit('.', 1)[-1])
+        return int(found[2] or found[1]) if found else 0
 
     def ground_truth(self) -> GroundTruth:
         """Read the ground truth of the run's scene."""

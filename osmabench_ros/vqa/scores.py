@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
+from osmabench_ros.maps.holdings import holdings
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.statistics import (
-    RESAMPLES,
     Interval,
-    bootstrap_interval,
+    jackknife_interval,
     ratio_statistic,
     wilson_interval,
 )
-from osmabench_ros.vqa.graph_index import THINGS
 from osmabench_ros.vqa.questions import Category, Question, Verdict
 
 RELATION_CATEGORIES = frozenset(
@@ -32,10 +29,6 @@ RELATION_CATEGORIES = frozenset(
 )
 """Categories about relations, under today's names and those of the published files."""
 
-METHODS_WITHOUT: Mapping[str, frozenset[str]] = MappingProxyType({'bbq': RELATION_CATEGORIES})
-"""What the outputs of published methods lack by design: BBQ writes no edges."""
-
-
 UNSERVED = 'not applicable: the map holds nothing that such questions are answered from'
 """Note on the answer to a question that was not asked, and reason of its verdict."""
 
@@ -43,71 +36,50 @@ UNSERVED = 'not applicable: the map holds nothing that such questions are answer
 def unserved_categories(
     semantic_map: SemanticMap, questions: Sequence[Question]
 ) -> frozenset[str]:
-    """Return the categories that a map cannot serve: what it says, or all if it has no things."""
-    if not any(node.kind in THINGS for node in semantic_map.graph.nodes):
+    """Return the categories that a map holds nothing for, and those that it says it lacks.
+
+    Without things these are all, without edges between things those about relations, without
+    attributes and captions those about attributes.
+    """
+    held = holdings(semantic_map)
+    if not held.things:
         return frozenset(question.category for question in questions)
     stated = semantic_map.extras.get('unserved_question_categories', ())
-    method = semantic_map.header.provenance.method.lower()
-    own = frozenset(str(item) for item in stated) if isinstance(stated, (list, tuple)) else ()
-    return METHODS_WITHOUT.get(method, frozenset()) | frozenset(own)
+    found = {str(item) for item in stated} if isinstance(stated, (list, tuple)) else set()
+    if not held.relations:
+        found |= RELATION_CATEGORIES
+    if not held.attributes and not held.captions:
+        found.add(Category.OBJECT_ATTRIBUTES.value)
+    return frozenset(found)
 
 
-@dataclass(frozen=True)
-class Tally:
-    """Number of questions of a group, of answers, and of right answers."""
-
-    total: int
-    answered: int
-    correct: int
-
-    @property
-    def accuracy(self) -> float:
-        """Right answers over all questions; NaN without questions."""
-        return self.correct / self.total if self.total else math.nan
-
-    @property
-    def accuracy_of_answered(self) -> float:
-        """Right answers over answered questions; NaN if nothing was answered."""
-        return self.correct / self.answered if self.answered else math.nan
-
-
-def tally(verdicts: Sequence[Verdict]) -> Tally:
-    """Count verdicts."""
-    return Tally(
-        len(verdicts),
-        sum(verdict.answered for verdict in verdicts),
-        sum(verdict.correct for verdict in verdicts),
-    )
-
-
-def scene_bootstrap(
-    correct: Mapping[str, Sequence[bool]], *, seed: int = 0, resamples: int = RESAMPLES
-) -> tuple[float, float]:
-    """Return the 95 % interval over resampled scenes; of one scene that of a proportion."""
+def interval_over_scenes(correct: Mapping[str, Sequence[bool]]) -> tuple[float, float]:
+    """Return the 95 % interval over scenes; of one scene that of a proportion; NaNs for two."""
     rows = [(float(sum(values)), float(len(values))) for values in correct.values()]
     if len(rows) < 2:
         return wilson_interval(*map(int, rows[0])) if rows else (math.nan, math.nan)
-    found = bootstrap_interval(
-        np.array(rows), statistic=ratio_statistic, seed=seed, resamples=resamples
-    )
+    found = jackknife_interval(np.array(rows), statistic=ratio_statistic, share=True)
     return found.low, found.high
 
 
 def paired_change(
     before: Mapping[tuple[str, str], bool],
     after: Mapping[tuple[str, str], bool],
-    *,
-    seed: int = 0,
+    about: Mapping[tuple[str, str], Sequence[int]] = MappingProxyType({}),
 ) -> Interval:
-    """Return the mean change on common questions and its interval over scenes, or questions."""
-    by_scene: dict[str, list[int]] = defaultdict(list)
-    for key in sorted(before.keys() & after.keys()):
-        by_scene[key[0]].append(int(after[key]) - int(before[key]))
-    if len(by_scene) == 1:
-        (changes,) = by_scene.values()
-        return bootstrap_interval(changes, unit='questions', seed=seed)
-    rows = [(float(sum(values)), float(len(values))) for values in by_scene.values()]
-    return bootstrap_interval(np.array(rows), statistic=ratio_statistic, seed=seed)
+    """Return the mean change on common questions and its interval over scenes.
+
+    In one scene it is over the objects that questions are `about`; those about none that is
+    known count as one each.
+    """
+    common = sorted(before.keys() & after.keys())
+    changes = [int(after[key]) - int(before[key]) for key in common]
+    scenes = [(key[0],) for key in common]
+    if len(set(scenes)) > 1:
+        return jackknife_interval(changes, owners=scenes)
+    objects = [about.get(key, ()) for key in common]
+    unit = 'objects' if any(objects) else 'questions'
+    return jackknife_interval(changes, unit=unit, owners=objects)
 
 
 def records(
@@ -124,21 +96,37 @@ def records(
     """Return the accuracies of one answerer as metric records; without verdict counts as wrong.
 
     Categories that are not applicable leave the overall figure and are marked. `answered_too` adds
-    `<metric>_answered`, over answered questions alone, and `unanswered`, their share.
+    `<metric>_answered`, over answered questions alone, `unanswered`, their share, and overall
+    `<metric>_of_all`, where what is not applicable counts as wrong, so that no map gains by what
+    it does not hold.
     """
-    groups: dict[str, list[Verdict]] = {'': []}
+    groups: dict[str, list[_Judged]] = {'': []}
     for question in questions:
         verdict = verdicts.get(question.id) or Verdict(question.id, False, '', answered=False)
-        groups.setdefault(question.category, []).append(verdict)
+        judged = (verdict, question.evidence.nodes)
+        groups.setdefault(question.category, []).append(judged)
         if question.category not in not_applicable:
-            groups[''].append(verdict)
+            groups[''].append(judged)
     found: list[MetricRecord] = []
     for category, items in groups.items() if by_category else [('', groups[''])]:
         excluded = category in not_applicable
         found += _group_records(
             suite, mode, metric, category, items, excluded=excluded, answered_too=answered_too
         )
+    if answered_too:
+        everything = [
+            (verdict.correct, nodes)
+            for category, items in groups.items()
+            if category
+            for verdict, nodes in items
+        ]
+        name, unserved = f'{metric}_of_all', not groups['']
+        found.append(_record(suite, mode, name, '', everything, True, excluded=unserved))
     return found
+
+
+_Judged = tuple[Verdict, tuple[int, ...]]
+"""A verdict, and the objects that its question is about."""
 
 
 def _group_records(
@@ -146,19 +134,20 @@ def _group_records(
     mode: str,
     metric: str,
     category: str,
-    verdicts: Sequence[Verdict],
+    judged: Sequence[_Judged],
     *,
     excluded: bool,
     answered_too: bool,
 ) -> list[MetricRecord]:
-    counts = tally(verdicts)
-    rows = [(metric, counts.correct, counts.total, True)]
+    right = [(verdict.correct, nodes) for verdict, nodes in judged]
+    rows = [(metric, right, True)]
     if answered_too:
-        rows.append((f'{metric}_answered', counts.correct, counts.answered, True))
-        rows.append(('unanswered', counts.total - counts.answered, counts.total, False))
+        answered = [(verdict.correct, nodes) for verdict, nodes in judged if verdict.answered]
+        unanswered = [(not verdict.answered, nodes) for verdict, nodes in judged]
+        rows += [(f'{metric}_answered', answered, True), ('unanswered', unanswered, False)]
     return [
-        _record(suite, mode, name, category, hits, total, better, excluded)
-        for name, hits, total, better in rows
+        _record(suite, mode, name, category, outcomes, better, excluded)
+        for name, outcomes, better in rows
     ]
 
 
@@ -167,11 +156,11 @@ def _record(
     mode: str,
     metric: str,
     category: str,
-    hits: int,
-    total: int,
+    outcomes: Sequence[tuple[bool, tuple[int, ...]]],
     higher_is_better: bool,
     excluded: bool,
 ) -> MetricRecord:
+    hits, total = [hit for hit, _ in outcomes], len(outcomes)
     if excluded or total == 0:
         return MetricRecord(
             suite,
@@ -182,7 +171,16 @@ def _record(
             higher_is_better=higher_is_better,
             applicable=False,
         )
-    low, high = wilson_interval(hits, total)
-    return MetricRecord(
-        suite, mode, metric, category, hits / total, low, high, total, higher_is_better
-    )
+    low, high = _interval_over_objects(hits, [nodes for _, nodes in outcomes])
+    value = sum(hits) / total
+    return MetricRecord(suite, mode, metric, category, value, low, high, total, higher_is_better)
+
+
+def _interval_over_objects(
+    hits: Sequence[bool], objects: Sequence[tuple[int, ...]]
+) -> tuple[float, float]:
+    """Return the interval of a share; questions about no known object are taken one by one."""
+    if not any(objects):
+        return wilson_interval(sum(hits), len(hits))
+    found = jackknife_interval(hits, unit='objects', owners=objects, share=True)
+    return found.low, found.high

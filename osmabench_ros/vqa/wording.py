@@ -243,3 +243,20 @@ def _query(kind: QueryKind, groups: Mapping[str, str]) -> Query:
     number = float(groups['number']) if 'number' in groups else None
     nouns = tuple(phrases[key] for key in sorted(phrases))
     return Query(kind, nouns, groups.get('word', '').lower(), number)
+
+
+def evidence_of(query: Query) -> str:
+    """Return 'colors' or 'materials' if the answer rests on one, colours first, else 'rest'."""
+    adjectives = {
+        word
+        for phrase in query.phrases
+        for word in phrase.removesuffix(english.without_adjectives(phrase)).split()
+    }
+    if query.kind in (QueryKind.COLOR_OF, QueryKind.HAS_COLOR):
+        return 'colors'
+    if query.kind in (QueryKind.MATERIAL_OF, QueryKind.HAS_MATERIAL):
+        return 'materials'
+    materials = set(english.MATERIALS.values())
+    if adjectives - materials:
+        return 'colors'
+    return 'materials' if adjectives else 'rest'

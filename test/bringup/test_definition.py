@@ -50,6 +50,29 @@ def test_options_may_name_the_folder_of_the_run(tmp_path: Path) -> None:
     }
 
 
+def test_the_seed_of_the_method_reaches_it_and_not_the_simulator(tmp_path: Path) -> None:
+    from osmabench_ros.bringup.spec.definition import nodes_of_run
+
+    command = ['mine', '--seed=${seed}', '${HOME}']
+    options = {'seed_file': '${seed}.txt'}
+    mappers = [{'name': 'noisy_oracle', 'options': options}, {'name': 'mine', 'command': command}]
+    data = {
+        'name': 'own', 'mappers': mappers, 'suites': [{'name': 'map_geometry'}],
+        'seeds': {'scene': [3], 'path': [4], 'method': [8]},
+    }  # fmt: skip
+    config = parse_config(data, 'test')
+    keys = {config.seeded_scenes[0]: SceneKey('a', 'flat', 3, 4)}
+    bundled, foreign = (
+        {spec.name: spec for spec in nodes_of_run(plan)}
+        for plan in plan_runs(config, keys, tmp_path)
+    )
+    mapper, bridge = bundled['mapper'].settings, bundled['simulator_bridge'].settings
+    assert (mapper.seed, mapper.options) == (8, {'seed_file': '8.txt'})
+    assert (bridge.scene.seed, bridge.scene.seed_of_path) == (3, 4)
+    assert bridge.run_id == 'a.flat.baseline.noisy_oracle.opengl.3-p4-m8'
+    assert foreign['mapper'].command == ('mine', '--seed=8', '${HOME}')
+
+
 def test_an_unknown_placeholder_names_the_mapper(tmp_path: Path) -> None:
     mapper = {'name': 'oracle', 'options': {'work': '${rum}'}}
     with pytest.raises(ConfigError, match=r'options of mapper oracle: \$\{rum\} is unknown'):

@@ -40,9 +40,9 @@ ON_A_SMALL_DISK = (
 )
 ON_A_READ_ONLY_DISK = 'mount -t tmpfs -o ro tmpfs "$0" && exec "$@"'
 IMPATIENT = """
-from osmabench_ros.bringup.runner import matrix_runner
+from osmabench_ros.bringup.runner import one_run
 from osmabench_ros.cli.main import main
-matrix_runner.STALL_MARGIN_S = 1.0
+one_run.STALL_MARGIN_S = 1.0
 main()
 """
 

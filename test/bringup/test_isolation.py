@@ -24,6 +24,7 @@ from osmabench_ros.bringup.spec.isolation import (  # noqa: E402
     environment,
     isolated_environment,
     launch_environment,
+    segment_bytes,
     transport_environment,
 )
 
@@ -200,3 +201,10 @@ def test_every_process_of_a_run_gets_shared_memory_of_the_64_mb_of_a_container(
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, f'{PROCESSES}\n'), done.stderr
+
+
+def test_runs_side_by_side_share_the_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, 'free_bytes', lambda: 2**26)
+    alone, one_of_four = segment_bytes(), segment_bytes(4)
+    taken = isolation.PROCESSES * 4 * (one_of_four + isolation.PORT_BYTES)
+    assert (alone, taken) == (7 * 2**20, 2**26)

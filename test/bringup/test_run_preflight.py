@@ -18,7 +18,7 @@ pytest.importorskip('rclpy')
 from osmabench_ros.bringup.doctor import run_preflight  # noqa: E402
 from osmabench_ros.bringup.doctor.datasets import examine_scene_files  # noqa: E402
 from osmabench_ros.bringup.doctor.finding import Finding, Severity  # noqa: E402
-from osmabench_ros.bringup.doctor.run_preflight import check_run, examine_run  # noqa: E402
+from osmabench_ros.bringup.doctor.run_preflight import _disk, check_run, examine_run  # noqa: E402
 from osmabench_ros.bringup.spec import isolation  # noqa: E402
 from osmabench_ros.errors import (  # noqa: E402
     ConfigError,
@@ -175,6 +175,9 @@ def test_a_full_disk_is_told_with_what_is_needed(
     disk = found('disk', tmp_path)
     assert disk.level is Severity.FAILED
     assert '1 runs take about 150 MiB' in disk.detail
+    many = config(seeds={'path': [1, 2, 3], 'method': [1, 2]})
+    assert '6 runs take about 600 MiB' in _disk(many, tmp_path, 1)[0].detail
+    assert '2 runs take about 200 MiB' in _disk(many, tmp_path, 3)[0].detail
     blocker = tmp_path / 'file'
     blocker.write_text('')
     assert 'no folder' in found('disk', blocker).detail

@@ -46,7 +46,8 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
 ) -> None:
     from osmabench_ros.base.files import write_text
     from osmabench_ros.base.owned_folder import claim_folder
-    from osmabench_ros.bringup.runner import matrix_runner
+    from osmabench_ros.bringup.runner import one_run
+    from osmabench_ros.bringup.runner.node_processes import NodeProcesses
     from osmabench_ros.bringup.spec.run_recording import (
         bag_directory,
         check_bag,
@@ -77,9 +78,9 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
     with pytest.raises(RunError, match='is not complete: no space left'):
         check_bag(plan)
     # Whatever of the run is done already: no second look lets it pass.
-    monkeypatch.setattr(matrix_runner, '_run', lambda plan, *_: done(plan))
+    monkeypatch.setattr(one_run, '_run', lambda plan, *_: done(plan))
     for _ in range(2):
-        report = matrix_runner.run_one(plan, Preparation(), silent)
+        report = one_run.run_one(plan, Preparation(), NodeProcesses(1), silent)
         assert (report.status, 'is not complete' in report.error) == (Status.FAILED, True)
     make_room_for_bag(plan)
     assert not directory.exists()

@@ -71,7 +71,7 @@ OPTIONAL = {
 """What nodes have only where a package is installed."""
 
 COMMANDS = {
-    MAPPER: ('mapper', {}),
+    MAPPER: ('mapper', {'options': '"{{albedo: true}}"'}),
     RECORDER: ('map_recorder', {'map_directory': '{tmp}/map', 'frames_directory': '{tmp}/frames'}),
     EVALUATOR: (
         'evaluator',

@@ -12,10 +12,10 @@ from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError
 
 
-def dry_run(tmp_path: Path, **changes: object) -> list[str]:
+def dry_run(tmp_path: Path, *options: str, **changes: object) -> list[str]:
     file = tmp_path / 'config.yaml'
     file.write_text(yaml.safe_dump(small_config(**changes)))
-    words = ['run', str(file), '--out', str(tmp_path / 'runs'), '--dry-run']
+    words = ['run', str(file), '--out', str(tmp_path / 'runs'), '--dry-run', *options]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert not (tmp_path / 'runs').exists()
@@ -26,7 +26,35 @@ def test_it_lists_the_runs(tmp_path: Path) -> None:
     runs = dry_run(tmp_path, conditions=['baseline', 'camera'])
     assert [line.partition(': ')[2] for line in runs[:2]] == ['to do', 'to do']
     assert '.camera.oracle' in runs[1]
-    assert runs[2:] == ['no language model is asked']
+    assert runs[2] == 'no language model is asked'
+    assert runs[3].startswith('1 scene: no interval, so no difference can be shown; it takes 3')
+    assert len(runs) == 5
+
+
+def test_it_says_what_so_many_scenes_or_paths_can_show(tmp_path: Path) -> None:
+    scenes = [{'reference': 'apartment'}]
+    conditions = ['baseline', 'camera']
+    lines = dry_run(tmp_path, scenes=scenes, seeds={'scene': [1, 2, 3]}, conditions=conditions)
+    # By the noncentral t: 5 points times 3.264 for three pairs.
+    assert '3 scenes can show a difference of 16.3 points (in four of five' in lines[-2]
+    assert 'scenes needed for a difference in points: 199 for 1, 52 for 2, 10 for 5' in lines[-1]
+    assert 'assumed that differences vary by 5 points' in lines[-1]
+    lines = dry_run(tmp_path, scenes=scenes, seeds={'path': [1, 2, 3, 4]}, conditions=conditions)
+    assert '4 paths can show a difference of' in lines[-2]
+    assert 'nothing about other scenes' in lines[-2]
+    assert dry_run(tmp_path, scenes=scenes)[-1] == 'no language model is asked'
+
+
+def test_it_lists_the_runs_of_a_shard(tmp_path: Path) -> None:
+    seeds = {'path': [1, 2], 'method': [1, 2]}
+    lines = dry_run(tmp_path, '--shard', '2/2', seeds=seeds)
+    assert lines[:3] == [
+        'part 2/2 of the matrix: 2 of 4 runs',
+        'apartment.seed_3.baseline.oracle.opengl.3-p2-m1: to do',
+        'apartment.seed_3.baseline.oracle.opengl.3-p2-m2: to do',
+    ]
+    with pytest.raises(ConfigError, match='has 4 runs, and no more parts'):
+        dry_run(tmp_path, '--shard', '2/5', seeds=seeds)
 
 
 def test_it_names_the_models_and_what_scores_over_time_leave_out(tmp_path: Path) -> None:

@@ -51,8 +51,24 @@ def test_warnings_are_one_line_each(tmp_path):
     words = ['import-scene', str(tmp_path), '--out', str(tmp_path / 'out')]
     done = subprocess.run([sys.executable, '-c', script, *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f'warning: {tmp_path}/x.gltf: node "[puppet]" has a skin')
+    skin, *implausible = done.stderr.splitlines()
+    assert skin.startswith(f'warning: {tmp_path}/x.gltf: node "[puppet]" has a skin')
+    assert implausible
+    assert all(line.startswith('warning: scene folder/n: ') for line in implausible)
+
+
+def test_a_world_with_gaps_is_imported_without_them(tmp_path, app):
+    gap = '<include><uri>model://gone</uri></include><model name="Big_Table">'
+    (tmp_path / 'a.world').write_text(WORLD.replace('<model name="Box_1">', gap))
+    arguments = [str(tmp_path / 'a.world'), '--out', str(tmp_path / 'out')]
+    assert 'model://gone' in str(RUNNER.invoke(app, arguments).exception)
+    assert not (tmp_path / 'out').exists()
+    options = ['--skip-missing', '--label-set', 'apartment', '--collada-up', 'ignored']
+    result = RUNNER.invoke(app, [*arguments, *options])
+    assert result.exit_code == 0, result.output
+    assert 'left out: ' in result.output
+    loaded = load_scene(str(tmp_path / 'out'))
+    assert [item.name for item in loaded.label_set.classes] == ['table']
 
 
 def test_apartment_of_a_seed(tmp_path, app):

@@ -9,6 +9,7 @@ import pytest
 from shared_data import shared_path
 from typer.testing import CliRunner
 
+from osmabench_ros.cli.main import app as main
 from osmabench_ros.cli.score import app
 from osmabench_ros.errors import MapError, MetricError, UnsafePickleError
 from osmabench_ros.metrics.confusion import ConfusionMatrix, read_confusions, write_confusions
@@ -68,6 +69,35 @@ def test_published_pickles_score_like_their_archive(tmp_path: Path, archive: Pat
     assert rows_of(score(*sorted(folder.iterdir()))) == rows_of(score(archive))
     both = rows_of(score(folder, archive))
     assert {row['source'] for row in both} == {str(folder), str(archive)}
+
+
+def test_a_folder_of_conditions_gives_a_set_for_each(tmp_path: Path, archive: Path) -> None:
+    for condition in ('baseline', 'velocity'):
+        folder = tmp_path / 'bbq' / condition
+        folder.mkdir(parents=True)
+        content = {'conf_matrix': MATRIX.counts, 'labels': MATRIX.labels}
+        (folder / 'a_conf_matrix.pkl').write_bytes(pickle.dumps(content))
+        (folder / 'metrics.csv').write_text('miou')
+    rows = rows_of(score(tmp_path / 'bbq'))
+    assert [Path(row['source']).name for row in rows] == ['baseline'] * 3 + ['velocity'] * 3
+    assert [row['scene'] for row in rows[:3]] == ['a', 'overall', 'overall_mean']
+
+
+def test_saved_answers_of_two_methods_have_a_column_for_the_source(tmp_path: Path) -> None:
+    row = {'question': 'a?', 'answer': 'Yes', 'category': 'c', 'scene_graph_answer': 'Yes'}
+    for method, verdict in (('bbq', 'N/A'), ('cg', 'Yes')):
+        folder = tmp_path / method
+        folder.mkdir()
+        content = json.dumps([{**row, 'similar': verdict}])
+        (folder / 'apt_0_baseline_evaluated.json').write_text(content)
+    result = CliRunner().invoke(main, ['score', 'answers', str(tmp_path), '--no-baselines'])
+    assert result.exit_code == 0, result.output
+    rows = rows_of(result.output)
+    assert [Path(r['source']).name for r in rows] == ['bbq', 'cg']
+    assert [(r['scene'], r['condition'], r['unjudged'], r['accuracy']) for r in rows] == [
+        ('apt_0', 'baseline', '1', '0.0'),
+        ('apt_0', 'baseline', '0', '1.0'),
+    ]
 
 
 def test_archives_of_several_runs_can_form_one_set(tmp_path: Path, archive: Path) -> None:

@@ -19,6 +19,7 @@ from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.maps.disk.storage import write_map
+from osmabench_ros.runs.config import parse_config
 
 WORLD = """<sdf version="1.7"><world name="w"><model name="Box_1"><link name="l">
 <visual name="v"><geometry><box><size>1 1 1</size></box></geometry></visual>
@@ -41,6 +42,7 @@ FOLDERS = {
     'map import': 'map import pointcloud IN/map/cloud.ply --out OUT',
     'map label': 'map label IN/map --label-set IN/map/map.json --out OUT',
     'map export': 'map export ply IN/map --out OUT',
+    'report': 'report IN/runs --out OUT',
     'score trajectory': 'score trajectory IN/a.tum IN/a.tum --out OUT',
     'vqa generate': f'vqa generate OUT/../{RUN} --folder ../OUTNAME',
     'vqa answer': f'vqa answer OUT/../{RUN} --folder ../OUTNAME',
@@ -57,7 +59,7 @@ FILES = {
 }
 READERS = {
     'conditions list', 'map check', 'map info', 'map methods', 'replay', 'score answers',
-    'score confusion', 'vqa judge-check',
+    'compare', 'score confusion', 'status', 'vqa judge-check',
 }  # fmt: skip
 LOOKERS = {'doctor'}
 """Those that only look whether there is room at --out."""
@@ -67,6 +69,7 @@ OUTPUTS = {'out', 'output', 'rerun', 'folder', 'fresh', 'overwrite'}
 def commands(group: Any, above: str = '') -> Iterator[tuple[str, Any]]:
     for name, command in group.commands.items():
         full = f'{above} {name}'.strip()
+        command = getattr(command, 'loaded', command)
         if hasattr(command, 'commands'):
             yield from commands(command, full)
         else:
@@ -96,6 +99,8 @@ def inputs(tmp_path: Path) -> Path:
     (folder / 'a.world').write_text(WORLD)
     (folder / 'a.tum').write_text(POSES)
     write_map(sample_map(), folder / 'map')
+    config = parse_config(small, 'test').model_dump(mode='json')
+    files.write_json(folder / 'runs' / 'manifest.json', {'config': config})
     return folder
 
 

@@ -1,7 +1,8 @@
 import numpy as np
 
 from osmabench_ros.base.color import decoded, encoded_image
-from osmabench_ros.mappers.color_names import COLOR_EXAMPLES, color_indices, without_light
+from osmabench_ros.mappers.without_light import without_light
+from osmabench_ros.semantics.color_names import COLOR_EXAMPLES, color_indices
 
 
 def test_encoding_is_undone_exactly():

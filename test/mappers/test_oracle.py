@@ -129,3 +129,34 @@ def test_a_label_outside_the_label_set_is_named(frames):
     wrong = np.full_like(frames[3].semantic, 77)
     with pytest.raises(ConfigError, match=r'frame 3: label ids \[77\].*"boxes"'):
         mapper.integrate(replace(frames[3], semantic=wrong))
+
+
+def test_colours_without_light_are_those_of_the_surfaces(frames):
+    """In the light of a blue lamp, which the oracle does not see with `albedo`."""
+    lit = [
+        replace(frame, albedo=frame.color, color=(frame.color * [0.1, 0.2, 1]).astype(np.uint8))
+        for frame in frames
+    ]
+
+    def colors(**options):
+        nodes = mapped(lit, **options).graph.by_id
+        return [nodes[i].attributes['color'] for i in range(7, 10)]
+
+    assert colors(albedo=True) == ['red', 'blue', 'green']
+    assert colors() != ['red', 'blue', 'green']
+    with pytest.raises(ConfigError, match='albedo, but frame 0 has no colours without light'):
+        mapped(frames, albedo=True)
+
+
+def test_a_thing_in_front_of_a_higher_back_stands_on_its_seat():
+    """The top of a sofa's box is its back, and what lies on the seat hides what it lies on."""
+    back = box_world.Box((-2.9, -1.0, 0.6), (-2.7, 1.0, 1.1), 'sofa', (38, 82, 173))
+    cup = box_world.Box((-2.4, -0.2, 0.6), (-2.2, 0.0, 0.8), 'cup', (194, 33, 31))
+    world = (*box_world.ROOM[:6], box_world.ROOM[7], back, cup)
+    sequence = [
+        replace(frame, instance=np.where(frame.instance == 8, 7, frame.instance))
+        for frame in box_world.frames(world)
+    ]
+    edges = {(e.source, e.type, e.target) for e in mapped(sequence).graph.edges}
+    assert (9, 'on', 7) in edges
+    assert not {edge for edge in edges if edge[0] == 9 and edge[1] in ('in', 'attached to')}

@@ -1,11 +1,14 @@
 import csv
 import math
 
+import numpy as np
 import pytest
+from scipy import stats
 from shared_data import shared_path
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics.comparison import compare_with_reference
+from osmabench_ros.metrics.comparison import compare_with_reference, nested_means
+from osmabench_ros.metrics.statistics import jackknife_interval
 
 
 def test_scenes_are_aligned_by_name_and_inapplicable_ones_leave() -> None:
@@ -47,3 +50,69 @@ def test_published_scenes_show_that_light_costs_quality() -> None:
     dynamic = found['dynamic_lights'].robustness
     assert dynamic.value < found['camera_lights'].robustness.value
     assert (dynamic.n, dynamic.unit) == (22, 'scenes')
+
+
+def test_places_are_paired_from_inside_and_averaged_to_scenes() -> None:
+    before = {
+        ('a', '1', '0'): 0.2, ('a', '1', '1'): 0.4, ('a', '2', '0'): 0.5,
+        ('b', '1', '0'): 0.6, ('b', '1', '1'): 0.6,
+        ('c', '1', '0'): 0.1,
+        ('d', '1', '0'): 0.9,
+    }  # fmt: skip
+    after = {place: value + 0.1 for place, value in before.items()} | {('a', '1', '1'): 0.8}
+    del after['b', '1', '1']
+    after['d', '1', '1'] = after.pop(('d', '1', '0'))
+    found = compare_with_reference({'x': before, 'y': after}, 'x')['y'].paired.difference
+    # Of a: path 1 changes by the mean of 0.1 and 0.4, path 2 by 0.1; d has no equal repetition.
+    assert (found.n, found.unit) == (3, 'scenes')
+    assert found.value == pytest.approx(((0.25 + 0.1) / 2 + 0.1 + 0.1) / 3)
+
+
+@pytest.mark.parametrize(
+    ('places', 'unit', 'n'),
+    [
+        ([('a', '1', '1'), ('a', '2', '1'), ('a', '3', '2')], 'paths', 3),
+        ([('a', '1', '1'), ('a', '1', '2'), ('a', '1', '3')], 'repetitions', 3),
+        ([('a', '1', '1'), ('a', '2', '1'), ('b', '3', '2')], 'scenes', 2),
+        ([('a', '1', '1')], 'scenes', 1),
+    ],
+)
+def test_the_units_are_the_outermost_that_differ(places: list, unit: str, n: int) -> None:
+    figures = {'x': dict.fromkeys(places, 0.5), 'y': dict.fromkeys(places, 0.4)}
+    found = compare_with_reference(figures, 'x')['y'].paired
+    assert (found.difference.unit, found.difference.n) == (unit, n)
+    assert math.isnan(found.p_value) == (unit != 'scenes')
+
+
+def two_levels(rng: np.random.Generator, scenes: int) -> dict[tuple[str, ...], float]:
+    """Return changes of -0.05: 0.03 between scenes, 0.05 between two or four paths in each."""
+    return {
+        (str(scene), str(path)): shift + rng.normal(0, 0.05)
+        for scene, shift in enumerate(rng.normal(-0.05, 0.03, scenes))
+        for path in range(2 + 2 * (scene % 2))
+    }
+
+
+@pytest.mark.parametrize('scenes', [3, 5, 8, 22])
+def test_nested_intervals_cover_what_other_scenes_and_paths_would_give(scenes: int) -> None:
+    rng = np.random.default_rng(scenes)
+    nested = alone = 0
+    for _ in range(600):
+        changes = two_levels(rng, scenes)
+        found = jackknife_interval(list(nested_means(changes).values()))
+        nested += found.low <= -0.05 <= found.high
+        found = jackknife_interval(list(changes.values()))
+        alone += found.low <= -0.05 <= found.high
+    assert 0.925 <= nested / 600 <= 0.985
+    assert alone < nested, 'paths are no independent scenes'
+
+
+def test_the_spread_is_that_of_resampling_scenes_with_their_paths() -> None:
+    rng = np.random.default_rng(0)
+    changes = two_levels(rng, 22)
+    means = np.array(list(nested_means(changes).values()))
+    found = jackknife_interval(means)
+    drawn = means[rng.integers(0, 22, (20_000, 22))].mean(axis=1)
+    # A bootstrap misses the factor n / (n - 1) of the variance.
+    expected = stats.t.ppf(0.975, 21) * drawn.std() * np.sqrt(22 / 21)
+    assert found.high - found.value == pytest.approx(expected, rel=0.02)

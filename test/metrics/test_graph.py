@@ -1,6 +1,6 @@
 import math
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -130,6 +130,64 @@ def test_relations_are_compared_in_one_vocabulary_and_counted_once() -> None:
     assert (found.unmatched, found.unknown) == (1, 1)
     named = relation_scores(MATCHES, PREDICTED, TRUE, same=lambda a, b: bool(a and b))
     assert named.triplet_recall == Share(1, 2)
+
+
+def many(edges: list[SceneEdge]) -> SceneGraph:
+    return SceneGraph(tuple(node(i, 'thing') for i in range(1, 9)), tuple(edges))
+
+
+ALL = NodeMatches(tuple((i, i) for i in range(1, 9)), np.ones(8), 8, 8)
+PLACES = [
+    *(SceneEdge(a, b, 'on') for a, b in ((1, 2), (3, 4), (5, 6))),
+    *(SceneEdge(a, b, 'in') for a, b in ((7, 8), (1, 8))),
+]
+
+
+def test_recall_of_few_can_reach_one_when_normalised() -> None:
+    scored = [replace(edge, score=1 - i / 10) for i, edge in enumerate(PLACES)]
+    found = relation_scores(ALL, many(scored), many(PLACES), ks=(2, 5, 50))
+    assert found.recall_at == {2: Share(2, 5), 5: Share(5, 5), 50: Share(5, 5)}
+    assert {k: share.value for k, share in found.normalised_recall_at.items()} == {
+        2: 1,
+        5: 1,
+        50: 1,
+    }
+    # Both of the first two are "on": two of three of that kind, none of the other.
+    assert found.mean_recall_at[2].value == pytest.approx((2 / 3 + 0) / 2)
+    assert found.mean_recall == Share(2, 2)
+
+
+def test_a_rare_kind_weighs_as_much_as_a_frequent_one() -> None:
+    found = relation_scores(ALL, many(PLACES[:4]), many(PLACES), ks=())
+    assert found.recall.value == 4 / 5
+    assert found.mean_recall.value == pytest.approx((3 / 3 + 1 / 2) / 2)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.permutations(range(6)),
+    st.lists(st.sampled_from([math.nan, 0.5, 0.9]), min_size=6, max_size=6),
+    st.integers(1, 6),
+)
+def test_recall_does_not_depend_on_the_order_of_the_file(
+    order: list[int], scores: list[float], k: int
+) -> None:
+    wrong = [SceneEdge(2, 1, 'on'), SceneEdge(8, 7, 'in')]
+    edges = [replace(e, score=s) for e, s in zip(PLACES[:4] + wrong, scores, strict=True)]
+    found = relation_scores(ALL, many([edges[i] for i in order]), many(PLACES), ks=(k,))
+    # The mean over all orders of equal scores, tried one by one.
+    values = [-1.0 if math.isnan(edge.score) else edge.score for edge in edges]
+    orders = [
+        o for o in permutations(range(6)) if all(values[a] >= values[b] for a, b in pairwise(o))
+    ]
+    hits = np.mean([sum(i < 4 for i in o[:k]) for o in orders])
+    kinds = [((0, 1, 2), 3), ((3,), 2)]
+    means = np.mean(
+        [np.mean([sum(i in own for i in o[:k]) / n for own, n in kinds]) for o in orders]
+    )
+    assert found.recall_at[k].hits == pytest.approx(hits)
+    assert found.normalised_recall_at[k].value == pytest.approx(hits / min(k, 5))
+    assert found.mean_recall_at[k].value == pytest.approx(means)
 
 
 def test_relations_can_be_narrowed_to_seen_nodes_and_kinds() -> None:

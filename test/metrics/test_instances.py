@@ -7,6 +7,8 @@ from sklearn.metrics import average_precision_score
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.instances import (
+    COCO,
+    SCANNET,
     average_precision,
     class_average_precision,
     greedy_hits,
@@ -15,6 +17,7 @@ from osmabench_ros.metrics.instances import (
     mean_excess,
     panoptic_quality,
     pieces_of_instances,
+    scannet_precision,
 )
 from osmabench_ros.metrics.overlaps import Overlaps, overlaps_of_instances, overlaps_of_masks
 
@@ -149,6 +152,57 @@ def test_precision_per_class_needs_the_right_class() -> None:
     wrong = class_average_precision(overlaps, np.array([7, 7]), scores, true, 0.5)
     assert wrong == {7: 0.5, 8: 0.0}
     assert mean_average_precision(overlaps, true, scores, true) == 1.0
+
+
+def test_a_class_that_the_scene_does_not_have_lowers_the_mean() -> None:
+    overlaps = overlaps_of_instances(np.repeat([1, 2], 10), np.repeat([1, 2], 10))
+    true, predicted = np.array([7, 7]), np.array([7, 9])
+    of_coco, of_scannet = (
+        class_average_precision(overlaps, predicted, np.ones(2), true, 0.5, protocol)
+        for protocol in (COCO, SCANNET)
+    )
+    assert of_coco == {7: 0.5, 9: 0.0}
+    assert of_scannet.keys() == {7}
+    assert mean_average_precision(overlaps, predicted, np.ones(2), true) == 0.25
+    # What no name of the label set fits is wrong in its place, and no class.
+    outside = class_average_precision(overlaps, np.array([7, -1]), np.ones(2), true, 0.5)
+    assert outside == {7: 0.5}
+
+
+# AP25, AP50 and mAP that the code of OpenLex3D, which is that of ScanNet, gave for `random_masks`.
+SCANNET_GOLDENS = [
+    (0.6875, 0.5, 0.173611111),
+    (0.261904762, 0.145833333, 0.072916667),
+    (0.483928571, 0.3375, 0.244444444),
+    (0.4375, 0.26875, 0.147222222),
+    (0.75, 0.5, 0.173611111),
+    (0.5625, 0.3125, 0.158564815),
+    (0.4625, 0.3125, 0.13287037),
+    (0.607291667, 0.5125, 0.25625),
+]
+
+
+def random_masks(seed: int) -> tuple[Overlaps, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    masks, instances = 6, 4
+    sizes, true = rng.integers(20, 40, masks), rng.integers(20, 40, instances)
+    shared = rng.integers(0, 30, (masks, instances)) * (rng.random((masks, instances)) < 0.6)
+    shared = np.minimum(shared, np.minimum(sizes[:, None], true[None]))
+    confidence = rng.integers(1, 6, masks) / 5
+    return Overlaps(np.arange(masks), np.arange(instances), shared, sizes, true), confidence
+
+
+@pytest.mark.parametrize(('seed', 'expected'), list(enumerate(SCANNET_GOLDENS)))
+def test_scannet_precision_is_that_of_the_published_code(
+    seed: int, expected: tuple[float, float, float]
+) -> None:
+    overlaps, confidence = random_masks(seed)
+    found = [scannet_precision(overlaps.iou, confidence, t) for t in (0.25, 0.5)]
+    classes = np.zeros(6, int), confidence, np.zeros(4, int)
+    found.append(mean_average_precision(overlaps, *classes, SCANNET))
+    assert found == pytest.approx(expected, abs=1e-9)
+    assert np.isnan(scannet_precision(np.zeros((2, 0)), np.ones(2), 0.5))
+    assert scannet_precision(np.zeros((0, 2)), np.ones(0), 0.5) == 0.0
 
 
 def test_nothing_to_find_is_no_figure() -> None:

@@ -15,7 +15,7 @@ from osmabench_ros.metrics.openlex3d import (
     category_shares,
     top_n_frequency,
 )
-from osmabench_ros.metrics.set_ranking import box_scores, set_ranking
+from osmabench_ros.metrics.set_ranking import SetRanking, box_scores, set_ranking
 from osmabench_ros.metrics.similarity import (
     CosineTable,
     best_prompts,
@@ -138,6 +138,17 @@ def test_ranks_and_best_prompts_agree_with_sorting() -> None:
     assert prompt_ranks(np.ones((1, 4)), np.array([2])).tolist() == [[2]]
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 6))
+def test_of_equal_prompts_the_first_is_the_best(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    # Axes and features of zeros and ones: many prompts are exactly equally similar.
+    prompts = np.eye(4)[rng.integers(0, 4, 6)]
+    vectors = rng.integers(0, 2, (20, 4)).astype(float)
+    order = np.argsort(-cosine_similarity(vectors, prompts, device='cpu'), axis=1, kind='stable')
+    np.testing.assert_array_equal(best_prompts(vectors, prompts, n, device='cpu'), order[:, :n])
+
+
 def test_a_table_of_cosines_gives_the_same_ranks_in_chunks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -189,9 +200,9 @@ def test_published_set_ranking_keeps_the_last_point_and_ignores_gate_and_walls()
     points = features([1, 1, 1], [1, 1, 0], far=[0])
     strict = set_ranking(points, similarity, LABELS, PROMPTS)
     compat = set_ranking(points, similarity, LABELS, PROMPTS, compat=True)
-    assert strict.synonym_inlier_rate == 0.5
+    assert strict.synonym_inlier_rate == pytest.approx((0 + 0 + 1) / 3)
     assert compat.synonym_inlier_rate == 1.0
-    assert compat.overall < strict.overall
+    assert compat.overall > strict.overall
     walls = features([3], [0])
     assert set_ranking(walls, similarity, LABELS, PROMPTS).objects == 0
     assert set_ranking(walls, similarity, LABELS, PROMPTS, compat=True).objects == 1
@@ -203,6 +214,41 @@ def test_over_points_weighs_objects_by_their_points() -> None:
     found = set_ranking(points, np.stack([good, bad]), LABELS, PROMPTS)
     assert found.overall == pytest.approx(0.5)
     assert found.over_points == pytest.approx(0.75)
+
+
+def test_missing_points_count_as_zero_and_coverage_stands_beside() -> None:
+    similarity = np.stack([ranked(0, 1, 2, 3, 4, 5, 6)])
+    # Two of four points are near a feature, one of which has none.
+    points = features([1, 1, 1, 1, 2], [0, 0, -1, 0, 0], far=[1, 4])
+    found = set_ranking(points, similarity, LABELS, PROMPTS)
+    assert (found.objects, found.coverage) == (2, (2 / 4 + 0) / 2)
+    assert found.overall == (2 / 4 + 0) / 2
+    assert found.over_points == 2 / 5
+    assert found.secondary == 2 / 4
+    assert found.synonym_inlier_rate == (2 / 4 + 0) / 2
+    assert found.synonym_undershooting == 0
+    compat = set_ranking(points, similarity, LABELS, PROMPTS, compat=True)
+    assert (compat.synonym_inlier_rate, compat.coverage) == (0.5, found.coverage)
+    nothing = set_ranking(features([1], [-1]), similarity, LABELS, PROMPTS)
+    assert (nothing.overall, nothing.objects, nothing.coverage) == (0, 1, 0)
+
+
+_RANKING = [name for name in SetRanking.__dataclass_fields__ if name != 'objects']
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0, 1))
+def test_a_map_with_fewer_points_never_gains_in_set_ranking(seed: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    ids, rows = rng.integers(1, 5, 40), rng.integers(-1, 6, 40)
+    similarity = rng.normal(size=(6, len(PROMPTS)))
+    whole = set_ranking(PointFeatures(ids, rows, np.zeros(40)), similarity, LABELS, PROMPTS)
+    away = np.where(rng.random(40) < share, 1.0, 0.0)
+    thinned = set_ranking(PointFeatures(ids, rows, away), similarity, LABELS, PROMPTS)
+    assert thinned.objects == whole.objects
+    for name in _RANKING:
+        before, after = getattr(whole, name), getattr(thinned, name)
+        assert math.isnan(before) or after <= before + 1e-12, name
 
 
 def test_tiers_survive_a_file_and_malformed_ones_are_named(tmp_path: Path) -> None:

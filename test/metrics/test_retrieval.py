@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from osmabench_ros.errors import MetricError
+from osmabench_ros.metrics.instances import kernel_average_precision
 from osmabench_ros.metrics.retrieval import (
     COMPAT_ALIGNMENT_M,
     Retrieval,
     compat_average_precision,
     compat_confidence,
     compat_inverse_rank,
-    kernel_average_precision,
     mean_over_thresholds,
     mean_reciprocal_rank,
     recall_at_k,
@@ -51,7 +51,7 @@ def test_an_iou_of_exactly_the_threshold_is_a_miss_in_compat_only() -> None:
     found = Retrieval(np.array([[0.5]]), np.array([[0.5]]), np.array([5]), [[0]])
     assert compat_average_precision(found, 0.5) == 0.0
     assert strict_average_precision(found, 0.5) == 1.0
-    assert compat_inverse_rank(found) == 0.0
+    assert (compat_inverse_rank(found, 0.5), compat_inverse_rank(found)) == (0.0, 1.0)
 
 
 def test_kernel_integration_by_hand() -> None:

@@ -123,11 +123,36 @@ def test_cuda_counts_what_the_cpu_counts() -> None:
 def test_compat_takes_the_nearest_label_however_far_and_drops_what_has_no_class() -> None:
     points = np.array([[0, 0, 0], [100, 0, 0], [1, 0, 0], [2, 0, 0]], np.float32)
     truth = np.array([3, 3, 0, UNLABELLED])
-    predicted = np.array([3, 7])
+    predicted = np.array([3, UNLABELLED])
     near = nearest(points, np.array([[0, 0, 0], [50, 0, 0]], np.float32), device='cpu')
     found = compat_confusion(truth, predicted, near, device='cpu')
     assert found.labels.tolist() == [3, OUTSIDE]
     assert found.counts.tolist() == [[1, 1], [0, 0]]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000))
+def test_compat_drops_what_scikit_learn_drops(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth, predicted = rng.choice([0, 3, 4, 9, UNLABELLED], 60), rng.choice([3, 4, 7, -1], 20)
+    near = Neighbours(rng.integers(0, 20, 60), np.zeros(60, np.float32))
+    found = compat_confusion(truth, predicted, near, device='cpu')
+    kept = ~np.isin(truth, [0, UNLABELLED])
+    # The classes 7 and -1, which is one that the label set does not have, are no labels.
+    expected = sklearn_confusion(truth[kept], predicted[near.indices][kept], labels=[3, 4, 9])
+    np.testing.assert_array_equal(found.counts[:3, :3], expected)
+    assert found.counts.sum() == expected.sum()
+
+
+def test_a_class_outside_the_vocabulary_is_wrong_in_strict_alone() -> None:
+    near = Neighbours(np.arange(4), np.zeros(4, np.float32))
+    truth, predicted = np.array([3, 3, 4, 4]), np.array([3, 7, 4, 4])
+    compat = compat_confusion(truth, predicted, near, device='cpu')
+    strict = strict_confusion(
+        truth, predicted, near, gate_m=0.1, vocabulary=np.array([3, 4]), device='cpu'
+    )
+    assert segmentation_scores(compat).macc == 1.0
+    assert segmentation_scores(strict).macc == pytest.approx((1 / 2 + 1) / 2)
 
 
 def test_strict_counts_missing_and_unlabelled_points_as_errors() -> None:

@@ -102,10 +102,11 @@ class Evaluation:
         stage.spin_until(self.client.server_is_ready)
         stage.spin_until(lambda: stage.node.count_subscribers(topics.EVALUATION) > 0)
 
-    def tell_run(self) -> None:
+    def tell_run(self, run_id: str = '') -> None:
         info = RunInfo(
             dataset='test', scene='room', seed=4, condition='camera', mapper='m', simulator='s'
         )
+        info.run_id = run_id
         self.stage.speak(RunInfo, topics.RUN_INFO, latched_profile()).publish(info)
 
     def tell_map(self, stamp_s: int = 77) -> None:
@@ -153,6 +154,16 @@ def evaluator(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
     yield opening
     for context in open_stages:
         context.__exit__(None, None, None)
+
+
+def test_the_seeds_of_path_and_method_are_those_of_the_run(evaluator: Opening) -> None:
+    run = evaluator()
+    run.tell_map()
+    run.tell_run('test.room.camera.m.s.4-p5-m6')
+    run.stage.spin_until(lambda: bool(run.reports), DONE_S)
+    assert run.reports[0].run_id == 'test.room.camera.m.s.4-p5-m6'
+    first = read_json(run.out / 'report.json')['metrics'][0]
+    assert [first[name] for name in ('seed', 'path_seed', 'method_seed')] == [4, 5, 6]
 
 
 def test_the_final_map_of_a_run_is_evaluated_by_itself(evaluator: Opening) -> None:

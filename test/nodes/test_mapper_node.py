@@ -329,3 +329,16 @@ def test_a_malformed_parameter_is_told_at_the_start(
         on_stage(MapperNode, tmp_path, ros_domain, **parameters),
     ):
         pass
+
+
+def test_colours_without_light_reach_the_mapper_that_asks_for_them(mapping: Opening) -> None:
+    run = mapping(options='{rooms: false, albedo: true}')
+    run.stage.spin_until(lambda: run.stage.peer.count_subscribers(topics.ALBEDO) > 0)
+    run.tell_labels()
+    run.tell_state(RunState.STATE_RUNNING)
+    for number, frame in enumerate(FRAMES, start=1):
+        run.frames.publish(replace(frame, albedo=np.full_like(frame.color, (194, 33, 31))))
+        run.stage.spin_until(lambda number=number: len(run.acks) == number)
+    run.tell_state(RunState.STATE_FINISHED)
+    run.stage.spin_until(lambda: bool(run.announced) and run.announced[-1].is_final)
+    assert (run.map_of(run.announced[-1]).dense.colors == (194, 33, 31)).all()

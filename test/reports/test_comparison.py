@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from reports.synthetic_matrix import Matrix
 
-from osmabench_ros.metrics.statistics import bootstrap_interval
+from osmabench_ros.metrics.power import smallest_difference
+from osmabench_ros.metrics.statistics import jackknife_interval
 from osmabench_ros.reports.comparison import OBJECTS, ComparisonView, comparison_view
 from osmabench_ros.reports.content import PageContent, gather
 from osmabench_ros.reports.outcomes import OUTCOMES, object_shares
 from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.reports.plots.change_plot import robustness_plot
+from osmabench_ros.reports.power import power_view
 from osmabench_ros.reports.report_run import Run, joined
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.results.report_model import RunReport
@@ -36,7 +38,7 @@ def view(runs: list[Run], content: PageContent) -> ComparisonView:
 def test_one_scene_is_compared_by_its_questions_and_objects(view: ComparisonView) -> None:
     rows = {(row.subject, row.other, row.figure): row for row in view.mappers}
     questions = rows['baseline', 'noisy_oracle', 'VQA']
-    assert questions.units == '5 questions of one scene'
+    assert questions.units == '4 objects of one scene'
     objects = rows['baseline', 'noisy_oracle', OBJECTS]
     assert objects.units.endswith('objects of one scene')
     difference = objects.comparison.paired.difference
@@ -58,7 +60,7 @@ def test_the_mean_over_objects_is_that_of_their_shares(
         if section.pictures is not None and section.run.condition == 'baseline'
     }
     [row] = [row for row in view.mappers if row.figure == OBJECTS and row.subject == 'baseline']
-    expected = bootstrap_interval(shares['noisy_oracle'] - shares['oracle'], unit='objects')
+    expected = jackknife_interval(shares['noisy_oracle'] - shares['oracle'], unit='objects')
     assert row.comparison.paired.difference == expected
 
 
@@ -73,20 +75,53 @@ def test_objects_count_their_own_points_only(content: PageContent) -> None:
     assert set(found) == set(truth.surface.instances.tolist()) - {0, first}
 
 
-def test_several_scenes_are_the_units(runs: list[Run], content: PageContent) -> None:
+def scenes_of(runs: list[Run], values: dict[SceneKey, float]) -> list[Run]:
+    """Return two runs by scene: the first has a value there, the second 0.25."""
     several = []
-    for number in range(3):
+    for key, value in values.items():
         for run in runs[:2]:
-            key = SceneKey('boxes', f'room_{number}', 0)
             plan = replace(run.plan, identity=replace(run.plan.identity, scene_key=key))
             records = tuple(
-                record.model_copy(update={'value': 0.5 + 0.1 * number})
-                if run is runs[0]
-                else record.model_copy(update={'value': 0.25})
+                record.model_copy(update={'value': value if run is runs[0] else 0.25})
                 for record in run.report.metrics
             )
             several.append(Run(plan, RunReport(**{**dict(run.report), 'metrics': records})))
-    view = comparison_view(several, content)
+    return several
+
+
+def test_the_power_is_that_of_the_observed_spread(runs: list[Run], content: PageContent) -> None:
+    values = {SceneKey('boxes', f'room_{i}', 0): 0.5 + 0.1 * i for i in range(3)}
+    three = scenes_of(runs, values)
+    found = power_view(three, comparison_view(three, content))
+    assert found.expected == ()
+    [row] = [row for row in found.rows if row.figure == 'mAcc']
+    # Changes of -25, -35 and -45 points.
+    assert (row.between, row.units, row.spread.text) == ('mappers', '3 scenes', '10.0')
+    assert row.shown.text == f'{100 * smallest_difference(3, 0.1):.1f}' == '32.6'
+    assert [cell.text for cell in row.needed] == ['787', '199', '34', '10']
+    assert row.shown_with_twice.text == '\N{EN DASH}', 'one path a scene says nothing of more'
+
+    keys = [SceneKey('boxes', f'room_{i}', 0, path) for i in range(3) for path in (1, 2)]
+    paths = scenes_of(runs, dict(zip(keys, (0.4, 0.6, 0.5, 0.7, 0.6, 0.8), strict=True)))
+    found = power_view(paths, comparison_view(paths, content))
+    [row] = [row for row in found.rows if row.figure == 'mAcc']
+    assert (row.units, row.spread.text) == ('3 scenes', '10.0')
+    # Paths differ by 14.1 points inside: 10**2 - 14.1**2 / 4 is left with four instead of two.
+    assert row.shown_with_twice.text == f'{100 * smallest_difference(3, 0.0707107):.1f}'
+
+
+def test_without_three_units_the_power_is_that_of_an_assumed_spread(
+    runs: list[Run], content: PageContent, html: str
+) -> None:
+    found = power_view(runs, comparison_view(runs, content))
+    assert found.rows == ()
+    assert '1 scene: no interval' in found.expected[0]
+    assert f'<p class="notice">{found.expected[0]}.</p>' in html
+
+
+def test_several_scenes_are_the_units(runs: list[Run], content: PageContent) -> None:
+    values = {SceneKey('boxes', f'room_{i}', 0): 0.5 + 0.1 * i for i in range(3)}
+    view = comparison_view(scenes_of(runs, values), content)
     [row] = [row for row in view.mappers if row.figure == 'mAcc']
     assert row.units == '3 scenes'
     found = row.comparison
@@ -100,7 +135,7 @@ def test_several_scenes_are_the_units(runs: list[Run], content: PageContent) -> 
 
 def test_the_page_says_what_was_resampled(html: str) -> None:
     section = html[html.index('<section id="comparison"') :].split('</section>')[0]
-    assert '5 questions of one scene' in section
+    assert '4 objects of one scene' in section
     assert 'nothing about other scenes' in section
     assert 'aria-label="Relative change of figures by condition"' in section
     assert '<a href="#comparison">' in html

@@ -79,3 +79,17 @@ def test_a_broken_file_is_named(matrix: Matrix, tmp_path: Path) -> None:
     (tmp_path / 'r' / 'timings.json').write_text('[]')
     with pytest.raises(RunError, match=r'r/timings\.json is malformed'):
         printed(MatrixReport(name='n', passed=True, runs=(run,)), tmp_path)
+
+
+def test_which_realtime_runs_were_measured_alone_is_told(matrix: Matrix) -> None:
+    realtime = [
+        file
+        for file in (plan.directory / 'timings.json' for plan in matrix.plans)
+        if file.exists() and json.loads(file.read_text())['pacing'] == 'realtime'
+    ]
+    assert len(realtime) == 2
+    runs = joined(matrix.plans, matrix.report.runs)
+    assert (pacing_view(runs).alone, pacing_view(runs).beside) == (2, ())
+    realtime[0].write_text(json.dumps({**json.loads(realtime[0].read_text()), 'runs_at_once': 4}))
+    view = pacing_view(runs)
+    assert (view.alone, view.beside) == (1, ((1, 3),))

@@ -14,8 +14,9 @@ from reports.synthetic_matrix import HOSTILE, Matrix, embedded_questions
 
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.reports import content
-from osmabench_ros.reports.page.page import write_page
+from osmabench_ros.reports.page.page import home_advantages, write_page
 from osmabench_ros.reports.report_run import joined
+from osmabench_ros.runs.mapper_config import MapperConfig
 from osmabench_ros.runs.results.report_model import MatrixReport
 
 
@@ -42,6 +43,16 @@ def elements(html: str) -> list[tuple[str, dict[str, str | None]]]:
 def test_equal_input_gives_equal_bytes(written: MatrixReport, matrix: Matrix, html: str):
     page = write_page(written, matrix.plans, matrix.root)
     assert page.read_text(encoding='utf-8') == html
+
+
+def test_bundled_mappers_are_said_to_be_at_home(matrix: Matrix, written: MatrixReport, html: str):
+    [notice] = re.findall(r'<strong>Home advantage\.</strong>(.*?)</p>', html)
+    assert 'oracle reads ground-truth images' in notice
+    assert 'definitions of the benchmark' in notice
+    runs = joined(matrix.plans, written.runs)
+    foreign = MapperConfig(name='oracle', command=('ros2', 'run', 'a', 'b'))
+    abroad = [replace(run, plan=replace(run.plan, mapper=foreign)) for run in runs]
+    assert home_advantages(abroad) == {}
 
 
 def test_the_page_needs_nothing_beside_it(elements):
@@ -126,14 +137,17 @@ def test_encoders_and_labels_made_by_machine_are_named(matrix: Matrix, tmp_path:
     first, *others = matrix.report.runs
     of_tiers = {'suite': 'openlex3d', 'metric': 'machine_made_labels', 'value': 1.0}
     record = first.metrics[0].model_copy(update=of_tiers)
+    of_prompts = {'suite': 'openlex3d', 'metric': 'prompts', 'value': 1041.0, 'n': 1041}
+    count = first.metrics[0].model_copy(update=of_prompts)
     reported = first.model_copy(
-        update={'metrics': (*first.metrics, record), 'encoders': {'prompts': 'ToyCLIP <b>'}}
+        update={'metrics': (*first.metrics, record, count), 'encoders': {'prompts': 'ToyCLIP <b>'}}
     )
     plain = write_page(matrix.report, plans, tmp_path).read_text(encoding='utf-8')
     assert 'made by machine' not in plain
     report = matrix.report.model_copy(update={'runs': (reported, *others)})
     html = write_page(report, plans, tmp_path).read_text(encoding='utf-8')
     assert 'labels behind the OpenLex3D figures were made by machine' in html
+    assert 'the best of 1041 prompts' in html
     assert '<th scope="row">prompts</th><td>ToyCLIP &lt;b&gt;</td>' in html
 
 

@@ -11,6 +11,7 @@ from osmabench_ros.reports.question_data import (
     answer_rows,
     node_rows,
     paired_interval,
+    question_rows,
     read_dialogue,
     shown,
 )
@@ -44,6 +45,15 @@ def test_answers_join_by_id_and_missing_ones_are_unanswered(folder):
         'q-2': ('no', 'wrong'),
     }
     assert rows['q-0']['nodes'] == [4]
+
+
+def test_a_question_says_how_much_of_its_objects_was_visible(folder):
+    known = replace(question(1), provenance={'kind': 'height', 'visible_share': '0.048'})
+    write_records(folder / 'vqa' / 'questions.jsonl', [question(0), known])
+    rows = question_rows(read_dialogue(folder))
+    assert [(row['kind'], row['visible']) for row in rows] == [
+        ('', ''), ('height', '4.8% of the surface')
+    ]  # fmt: skip
 
 
 def test_questions_that_were_not_applicable_are_neither_wrong_nor_compared(folder):

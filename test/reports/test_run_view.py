@@ -1,13 +1,17 @@
+from dataclasses import replace
+
 import pytest
 from reports.synthetic_matrix import Matrix
 
 from osmabench_ros.reports.headline import HEADLINES
 from osmabench_ros.reports.report_run import (
+    Run,
     baseline_condition,
     computed_headlines,
     estimate,
     joined,
 )
+from osmabench_ros.runs.identity import SceneKey
 
 MACC = HEADLINES[0]
 VQA = next(item for item in HEADLINES if item.title == 'VQA')
@@ -29,8 +33,34 @@ def test_a_single_run_keeps_its_interval_and_several_are_averaged(matrix: Matrix
     runs = joined(matrix.plans, matrix.report.runs)
     one = estimate(runs, 'oracle', 'baseline', VQA)
     assert one.low < one.value < one.high
-    two = estimate([runs[0], runs[0]], 'oracle', 'baseline', VQA)
-    assert (two.value, two.low, len(two.scenes)) == (pytest.approx(one.value), None, 2)
+    two = estimate([runs[0], moved(runs[0], 'hall')], 'oracle', 'baseline', VQA)
+    assert (two.value, two.low, len(two.units)) == (pytest.approx(one.value), None, 2)
+
+
+def moved(run: Run, scene: str, value: float = 0.6, **seeds: int) -> Run:
+    """Return a run with another scene, seeds and accuracy."""
+    key = SceneKey('boxes', scene, 0, seeds.get('path'))
+    identity = replace(run.plan.identity, scene_key=key, method_seed=seeds.get('method'))
+    metrics = tuple(
+        record.model_copy(update={'value': value}) if record.metric == 'accuracy' else record
+        for record in run.report.metrics
+    )
+    report = run.report.model_copy(update={'run_id': identity.run_id, 'metrics': metrics})
+    return Run(replace(run.plan, identity=identity), report)
+
+
+def test_paths_and_repetitions_count_within_their_scene(matrix: Matrix):
+    first = joined(matrix.plans, matrix.report.runs)[0]
+    runs = [
+        moved(first, 'hall', 0.2, path=1, method=1), moved(first, 'hall', 0.4, path=1, method=2),
+        moved(first, 'hall', 0.7, path=2, method=1), moved(first, 'shed', 0.9, path=1, method=1),
+    ]  # fmt: skip
+    found = estimate(runs, 'oracle', 'baseline', VQA)
+    assert found.units == pytest.approx((0.5, 0.9))
+    assert found.value == pytest.approx(0.7)
+    assert estimate(runs[:3], 'oracle', 'baseline', VQA).units == pytest.approx((0.3, 0.7))
+    assert runs[1].scene == 'boxes hall, seed 0, path 1'
+    assert runs[1].title == 'oracle · baseline · method seed 2'
     assert estimate(runs, 'broken', 'baseline', VQA) is None
 
 

@@ -108,6 +108,6 @@ def test_means_over_scenes_come_with_their_range(runs: list[Run]):
     columns, _ = headline_table([*here, other])
     oracle, noisy = summary_table([*here, other])
     macc = [column.title for column in columns].index('mAcc')
-    assert (oracle.mapper, oracle.scenes, noisy.scenes) == ('oracle', 2, 1)
+    assert (oracle.mapper, oracle.runs, noisy.runs) == ('oracle', 2, 1)
     assert (oracle.cells[macc].text, oracle.cells[macc].interval) == ('40.0', '20.0 to 60.0')
     assert (oracle.cells[macc].best, noisy.cells[macc].best) == (True, False)

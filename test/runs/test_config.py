@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from osmabench_ros.base.extensions import SUITES, extension_names
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import (
     CameraConfig,
@@ -14,6 +15,9 @@ from osmabench_ros.runs.config import (
     parse_config,
     with_scene,
 )
+from osmabench_ros.runs.evaluate.evaluation import made_suites
+from osmabench_ros.runs.plan import config_digest
+from osmabench_ros.suites.suite import models_asked_by
 
 SMALLEST = {'name': 'small', 'mappers': [{'name': 'oracle'}], 'suites': [{'name': 'map_geometry'}]}
 
@@ -75,8 +79,17 @@ def test_what_is_wrong_is_named_with_file_and_key(parts: dict, message: str) -> 
         parsed(**parts)
 
 
-def test_a_name_mappers_and_suites_are_needed() -> None:
-    for key in SMALLEST:
+def test_suites_may_be_left_out_and_those_that_ask_no_model_are_run() -> None:
+    config = parse_config({key: SMALLEST[key] for key in ('name', 'mappers')}, 'test.yaml')
+    names = {item.name for item in config.suites}
+    assert names == set(extension_names(SUITES)) - {'openlex3d'}
+    assert not any(models_asked_by(suite) for suite in made_suites(config.suites))
+    listed = parsed(suites=[{'name': item.name} for item in config.suites])
+    assert config_digest(listed) == config_digest(config)
+
+
+def test_a_name_and_mappers_are_needed() -> None:
+    for key in ('name', 'mappers'):
         data = {name: value for name, value in SMALLEST.items() if name != key}
         with pytest.raises(ConfigError, match=f'test.yaml: {key}: Field required'):
             parse_config(data, 'test.yaml')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,23 @@ def test_a_condition_that_does_not_act_on_the_path_is_told(
     assert acts or 'condition "dynamic" on scene test/room does not act' in reported[0]
 
 
+def test_lamps_that_a_rule_has_chosen_are_told_where_they_matter(tmp_path: Path) -> None:
+    def ruled(item: SceneConfig) -> Scene:
+        return dataclasses.replace(divided_room(item), lamp_rule='bright ones are')
+
+    config = configuration(goal_points=POINTS).model_copy(
+        update={'conditions': ('dynamic', 'baseline')}
+    )
+    rooms = Preparation(ruled)
+    for plan, told in zip(rooms.plans(config, tmp_path), (True, False), strict=True):
+        rooms.prepare(plan, silent)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            reported = run_warnings(plan, rooms)
+        assert bool(reported) is told
+        assert not told or '"ceiling" of 1 lights (it does not say' in reported[0]
+
+
 def test_a_path_that_is_cut_short_covers_less(tmp_path: Path) -> None:
     whole = prepared(tmp_path / 'whole', strategy='look_around')
     cut = prepared(tmp_path / 'cut', strategy='look_around', max_frames=3)
@@ -129,3 +147,13 @@ def test_the_share_is_told(tmp_path: Path) -> None:
 def test_a_strategy_at_fault_is_named(trajectory: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         configuration(**trajectory)
+
+
+def test_colours_without_light_need_a_simulator_that_shows_them() -> None:
+    config = configuration()
+    asking = config.mappers[0].model_copy(update={'options': {'albedo': True}})
+    config = config.model_copy(update={'mappers': (asking,)})
+    Preparation(divided_room).check_mappers(config)
+    elsewhere = config.simulator.model_copy(update={'name': 'habitat'})
+    with pytest.raises(ConfigError, match='albedo, but habitat shows no colours without light'):
+        Preparation(divided_room).check_mappers(config.model_copy(update={'simulator': elsewhere}))

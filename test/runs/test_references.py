@@ -45,6 +45,22 @@ def test_a_run_leads_to_the_ground_truth_it_shares(name, document, tmp_path: Pat
         assert found.frame_id == 'world'
 
 
+@pytest.mark.parametrize(
+    ('name', 'document'),
+    [
+        ('manifest.json', {'dataset': 'test', 'scene': 'room',
+                           'seeds': {'scene': 4, 'path and questions': 7, 'mapper': 5}}),
+        ('report.json', {'metrics': [
+            {'dataset': 'test', 'scene': 'room', 'seed': 4, 'path_seed': 7, 'method_seed': 5}
+        ]}),
+    ],
+)  # fmt: skip
+def test_a_run_on_one_of_several_paths_leads_to_that(name, document, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, document, name)
+    (tmp_path / 'shared' / 'test.room.4').rename(tmp_path / 'shared' / 'test.room.4-p7')
+    assert run_reference(folder).directory.parent.name == 'test.room.4-p7'
+
+
 def test_a_folder_without_ground_truth_is_named(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, {'metrics': []}, 'report.json')
     with pytest.raises(ConfigError, match='none of these exists: .*osmabench ground-truth'):

@@ -41,6 +41,8 @@ def test_a_record_knows_its_run() -> None:
         'mapper': 'oracle',
         'simulator': 'opengl',
         'seed': 5,
+        'path_seed': None,
+        'method_seed': None,
         'speed_factor': None,
         'suite': 's',
         'mode': 'strict',

@@ -7,10 +7,23 @@ import pytest
 import trimesh
 from PIL import Image
 
-from osmabench_ros.errors import ConfigError, MissingDependencyError, RunError, SceneError
-from osmabench_ros.scenes.gazebo.models import class_name_of, common_prefix
+from osmabench_ros.errors import (
+    ConfigError,
+    MissingDependencyError,
+    MissingFileError,
+    OsmabenchWarning,
+    RunError,
+    SceneError,
+)
+from osmabench_ros.scenes.gazebo.models import (
+    ColladaUp,
+    WorldOptions,
+    class_name_of,
+    common_prefix,
+    known_class,
+)
 from osmabench_ros.scenes.gazebo.world import load_gazebo_world
-from osmabench_ros.scenes.importing import import_scene, read_class_patterns
+from osmabench_ros.scenes.importing import import_scene, read_class_patterns, read_known_classes
 from osmabench_ros.scenes.lights import LightKind
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -47,7 +60,7 @@ BOX = '<box><size>1 2 4</size></box>'
 
 
 def load(tmp_path, content, **options):
-    return load_gazebo_world(write_world(tmp_path, content), **options)
+    return load_gazebo_world(write_world(tmp_path, content), WorldOptions(**options))
 
 
 def only(scene):
@@ -127,7 +140,7 @@ def test_models_are_searched_in_named_folders_and_variables(tmp_path, monkeypatc
     with pytest.raises(SceneError, match='model://lamp is in none of'):
         load_gazebo_world(world)
     folder = tmp_path / 'elsewhere' / 'models'
-    assert only(load_gazebo_world(world, [folder])).name == 'lamp'
+    assert only(load_gazebo_world(world, WorldOptions(models=[folder]))).name == 'lamp'
     monkeypatch.setenv('GZ_SIM_RESOURCE_PATH', f'/nowhere:{folder}')
     assert only(load_gazebo_world(world)).name == 'lamp'
 
@@ -292,6 +305,10 @@ def test_classes(tmp_path):
         ('aws_robomaker_ChairA_01_002', 'chair'),
         ('aws_robomaker_unit_box_clone_3', 'unit box'),
         ('outer::aws_robomaker_cup-2', 'cup'),
+        ('aws_robomaker_hospital_floor_01_walls', 'wall'),
+        ('aws_robomaker_hospital_floor_01_ceiling', 'ceiling'),
+        ('aws_robomaker_walls', 'wall'),
+        ('aws_robomaker_kitchen_walls', 'kitchen wall'),
     ],
 )
 def test_class_from_the_name(model, name):
@@ -390,8 +407,16 @@ def test_collada_units_axes_and_texture(tmp_path, up, size):
     (folder / 'meshes' / 't.DAE').write_text(COLLADA.format(up=up))
     (folder / 'materials' / 'textures').mkdir(parents=True)
     Image.new('RGB', (2, 2), (40, 50, 60)).save(folder / 'materials' / 'textures' / 'p.png')
-    item = only(load(tmp_path, '<include><uri>model://m</uri></include>'))
+    include = '<include><uri>model://m</uri></include>'
+    item = only(load(tmp_path, include, collada_up=ColladaUp.APPLIED))
     np.testing.assert_allclose(item.box.size, size, atol=1e-6)
+    # Gazebo Classic, whose last SDF is 1.7, reads the units, and leaves the axes alone.
+    for options in ({}, {'collada_up': ColladaUp.IGNORED}):
+        item = only(load(tmp_path, include, **options))
+        np.testing.assert_allclose(item.box.size, (1, 2, 0), atol=1e-6)
+    newer = tmp_path / 'worlds' / 'newer.sdf'
+    newer.write_text(f'<sdf version="1.10"><world name="w">{include}</world></sdf>')
+    np.testing.assert_allclose(only(load_gazebo_world(newer)).box.size, size, atol=1e-6)
     assert tuple(item.meshes[0].material.texture[0, 0]) == (40, 50, 60)
 
 
@@ -426,7 +451,7 @@ def test_import_writes_a_folder_that_loads(tmp_path):
         import_scene(str(world), tmp_path / 'out')
     import_scene(str(world), tmp_path / 'out', overwrite=True)
     with pytest.raises(SceneError, match='is no Gazebo world'):
-        import_scene('apartment', tmp_path / 'b', classes={'a': 'b'})
+        import_scene('apartment', tmp_path / 'b', world=WorldOptions(classes={'a': 'b'}))
 
 
 def test_class_patterns(tmp_path):
@@ -516,4 +541,150 @@ def test_a_world_reads_above_its_folder_only_beside_worlds(tmp_path):
     )
     with pytest.raises(SceneError, match='outside of the folders of models'):
         load_gazebo_world(world)
-    assert only(load_gazebo_world(world, [tmp_path / 'secret'])).name == 'm'
+    assert only(load_gazebo_world(world, WorldOptions(models=[tmp_path / 'secret']))).name == 'm'
+
+
+def test_a_model_of_aws_is_known_by_itself():
+    assert class_name_of('aws_robomaker_hospital_floor_01_walls', {}) == 'wall'
+    assert class_name_of('aws_robomaker_residential_ShoeRack_01', {}) == 'shoe rack'
+
+
+@pytest.mark.parametrize(
+    ('name', 'found'),
+    [
+        ('coffee table', 'coffee table'),
+        ('big coffee tables', 'coffee table'),
+        ('kitchen table', 'table'),
+        ('bookshelf', 'bookshelf'),
+        ('chair with arms', 'chair'),
+        ('mattresses', 'mattress'),
+        ('dishes', 'dish'),
+        ('glass', 'glass'),
+        ('tablet', 'tablet'),
+        ('anvil', 'anvil'),
+    ],
+)
+def test_guessed_classes_are_matched_to_known_ones_by_their_words(name, found):
+    known = ['Table', 'coffee_table', 'Chairs', 'mattress', 'dish', 'glass', 'glass door']
+    spelt = {'chair': 'chairs'}.get(found, found)
+    assert known_class(name, known) == spelt
+
+
+def test_known_classes_are_read_from_a_file_or_are_those_of_the_apartment(tmp_path):
+    assert {'table', 'wall'} <= set(read_known_classes('apartment'))
+    file = tmp_path / 'known.json'
+    for data in (['cup', 'wall'], {'classes': [{'id': 1, 'name': 'cup'}, 'wall']}):
+        file.write_text(json.dumps(data))
+        assert read_known_classes(str(file)) == ('cup', 'wall')
+    for data in ([], {'names': ['cup']}, {'classes': [{'id': 1}]}):
+        file.write_text(json.dumps(data))
+        with pytest.raises(ConfigError, match=r'known\.json must hold a list of class names'):
+            read_known_classes(str(file))
+
+
+def test_what_gazebo_has_built_in_needs_no_file(tmp_path):
+    scene = load(
+        tmp_path,
+        f"""<include><uri>model://sun</uri></include>
+        <include><uri>model://ground_plane</uri></include>
+        <model name="m"><pose>5 0 2 0 0 0</pose>{shape(BOX)}</model>""",
+    )
+    ground, model = scene.objects
+    assert (ground.name, scene.class_name(ground)) == ('ground_plane', 'ground plane')
+    # Cut to the scene, with a metre around it.
+    assert_box(ground, (3.5, -2, 0), (6.5, 2, 0))
+    assert model.box.minimum[2] == pytest.approx(0)
+    assert [light.name for light in scene.lights] == ['sun']
+
+
+MISSING = (
+    '<include><uri>model://gone</uri></include>'
+    '<include><uri>https://fuel/x</uri></include>'
+    '<model name="m"><link name="l"><visual name="a"><geometry>'
+    '<mesh><uri>model://gone/a.dae</uri></mesh></geometry></visual>'
+    f'<visual name="b"><geometry>{BOX}</geometry></visual></link></model>'
+)
+
+
+def test_all_that_is_missing_is_listed_at_once_and_can_be_left_out(tmp_path):
+    hollow = tmp_path / 'models' / 'hollow'
+    hollow.mkdir(parents=True)
+    content = MISSING + '<include><uri>model://hollow</uri></include>'
+    with pytest.raises(MissingFileError, match='names 4 things that are not there') as caught:
+        load(tmp_path, content)
+    parts = ('model://gone is in none', 'https://fuel/x', 'model://gone/a.dae', 'no model.sdf')
+    assert all(part in str(caught.value) for part in parts)
+    world = write_world(tmp_path, content)
+    import_scene(str(world), tmp_path / 'out', world=WorldOptions(skip_missing=True))
+    recorded = json.loads((tmp_path / 'out' / 'scene.json').read_text())['left_out']
+    assert all(any(part in line for line in recorded) for part in parts)
+    scene = load_scene(str(tmp_path / 'out'))
+    assert scene.left_out == tuple(recorded)
+    assert only(scene).name == 'm'
+
+
+def test_what_is_broken_or_outside_is_not_left_out(tmp_path):
+    write_model(tmp_path, 'bad', '<link')
+    with pytest.raises(SceneError, match='not valid XML'):
+        load(tmp_path, '<include><uri>model://bad</uri></include>', skip_missing=True)
+    (tmp_path / 'secret.stl').write_text('x')
+    content = f'<model name="m">{shape("<mesh><uri>../../secret.stl</uri></mesh>")}</model>'
+    world = write_world(tmp_path / 'models', content)
+    with pytest.raises(SceneError, match='outside'):
+        load_gazebo_world(world, WorldOptions(skip_missing=True))
+
+
+def test_names_that_differ_only_in_case_are_found(tmp_path):
+    folder = write_model(tmp_path, 'Table_A', shape(BOX))
+    trimesh.creation.box((1, 2, 3)).export(folder / 'meshes' / 'Top.STL', file_type='stl')
+    scene = load(
+        tmp_path,
+        '<include><uri>model://table_a</uri></include><model name="n">'
+        f'{shape("<mesh><uri>model://TABLE_A/Meshes/top.stl</uri></mesh>")}</model>',
+    )
+    assert [item.name for item in scene.objects] == ['Table_A', 'n']
+    # Of two that differ in case alone none is meant.
+    (tmp_path / 'models' / 'TABLE_a').mkdir()
+    with pytest.raises(MissingFileError, match='model://table_A'):
+        load(tmp_path, '<include><uri>model://table_A</uri></include>')
+
+
+def test_a_broken_model_config_is_a_warning(tmp_path):
+    write_model(tmp_path, 'table', shape(BOX), '<model><sdf>model.sdf')
+    with pytest.warns(OsmabenchWarning, match=r'model\.config.*model\.sdf beside it is read'):
+        assert only(load(tmp_path, '<include><uri>model://table</uri></include>')).name == 'table'
+
+
+def test_what_a_scene_element_says_is_ignored_with_a_word(tmp_path):
+    ignored = '<scene><ambient>1 1 1 1</ambient><shadows>0</shadows></scene>'
+    content = f'{ignored}<model name="m">{shape(BOX)}</model>'
+    with pytest.warns(OsmabenchWarning, match='<ambient>, <shadows> of <scene> are ignored'):
+        load(tmp_path, content)
+
+
+def test_textures_are_found_anywhere_below_a_named_folder(tmp_path):
+    pytest.importorskip('collada', reason='Collada files need pycollada')
+    albedo = (
+        '<material><pbr><metal><albedo_map>model://m/far.png</albedo_map></metal></pbr></material>'
+    )
+    folder = write_model(
+        tmp_path,
+        'm',
+        shape('<mesh><uri>model://m/meshes/t.dae</uri></mesh>') + shape(BOX, material=albedo),
+    )
+    (folder / 'meshes' / 't.dae').write_text(COLLADA.format(up='Z'))
+    pictures = tmp_path / 'pictures' / 'deep' / 'down'
+    pictures.mkdir(parents=True)
+    Image.new('RGB', (2, 2), (40, 50, 60)).save(pictures / 'P.png')
+    Image.new('RGB', (2, 2), (70, 80, 90)).save(pictures / 'far.png')
+    include = '<include><uri>model://m</uri></include>'
+    with pytest.raises(MissingFileError, match='2 things'):
+        load(tmp_path, include)
+    scene = load(tmp_path, include, skip_missing=True)
+    mesh, box = only(scene).meshes
+    assert tuple(mesh.material.texture[0, 0]) == (204, 204, 204)
+    assert box.material.base_color == (0.8, 0.8, 0.8)
+    assert len(scene.left_out) == 2
+    item = only(load(tmp_path, include, textures=[tmp_path / 'pictures']))
+    found = [tuple(mesh.material.texture[0, 0]) for mesh in item.meshes]
+    assert found == [(40, 50, 60), (70, 80, 90)]

@@ -154,6 +154,15 @@ def test_articulated_object_with_closed_door(tmp_path):
     np.testing.assert_allclose(item.box.maximum, (0.5, 0.5, 2), atol=1e-5)
 
 
+def test_a_urdf_keeps_the_configuration_beside_it(tmp_path):
+    path = write_fridge(tmp_path, {})
+    beside = tmp_path / 'urdf' / 'fridge' / 'fridge.ao_config.json'
+    write_json(beside, {'semantic_id': 2, 'uniform_scale': 0.5, 'render_asset': 'skin.glb'})
+    (item,) = load_scene(str(path)).objects
+    assert item.class_id == 2
+    np.testing.assert_allclose(item.box.size, (0.5, 0.525, 1), atol=1e-5)
+
+
 @pytest.mark.parametrize('pose', [[-np.pi / 2], {'hinge': -np.pi / 2}, {'000': -np.pi / 2}])
 def test_articulated_object_with_open_door(tmp_path, pose):
     entry = {'initial_joint_pose': pose, 'translation': [10, 0, 0], 'uniform_scale': 0.5}

@@ -144,6 +144,33 @@ def test_stage_is_an_unlabelled_object(tmp_path):
     np.testing.assert_allclose(scene.objects[0].box.maximum, (5, 5, 1.5), atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ('stages', 'config', 'upright'),
+    [
+        ({}, None, True),
+        ({'default_attributes': {'scale': [1, 1, 1]}}, None, False),
+        ({'default_attributes': {'up': [0, 0, 1], 'front': [0, 1, 0]}}, None, True),
+        ({}, {'render_asset': 'hull.glb'}, False),
+        ({}, {'up': [0, 0, 1], 'front': [0, 1, 0]}, True),
+    ],
+)
+def test_a_stage_that_is_listed_as_a_glb_has_the_axes_that_habitat_gives_it(
+    tmp_path, stages, config, upright
+):
+    (tmp_path / 'stages').mkdir()
+    trimesh.creation.box((10, 8, 3)).export(tmp_path / 'stages' / 'hull.glb')
+    if config is not None:
+        write_json(tmp_path / 'stages' / 'hull.stage_config.json', config)
+    scene = load(
+        tmp_path,
+        [],
+        scene={'stage_instance': {'template_name': 'hull'}},
+        dataset={'stages': {'paths': {'.glb': ['stages']}, **stages}},
+    )
+    expected = (10, 8, 3) if upright else (10, 3, 8)
+    np.testing.assert_allclose(scene.objects[0].box.size, expected, atol=1e-5)
+
+
 def test_class_0_named_unknown_means_no_class(tmp_path):
     classes = [{'id': 0, 'name': 'unknown'}, {'id': 1, 'name': 'table'}, {'id': 4, 'name': 'Wall'}]
     scene = load(tmp_path, [entry(semantic_id=0), entry()], classes=classes)
@@ -188,11 +215,27 @@ def test_lights_are_converted_and_scaled():
     lamp, dark, sun, torch = lights
     assert lamp.position == (1, -3, 2)
     assert (lamp.intensity, dark.intensity) == (8.0, -0.5)
-    assert (lamp.lamp, dark.lamp, sun.lamp) == (True, False, False)
+    assert (lamp.lamp, dark.lamp, sun.lamp, torch.lamp) == (True, False, False, True)
     assert sun.kind is LightKind.DIRECTIONAL
     assert sun.direction == (0, -1, -1)
     assert torch.attached_to_camera
     assert torch.position == (0, 0, 1)
+
+
+def test_lamps_are_what_the_setup_says_and_else_what_a_rule_says(tmp_path):
+    said = {
+        'a': {'position': [0, 1, 0], 'lamp': False},
+        'b': {'position': [0, 2, 0], 'lamp': True},
+    }
+    entries = {**said, 'weak': {'position': [0, 1, 0], 'intensity': 0.01}}
+    found = {light.name: light.lamp for light in read_lights({'lights': entries}, 'test')}
+    assert found == {'a': False, 'b': True, 'weak': True}
+    told = load(tmp_path / 'said', [entry()], lights={'day': {'lights': said}}).lamps_told
+    assert told == 'lamps of scene test/flat: "b" of 2 lights (as it says)'
+    told = load(tmp_path / 'half', [entry()], lights={'day': {'lights': entries}}).lamps_told
+    assert told.startswith('lamps of scene test/flat: "b", "weak" of 3 lights (it does not say')
+    with pytest.raises(SceneError, match='light "a": "lamp" must be true or false, not 1'):
+        read_lights({'lights': {'a': {'lamp': 1}}}, 'test')
 
 
 def test_a_light_without_a_type_is_what_it_has():

@@ -9,8 +9,9 @@ from osmabench_ros.semantics.relations import (
     RelationThresholds,
     close_pairs,
     derive_relations,
+    with_neighbours_within,
 )
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
 
 
 def node(node_id, low, high, label='thing', kind=NodeKind.OBJECT, parent=None):
@@ -275,3 +276,62 @@ def test_shoes_on_the_lower_board_of_a_rack_on_legs():
     shoes = node(2, (0.3, 0.02, 0.18), (0.5, 0.28, 0.32), 'shoes')
     found = triples([rack, shoes], surfaces={1: np.concatenate([*boards, *legs])})
     assert found == {(2, 'on', 1)}
+
+
+SEAT = node(1, (0, 0, 0), (2, 0.9, 0.8), 'sofa')
+SEAT_POINTS = np.concatenate(
+    [
+        sheet((0, 0, 0.4), (2, 0.7, 0.4)),
+        sheet((0, 0.7, 0.4), (2, 0.7, 0.8)),
+        sheet((0, 0.7, 0.8), (2, 0.9, 0.8)),
+    ]
+)
+
+
+def hidden_by(box, points, room=0.01):
+    """Take away the points below a thing."""
+    inside = (
+        (points[:, :2] > box.minimum[:2] - room) & (points[:, :2] < box.maximum[:2] + room)
+    ).all(axis=1)
+    return points[~inside | (points[:, 2] > box.maximum[2])]
+
+
+def test_a_thing_stands_on_the_surface_that_it_hides():
+    cushion = node(2, (0.3, 0.1, 0.4), (0.7, 0.5, 0.55), 'cushion')
+    seen = hidden_by(cushion.box, SEAT_POINTS)
+    assert (2, 'on', 1) in triples([SEAT, cushion], surfaces={1: SEAT_POINTS})
+    # Neither the top of the box nor the points below the thing say so any more.
+    assert (2, 'on', 1) not in triples([SEAT, cushion])
+    assert (2, 'on', 1) not in triples([SEAT, cushion], surfaces={1: seen})
+    assert (2, 'on', 1) in triples([SEAT, cushion], surfaces={1: seen}, occluded=True)
+    floating = node(2, (0.3, 0.1, 0.5), (0.7, 0.5, 0.65), 'cushion')
+    assert (2, 'on', 1) not in triples([SEAT, floating], surfaces={1: seen}, occluded=True)
+
+
+def test_a_shelf_holds_what_hides_its_back_and_a_sofa_does_not():
+    shelf = node(1, (0, 0, 0), (1, 0.3, 0.8), 'shelf')
+    boards = np.concatenate([sheet((0, 0, z), (1, 0.3, z)) for z in (0.0, 0.4, 0.8)])
+    book = node(2, (0.4, 0.05, 0.4), (0.6, 0.25, 0.65), 'book')
+    found = triples([shelf, book], surfaces={1: boards}, occluded=True)
+    assert (2, 'in', 1) in found
+    assert (2, 'in', 1) not in triples([shelf, book], surfaces={1: boards})
+    cushion = node(2, (0.3, 0.1, 0.4), (0.7, 0.5, 0.55), 'cushion')
+    seen = hidden_by(cushion.box, SEAT_POINTS)
+    found = triples([SEAT, cushion], surfaces={1: seen}, occluded=True)
+    assert (2, 'in', 1) not in found
+
+
+def test_neighbours_at_the_edge_of_a_threshold_change_with_it():
+    things = [node(i, (x, 0, 0), (x + 0.1, 0.1, 0.5)) for i, x in ((1, 0.0), (2, 0.38), (3, 1.2))]
+    graph = SceneGraph(tuple(things), derive_relations(things))
+    kinds = {
+        shift: {(e.source, e.target): e.type for e in with_neighbours_within(graph, shift).edges}
+        for shift in (-0.05, 0.0, 0.05)
+    }
+    assert kinds[0.0] == {(e.source, e.target): e.type for e in graph.edges}
+    assert (kinds[0.0][1, 2], kinds[-0.05][1, 2], kinds[0.05][1, 2]) == (
+        'next to', 'near', 'next to'
+    )  # fmt: skip
+    assert kinds[0.0][2, 3] == 'near'
+    assert kinds[-0.05][2, 3] == 'near'
+    assert (2, 3) not in {(e.source, e.target) for e in with_neighbours_within(graph, -0.1).edges}

@@ -1,11 +1,25 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
+from small_scenes import CAMERA, box_object, camera_at, room_scene
 
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.sequences.ground_truth import GroundTruth, build_ground_truth
+from osmabench_ros.sequences.ground_truth import (
+    SMALL_SHARE,
+    GroundTruth,
+    build_ground_truth,
+    read_ground_truth,
+    write_ground_truth,
+)
+from osmabench_ros.vqa.answering.baselines import ground_truth_map
+from osmabench_ros.vqa.evaluation import QuestionedMap, answer_all, judge_all
+from osmabench_ros.vqa.exact.generation import questions_about
 
 LABELS = LabelSet.from_names('two squares', ['floor', 'table'], structure=['floor'])
 
@@ -52,3 +66,89 @@ def test_the_same_seed_samples_the_same_points(truth: GroundTruth) -> None:
         scene, truth.camera_poses, truth.intrinsics, points_per_m2=400, seed=3
     )
     np.testing.assert_array_equal(again.surface.points, truth.surface.points)
+
+
+BED = 9
+"""A bed of 0.6 m x 2.3 m x 0.5 m behind a screen, which leaves a strip of it free."""
+
+
+@pytest.fixture(scope='module')
+def bedroom() -> GroundTruth:
+    """A bed of which a camera sees one end, and a table on which a box stands in full view."""
+    screen = box_object(8, 'wall', (1.7, -1.9, 0), (1.75, 0.4, 2.2))
+    bed = box_object(BED, 'ball', (1.9, -1.5, 0), (2.5, 0.8, 0.5))
+    poses = [camera_at(-2.5, y, 1.4) for y in (-1.0, 0.0, 1.0, 1.7)]
+    return build_ground_truth(room_scene(extra=(screen, bed)), poses, CAMERA, seed=3)
+
+
+def test_the_visible_part_has_its_own_extent_and_share(bedroom: GroundTruth) -> None:
+    whole, part = (graph.by_id[BED].box for graph in (bedroom.graph, bedroom.visible_graph))
+    np.testing.assert_allclose(whole.size, (0.6, 2.3, 0.5), atol=1e-6)
+    assert part.size[1] < 1.5
+    assert part.maximum[1] == pytest.approx(0.8, abs=0.05)
+    assert 0 < bedroom.visible_shares[BED] < SMALL_SHARE
+    assert bedroom.doubtful_boxes >= {BED}
+    assert bedroom.fair_graph.by_id[BED].box is part
+    # The box on the table shows all its edges.
+    assert 7 not in bedroom.doubtful_boxes
+
+
+def test_shares_are_those_of_the_surface(bedroom: GroundTruth) -> None:
+    for key, share in bedroom.visible_shares.items():
+        seen, hidden = (
+            int((cloud.instances == key).sum()) for cloud in (bedroom.surface, bedroom.unseen)
+        )
+        # Uniform samples of the same surface, of which the probes are more.
+        error = 4 * np.sqrt(share * (1 - share) / (seen + hidden)) + 0.01
+        assert seen / (seen + hidden) == pytest.approx(share, abs=error)
+
+
+def test_what_stands_on_a_table_does_so_for_the_visible_parts_too(bedroom: GroundTruth) -> None:
+    for graph in (bedroom.graph, bedroom.visible_graph):
+        assert (7, 'on', 6) in {(e.source, e.type, e.target) for e in graph.edges}
+
+
+def test_nothing_is_asked_that_the_visible_part_answers_otherwise(bedroom: GroundTruth) -> None:
+    blind = replace(bedroom, visible_graph=None)
+    asked = QuestionedMap.in_scene(
+        ground_truth_map(bedroom.visible_graph, bedroom.seen_instances, bedroom.label_set),
+        bedroom,
+        None,
+    )
+    wrong = {}
+    for name, truth in (('blind', blind), ('fair', bedroom)):
+        questions = questions_about(truth, scene='s', seed=1)
+        assert len(questions) > 20
+        verdicts = judge_all(
+            questions,
+            answer_all(asked.semantic_map, questions, asked.rules),
+            asked.equality,
+        )
+        wrong[name] = [
+            question.text
+            for question, verdict in zip(questions, verdicts, strict=True)
+            if not verdict.correct
+        ]
+    assert wrong['blind']
+    assert wrong['fair'] == []
+    questions = questions_about(bedroom, scene='s', seed=1)
+    about_bed = [q for q in questions if BED in q.evidence.nodes]
+    assert about_bed
+    share = f'{bedroom.visible_shares[BED]:.3f}'
+    assert all(float(q.provenance['visible_share']) <= float(share) for q in about_bed)
+
+
+def test_visible_parts_are_written_and_read(bedroom: GroundTruth, tmp_path: Path) -> None:
+    write_ground_truth(bedroom, tmp_path / 'truth')
+    again = read_ground_truth(tmp_path / 'truth')
+    assert again.visible_shares == bedroom.visible_shares
+    assert again.doubtful_boxes == bedroom.doubtful_boxes
+    assert again.doubtful_edges == bedroom.doubtful_edges
+    # Ground truth of before knows nothing of it, and stays readable.
+    file = tmp_path / 'truth' / 'ground_truth.json'
+    data = json.loads(file.read_text())
+    del data['visible_graph'], data['visible_shares']
+    file.write_text(json.dumps(data))
+    older = read_ground_truth(tmp_path / 'truth')
+    assert older.fair_graph is older.graph
+    assert (older.doubtful_boxes, older.doubtful_edges) == (frozenset(), ())

@@ -123,4 +123,4 @@ def test_preview_tells_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     )
     settings = preview.PreviewSettings(path_positions=(0.5,), width=32, height=24)
     with pytest.warns(OsmabenchWarning, match='part of condition "dynamic" .* does not act'):
-        preview.write_contact_sheet(['dynamic'], tmp_path / 'sheet.png', settings)
+        preview.write_contact_sheet([load_condition('dynamic')], tmp_path / 'sheet.png', settings)

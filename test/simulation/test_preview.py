@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from osmabench_ros.cli.conditions import app
 from osmabench_ros.errors import ConfigError, SimulationError
-from osmabench_ros.simulation.conditions import list_conditions
+from osmabench_ros.simulation.conditions import list_conditions, load_condition
 from osmabench_ros.simulation.preview import (
     CAPTION_PX,
     PreviewSettings,
@@ -35,7 +35,12 @@ def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(
     )
     names = ['baseline', str(moving), 'baseline', 'nominal']
     steps: list[float] = []
-    write_contact_sheet(names, tmp_path / 'a.png', settings, lambda _, done: steps.append(done))
+    write_contact_sheet(
+        [load_condition(name) for name in names],
+        tmp_path / 'a.png',
+        settings,
+        lambda _, done: steps.append(done),
+    )
     sheet = np.asarray(Image.open(tmp_path / 'a.png'))
     row = CAPTION_PX + 60
     assert sheet.shape == (4 * row, 160, 3)
@@ -52,7 +57,7 @@ def test_an_image_that_cannot_be_written_is_named(
     settings: PreviewSettings, tmp_path: Path
 ) -> None:
     with pytest.raises(SimulationError, match=r'a\.unknown'):
-        write_contact_sheet(['nominal'], tmp_path / 'a.unknown', settings)
+        write_contact_sheet([load_condition('nominal')], tmp_path / 'a.unknown', settings)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -67,3 +72,22 @@ def test_the_command_refuses_an_unknown_condition() -> None:
     result = CliRunner().invoke(app, ['preview', 'camra'])
     assert isinstance(result.exception, ConfigError)
     assert 'Did you mean "camera"?' in str(result.exception)
+
+
+@pytest.mark.gl
+def test_the_preview_tells_which_lights_are_lamps_and_reads_a_condition_once(
+    settings: PreviewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(
+        'osmabench_ros.simulation.conditions.load_condition',
+        lambda name: read.append(name) or load_condition(name),
+    )
+    arguments = ['preview', 'nominal', 'camera', '--scene', settings.reference]
+    result = CliRunner().invoke(app, [*arguments, '-o', str(tmp_path / 'a.png')])
+    assert result.exit_code == 0, result.output
+    assert (
+        'lamps of scene test/room: "ceiling" of 1 lights (it does not say which, so every point '
+        'or spot light of positive intensity is a lamp)'
+    ) in ' '.join(result.output.split())
+    assert read == ['nominal', 'camera']

@@ -20,14 +20,56 @@ def evaluate(context: SuiteContext) -> dict[tuple[str, str], MetricRecord]:
 
 def test_a_faultless_map_scores_one_and_the_floor_is_no_instance(context: SuiteContext) -> None:
     found = evaluate(context)
-    for metric in ('ap25', 'ap50', 'class_agnostic_ap50', 'rq', 'class_agnostic_pq'):
+    for metric in (
+        'ap25_coco',
+        'ap50_coco',
+        'class_agnostic_ap50_coco',
+        'rq',
+        'class_agnostic_pq',
+    ):
         expected = pytest.approx(1.0, abs=0.05)
         assert found[metric, ''].value == expected, metric
-    assert found['ap50', ''].n == 2
+    assert found['ap50_coco', ''].n == 2
     assert found['background_masks', ''].value == 1.0
     assert found['over_segmentation', ''].value == 0.0
     assert found['count_error', ''].value == 0.0
-    assert ('ap50', 'floor') not in found
+    assert ('ap50_coco', 'floor') not in found
+
+
+def test_columns_say_the_protocol_and_whether_masks_are_ranked(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    nodes = tuple(
+        replace(node, labels=(replace(node.labels[0], score=float('nan')),))
+        for node in perfect_map.graph.nodes
+    )
+    unrated = replace(perfect_map, graph=SceneGraph(nodes))
+    rated, bare = evaluate(context), evaluate(replace(context, semantic_map=unrated))
+    assert rated['masks_with_confidence', ''].value == 1.0
+    assert bare['masks_with_confidence', ''].value == 0.0
+    for metric in ('ap50', 'map', 'class_agnostic_ap50'):
+        for protocol in ('coco', 'scannet'):
+            assert rated[f'{metric}_{protocol}', ''].applicable
+        assert (metric, '') not in rated
+
+
+def test_a_false_class_lowers_the_mean_of_coco(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    dense = perfect_map.dense
+    # A piece of the table is a lamp, which the scene does not have.
+    corner = (dense.instances == 2) & (dense.points[:, 0] < 1.3)
+    nodes = (*perfect_map.graph.nodes, SceneNode(40, labels=(ScoredLabel('lamp', 0.9),)))
+    lamp = replace(
+        perfect_map,
+        dense=replace(dense, instances=np.where(corner, 40, dense.instances)),
+        graph=SceneGraph(nodes),
+    )
+    found = evaluate(replace(context, semantic_map=lamp))
+    assert found['ap50_coco', 'lamp'].value == 0.0
+    assert found['ap50_coco', 'lamp'].n == 0
+    assert found['ap50_coco', ''].value == pytest.approx(2 / 3)
+    assert found['ap50_scannet', ''].value == 1.0
 
 
 def test_a_table_in_pieces_is_over_segmented(
@@ -45,7 +87,7 @@ def test_a_table_in_pieces_is_over_segmented(
     assert found['most_pieces', 'table'].value == 4.0
     assert found['over_segmentation', 'table'].value == 3.0
     assert found['over_segmentation', 'chair'].value == 0.0
-    assert found['ap50', 'table'].value == 0.0
+    assert found['ap50_coco', 'table'].value == 0.0
     # Strips over the whole room are named tables: their number is wrong as well.
     assert found['count_error', 'table'].value == len(np.unique(strips)) - 1
 
@@ -57,7 +99,7 @@ def test_one_mask_for_table_and_chair_is_under_segmented(
     merged = with_dense(instances=np.where(instances == 3, 2, instances))
     found = evaluate(replace(context, semantic_map=merged))
     assert found['under_segmentation', ''].value == 1.0
-    assert found['ap50', 'chair'].value == 0.0
+    assert found['ap50_coco', 'chair'].value == 0.0
 
 
 def test_overlapping_masks_come_from_the_membership(
@@ -74,8 +116,8 @@ def test_overlapping_masks_come_from_the_membership(
     found = evaluate(
         replace(context, semantic_map=with_dense(instances=None, membership=membership))
     )
-    assert found['ap50', 'table'].value == 1.0
-    assert found['ap50', 'chair'].value == 0.0
+    assert found['ap50_coco', 'table'].value == 1.0
+    assert found['ap50_coco', 'chair'].value == 0.0
 
 
 def test_a_map_without_masks_or_nodes_is_not_applicable(
@@ -92,9 +134,9 @@ def test_masks_of_a_method_that_names_nothing_are_scored_without_classes(
 ) -> None:
     silent = replace(with_dense(labels=None), graph=SceneGraph(), label_set=None)
     found = evaluate(replace(context, semantic_map=silent))
-    assert found['class_agnostic_ap50', ''].value == 1.0
+    assert found['class_agnostic_ap50_coco', ''].value == 1.0
     assert found['over_segmentation', ''].value == 0.0
-    for metric in ('ap25', 'ap50', 'map', 'pq', 'rq', 'sq', 'count_error'):
+    for metric in ('ap25_coco', 'ap50_coco', 'map_coco', 'pq', 'rq', 'sq', 'count_error'):
         assert not found[metric, ''].applicable, metric
 
 
@@ -105,10 +147,10 @@ def test_masks_without_nodes_take_the_class_of_most_of_their_points(
     chair = np.flatnonzero(instances == 3)
     labels[chair[: len(chair) // 3]] = 4
     few = replace(with_dense(labels=labels), graph=SceneGraph())
-    assert evaluate(replace(context, semantic_map=few))['ap50', 'chair'].value == 1.0
+    assert evaluate(replace(context, semantic_map=few))['ap50_coco', 'chair'].value == 1.0
     labels[chair[: 2 * len(chair) // 3]] = 4
     most = replace(with_dense(labels=labels), graph=SceneGraph())
-    assert evaluate(replace(context, semantic_map=most))['ap50', 'chair'].value == 0.0
+    assert evaluate(replace(context, semantic_map=most))['ap50_coco', 'chair'].value == 0.0
 
 
 def test_nodes_known_by_features_alone_take_the_names_that_text_gives_them(
@@ -124,10 +166,10 @@ def test_nodes_known_by_features_alone_take_the_names_that_text_gives_them(
 
     opened = replace(context, semantic_map=unnamed, node_labeller=labeller)
     found = evaluate(opened)
-    assert found['ap50', ''].value == 1.0
+    assert found['ap50_coco', ''].value == 1.0
     assert found['count_error', ''].value == 0.0
-    assert asked == [(unnamed, ['chair', 'floor', 'table'])]
-    assert not evaluate(replace(opened, node_labeller=None))['ap50', ''].applicable
+    assert asked == [(unnamed, ['chair', 'floor', 'lamp', 'table'])]
+    assert not evaluate(replace(opened, node_labeller=None))['ap50_coco', ''].applicable
 
 
 @pytest.mark.parametrize('hidden', ['no instance', 'hardly seen'])
@@ -138,8 +180,8 @@ def test_void_surface_is_neither_right_nor_wrong(context: SuiteContext, hidden: 
         truth = replace(truth, surface=replace(truth.surface, instances=instances))
     truth = replace(truth, seen_instances=(1, 2))
     found = evaluate(replace(context, ground_truth=truth))
-    assert found['ap50', ''].n == 1
-    assert found['ap50', ''].value == 1.0
+    assert found['ap50_coco', ''].n == 1
+    assert found['ap50_coco', ''].value == 1.0
     assert found['class_agnostic_pq', ''].value == pytest.approx(
         whole['class_agnostic_pq', ''].value, abs=0.05
     )

@@ -26,7 +26,7 @@ def encode(space: FeatureSpace, prompts: Sequence[str]) -> np.ndarray:
 def with_features(
     context: SuiteContext, perfect_map: SemanticMap, words: dict[int, str]
 ) -> SuiteContext:
-    vectors = np.stack([encode(None, [word])[0] for word in words.values()])  # type: ignore[arg-type]
+    vectors = np.stack([encode(None, each.split('+')).sum(axis=0) for each in words.values()])  # type: ignore[arg-type]
     space = FeatureSpace('clip', vectors + 0.01, 'ViT-H-14')
     row = {node_id: i for i, node_id in enumerate(words)}
     nodes = tuple(
@@ -60,8 +60,8 @@ def evaluate(context: SuiteContext, **options: object) -> dict[tuple[str, str], 
 def test_right_words_score_one(
     context: SuiteContext, perfect_map: SemanticMap, tiers: Path
 ) -> None:
-    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
-    found = evaluate(named, tiers=tiers, gate_m=0.1)
+    words = {1: 'floor', 2: 'table+desk', 3: 'chair+seat'}
+    found = evaluate(with_features(context, perfect_map, words), tiers=tiers, gate_m=0.1)
     for mode in ('compat', 'strict'):
         assert found[mode, 'top1_synonym'].value == pytest.approx(1.0, abs=0.02), mode
         assert found[mode, 'ap50'].value == pytest.approx(1.0), mode
@@ -69,6 +69,83 @@ def test_right_words_score_one(
     assert found['strict', 'recall_at_1'].value == 1.0
     assert found['strict', 'set_ranking_synonyms'].value > 0.7
     assert not found['strict', 'top1_incorrect'].higher_is_better
+
+
+def test_every_label_asks_for_all_objects_that_bear_it(
+    context: SuiteContext, perfect_map: SemanticMap, tmp_path: Path
+) -> None:
+    objects = [TieredObject(2, ('table', 'desk')), TieredObject(3, ('desk',))]
+    write_tiers(tiers_by_id(objects), tmp_path / 'tiers.json')
+    named = with_features(context, perfect_map, {1: 'floor', 2: 'table+desk', 3: 'desk'})
+    found = evaluate(named, tiers=tmp_path / 'tiers.json', gate_m=0.1)
+    # Object 2 is the best hit of "table" and a right one of "desk", before or after object 3.
+    for mode in ('compat', 'strict'):
+        assert (found[mode, 'ap50'].n, found[mode, 'inverse_rank'].value) == (2, 1.0), mode
+    assert found['strict', 'ap50'].value == 1.0
+
+
+def test_queries_come_from_a_mapping_file_or_a_level(
+    context: SuiteContext, perfect_map: SemanticMap, tmp_path: Path
+) -> None:
+    objects = [TieredObject(2, ('table',), ('seat',)), TieredObject(3, ('chair',))]
+    write_tiers(tiers_by_id(objects), tmp_path / 'tiers.json')
+    mapping = tmp_path / 'gt_categories_query_to_object_mapping_l0.json'
+    mapping.write_text('{"level0": {"stool": [3], "table": [77]}}')
+    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'stool'})
+    options = {'tiers': tmp_path / 'tiers.json', 'gate_m': 0.1}
+    found = evaluate(named, **options, queries=mapping)
+    assert (found['strict', 'ap50'].value, found['strict', 'ap50'].n) == (1.0, 1)
+    # The published code asks for "table" too, and all that it retrieves is wrong.
+    assert found['compat', 'ap50'].n == 2
+    assert found['compat', 'ap50'].value < 1.0
+    asked: list[str] = []
+
+    def recorded(space: FeatureSpace, prompts: Sequence[str]) -> np.ndarray:
+        asked.extend(prompts)
+        return encode(space, ['table' for _ in prompts])
+
+    evaluate(replace(named, text_encoder=recorded), **options, query_level='l1')
+    assert asked[-1] == 'seat table'
+
+
+def test_prompts_of_a_data_set_are_harder_than_the_words_of_a_scene(
+    context: SuiteContext, perfect_map: SemanticMap, tmp_path: Path
+) -> None:
+    write_tiers(
+        tiers_by_id([TieredObject(2, ('table',)), TieredObject(3, ('chair',))]),
+        tmp_path / 'tiers.json',
+    )
+    prompts = tmp_path / 'prompt_list.txt'
+    prompts.write_text(' chair\ndesk\nstool\ntable\n')
+    named = with_features(context, perfect_map, {1: 'floor', 2: 'desk+table', 3: 'desk+chair'})
+    options = {'tiers': tmp_path / 'tiers.json', 'gate_m': 0.1}
+    few = evaluate(named, **options)
+    many = evaluate(named, **options, prompts=prompts)
+    assert (few['', 'prompts'].value, many['', 'prompts'].value) == (2.0, 4.0)
+    assert few['strict', 'top1_synonym'].value == pytest.approx(1.0, abs=0.02)
+    for mode in ('compat', 'strict'):
+        # "desk" stands before "table" in the list, and no feature tells them apart.
+        assert many[mode, 'top1_synonym'].value == pytest.approx(0.5, abs=0.02)
+        assert many[mode, 'set_ranking'].value < few[mode, 'set_ranking'].value
+
+
+def test_masks_are_moved_one_by_one_unless_asked_for_together(
+    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
+) -> None:
+    dense = perfect_map.dense
+    # Every point of the table stands a second time in a mask of its own, a millimetre beside.
+    table = dense.instances == 2
+    points = np.concatenate([dense.points, dense.points[table] + np.float32(0.001)])
+    labels = np.concatenate([dense.labels, dense.labels[table]])
+    instances = np.concatenate([dense.instances, np.full(table.sum(), 3, np.int32)])
+    doubled = replace(dense, points=points, labels=labels, instances=instances)
+    both = replace(perfect_map, dense=doubled)
+    named = with_features(context, both, {1: 'floor', 2: 'table+desk', 3: 'chair+seat'})
+    apart = evaluate(named, tiers=tiers)
+    together = evaluate(named, tiers=tiers, mask_alignment='global')
+    # By the nearest point each of the two gets half of the table, by its own points all of it.
+    assert apart['compat', 'ap50'].value > together['compat', 'ap50'].value
+    assert apart['strict', 'ap50'].value == together['strict', 'ap50'].value
 
 
 def test_look_alikes_clutter_and_wrong_words_are_told_apart(
@@ -110,7 +187,7 @@ def test_figures_that_are_not_applicable_are_the_same_as_those_that_are(
 ) -> None:
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
     full, bare = evaluate(named, tiers=tiers), evaluate(context, tiers=tiers)
-    assert full.keys() - bare.keys() == {('', 'machine_made_labels')}
+    assert full.keys() - bare.keys() == {('', 'machine_made_labels'), ('', 'prompts')}
     assert {key: item.higher_is_better for key, item in bare.items()} == {
         key: full[key].higher_is_better for key in bare
     }

@@ -64,5 +64,5 @@ def test_an_oracle_that_sees_more_than_the_truth_resolves_is_faultless(
     assert (graph['node_precision'], graph['node_recall'], graph['label_accuracy']) == (1, 1, 1)
     assert graph['unmatched_relations'] == 0
     masks = scores(InstancesSuite(options={}), context)
-    assert (masks['map'], masks['rq'], masks['class_agnostic_ap50']) == (1, 1, 1)
+    assert (masks['map_coco'], masks['rq'], masks['class_agnostic_ap50_coco']) == (1, 1, 1)
     assert masks['count_error'] == 0

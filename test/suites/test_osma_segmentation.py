@@ -226,3 +226,26 @@ def test_suites_are_found_by_name() -> None:
     assert make_suite('osma_segmentation', {'gate_m': 0.2}).name == 'osma_segmentation'
     with pytest.raises(ConfigError, match='Did you mean "map_geometry"'):
         make_suite('map_geometri')
+
+
+@pytest.mark.parametrize('vocabulary', ['scene', 'global'])
+def test_a_wrong_name_from_outside_the_scene_costs_accuracy_in_strict_mode_alone(
+    context: SuiteContext, perfect_map: SemanticMap, vocabulary: str
+) -> None:
+    """A text encoder that takes everything for a lamp, of which the scene has none."""
+
+    def labeller(semantic_map: SemanticMap, names: list[str]) -> np.ndarray:
+        best = 'lamp' if 'lamp' in names else 'floor'
+        return np.full(len(semantic_map.dense.points), names.index(best))
+
+    space = FeatureSpace('clip', np.zeros((1, 4), np.float32), 'ViT-B-32')
+    dense = replace(perfect_map.dense, labels=None)
+    bare = replace(perfect_map, graph=SceneGraph(), dense=dense, feature_spaces={'clip': space})
+    asking = replace(context, semantic_map=bare, labeller=labeller)
+    found = {
+        (item.mode, item.metric): item.value
+        for item in OsmaSegmentationSuite(options={'vocabulary': vocabulary}).evaluate(asking)
+        if not item.class_name
+    }
+    assert found['strict', 'accuracy'] == 0.0
+    assert found['compat', 'accuracy'] > 0.0

@@ -86,3 +86,90 @@ def test_the_embedder_decides_only_what_no_rule_does():
     assert judge.same_text('wall', 'partition')[0]
     assert not judge.same_text('red lamp', 'blue lamp')[0]
     assert not judge.same_text('wall', 'unknown')[0]
+
+
+_OFFERS = 'Which is higher: the artwork or the painting?'
+
+
+@pytest.mark.parametrize(
+    ('question', 'right', 'said', 'correct'),
+    [
+        ('How far is the lamp?', '5.066 meters', 'The lamp is 9.9 meters from the door.', False),
+        ('How far is the lamp?', '5.066 meters', 'The distance is approximately 5.07 m.', True),
+        ('How far?', '5.066 meters', '506.6 cm', True),
+        ('How far?', '5.066 meters', '5.066 feet', False),
+        ('How far?', '5.066 meters', 'It is far.', False),
+        ('How far?', 'The distance is 5.066 meters', 'The distance is 9.9 meters', False),
+        ('What is there?', 'chair and table', 'table', False),
+        ('What is there?', 'chair and table', 'A table and a wooden chair.', True),
+        ('What is there?', 'chair, table', 'table', True),
+        ('What is in the corner?', 'Dining table', 'There is no dining table.', False),
+        (_OFFERS,'Painting', 'The artwork', False),
+        (_OFFERS,'Painting', 'The painting is higher.', True),
+        ('Is the artwork or the painting higher?', 'Painting', 'The artwork is higher.', False),
+        ('Are there any plants?', "No, there aren't.", 'No, there are not any plants.', True),
+        ('Are there any plants?', "No, there aren't.", 'There are no plants.', True),
+        ('Are there any plants?', "No, there aren't.", 'Yes, there are.', False),
+        ('Are there any plants?', "No, there aren't.", 'There are plants on the table.', False),
+        ('Are there any plants?', 'Yes, there are.', 'There are two plants.', True),
+        ('How many chairs?', 'Two', '2', True),
+        ('How many chairs?', 'Two chairs', 'There are 3 chairs.', False),
+        ('How many chairs?', 'Two chairs', 'There are 2 chairs.', True),
+        ('What color is the wall?', 'White', 'The wall is white.', True),
+        ('What color is the wall?', 'White', 'Not white.', False),
+        ('What is on the table?', 'Nothing', 'There is nothing on the table.', True),
+        ('What is on the table?', 'A lamp', 'Not a lamp', False),
+        ('Where is the lamp?', 'On the table', 'It is on the table.', True),
+        ('Where is the lamp?', 'On the table', 'Under the table', False),
+        ('Where is the lamp?', 'To the left of the sofa', 'To the right of the sofa', False),
+        ('Which is larger, the sofa or the chair?', 'Sofa', 'Both', False),
+        ('Which is larger, the sofa or the chair?', 'Sofa', 'The sofa and the chair', False),
+        ('What material?', 'wooden', 'metal', False),
+        ('What is on the wall?', 'Painting', 'Framed picture', True),
+        ('What is it?', 'Dining table', 'Coffee table', False),
+        ('What is it?', 'TV stand', 'Plant stand', False),
+        ('Is the vase blue?', 'No, it is not.', 'There is no vase.', False),
+        ('Is the vase blue?', 'No, it is not.', "The vase isn't blue.", True),
+        ('Is the vase blue?', 'No, it is not.', 'It is unclear.', False),
+        ('What color is the sofa?', 'Beige', 'A tan couch with brown legs.', True),
+        ('What color is the sofa?', 'Beige', 'A couch with beige legs.', False),
+        ('What color is the sofa?', 'Dark blue', 'light blue', False),
+        ('What color is the sofa?', 'White', 'black and white', False),
+        ('What color is the sofa?', 'Black and white', 'white', True),
+        ('What is the desk made of?', 'Wood', 'A brown wooden desk.', True),
+        ('What is the desk made of?', 'Brown wood', 'brown', False),
+        ('What is on the floor?', 'Beige, round rug', 'A carpet on the floor.', True),
+        ('What is on the floor?', 'Beige, round rug', 'A blue rug', False),
+        ('What is on the floor?', 'A floor lamp', 'A wooden floor', False),
+        ('What is on the wall?', 'Black television', 'Flat-screen TV on the wall.', True),
+        ('What holds the plant?', 'White pot', 'A potted plant', True),
+        ('What holds the plant?', 'White pot', 'A plant', False),
+        ('What is there?', 'Chest of drawers', 'A chest with three drawers', True),
+        ('What is there?', 'Two set of shelves', 'shelves', True),
+        ('What is on the bed?', 'Pillow', 'Yes', False),
+        ('What is on the bed?', 'Pillow', 'answer', False),
+        ('What is on the bed?', 'Nothing', 'Nothing is on the bed.', True),
+        ('What is on the bed?', 'Nothing', 'I do not know.', False),
+        ('What is on the bed?', 'Unclear', 'The graph does not specify it.', True),
+        ('Which is darker: the oak door or the steel door?', 'Oak door', 'steel door', False),
+        ('Which is darker: the oak door or the steel door?', 'Oak door', 'the oak door', True),
+        ('Which is longer: the bed or the lamp?', 'Cannot be determined', 'The bed', False),
+        ('How wide is it?', '1.5 m', 'It is 150 centimetres wide.', True),
+        ('How wide is it?', '1.5 m', 'between 1.5 m and 2 m', False),
+    ],
+)  # fmt: skip
+def test_what_an_answer_says_decides_before_any_embedding(question, right, said, correct):
+    found, reason = DeterministicJudge().same_text(right, said, question)
+    assert found is correct, reason
+
+
+def test_a_count_of_nothing_may_be_said_in_words():
+    assert verdict(INTEGER, 0, 'There are no chairs.').correct
+    assert not verdict(INTEGER, 2, 'There are no chairs.').correct
+    assert not verdict(INTEGER, 0, 'No').correct
+
+
+def test_an_answer_in_other_units_is_converted():
+    assert verdict(NUMBER, 2.0, '200 cm', 0.01).correct
+    assert verdict(NUMBER, 3.048, 'about 10 feet', 0.01).correct
+    assert not verdict(NUMBER, 2.0, '2 feet', 0.3).correct

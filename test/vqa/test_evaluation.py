@@ -12,14 +12,16 @@ from osmabench_ros.vqa.answering.baselines import (
     ground_truth_map,
     most_frequent,
     question_only,
+    with_random_labels,
 )
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import QuestionedMap, answer_all, evaluate_questions, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.question_files import ANSWERS, VERDICTS, read_complete
-from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
+from osmabench_ros.vqa.questions import Answer, AnswerType, Query, QueryKind, Question, Verdict
 from osmabench_ros.vqa.scores import UNSERVED
+from osmabench_ros.vqa.wording import evidence_of
 
 GRAPH = living_room()
 QUESTIONS = generate_questions(
@@ -32,7 +34,7 @@ def result():
     return evaluate_questions(
         QuestionedMap(
             replace(as_map(GRAPH), extras={'unserved_question_categories': ['Comparison']}),
-            ground_truth_map(GRAPH, seen(GRAPH)),
+            {'ceiling_ground_truth': ground_truth_map(GRAPH, seen(GRAPH))},
         ),
         QUESTIONS,
         RuleAnswerer(),
@@ -78,7 +80,9 @@ class Nobody:
 
 def test_nothing_is_asked_of_a_map_without_nodes_and_every_figure_is_not_applicable(tmp_path):
     bare = evaluate_questions(
-        QuestionedMap(as_map(SceneGraph()), ground_truth_map(GRAPH, seen(GRAPH))),
+        QuestionedMap(
+            as_map(SceneGraph()), {'ceiling_ground_truth': ground_truth_map(GRAPH, seen(GRAPH))}
+        ),
         QUESTIONS, Nobody(), Nobody(),
         directory=tmp_path,
     )  # fmt: skip
@@ -91,8 +95,10 @@ def test_nothing_is_asked_of_a_map_without_nodes_and_every_figure_is_not_applica
 
 
 def test_every_category_has_its_records(result):
-    metrics = Counter(r.class_name for r in result.records)
+    metrics = Counter(r.class_name for r in result.records if r.metric != 'accuracy_of_all')
     assert set(metrics) == {'', *(q.category for q in QUESTIONS)}
+    # Overall, colours, materials and the rest are told apart too.
+    assert metrics.pop('') == 8 + 3
     assert set(metrics.values()) == {8}
 
 
@@ -202,3 +208,50 @@ def test_the_most_frequent_answer_is_taken_by_category():
         )
     ]
     assert [a.value for a in most_frequent(asked)] == ['yes'] * 3 + ['no'] * 3
+
+
+def test_figures_are_told_apart_by_the_colours_and_materials_that_they_rest_on(result):
+    parts = [record(result, f'accuracy_{name}') for name in ('colors', 'materials', 'rest')]
+    served = [item for item in QUESTIONS if item.category != 'Comparison']
+    assert sum(part.n for part in parts) == len(served)
+    assert all(part.n and part.value == 1.0 for part in parts)
+    bare = without_attributes(GRAPH, 'material')
+    found = evaluate_questions(
+        QuestionedMap(as_map(bare)), QUESTIONS, RuleAnswerer(), DeterministicJudge()
+    )
+    assert record(found, 'accuracy_materials').value < 0.5
+    assert record(found, 'accuracy_colors').value == record(found, 'accuracy_rest').value == 1.0
+
+
+@pytest.mark.parametrize(
+    ('query', 'part'),
+    [
+        (Query(QueryKind.COLOR_OF, ('chair',)), 'colors'),
+        (Query(QueryKind.EXISTS, ('light blue chair',)), 'colors'),
+        (Query(QueryKind.HAS_MATERIAL, ('chair',), 'wood'), 'materials'),
+        (Query(QueryKind.HEIGHT, ('wooden chair',)), 'materials'),
+        (Query(QueryKind.COUNT, ('red wooden chair',)), 'colors'),
+        (Query(QueryKind.CLOSER, ('orange', 'chair', 'sofa')), 'rest'),
+    ],
+)
+def test_what_a_question_rests_on_is_read_from_its_meaning(query, part):
+    assert evidence_of(query) == part
+
+
+def without_attributes(graph: SceneGraph, *names: str) -> SceneGraph:
+    return ground_truth_map(graph, seen(graph), without=names).graph
+
+
+def test_random_names_keep_shapes_and_answer_hardly_anything_by_name():
+    labels = vocabulary(GRAPH, *(f'thing {i}' for i in range(60)))
+    drawn = with_random_labels(as_map(GRAPH), labels).graph
+    structure = {item.name for item in labels.classes if item.structure}
+    for node, true in zip(drawn.nodes, GRAPH.nodes, strict=True):
+        assert (node.id, node.box) == (true.id, true.box)
+        assert (node.label in structure) == (true.label in structure)
+    kept = [n.label == t.label for n, t in zip(drawn.nodes, GRAPH.nodes, strict=True)]
+    assert sum(kept) <= 4  # two parts of the building, and chance
+    found = evaluate_questions(
+        QuestionedMap(as_map(drawn)), QUESTIONS, RuleAnswerer(), DeterministicJudge()
+    )
+    assert record(found, 'accuracy').value < 0.5

@@ -64,6 +64,17 @@ def test_runs_of_a_sweep_share_what_those_of_their_scene_share(run_directory, sp
     assert (run.scene, run.seed) == ('test.room.5', 5)
 
 
+def test_runs_on_one_path_share_it_whatever_the_seed_of_the_method(run_directory):
+    runs = run_directory.parent
+    (runs / 'shared' / 'test.room.5').rename(runs / 'shared' / 'test.room.5-p7')
+    for name in ('5-p7', '5-p7-m1', '5-p7-m2.x0-5'):
+        run = RunFolder(run_directory.with_name(run_directory.name.replace('.5', f'.{name}')))
+        assert run.ground_truth().scene == 'room'
+        assert (run.scene, run.seed) == ('test.room.5-p7', 7)
+    repeated = RunFolder(run_directory.with_name(run_directory.name + '-m3'))
+    assert (repeated.scene, repeated.seed) == ('test.room.5', 5)
+
+
 def osmabench(*words):
     result = CliRunner().invoke(app, [str(word) for word in words])
     if result.exception is not None and not isinstance(result.exception, SystemExit):

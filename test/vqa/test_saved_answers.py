@@ -115,6 +115,113 @@ def test_a_bad_line_is_named(tmp_path, line, fault):
         read_saved_answers([path])
 
 
+def row(question='a?', answer='Yes', said='yes', category='c', **verdict):
+    named = {'question': question, 'answer': answer, 'category': category}
+    return {**named, 'scene_graph_answer': said, **verdict}
+
+
+def write(path, *rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rows, indent=2))
+    return path
+
+
+def test_the_macro_average_weighs_categories_alike(tmp_path):
+    rows = [row(str(i), said='yes', category='large') for i in range(9)]
+    path = write(tmp_path / 'apt_0_baseline_evaluated.json', *rows, row(said='no'))
+    (given,) = answer_table(read_saved_answers([path]), baselines=False)
+    assert (given.accuracy, given.accuracy_macro) == (0.9, 0.5)
+
+
+HELD_OUT_KAPPA = {
+    'conceptgraphs_hm3d': 0.75, 'conceptgraphs_replica_cad': 0.75, 'bbq_replica_cad': 0.77,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize('name', HELD_OUT_KAPPA)
+def test_where_strings_differ_the_judge_by_rule_agrees_in_scenes_that_its_rules_never_saw(name):
+    saved = read_saved_answers([shared_path('oracles', 'vqa', f'{name}.jsonl.gz')])
+    # The rules were written with every second scene in view, the first among them.
+    held_out = set(sorted({item.question.scene for item in saved})[1::2])
+    check = check_judge(
+        [item for item in saved if item.question.scene in held_out], DeterministicJudge()
+    )
+    assert not check.equal_strings_rejected
+    rows = {row.group: row for row in check.rows}
+    assert rows['different strings'].kappa > HELD_OUT_KAPPA[name]
+
+
+def test_published_files_tell_scene_and_condition_by_their_names(tmp_path):
+    evaluated = tmp_path / 'bbq' / 'replica_cad' / 'evaluated'
+    write(evaluated / 'v3_sc0_staging_00_camera_lights_evaluated.json', row(similar='Yes'))
+    write(evaluated / 'apt_0_baseline_evaluated.json', row(similar='No'))
+    (evaluated / 'metrics.csv').write_text('File Name,Overall Accuracy')
+    plus = tmp_path / 'outputs' / 'CG'
+    scene = 'furniture_stage__scene_001'
+    write(plus / 'evaluated_camera' / f'{scene}_answered.json', row(promptgt_correct=True))
+    write(plus / 'no_lights' / f'{scene}_answered_promptgt.json', row(match='wrong'))
+    found = [
+        (item.source, item.question.scene, item.condition, item.similar)
+        for item in read_saved_answers([tmp_path])
+    ]
+    assert found == [
+        (str(evaluated), 'apt_0', 'baseline', False),
+        (str(evaluated), 'v3_sc0_staging_00', 'camera_lights', True),
+        (str(plus), scene, 'camera', True),
+        (str(plus), scene, 'no_lights', False),
+    ]
+
+
+@pytest.mark.parametrize('said', ['N/A', 'n/a', 'unknown', ''])
+def test_a_verdict_that_says_nothing_is_counted_and_stays_in_the_denominator(tmp_path, said):
+    path = tmp_path / 'apt_0_baseline_evaluated.json'
+    saved = read_saved_answers([write(path, row(similar='Yes'), row('b?', similar=said))])
+    (given,) = answer_table(saved, baselines=False)
+    assert (given.questions, given.unjudged, given.accuracy) == (2, 1, 0.5)
+    check = check_judge(saved, DeterministicJudge())
+    assert (check.rows[0].n, check.unjudged) == (1, 1)
+
+
+def test_methods_in_folders_of_their_own_are_not_pooled(tmp_path):
+    for method, verdict in (('bbq', 'Yes'), ('conceptgraphs', 'No')):
+        write(tmp_path / method / 'apt_0_baseline_evaluated.json', row(similar=verdict))
+    table = answer_table(read_saved_answers([tmp_path]), baselines=False)
+    assert [(r.source.rpartition('/')[2], r.questions, r.accuracy) for r in table] == [
+        ('bbq', 1, 1.0),
+        ('conceptgraphs', 1, 0.0),
+    ]
+
+
+def test_one_answer_in_two_files_of_a_folder_is_refused(tmp_path):
+    for stage in ('answered', 'evaluated'):
+        write(tmp_path / f'apt_0_baseline_{stage}.json', row(similar='Yes'))
+    with pytest.raises(QuestionError, match=r'apt_0_baseline_answered\.json too; name one'):
+        read_saved_answers([tmp_path])
+
+
+def test_a_folder_without_answers_and_a_bad_row_are_named(tmp_path):
+    with pytest.raises(QuestionError, match=r'holds no \*_evaluated\.json'):
+        read_saved_answers([tmp_path])
+    path = write(tmp_path / 'apt_0_baseline_evaluated.json', row(similar='Yes'), 'no object')
+    with pytest.raises(QuestionError, match=r'_evaluated\.json, answer 2: not an object'):
+        read_saved_answers([path])
+
+
+class Remembering(DeterministicJudge):
+    """Gives the verdict that it remembers for an id, as one that joins replies by id does."""
+
+    def judge(self, pairs, progress=None):
+        by_id = {v.question_id: v for v in super().judge(pairs)}
+        return [by_id[question.id] for question, _ in pairs]
+
+
+def test_conditions_that_share_questions_are_judged_apart(tmp_path):
+    write(tmp_path / 'apt_0_baseline_evaluated.json', row(said='yes', similar='Yes'))
+    write(tmp_path / 'apt_0_velocity_evaluated.json', row(said='no', similar='No'))
+    check = check_judge(read_saved_answers([tmp_path]), Remembering())
+    assert check.rows[0].agreement == 1.0
+
+
 def test_a_file_without_answers_is_an_error(tmp_path):
     path = tmp_path / 'empty.jsonl'
     path.touch()

@@ -1,25 +1,36 @@
 """Intervals and paired changes against other implementations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy import stats
 
+from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.metrics.statistics import wilson_interval
-from osmabench_ros.vqa.questions import AnswerType, Question, Verdict
-from osmabench_ros.vqa.scores import paired_change, records, scene_bootstrap
+from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode
+from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, Verdict
+from osmabench_ros.vqa.scores import (
+    interval_over_scenes,
+    paired_change,
+    records,
+    unserved_categories,
+)
 
 
-def test_the_scene_bootstrap_covers_the_truth_about_as_often_as_it_says():
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize('scenes', [3, 8, 20])
+def test_intervals_over_scenes_cover_the_truth_as_often_as_they_say(scenes):
+    rng = np.random.default_rng(scenes)
     covered = 0
-    for _ in range(200):
-        scenes = {str(i): (rng.random(40) < rng.normal(0.6, 0.1)).tolist() for i in range(20)}
-        low, high = scene_bootstrap(scenes, resamples=400)
+    for _ in range(500):
+        right = {str(i): (rng.random(40) < rng.normal(0.6, 0.1)).tolist() for i in range(scenes)}
+        low, high = interval_over_scenes(right)
         covered += low <= 0.6 <= high
-    assert 0.86 <= covered / 200 <= 0.99
+    assert 0.925 <= covered / 500 <= 0.98
 
 
 def test_one_scene_falls_back_to_the_interval_of_a_proportion():
-    assert scene_bootstrap({'a': [True, False, True]}) == wilson_interval(2, 3)
+    assert interval_over_scenes({'a': [True, False, True]}) == wilson_interval(2, 3)
 
 
 def test_a_paired_change_uses_shared_questions_only_and_is_tight():
@@ -34,13 +45,35 @@ def test_a_paired_change_uses_shared_questions_only_and_is_tight():
     assert change.high - change.low < 0.01, 'every scene loses the same'
 
 
-def test_the_change_of_one_scene_is_resampled_by_question():
+def test_the_change_of_one_scene_is_over_the_objects_that_questions_are_about():
     before = {('a', f'q{i}'): True for i in range(100)}
     after = {key: i >= 20 for i, key in enumerate(before)}
     change = paired_change(before, after)
     assert (change.value, change.n, change.unit) == (-0.2, 100, 'questions')
-    # Four standard deviations of a mean of 100 draws of -1 (20 %) and 0 (80 %) are 0.157.
-    assert change.high - change.low == pytest.approx(0.157, abs=0.02)
+    # Four standard deviations of a mean of 100 of -1 (20 %) and 0 (80 %) are 0.16.
+    assert change.high - change.low == pytest.approx(0.16, abs=0.005)
+    # Five questions on each of 20 objects, which are lost together, tell a fifth of that.
+    about = {key: (i // 5,) for i, key in enumerate(before)}
+    clustered = paired_change(before, after, about)
+    assert (clustered.value, clustered.n, clustered.unit) == (-0.2, 20, 'objects')
+    ratio = (clustered.high - clustered.low) / (change.high - change.low)
+    assert ratio == pytest.approx(5**0.5 * 2.093 / 1.984 * (99 / 95) ** 0.5, rel=0.01)
+
+
+def test_an_accuracy_in_one_scene_has_an_interval_over_its_objects():
+    asked = [
+        Question(f'q{i}', 's', 'x', 'c', f't{i}', AnswerType.YES_NO, 'yes', evidence=evidence)
+        for i, evidence in enumerate(Evidence((i // 4,)) for i in range(80))
+    ]
+    verdicts = {item.id: Verdict(item.id, i % 8 < 4, 'j') for i, item in enumerate(asked)}
+    found = records('s', '', 'accuracy', asked, verdicts, by_category=False)[0]
+    expected = stats.t.ppf(0.975, 19) * 0.5 / 19**0.5 / 0.25
+    assert (found.value, found.n) == (0.5, 80)
+    assert np.log(found.high / (1 - found.high)) == pytest.approx(expected)
+    assert found.low == pytest.approx(1 - found.high)
+    unknown = [replace(item, evidence=Evidence()) for item in asked]
+    found = records('s', '', 'accuracy', unknown, verdicts, by_category=False)[0]
+    assert (found.low, found.high) == pytest.approx(wilson_interval(40, 80))
 
 
 def test_no_shared_question_gives_no_figure():
@@ -62,3 +95,30 @@ def test_unanswered_questions_lower_one_figure_and_not_the_other():
     assert found['accuracy'].value == 0.25
     assert found['accuracy_answered'].value == 0.5
     assert found['unanswered'].value == 0.5
+
+
+def test_what_a_map_cannot_serve_depends_on_what_it_holds_and_on_no_name():
+    nodes = (SceneNode(1), SceneNode(2, attributes={'color': 'red'}))
+    for method in ('bbq', 'other'):
+        header = MapHeader(Provenance(method))
+        bare = SemanticMap(header, SceneGraph(nodes))
+        related = SemanticMap(header, SceneGraph(nodes, (SceneEdge(1, 2, 'on'),)))
+        plain = SemanticMap(header, SceneGraph(nodes[:1]))
+        assert {'Relations-Spatial', 'Relations-Functional'} <= unserved_categories(bare, ())
+        assert 'Object Attributes' not in unserved_categories(bare, ())
+        assert unserved_categories(related, ()) == frozenset()
+        assert 'Object Attributes' in unserved_categories(plain, ())
+
+
+def test_what_a_map_cannot_serve_is_wrong_in_the_figure_over_all():
+    asked = [
+        Question(f'q{i}', 's', 'x', 'ab'[i % 2], f't{i}', AnswerType.YES_NO, 'yes')
+        for i in range(4)
+    ]
+    verdicts = {item.id: Verdict(item.id, item.category == 'a', 'j') for item in asked}
+    found = records('s', '', 'accuracy', asked, verdicts, not_applicable={'b'})
+    overall = {item.metric: item for item in found if not item.class_name}
+    assert (overall['accuracy'].value, overall['accuracy'].n) == (1.0, 2)
+    assert (overall['accuracy_of_all'].value, overall['accuracy_of_all'].n) == (0.5, 4)
+    nothing = records('s', '', 'accuracy', asked, verdicts, not_applicable={'a', 'b'})
+    assert not any(item.applicable for item in nothing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import resource
 import shutil
@@ -45,9 +46,9 @@ OPEN_FILES = 256
 MODEL_KEYS = {'gemini': GEMINI_KEYS, 'openai': (OPENAI_KEY,)}
 
 
-def check_run(config: MatrixConfig, out: Path) -> None:
+def check_run(config: MatrixConfig, out: Path, *, shards: int = 1) -> None:
     """Refuse a configuration that cannot run here, and name all that is missing; warn of less."""
-    findings = examine_run(config, out)
+    findings = examine_run(config, out, shards=shards)
     failed = [item for item in findings if item.level is Severity.FAILED]
     if failed:
         reasons = '; '.join(f'{item.part}: {item.detail} ({item.remedy})' for item in failed)
@@ -61,8 +62,8 @@ def check_run(config: MatrixConfig, out: Path) -> None:
             warnings.warn(text, OsmabenchWarning, stacklevel=2)
 
 
-def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:
-    """Check everything that a run of a configuration needs; takes less than a second."""
+def examine_run(config: MatrixConfig, out: Path, *, shards: int = 1) -> list[Finding]:
+    """Check everything that a run of a configuration, or one of its shards, needs, in a moment."""
     looks: list[Callable[[], list[Finding]]] = [
         _modules,
         lambda: _simulator(config),
@@ -70,7 +71,7 @@ def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:
         lambda: _scenes(config),
         lambda: _files(config),
         lambda: _model_keys(config),
-        lambda: _disk(config, out),
+        lambda: _disk(config, out, shards),
         _domain,
         lambda: _shared_memory(config),
         _open_files,
@@ -224,9 +225,12 @@ def _may_need_no_key(model: str, base_url: str) -> bool:
     return model.startswith('openai:') and server_address('openai', base_url) != OPENAI_SERVER
 
 
-def _disk(config: MatrixConfig, out: Path) -> list[Finding]:
-    scenes = len(config.scenes)
-    runs = scenes * len(config.conditions) * len(config.mappers)
+def _disk(config: MatrixConfig, out: Path, shards: int) -> list[Finding]:
+    paths = len(config.seeded_scenes)
+    repetitions = max(1, len(config.seeds.method))
+    runs = paths * len(config.conditions) * len(config.mappers) * repetitions
+    # The largest shard.
+    scenes, runs = (math.ceil(count / shards) for count in (paths, runs))
     needed = scenes * SCENE_BYTES + runs * RUN_BYTES
     folder = nearest_folder(out / config.name)
     free = shutil.disk_usage(folder).free

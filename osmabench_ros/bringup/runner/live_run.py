@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from osmabench_ros.base.attentive_clock import AttentiveClock
-from osmabench_ros.base.processes import signals_held
 from osmabench_ros.base.progress import Progress
+from osmabench_ros.bringup.runner.node_processes import RUN_VARIABLE, NodeProcesses
 from osmabench_ros.bringup.runner.observer import RunObserver
 from osmabench_ros.bringup.runner.processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import BRIDGE
@@ -39,48 +39,34 @@ class LiveRunResult:
 def run_live(
     specs: list[NodeSpec],
     log_directory: Path,
+    nodes: NodeProcesses,
     *,
     pacing: str,
     stall_timeout_s: float,
     timeout_after_frames_s: float,
+    runs_at_once: int,
     progress: Progress,
 ) -> LiveRunResult:
     """Run nodes until the one that ends the run exits; ParticipantError if one dies or hangs."""
     with ExitStack() as stack:
         domain = stack.enter_context(private_domain())
         token = new_token()
-        watch = stack.enter_context(_observer(domain, specs, token))
+        isolated = isolated_environment(domain, runs_at_once)
+        watch = stack.enter_context(_observer(domain, isolated, specs, token))
         processes: dict[str, ManagedProcess] = {}
         stack.callback(_stop_all, processes)
-        _start(specs, processes, log_directory, domain, token)
+        variables = {**isolated, RUN_VARIABLE: log_directory.parent.name, VARIABLE: token}
+        progress(f'starting nodes in ROS domain {domain}', 0.0)
+        for spec in specs:
+            processes[spec.name] = nodes.start(spec, log_directory, variables)
         run = _LiveRun(specs, processes, watch, stall_timeout_s, timeout_after_frames_s, progress)
         try:
-            return run.supervise(pacing)
+            result = run.supervise(pacing, runs_at_once)
         except ParticipantError as error:
             # To be looked at before they are ended.
             raise ParticipantError(f'{error}{_stopped(processes.values())}') from error
-
-
-def _start(
-    specs: list[NodeSpec],
-    processes: dict[str, ManagedProcess],
-    log_directory: Path,
-    domain: int,
-    token: str,
-) -> None:
-    environment = {
-        **isolated_environment(domain),
-        'OSMABENCH_RUN': log_directory.parent.name,
-        VARIABLE: token,
-    }
-    for spec in specs:
-        with signals_held():
-            processes[spec.name] = ManagedProcess(
-                spec.name,
-                spec.command_line(log_directory),
-                log_directory / f'{spec.name}.log',
-                environment,
-            )
+        nodes.end(processes)
+        return result
 
 
 def _stopped(processes: Iterable[ManagedProcess]) -> str:
@@ -94,9 +80,11 @@ def _stop_all(processes: dict[str, ManagedProcess]) -> None:
 
 
 @contextmanager
-def _observer(domain: int, specs: list[NodeSpec], token: str) -> Iterator[RunObserver]:
+def _observer(
+    domain: int, isolated: Mapping[str, str], specs: list[NodeSpec], token: str
+) -> Iterator[RunObserver]:
     # DDS reads its settings when a participant is made, and from this process' environment alone.
-    with environment(isolated_environment(domain)):
+    with environment(isolated):
         observer = RunObserver(
             domain,
             START_TIMEOUT_S,
@@ -135,14 +123,13 @@ class _LiveRun:
         self._first_frame_s: float | None = None
         self._finished_s: float | None = None
 
-    def supervise(self, pacing: str) -> LiveRunResult:
-        self._progress('starting nodes', 0.0)
+    def supervise(self, pacing: str, runs_at_once: int) -> LiveRunResult:
         self._observer.lifecycle.bring_up(self._managed, self._check)
         while self._processes[self._last].poll() is None:
             self._check()
             self._observer.executor.spin_once(timeout_sec=0.05)
             self._follow()
-        return self._result(pacing)
+        return self._result(pacing, runs_at_once)
 
     def _check(self) -> None:
         for name, process in self._processes.items():
@@ -192,7 +179,7 @@ class _LiveRun:
                 f'{state.frames_published} frames; the simulator hangs or renders too slowly'
             )
 
-    def _result(self, pacing: str) -> LiveRunResult:
+    def _result(self, pacing: str, runs_at_once: int) -> LiveRunResult:
         process, watch = self._processes[self._last], self._observer
         code = process.poll() or 0
         maps = METHOD if METHOD in self._processes else MAPPER
@@ -216,6 +203,7 @@ class _LiveRun:
             watch.speed_factor(),
             on_gpu,
             watch.ignored(),
+            runs_at_once,
         )
         return LiveRunResult(code, process.reason() if code else '', measured)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
@@ -31,6 +32,15 @@ class GpuMemory:
         except self._nvml.NVMLError:
             return None
         return sum(held) if held else None
+
+
+def visible_gpus() -> tuple[str, ...]:
+    """Return the GPUs that programs may use, by the names that CUDA_VISIBLE_DEVICES takes."""
+    chosen = os.environ.get('CUDA_VISIBLE_DEVICES')
+    if chosen is not None:
+        return tuple(filter(None, (item.strip() for item in chosen.split(','))))
+    nvml = _library()
+    return () if nvml is None else tuple(map(str, range(nvml.nvmlDeviceGetCount())))
 
 
 def _library() -> Any:
@@ -68,13 +78,19 @@ class ManagedProcess(SupervisedProcess):
     sample_every_s = 0.2
 
     def __init__(
-        self, name: str, command: Sequence[str], log_file: Path, environment: Mapping[str, str]
+        self,
+        name: str,
+        command: Sequence[str],
+        log_file: Path,
+        environment: Mapping[str, str],
+        *,
+        pass_fds: Sequence[int] = (),
     ) -> None:
         self.peak_gpu_memory_bytes: int | None = None
         self._gpu = GpuMemory()
         self._segments, self._segments_noted_s = SegmentsInUse(), 0.0
         create_file(log_file).close()
-        super().__init__(name, command, log_file, environment)
+        super().__init__(name, command, log_file, environment, pass_fds=pass_fds)
 
     def _sample(self, family: Sequence[psutil.Process]) -> None:
         super()._sample(family)
@@ -85,6 +101,10 @@ class ManagedProcess(SupervisedProcess):
         on_gpu = self._gpu.used_by(numbers)
         if on_gpu is not None:
             self.peak_gpu_memory_bytes = max(self.peak_gpu_memory_bytes or 0, on_gpu)
+
+    def forget_peaks(self) -> None:
+        """Measure from now on."""
+        self.peak_memory_bytes, self.peak_gpu_memory_bytes = 0, None
 
     def reason(self) -> str:
         """Return the error that it printed, if any; else as for every process."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from osmabench_ros.base.owned_folder import refuse_foreign, remove_ours
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.bringup.doctor.run_preflight import check_run
-from osmabench_ros.bringup.runner.matrix_runner import run_one
+from osmabench_ros.bringup.runner.node_processes import NodeProcesses
+from osmabench_ros.bringup.runner.one_run import run_one
 from osmabench_ros.reports.sweep import write_sweep_report
 from osmabench_ros.runs.config import MatrixConfig, PacingMode, SweepConfig
 from osmabench_ros.runs.evaluate.evaluation import versions
@@ -49,12 +51,13 @@ def run_sweep(
     check_run(config, out)
     preparation.check_mappers(config)
     paceless = at_speed(config, 1.0)
-    with held(root):
+    nodes = NodeProcesses(config.node_processes.runs_each)
+    with held(root), closing(nodes):
         claim(root, paceless, input_digests(paceless, preparation.digests(config)), fresh=fresh)
         refuse_foreign_results(root)
         count = len(preparation.plans(paceless, root))
         series = [
-            _Series(config, sweep, preparation, root, number, count, progress).run()
+            _Series(config, sweep, preparation, nodes, root, number, count, progress).run()
             for number in range(count)
         ]
         report = SweepReport(
@@ -91,13 +94,14 @@ class _Series:
         config: MatrixConfig,
         sweep: SweepConfig,
         preparation: Preparation,
+        nodes: NodeProcesses,
         root: Path,
         number: int,
         count: int,
         progress: Progress,
     ) -> None:
         self._config, self._sweep, self._root = config, sweep, root
-        self._preparation = preparation
+        self._preparation, self._nodes = preparation, nodes
         self._number, self._count, self._progress = number, count, progress
         self._points: dict[float, SweepPoint] = {}
         self._tries = len(sweep.speeds) or tries_of(sweep.grid)
@@ -114,6 +118,8 @@ class _Series:
             dataset=key.dataset,
             scene=key.scene,
             seed=key.seed,
+            path_seed=key.path_seed,
+            method_seed=identity.method_seed,
             condition=identity.condition,
             mapper=identity.mapper,
             max_loss=self._sweep.max_loss,
@@ -135,6 +141,7 @@ class _Series:
         if not timings.exists():
             # It was cut off before it was timed, and a run without timings is useless here.
             remove_ours(plan.directory)
-        point = point_of(speed, run_one(plan, self._preparation, show), read_measurements(timings))
+        report = run_one(plan, self._preparation, self._nodes, show)
+        point = point_of(speed, report, read_measurements(timings))
         self._points[speed] = point
         return point.follows(self._sweep.max_loss)

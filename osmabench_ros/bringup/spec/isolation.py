@@ -40,18 +40,18 @@ def free_bytes() -> int | None:
     return shutil.disk_usage(FOLDER).free if os.access(FOLDER, os.W_OK) else 0
 
 
-def segment_bytes() -> int:
+def segment_bytes(runs_at_once: int = 1) -> int:
     """Return the size of the segment that Fast DDS reserves; a container has 64 MB for all."""
     free = free_bytes()
     if free is None:
         return SEGMENT_BYTES
-    share = free // PROCESSES - PORT_BYTES
+    share = free // (PROCESSES * runs_at_once) - PORT_BYTES
     return min(max(share, SMALLEST_SEGMENT_BYTES), SEGMENT_BYTES)
 
 
-def segment_environment() -> Mapping[str, str]:
+def segment_environment(runs_at_once: int = 1) -> Mapping[str, str]:
     """Return the variables of config/fastdds_localhost.xml."""
-    size = segment_bytes()
+    size = segment_bytes(runs_at_once)
     return {SEGMENT_VARIABLE: str(size), MESSAGE_VARIABLE: str(size // 2)}
 
 
@@ -157,7 +157,9 @@ FAR_VARIABLES = ('ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER')
 """Variables of a shell that would lead a run to other machines."""
 
 
-def transport_environment(discovery_range: str | None = None) -> Mapping[str, str]:
+def transport_environment(
+    discovery_range: str | None = None, runs_at_once: int = 1
+) -> Mapping[str, str]:
     """Return the variables by which Fast DDS carries images; none if the user set transports.
 
     The range is by default that of this shell. It alone decides who is found: Fast DDS listens on
@@ -169,7 +171,7 @@ def transport_environment(discovery_range: str | None = None) -> Mapping[str, st
     profile = config_path('fastdds_localhost.xml' if local else 'fastdds.xml')
     return {
         **dict.fromkeys(TRANSPORT_VARIABLES, str(profile)),
-        **(segment_environment() if local else {}),
+        **(segment_environment(runs_at_once) if local else {}),
     }
 
 
@@ -179,11 +181,11 @@ def launch_environment() -> Mapping[str, str]:
     return {RANGE_VARIABLE: discovery_range, **transport_environment(discovery_range)}
 
 
-def isolated_environment(domain: int) -> Mapping[str, str]:
+def isolated_environment(domain: int, runs_at_once: int = 1) -> Mapping[str, str]:
     """Return the environment of a run's processes: own ROS domain, this machine only."""
     return {
         **os.environ,
-        **transport_environment(LOCALHOST),
+        **transport_environment(LOCALHOST, runs_at_once),
         **dict.fromkeys(FAR_VARIABLES, ''),
         'ROS_DOMAIN_ID': str(domain),
         RANGE_VARIABLE: LOCALHOST,

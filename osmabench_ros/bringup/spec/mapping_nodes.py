@@ -111,7 +111,7 @@ def _foreign(name: str, plan: RunPlan) -> NodeSpec:
     mapper = plan.mapper
     return NodeSpec(
         name,
-        command=mapper.command,
+        command=tuple(_with_seed(part, plan) for part in mapper.command),
         managed=False,
         acks=mapper.acks,
         signs=mapper.token,
@@ -164,13 +164,19 @@ def _bundled(plan: RunPlan) -> NodeSpec:
         MapperSettings(
             mapper=mapper.bundled,
             options=_for_this_run(mapper.options, plan),
-            seed=plan.scene.seed,
+            seed=plan.method_seed,
             pacing=plan.pacing_config,
             evaluation=plan.config.evaluation,
         ),
         acks=True,
         tf=tf_settings(mapper),
+        method=mapper.bundled,
     )
+
+
+def _with_seed(text: str, plan: RunPlan) -> str:
+    """Fill in ``${seed}`` and leave the rest alone, which may be for a shell."""
+    return text.replace('${seed}', str(plan.method_seed))
 
 
 def _for_this_run(options: dict[str, Any], plan: RunPlan) -> Any:
@@ -178,7 +184,7 @@ def _for_this_run(options: dict[str, Any], plan: RunPlan) -> Any:
         'run': str(plan.directory.absolute()),
         'scene': plan.identity.scene_key.scene,
         'condition': plan.identity.condition,
-        'seed': str(plan.scene.seed),
+        'seed': str(plan.method_seed),
     }
 
     def fill(value: Any) -> Any:
@@ -206,7 +212,8 @@ def tf_settings(mapper: MapperConfig, method: LiveMethod | None = None) -> TfSet
 
 def values_of_stack(plan: RunPlan, work: Path) -> dict[str, str]:
     """Return the values that the file of a stack may refer to in a run."""
-    return stack_values(work, _base_to_camera(plan), variables=plan.mapper.variables)
+    variables = {name: _with_seed(text, plan) for name, text in plan.mapper.variables.items()}
+    return stack_values(work, _base_to_camera(plan), variables=variables)
 
 
 def _base_to_camera(plan: RunPlan) -> Pose:

@@ -27,6 +27,8 @@ class NodeSpec:
     nodes with names of their own and takes no ROS arguments, `is_node` is False, and the bridge
     waits for `participants` by name.
 
+    A process may host a node of ours after another of the same `module` and bundled `method`.
+
     `topics` are those of a stack that have its map and pose, which a bag of the run holds too;
     `tf` is of the node that maps; `signs` with the token of the run; with `ends_run` its end is
     the end of the run and its exit code the verdict.
@@ -45,6 +47,12 @@ class NodeSpec:
     tf: TfSettings = field(default_factory=TfSettings)
     signs: bool = True
     ends_run: bool = False
+    method: str = ''
+
+    @property
+    def hosted(self) -> bool:
+        """Whether it may run in a process that has hosted others: it is no program of others."""
+        return self.is_node and not self.command
 
     def parameters(self, folder: Path) -> dict[str, str]:
         """Write the plan of the node to a folder, and return the parameters that name it."""
@@ -54,12 +62,20 @@ class NodeSpec:
         write_text(file, self.settings.model_dump_json(indent=1))
         return {PLAN_FILE.name: str(file)}
 
+    @property
+    def module(self) -> str:
+        """The module with the node, if it is one of ours."""
+        return f'{PACKAGE}.nodes.{self.executable.removesuffix("_node")}.node'
+
     def command_line(self, folder: Path) -> list[str]:
         """Return the arguments of a process of its own, with its plan in a folder."""
         if not self.is_node:
             return list(self.command)
-        module = f'{PACKAGE}.nodes.{self.executable.removesuffix("_node")}.node'
-        start = list(self.command) or [sys.executable, '-m', module]
+        start = list(self.command) or [sys.executable, '-m', self.module]
+        return [*start, *self.arguments(folder)]
+
+    def arguments(self, folder: Path) -> list[str]:
+        """Return the arguments of the node alone, with its plan in a folder."""
         given = [f'{name}:={file}' for name, file in self.parameters(folder).items()]
         parameters = [item for text in given for item in ('-p', text)]
-        return [*start, '--ros-args', '-r', f'__node:={self.name}', *parameters]
+        return ['--ros-args', '-r', f'__node:={self.name}', *parameters]

@@ -11,6 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from osmabench_ros.mappers.fusion import AXIS_BITS
+from osmabench_ros.mappers.rooms import floor_height
 
 _SMALL_VOXELS = 4
 _ABSORBING_ROUNDS = 3
@@ -117,11 +118,6 @@ FEATURES = (
     'log_height',
 )
 """Names of the columns of `describe_patches`."""
-
-
-def floor_height(points: NDArray[np.floating]) -> float:
-    """Return the height of the floor in metres: that below which 1 % of the points lie."""
-    return float(np.quantile(points[:, 2], 0.01)) if len(points) else 0.0
 
 
 def _grouped(

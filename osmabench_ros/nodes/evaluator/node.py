@@ -33,7 +33,7 @@ from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.ros.wire.run_token import TokenCheck
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.evaluate.evaluation_job import EvaluationJob, EvaluationQueue
-from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
 from osmabench_ros.runs.results.report_model import RunReport
 
 FOLLOW_PERIOD_S = 0.1
@@ -145,7 +145,8 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         if not self.settings.use_run_info:
             return
         check_run_info(info)
-        key = SceneKey(info.dataset, info.scene, info.seed)
+        seeds = Seeds.of_run(info.run_id, info.seed)
+        key = SceneKey(info.dataset, info.scene, info.seed, seeds.path)
         realtime = info.pacing == RunInfo.PACING_REALTIME
         self._identity = RunIdentity(
             key,
@@ -153,6 +154,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
             info.mapper,
             info.simulator,
             info.speed_factor if realtime else None,
+            seeds.method,
         )
         self._start()
 

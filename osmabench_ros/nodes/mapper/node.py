@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.mappers.mapper import Mapper, make_mapper, mapper_class
+from osmabench_ros.mappers.mapper import Mapper, make_mapper, mapper_class, reads_albedo
 from osmabench_ros.participant import Participant
 from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
@@ -32,6 +32,7 @@ class MapperNode(BenchmarkNode[MapperSettings]):
             self,
             labels=True,
             ground_truth=mapper_class(value.mapper).uses_ground_truth,
+            albedo=reads_albedo(value.options),
             lockstep=value.pacing.lockstep,
             settle_s=None if value.pacing.lockstep else value.settle_s,
             map_every_frames=value.evaluation.map_every_frames,

@@ -86,7 +86,7 @@ def open_frames(settings: BridgeSettings) -> SimulatedFrames:
     motion = condition.motion_at(rate_hz)
     trajectory = sample_trajectory(_path(settings, scene), motion, rate_hz, camera.mount)
     simulator = settings.simulator.simulator(scene, camera)
-    return SimulatedFrames(scene, simulator, condition, trajectory, chosen.seed)
+    return SimulatedFrames(scene, simulator, condition, trajectory, chosen.seed_of_path)
 
 
 def _path(settings: BridgeSettings, scene: Scene) -> RobotPath:
@@ -105,6 +105,6 @@ def _path(settings: BridgeSettings, scene: Scene) -> RobotPath:
         scene,
         navigation,
         goals=trajectory.goals,
-        seed=settings.scene.seed,
+        seed=settings.scene.seed_of_path,
         camera_height_m=settings.camera.mounting_height_m,
     )

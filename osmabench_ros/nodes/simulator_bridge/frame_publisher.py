@@ -67,7 +67,13 @@ class FramePublisher:
         profile = frame_profile(lockstep=lockstep)
         self._images = {
             topic: node.create_publisher(Image, topic, profile)
-            for topic in (topics.COLOR, topics.DEPTH, topics.SEMANTIC, topics.INSTANCE)
+            for topic in (
+                topics.COLOR,
+                topics.DEPTH,
+                topics.SEMANTIC,
+                topics.INSTANCE,
+                topics.ALBEDO,
+            )
         }
         self._infos = [
             node.create_publisher(CameraInfo, topic, profile)
@@ -99,6 +105,7 @@ class FramePublisher:
             (topics.DEPTH, frame.depth_m, '32FC1'),
             (topics.SEMANTIC, frame.semantic, '16UC1'),
             (topics.INSTANCE, frame.instance, '32SC1'),
+            (topics.ALBEDO, frame.albedo, 'rgb8'),
         ):
             # Serialising takes milliseconds; for late joiners these topics keep nothing anyway.
             if image is not None and self.subscribers(topic):

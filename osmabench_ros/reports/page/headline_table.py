@@ -14,7 +14,6 @@ from osmabench_ros.reports.report_run import (
     MeanFigure,
     Run,
     computed_headlines,
-    distinct,
     estimate,
 )
 
@@ -130,18 +129,18 @@ def _warning(run: Run, headline: Headline, value: float) -> str:
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """Means of a mapper under a condition over its scenes."""
+    """Means of a mapper under a condition over its scenes, and how many runs they are of."""
 
     condition: str
     mapper: str
-    scenes: int
+    runs: int
     cells: tuple[Cell, ...]
 
 
 def summary_table(runs: Sequence[Run]) -> list[SummaryRow]:
-    """Return the means over scenes by condition and mapper; empty with a single scene."""
+    """Return the means over scenes by condition and mapper; empty with one run of each."""
     scored = [run for run in runs if not run.failed]
-    if len(distinct(run.scene for run in runs)) < 2:
+    if len({run.plan.identity.place for run in runs}) < 2:
         return []
     headlines = computed_headlines(runs)
     groups = list(dict.fromkeys((run.condition, run.mapper) for run in scored))
@@ -169,7 +168,7 @@ def _best_mean(headline: Headline, means: Sequence[MeanFigure | None]) -> float 
 def _mean_cell(headline: Headline, mean: MeanFigure | None, best: float | None) -> Cell:
     if mean is None:
         return ABSENT
-    low, high = (headline.number(pick(mean.scenes)) for pick in (min, max))
+    low, high = (headline.number(pick(mean.units)) for pick in (min, max))
     return Cell(
         headline.number(mean.value), repr(mean.value), f'{low} to {high}', mean.value == best
     )

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from osmabench_ros.base.files import write_text
+from osmabench_ros.mappers.mapper import home_advantage
 from osmabench_ros.reports.comparison import ComparisonView, comparison_view
 from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.outcomes import OUTCOMES
@@ -35,11 +36,12 @@ from osmabench_ros.reports.plots.change_plot import change_plot, robustness_plot
 from osmabench_ros.reports.plots.class_plot import class_plot
 from osmabench_ros.reports.plots.condition_plots import condition_plot, latency_plot
 from osmabench_ros.reports.plots.question_plot import question_plot
+from osmabench_ros.reports.power import power_view
 from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.report_run import Run, baseline_condition, joined
 from osmabench_ros.runs.evaluate.over_time import judged_records
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.results.report_model import MatrixReport
+from osmabench_ros.runs.results.report_model import MatrixReport, for_part
 
 PAGE = 'report.html'
 TEMPLATES = Path(__file__).parent / 'templates'
@@ -60,24 +62,27 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             report=report,
             runs=runs,
             content=content,
+            whole=True,
             requirements=_requirements(report, plans),
             headline=headline_table(runs),
             summary=summary_table(runs),
+            at_home=home_advantages(runs),
             plots=_plots(runs, content.dialogues, pacing, comparison, growth),
             pacing=pacing,
             growth=growth,
             growth_summaries=SUMMARIES,
             comparison=comparison,
+            power=power_view(runs, comparison),
             baseline=baseline_condition(runs),
             classes=class_table(runs),
             class_figures=CLASS_FIGURES,
             figures=figure_table(runs),
             costs=cost_rows(runs),
-            configuration=_configuration(plans),
+            configuration=configuration_text(plans),
             outcomes=OUTCOMES,
             hex_color=hex_color,
             script=trusted(script),
-            script_hash=_csp_hash(script),
+            script_hash=csp_hash(script),
         )
     )
     write_text(root / PAGE, text)
@@ -86,7 +91,15 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
 
 def _requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[RequirementRow]:
     required = plans[0].config.requirements if plans else ()
+    required = required if report.part is None else for_part(required, plans)
     return requirement_rows(judged_records(plans, report.runs), required) if required else []
+
+
+def home_advantages(runs: Sequence[Run]) -> dict[str, str]:
+    """Return what bundled mappers have ahead of others, by the name of the mapper in the runs."""
+    bundled = {run.mapper: run.plan.mapper.bundled for run in runs if run.plan.mapper.bundled}
+    found = {mapper: home_advantage(name) for mapper, name in bundled.items()}
+    return {mapper: text for mapper, text in found.items() if text}
 
 
 def page_environment() -> Environment:
@@ -131,13 +144,14 @@ def trusted(text: str) -> Markup:
     return Markup(text)  # noqa: S704
 
 
-def _csp_hash(script: str) -> str:
+def csp_hash(script: str) -> str:
     """Return the CSP source expression that allows exactly this script."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _configuration(plans: Sequence[RunPlan]) -> str:
+def configuration_text(plans: Sequence[RunPlan]) -> str:
+    """Return the configuration of runs as YAML."""
     if not plans:
         return ''
     return yaml.safe_dump(plans[0].config.model_dump(mode='json'), sort_keys=False)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 CUT_HEIGHT_M = 2.0
 """Above the floor; what is higher (ceilings, lintels, lamps) is cut away."""
@@ -122,6 +121,8 @@ def _without_holes(
     rows: NDArray[np.int64], heights: NDArray[np.floating], radius: int
 ) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
     """Fill small holes with the nearest colour, without growing outwards."""
+    from scipy import ndimage
+
     drawn = rows >= 0
     padded = np.pad(drawn, radius)
     far_out = ndimage.distance_transform_edt(~padded) > radius
@@ -136,6 +137,8 @@ def _without_pits(
     rows: NDArray[np.int64], heights: NDArray[np.floating]
 ) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
     """Cover narrow gaps through which much lower points are visible."""
+    from scipy import ndimage
+
     level = ndimage.grey_closing(heights, size=_PIT_CELLS)
     with np.errstate(invalid='ignore'):
         pits = (rows >= 0) & (level - heights > _HIGHER_M)

@@ -118,9 +118,9 @@ def changes(
 def _pairs(runs: Sequence[Run], mapper: str, condition: str) -> Iterator[tuple[Run, Run]]:
     baseline = baseline_condition(runs)
     own = [run for run in runs if run.mapper == mapper]
-    before = {run.plan.identity.scene_key: run for run in own if run.condition == baseline}
+    before = {run.plan.identity.place: run for run in own if run.condition == baseline}
     for run in own:
-        key = run.plan.identity.scene_key
+        key = run.plan.identity.place
         if run.condition == condition and key in before:
             yield before[key], run
 

@@ -119,8 +119,8 @@ def _bars(axes: Axes, runs: Sequence[Run], headline: Headline, conditions: list[
             if found.low is not None and found.high is not None:
                 top = factor * found.high
                 axes.vlines(x, factor * found.low, top, color=INK, linewidth=1.1)
-            if len(found.scenes) > 1:
-                heights = [factor * item for item in found.scenes]
+            if len(found.units) > 1:
+                heights = [factor * item for item in found.units]
                 axes.plot([x] * len(heights), heights, 'o', color=INK, markersize=2.5)
                 top = max(heights)
             if len(mappers) * len(conditions) <= _MOST_NUMBERED_BARS:

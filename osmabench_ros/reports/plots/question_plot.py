@@ -21,6 +21,8 @@ REFERENCES = (
     ('baseline_always_no', 'always "no"', 'v'),
     ('baseline_most_frequent', 'most frequent', '|'),
     ('baseline_question_only', 'question only', 'x'),
+    ('baseline_random_labels', 'random names', '+'),
+    ('ceiling_camera', 'what cameras show', 'd'),
     ('ceiling_ground_truth', 'ceiling', 'D'),
 )
 """Metric, title and marker of what is shown for comparison."""

@@ -43,6 +43,8 @@ class FrameReceiver:
         Keep all messages.
     ground_truth : bool
         Whether to subscribe to the semantic and instance images too.
+    albedo : bool
+        Whether to subscribe to the colours of the surfaces too.
     on_repeat : callable, optional
         Gets the stamp in nanoseconds of a frame that arrives again; a bridge repeats its first
         frame until it is acknowledged.
@@ -58,6 +60,7 @@ class FrameReceiver:
         *,
         lockstep: bool,
         ground_truth: bool,
+        albedo: bool = False,
         on_repeat: Callable[[int], None] | None = None,
         on_restart: Callable[[], None] | None = None,
     ) -> None:
@@ -76,6 +79,8 @@ class FrameReceiver:
         }
         if ground_truth:
             types |= {topics.SEMANTIC: Image, topics.INSTANCE: Image}
+        if albedo:
+            types[topics.ALBEDO] = Image
         self._needed = frozenset(types)
         self.subscriptions = [
             create_checked_subscription(
@@ -125,7 +130,9 @@ class FrameReceiver:
 def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Frame:
     """Return the frame that the messages of one stamp make; ContractError names the topic."""
     camera_pose = camera_pose_from_message(parts[topics.CAMERA_POSE])
-    semantic, instance = parts.get(topics.SEMANTIC), parts.get(topics.INSTANCE)
+    semantic, instance, albedo = (
+        parts.get(topic) for topic in (topics.SEMANTIC, topics.INSTANCE, topics.ALBEDO)
+    )
     with errors_as(ContractError, 'camera topics', ValueError):
         return Frame(
             index=index,
@@ -136,6 +143,7 @@ def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Fra
             depth_m=depth_from_message(parts[topics.DEPTH], topics.DEPTH),
             semantic=semantic and image_from_message(semantic, topics.SEMANTIC, classes_of),
             instance=instance and image_from_message(instance, topics.INSTANCE, instances_of),
+            albedo=albedo and image_from_message(albedo, topics.ALBEDO, color_of),
         )
 
 

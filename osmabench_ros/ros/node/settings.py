@@ -19,6 +19,7 @@ from osmabench_ros.runs.config import (
     Requirement,
     RobotConfig,
     SceneConfig,
+    Seed,
     SimulatorConfig,
     SuiteConfig,
     TrajectoryConfig,
@@ -38,7 +39,6 @@ def _reading(data: Any) -> Any:
 
 Participants = tuple[Annotated[DeclaredParticipant, BeforeValidator(_participant)], ...]
 Reading = Annotated[SequenceReading, BeforeValidator(_reading)]
-Seed = Annotated[int, Field(ge=0, lt=2**31)]
 MapBytes = Annotated[int, Field(ge=1, le=2**40)]
 Pacing = Annotated[PacingConfig, Named(mode='pacing')]
 _CAMERA = Named(

@@ -46,7 +46,7 @@ from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import REPORT, check_sources, versions
 from osmabench_ros.runs.evaluate.map_evaluation import UNKNOWN
 from osmabench_ros.runs.evaluate.questioned_map import published_graph
-from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
 from osmabench_ros.runs.prepare.recorded_trajectories import bag_trajectory, reference_topic
 from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.runs.results.report_model import Record, Status, for_run, map_remarks, unmet
@@ -112,8 +112,11 @@ def identity_of(
             f'the bag is of {info.dataset}, {info.scene}; the reference is of {truth.dataset}, '
             f'{truth.scene}'
         )
-    key = SceneKey(info.dataset, info.scene, int(info.seed))
-    return RunIdentity(key, info.condition, source.method or info.mapper, info.simulator), remarks
+    seeds = Seeds.of_run(info.run_id, int(info.seed))
+    key = SceneKey(info.dataset, info.scene, seeds.scene, seeds.path)
+    method = source.method or info.mapper
+    identity = RunIdentity(key, info.condition, method, info.simulator, method_seed=seeds.method)
+    return identity, remarks
 
 
 TRAJECTORY_FOLDER = 'trajectory'

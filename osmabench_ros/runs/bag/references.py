@@ -32,6 +32,7 @@ from osmabench_ros.runs.config import MatrixConfig, with_scene
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, Preparation
 from osmabench_ros.runs.prepare.recorded_trajectories import REFERENCE_TOPICS, bag_trajectory
+from osmabench_ros.runs.results.run_manifest import PATH_SEED
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
@@ -88,10 +89,14 @@ def _scene_key(run_directory: Path) -> SceneKey | None:
     try:
         if manifest.is_file():
             data = read_json(manifest)
-            return SceneKey(data['dataset'], data['scene'], next(iter(data['seeds'].values())))
+            seeds = data['seeds']
+            return SceneKey(
+                data['dataset'], data['scene'], next(iter(seeds.values())), seeds.get(PATH_SEED)
+            )
         if report.is_file():
             first = read_json(report)['metrics'][0]
-            return SceneKey(first['dataset'], first['scene'], first['seed'])
+            path_seed = first.get('path_seed')
+            return SceneKey(first['dataset'], first['scene'], first['seed'], path_seed)
     except (KeyError, IndexError, TypeError, AttributeError, StopIteration):
         return None
     return None

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from osmabench_ros.base.files import filled_folder, sha256_of_data, write_json
 from osmabench_ros.base.limits.documents import read_json
@@ -68,8 +69,9 @@ def generate_sequences(
     chosen = list(dict.fromkeys(formats))
     written: list[GeneratedSequence] = []
     with held(out):
-        for number, item in enumerate(config.scenes):
-            part = share(progress, number / len(config.scenes), (number + 1) / len(config.scenes))
+        scenes = config.seeded_scenes
+        for number, item in enumerate(scenes):
+            part = share(progress, number / len(scenes), (number + 1) / len(scenes))
             written += _generate_scene(config, item, chosen, out, part)
     return written
 
@@ -82,7 +84,7 @@ def _generate_scene(
     report: Progress,
 ) -> list[GeneratedSequence]:
     scene = load_scene(item.reference, scene=item.scene, seed=item.seed)
-    key = SceneKey(scene.dataset, scene.name, item.seed)
+    key = SceneKey(scene.dataset, scene.name, item.seed, item.path_seed)
     conditions = list(config.loaded_conditions.values())
     digests = [_digest(config, item, condition) for condition in conditions]
     folders = [
@@ -100,7 +102,7 @@ def _generate_scene(
             continue
         if path is None:
             report(f'{key}: planning the path', number / len(conditions))
-            path = shared_path(config, item.seed, scene, navigation_of(config, scene))
+            path = shared_path(config, item.seed_of_path, scene, navigation_of(config, scene))
         source = _frames(config, item, scene, condition, path)
         info = SequenceInfo(
             scene.dataset,
@@ -125,7 +127,7 @@ def _frames(
     camera, rate = config.camera, config.trajectory.frame_rate_hz
     trajectory = sample_trajectory(path, condition.motion_at(rate), rate, camera.mount)
     simulator = config.simulator.simulator(scene, camera)
-    return SimulatedFrames(scene, simulator, condition, trajectory, item.seed)
+    return SimulatedFrames(scene, simulator, condition, trajectory, item.seed_of_path)
 
 
 def _write(
@@ -161,8 +163,13 @@ def _open(form: OutputFormat, directory: Path, info: SequenceInfo) -> SequenceWr
 
 def _digest(config: MatrixConfig, item: SceneConfig, condition: Condition) -> str:
     """Return the digest of all inputs of the frames."""
-    parts = (item, condition, config.camera, config.robot, config.trajectory, config.simulator)
-    return sha256_of_data([part.model_dump(mode='json') for part in parts])
+    parts = (condition, config.camera, config.robot, config.trajectory, config.simulator)
+    return sha256_of_data([_data_of(item), *(part.model_dump(mode='json') for part in parts)])
+
+
+def _data_of(item: SceneConfig) -> dict[str, Any]:
+    """Return a scene for digests; one without a seed of its path as before there was one."""
+    return item.model_dump(mode='json', exclude={'path_seed'} if item.path_seed is None else None)
 
 
 def _is_there(directory: Path, digest: str) -> bool:
@@ -214,8 +221,8 @@ def _make(
 
 def _truth_digest(config: MatrixConfig, item: SceneConfig) -> str:
     """Return the digest of all inputs of the ground truth."""
-    parts = (item, config.camera, config.robot, config.trajectory, config.simulator)
-    return sha256_of_data([part.model_dump(mode='json') for part in parts])
+    parts = (config.camera, config.robot, config.trajectory, config.simulator)
+    return sha256_of_data([_data_of(item), *(part.model_dump(mode='json') for part in parts)])
 
 
 def _check(directory: Path, digest: str) -> None:

@@ -1,8 +1,8 @@
-"""Prepares the data that runs of one scene and seed share: path, ground truth, questions."""
+"""Prepares the data that runs on one path in a scene share: path, ground truth, questions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -11,12 +11,12 @@ from osmabench_ros.base.extensions import SIMULATORS, load_extension
 from osmabench_ros.base.files import filled_folder, write_json
 from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.base.progress import Progress
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
-from osmabench_ros.mappers.mapper import make_mapper, mapper_class
-from osmabench_ros.runs.config import MatrixConfig, SceneConfig
+from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
+from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import made_suites
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
@@ -98,9 +98,10 @@ class Preparation:
 
     def check_mappers(self, config: MatrixConfig) -> None:
         """Make every bundled mapper once for every scene; ConfigError if it does not fit."""
-        for item in config.scenes:
+        for item in _scenes_of(config):
             for mapper in config.mappers:
                 if mapper.bundled:
+                    _check_albedo(config, item, mapper)
                     make_mapper(
                         mapper.bundled,
                         label_set=self._label_set(item),
@@ -109,26 +110,28 @@ class Preparation:
                     )
 
     def plans(self, config: MatrixConfig, root: Path) -> list[RunPlan]:
-        """Return the runs of a configuration in the folder of its results."""
-        return plan_runs(config, {item: self._key(item) for item in config.scenes}, root)
+        """Return the runs of a configuration in the folder of its results; or ConfigError."""
+        keys = {item: self._key(item) for item in config.seeded_scenes}
+        _refuse_equal_scenes(config, keys)
+        return plan_runs(config, keys, root)
 
     def digests(self, config: MatrixConfig) -> dict[SceneKey, str]:
         """Return the digest of every scene as loaded, independent of its files."""
-        return {self._key(item): self._digest(item) for item in config.scenes}
+        return {self._key(item): self._digest(item) for item in _scenes_of(config)}
 
     def digest_of(self, plan: RunPlan) -> str:
         """Return the digest of the scene of a run."""
-        return self._digest(plan.scene)
+        return self._digest(plan.scene.without_path)
 
     def scene_of(self, plan: RunPlan) -> Scene:
         """Return the scene of a run that is simulated."""
-        return self._scene(plan.scene)
+        return self._scene(plan.scene.without_path)
 
     def _found_key(self, item: SceneConfig) -> SceneKey:
         if item.sequence is not None:
             return recorded_key(item, self._sequence(item))
-        scene = self._scene(item)
-        return SceneKey(scene.dataset, scene.name, item.seed)
+        scene = self._scene(item.without_path)
+        return SceneKey(scene.dataset, scene.name, item.seed, item.path_seed)
 
     def _found_digest(self, item: SceneConfig) -> str:
         recorded = item.sequence is not None
@@ -150,9 +153,9 @@ class Preparation:
                 _write_truth(plan, truth, temporary, progress)
             return directory
         progress('planning the path', 0.0)
-        scene = self._scene(plan.scene)
+        scene = self.scene_of(plan)
         navigation = navigation_of(plan.config, scene)
-        path = shared_path(plan.config, plan.scene.seed, scene, navigation)
+        path = shared_path(plan.config, plan.scene.seed_of_path, scene, navigation)
         coverage = _coverage(plan, scene, navigation, path)
         progress(f'the path sees {coverage["share"]:.0%} of the surface that can be seen', 0.0)
         truth = _ground_truth(plan, scene, path, progress)
@@ -174,9 +177,39 @@ class Preparation:
             return [self.prepare(plan, progress) for plan in folders.values()]
 
 
+def _scenes_of(config: MatrixConfig) -> list[SceneConfig]:
+    """Return the scenes with every seed of their own, once for all paths."""
+    return list(dict.fromkeys(item.without_path for item in config.seeded_scenes))
+
+
+def _refuse_equal_scenes(config: MatrixConfig, keys: Mapping[SceneConfig, SceneKey]) -> None:
+    """Refuse seeds that make no other scene, which would count as one."""
+    seeds: dict[tuple[str, str, str], int] = {}
+    for item, key in keys.items() if config.seeds.scene else ():
+        if seeds.setdefault((item.reference, item.scene, key.scene), item.seed) != item.seed:
+            raise ConfigError(
+                f'scene {key.scene} of {item.reference} is the same for every seed; list '
+                'seeds.path instead of seeds.scene, for other paths in it'
+            )
+
+
+def _check_albedo(config: MatrixConfig, item: SceneConfig, mapper: MapperConfig) -> None:
+    """Refuse a mapper that waits for colours without light where nothing gives them."""
+    if not reads_albedo(mapper.options):
+        return
+    simulator = load_extension(SIMULATORS, config.simulator.name)
+    if item.sequence is not None or not getattr(simulator, 'shows_albedo', False):
+        source = f'sequence {item.sequence}' if item.sequence else config.simulator.name
+        raise ConfigError(
+            f'mapper "{mapper.name}" has the option albedo, but {source} shows no colours '
+            'without light; choose the simulator "opengl", or leave the option out'
+        )
+
+
 def _write_truth(plan: RunPlan, truth: GroundTruth, directory: Path, progress: Progress) -> None:
     progress('generating questions', 0.0)
-    questions = questions_about(truth, scene=str(plan.identity.scene_key), seed=plan.scene.seed)
+    key, seed = str(plan.identity.scene_key), plan.scene.seed_of_path
+    questions = questions_about(truth, scene=key, seed=seed)
     write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
     write_records(directory / QUESTIONS_FILE, questions)
 

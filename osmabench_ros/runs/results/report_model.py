@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
 from pydantic import Field
@@ -11,6 +12,8 @@ from osmabench_ros.maps.semantic_map import MapHeader
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.identity import RunIdentity
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.shard import Part
 
 RUN_SCHEMA = 'osmabench.run_report/1'
 MATRIX_SCHEMA = 'osmabench.report/1'
@@ -35,6 +38,8 @@ class Record(Strict):
     mapper: str
     simulator: str
     seed: int
+    path_seed: int | None = None
+    method_seed: int | None = None
     speed_factor: float | None = None
     suite: str
     mode: str | None
@@ -59,6 +64,8 @@ class Record(Strict):
             mapper=identity.mapper,
             simulator=identity.simulator,
             seed=key.seed,
+            path_seed=key.path_seed,
+            method_seed=identity.method_seed,
             speed_factor=identity.speed_factor,
             **{**record.to_json(), 'mode': record.mode or None},
         )
@@ -87,6 +94,8 @@ class MatrixReport(Strict):
     schema_name: str = MATRIX_SCHEMA
     name: str
     passed: bool
+    part: Part | None = None
+    """Which runs these are, if not all of the matrix."""
     runs: tuple[RunReport, ...]
     failed_requirements: tuple[str, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
@@ -141,6 +150,15 @@ def for_run(
         item
         for item in requirements
         if item.mapper in (None, identity.mapper) and item.condition in (None, identity.condition)
+    )
+
+
+def for_part(
+    requirements: tuple[Requirement, ...], plans: Sequence[RunPlan]
+) -> tuple[Requirement, ...]:
+    """Return the requirements that some run of a part can meet; others are for other parts."""
+    return tuple(
+        item for item in requirements if any(for_run((item,), plan.identity) for plan in plans)
     )
 
 

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from osmabench_ros.base.files import check_file, read_json, write_json
 from osmabench_ros.base.owned_folder import (
@@ -25,8 +26,11 @@ from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.inputs import without_home
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.results.timings import TIMINGS
+from osmabench_ros.runs.shard import Part
 
 MANIFEST = 'manifest.json'
+PAGES = 'report_pages'
+"""Folder with the pages of a report of many runs."""
 _MAX_LISTED = 3
 
 
@@ -75,24 +79,45 @@ def _lock(handle: int, root: Path) -> None:
         )
 
 
+def is_held(root: Path) -> bool:
+    """Return whether another process works in a folder of results."""
+    try:
+        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise refused(error, root, 'cannot read') from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
+    finally:
+        os.close(handle)
+    return False
+
+
 def claim(
-    root: Path, config: MatrixConfig, inputs: Mapping[str, str], *, fresh: bool = False
+    root: Path,
+    config: MatrixConfig,
+    inputs: Mapping[str, str],
+    *,
+    fresh: bool = False,
+    part: Part | None = None,
 ) -> None:
-    """Check that a locked folder has only results of this configuration and these inputs."""
+    """Check that a locked folder has only results of this configuration, inputs and part."""
     claim_folder(root)
     manifest = root / MANIFEST
     if fresh:
         remove_ours(root)
     check_file(manifest)
     if manifest.exists():
-        _compare(root, config, inputs)
+        _compare(root, config, inputs, part)
     else:
-        write_manifest(root, config, inputs)
+        write_manifest(root, config, inputs, part)
 
 
 def refuse_foreign_results(root: Path, plans: Sequence[RunPlan] = ()) -> None:
     """Raise RunError if a foreign file is at the path of a result."""
     refuse_foreign(root / f'report.{suffix}' for suffix in ('json', 'csv', 'html'))
+    refuse_foreign([root / PAGES], folders=True)
     for plan in plans:
         folders = (plan.shared_directory.parent, plan.shared_directory, plan.directory)
         parts = (plan.map_directory, plan.snapshots_directory, plan.directory / 'logs')
@@ -101,21 +126,37 @@ def refuse_foreign_results(root: Path, plans: Sequence[RunPlan] = ()) -> None:
         refuse_foreign((plan.report_file, plan.directory / TIMINGS, plan.directory / MANIFEST))
 
 
-def write_manifest(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) -> None:
-    """Write the manifest with the configuration and the inputs of a folder of results."""
+def write_manifest(
+    root: Path, config: MatrixConfig, inputs: Mapping[str, str], part: Part | None = None
+) -> None:
+    """Write the manifest with the whole configuration, its inputs and the part that is here."""
     data = {
         'config_sha256': config_digest(config),
-        'config': without_home(config.model_dump(mode='json', exclude={'sweep'})),
+        'config': without_home(
+            config.model_dump(mode='json', exclude={'sweep', 'node_processes'})
+        ),
         'inputs': dict(inputs),
+        **_part_in(part),
     }
     write_json(root / MANIFEST, data)
 
 
-def _compare(root: Path, config: MatrixConfig, inputs: Mapping[str, str]) -> None:
+def _part_in(part: Part | None) -> dict[str, Any]:
+    return {} if part is None else {'part': part.model_dump(mode='json')}
+
+
+def _compare(
+    root: Path, config: MatrixConfig, inputs: Mapping[str, str], part: Part | None
+) -> None:
     before = read_json(root / MANIFEST)
     if before.get('config_sha256') != config_digest(config):
         raise RunError(
             f'{root} holds results of another configuration of that name; '
+            'start over with --fresh, or choose another --out'
+        )
+    if before.get('part') != _part_in(part).get('part'):
+        raise RunError(
+            f'{root} holds other runs of that configuration: it is another part, or was renamed; '
             'start over with --fresh, or choose another --out'
         )
     earlier = before.get('inputs')

@@ -135,9 +135,13 @@ def _opengl() -> str:
         context.release()
 
 
+PATH_SEED = 'path and questions'
 SCHEMA = 'osmabench.run_manifest/1'
 _WHOLE_MATRIX = frozenset(
-    {'name', 'scenes', 'conditions', 'mappers', 'sweep', 'requirements', 'text_features'}
+    {
+        *('name', 'scenes', 'seeds', 'conditions', 'mappers', 'requirements', 'text_features'),
+        *('sweep', 'node_processes'),
+    }
 )
 
 
@@ -159,7 +163,7 @@ def run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ())
         'simulator': identity.simulator,
         'pacing': plan.pacing.value,
         'speed_factor': identity.speed_factor,
-        'seeds': {'scene, path and questions': plan.scene.seed, 'mapper': plan.scene.seed},
+        'seeds': _seeds(plan),
         'warnings': list(warnings),
         'config_sha256': config_digest(plan.config),
         'config': without_home(_config(plan)),
@@ -169,6 +173,13 @@ def run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ())
         'renderer': renderer(identity.simulator),
         'host': host_facts(),
     }
+
+
+def _seeds(plan: RunPlan) -> dict[str, int]:
+    scene = plan.scene
+    if scene.path_seed is None:
+        return {'scene, path and questions': scene.seed, 'mapper': plan.method_seed}
+    return {'scene': scene.seed, PATH_SEED: scene.path_seed, 'mapper': plan.method_seed}
 
 
 def _config(plan: RunPlan) -> dict[str, Any]:

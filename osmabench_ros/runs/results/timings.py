@@ -87,7 +87,7 @@ class Measurements:
     `pacing` and `speed_factor`, stamp seconds per wall second, are as they really were;
     `mapping_s` is what the mapper spent on frames. The speed of one frame is None, an unknown time
     0; GPU memory lacks nodes that used none. `ignored` counts messages by topic without the
-    signature of the run token.
+    signature of the run token; `runs_at_once` is how many runs may have shared the machine.
     """
 
     pacing: str
@@ -100,6 +100,7 @@ class Measurements:
     speed_factor: float | None = None
     peak_gpu_memory_bytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     ignored: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    runs_at_once: int = 1
 
     @property
     def mapping(self) -> Participation:
@@ -125,6 +126,7 @@ def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
         'mapper_peak_memory_bytes': measured.peak_memory_bytes.get(measured.mapper) or None,
         'peak_gpu_memory_bytes': dict(sorted(measured.peak_gpu_memory_bytes.items())),
         'mapper_peak_gpu_memory_bytes': measured.peak_gpu_memory_bytes.get(measured.mapper),
+        'runs_at_once': measured.runs_at_once,
         'messages_ignored': dict(sorted(measured.ignored.items())),
         'participants': [item.to_json() for item in measured.participants],
         'staleness': None if staleness is None else asdict(staleness),
@@ -152,6 +154,7 @@ def read_measurements(file: Path) -> Measurements | None:
             data['speed_factor'],
             data.get('peak_gpu_memory_bytes', {}),
             data.get('messages_ignored', {}),
+            data.get('runs_at_once', 1),
         )
     except (KeyError, TypeError) as error:
         raise RunError(f'{file} is malformed ({error!r}); start over with --fresh') from error

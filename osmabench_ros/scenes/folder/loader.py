@@ -56,6 +56,7 @@ def load_scene_folder(path: Path) -> Scene:
         tuple(_light(item, rooms, manifest_path) for item in manifest.lights),
         manifest.ambient,
         digest.hexdigest(),
+        left_out=manifest.left_out,
     )
 
 

@@ -81,6 +81,7 @@ class Manifest(Strict):
     rooms: tuple[ManifestRoom, ...] = ()
     lights: tuple[ManifestLight, ...] = ()
     ambient: float = Field(0.1, ge=0)
+    left_out: tuple[str, ...] = ()
 
 
 def read_manifest(path: Path) -> Manifest:

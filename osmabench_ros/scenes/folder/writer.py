@@ -81,6 +81,7 @@ def _manifest(scene: Scene, names: dict[int, str]) -> dict[str, Any]:
             if not light.attached_to_camera
         ],
         'ambient': scene.ambient,
+        'left_out': scene.left_out,
     }
 
 

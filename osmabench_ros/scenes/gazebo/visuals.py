@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement
 
 import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.limits.images import read_image
-from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.errors import MissingFileError, SceneError, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.assets import NEUTRAL, linearly_mapped, load_nodes
+from osmabench_ros.scenes.asset_files import TextureSearch
+from osmabench_ros.scenes.assets import NEUTRAL, collada_axes, linearly_mapped, load_nodes
 from osmabench_ros.scenes.gazebo.models import ModelFinder
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
@@ -66,6 +68,17 @@ def sun() -> Light:
     return Light(
         'sun', LightKind.DIRECTIONAL, direction=(-0.5, 0.1, -0.9), intensity=0.8, lamp=False
     )
+
+
+def ground_plane() -> Element:
+    """Return Gazebo's own model `ground_plane`, 100 m x 100 m and grey."""
+    model = Element('model', name='ground_plane')
+    visual = SubElement(SubElement(model, 'link', name='link'), 'visual', name='visual')
+    shape = SubElement(SubElement(visual, 'geometry'), 'plane')
+    SubElement(shape, 'normal').text = '0 0 1'
+    SubElement(shape, 'size').text = '100 100'
+    SubElement(SubElement(visual, 'material'), 'diffuse').text = '0.7 0.7 0.7 1'
+    return model
 
 
 def _attenuation(element: Element, where: str) -> float:
@@ -131,7 +144,12 @@ def _mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) ->
     if not uri:
         raise SceneError(f'{where}: <mesh> has no <uri>')
     path = finder.find(uri, base, where)
-    nodes = load_nodes(path)
+    search = TextureSearch(finder.textures)
+    try:
+        nodes = load_nodes(path, textures=search)
+    except MissingFileError as error:
+        finder.missing.append(str(error))
+        nodes = load_nodes(path, textures=replace(search, grey_if_missing=True))
     wanted = text_of(element, 'submesh/name')
     if wanted:
         nodes = tuple(node for node in nodes if wanted in node.names)
@@ -144,6 +162,8 @@ def _mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) ->
         raise SceneError(f'{where}: <scale> must not be 0')
     # glTF has y up by definition; other formats are in Gazebo's z-up, or say otherwise themselves.
     axes = WORLD_FROM_HABITAT if path.suffix.lower() in ('.glb', '.gltf') else np.eye(3)
+    if path.suffix.lower() == '.dae' and not finder.up_axis_acts:
+        axes = collada_axes(read_bytes(path, SceneError)).T
     if text_of(element, 'submesh/center', 'false').lower() in ('1', 'true'):
         meshes = _centred(meshes)
     return [linearly_mapped(mesh, scale @ axes) for mesh in meshes]
@@ -165,7 +185,12 @@ def _material(
         element, 'pbr/specular/albedo_map'
     )
     if albedo:
-        return Material((1.0, 1.0, 1.0), _image(finder.find(albedo, base, where), where)), True
+        try:
+            image = _image(finder.texture(albedo, base, where), where)
+        except MissingFileError as error:
+            finder.missing.append(str(error))
+            return NEUTRAL, False
+        return Material((1.0, 1.0, 1.0), image), True
     if element.find('diffuse') is not None:
         red, green, blue = np.clip(numbers(element.find('diffuse'), 3, (1, 1, 1), where), 0, 1)
         return Material((float(red), float(green), float(blue))), True

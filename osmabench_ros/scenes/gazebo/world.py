@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -11,13 +12,20 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from osmabench_ros.base.limits.documents import read_xml
-from osmabench_ros.base.limits.reading import naming_errors, read_bytes
-from osmabench_ros.errors import SceneError
+from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
+from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import moved
-from osmabench_ros.scenes.gazebo.models import ModelFinder, class_name_of, common_prefix
-from osmabench_ros.scenes.gazebo.visuals import read_light, sun, visual_meshes
+from osmabench_ros.scenes.gazebo.models import (
+    ColladaUp,
+    ModelFinder,
+    WorldOptions,
+    class_name_of,
+    common_prefix,
+    known_class,
+)
+from osmabench_ros.scenes.gazebo.visuals import ground_plane, read_light, sun, visual_meshes
 from osmabench_ros.scenes.ground_truth import sizes_of
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.primitives import plane
@@ -25,10 +33,18 @@ from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
 from osmabench_ros.scenes.scene_files import FrameScope, own_pose, text_of
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet, is_structure
 
+LAMP_RULE = 'every point or spot light is a lamp'
+
 GROUND_M = 30.0
 """A flat object longer than this is a ground plane and is cut to what stands on it."""
 
 GROUND_MARGIN_M = 1.0
+LAST_OF_CLASSIC = (1, 7)
+"""Version of SDF; Gazebo Classic reads no later ones, new Gazebo writes them."""
+
+IGNORED = ('ambient', 'shadows', 'fog')
+"""Elements of <scene> that a `Scene` has no place for."""
+
 MAX_DEPTH = 12
 """Models may be nested this deep; a deeper nest includes itself."""
 
@@ -40,29 +56,47 @@ class _Model:
     meshes: tuple[Mesh, ...]
 
 
-def load_gazebo_world(
-    path: Path, models: Sequence[Path] = (), classes: Mapping[str, str] | None = None
-) -> Scene:
-    """Read a .world or .sdf file, searching `models` first; SceneError names the fault."""
+def load_gazebo_world(path: Path, options: WorldOptions | None = None) -> Scene:
+    """Read a .world or .sdf file; SceneError names the fault, MissingFileError all missing files.
+
+    What options let be left out is in `left_out` of the scene.
+    """
     with naming_errors(path, SceneError):
-        return _loaded(path, models, classes or {})
+        return _loaded(path, options or WorldOptions())
 
 
-def _loaded(path: Path, models: Sequence[Path], classes: Mapping[str, str]) -> Scene:
-    reader = _WorldReader(path, ModelFinder(path, models))
+def _loaded(path: Path, options: WorldOptions) -> Scene:
+    reader = _WorldReader(path, options)
     found, lights = reader.read()
+    missing = tuple(dict.fromkeys(reader.finder.missing))
+    if missing and not options.skip_missing:
+        listed = ''.join(f'\n  {text}' for text in missing)
+        raise MissingFileError(
+            f'{path} names {len(missing)} things that are not there, which --skip-missing leaves '
+            f'out:{listed}'
+        )
     if not found:
         raise SceneError(f'{path} has no visible models; nothing can be rendered')
     found = _with_cut_grounds(found)
     prefix = common_prefix(item.name for item in found)
-    names = [class_name_of(item.name, classes, prefix) for item in found]
+    names = [class_name_of(item.name, options.classes, prefix) for item in found]
+    names = [known_class(name, options.known_classes) if name else '' for name in names]
     known = sorted(set(names) - {''})
     labels = LabelSet.from_names('gazebo', known, filter(is_structure, known))
     objects = tuple(
         _object(i + 1, item, labels.id_of(name) if name else UNLABELLED)
         for i, (item, name) in enumerate(zip(found, names, strict=True))
     )
-    return Scene('gazebo', path.stem, labels, objects, lights=lights, source_sha256=reader.sha256)
+    return Scene(
+        'gazebo',
+        path.stem,
+        labels,
+        objects,
+        lights=lights,
+        source_sha256=reader.sha256,
+        lamp_rule=LAMP_RULE if lights else '',
+        left_out=missing,
+    )
 
 
 def _object(instance_id: int, model: _Model, class_id: int) -> SceneObject:
@@ -100,9 +134,12 @@ def _box(model: _Model) -> AxisAlignedBox:
 class _WorldReader:
     """Collects models and lights, and the digest of the SDF files."""
 
-    def __init__(self, path: Path, finder: ModelFinder) -> None:
-        self.path, self.finder = path, finder
+    def __init__(self, path: Path, options: WorldOptions) -> None:
+        self.path = path
         self._digest = hashlib.sha256()
+        self._root = self._parse(path)
+        acts = _up_axis_acts(options.collada_up, self._root, path)
+        self.finder = ModelFinder(path, options, up_axis_acts=acts)
         self._lights: list[Light] = []
 
     @property
@@ -112,9 +149,9 @@ class _WorldReader:
 
     def read(self) -> tuple[list[_Model], tuple[Light, ...]]:
         """Return all models with something to see, and all lights."""
-        root = self._parse(self.path)
-        world = root.find('world')
-        world = root if world is None else world
+        world = self._root.find('world')
+        world = self._root if world is None else world
+        _warn_of_ignored(world, self.path)
         scope = _scope(world, str(self.path))
         placed = _states(world, str(self.path))
         models = list(self._children(world, scope, Pose.identity(), self.path, '', placed, 0))
@@ -167,12 +204,16 @@ class _WorldReader:
         where = f'{file}: include "{uri}"'
         try:
             found = self.finder.find(uri, file.parent, where)
-        except SceneError:
-            if uri.rstrip('/').rpartition('/')[2].lower() != 'sun':
-                raise
-            self._lights.append(sun())
+            source = self.finder.model_file(found, where) if found.is_dir() else found
+        except MissingFileError as error:
+            built_in = uri.rstrip('/').rpartition('/')[2].lower()
+            if built_in == 'ground_plane':
+                return ground_plane(), file
+            if built_in == 'sun':
+                self._lights.append(sun())
+            else:
+                self.finder.missing.append(str(error))
             return None
-        source = self.finder.model_file(found, where) if found.is_dir() else found
         root = self._parse(source)
         for light in root.findall('light'):
             pose = own_pose(light, where)[0]
@@ -200,8 +241,12 @@ class _WorldReader:
             link_pose = scope.resolve(*own_pose(link, where))
             for visual in link.findall('visual'):
                 offset = link_pose @ own_pose(visual, where)[0]
-                found = visual_meshes(visual, file.parent, self.finder, where)
-                meshes += [moved(mesh, offset) for mesh in found]
+                try:
+                    found = visual_meshes(visual, file.parent, self.finder, where)
+                except MissingFileError as error:
+                    self.finder.missing.append(str(error))
+                else:
+                    meshes += [moved(mesh, offset) for mesh in found]
             self._add_lights(link, FrameScope(), pose @ link_pose, where)
         nested = list(self._children(model, scope, pose, file, f'{name}::', placed, depth + 1))
         if meshes:
@@ -215,6 +260,32 @@ class _WorldReader:
         for light in parent.findall('light'):
             pose = above @ scope.resolve(*own_pose(light, where))
             self._lights.append(read_light(light, pose, where))
+
+
+def _up_axis_acts(wanted: ColladaUp, root: Element, path: Path) -> bool:
+    """Return whether Collada files are turned by what they call up, in a world of this version."""
+    if wanted is not ColladaUp.VERSION:
+        return wanted is ColladaUp.APPLIED
+    version = root.get('version', '1.0')
+    try:
+        parts = tuple(int(part) for part in version.split('.'))
+    except ValueError:
+        raise SceneError(
+            f'{path}: <sdf version="{shown(version)}"> is no version; correct it, or say what '
+            'up_axis of Collada files does with --collada-up'
+        ) from None
+    return parts > LAST_OF_CLASSIC
+
+
+def _warn_of_ignored(world: Element, path: Path) -> None:
+    found = [tag for tag in IGNORED if world.find(f'scene/{tag}') is not None]
+    if found:
+        warnings.warn(
+            f'{path}: {", ".join(f"<{tag}>" for tag in found)} of <scene> are ignored; conditions '
+            'say what the ambient light and shadows are',
+            OsmabenchWarning,
+            stacklevel=2,
+        )
 
 
 def _scope(parent: Element, where: str) -> FrameScope:

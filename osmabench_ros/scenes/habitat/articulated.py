@@ -10,7 +10,6 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from osmabench_ros.base.limits.documents import read_xml
 from osmabench_ros.errors import SceneError
@@ -159,6 +158,8 @@ def _inertial_frame(root: Element, where: str) -> Pose:
 
 
 def _motion(joint: Element, position: float, where: str, scale: float) -> Pose:
+    from scipy.spatial.transform import Rotation
+
     if joint.get('type') not in MOVING or position == 0:
         return Pose.identity()
     axis = _vector(joint.find('axis'), 'xyz', (1.0, 0.0, 0.0), where)

@@ -12,6 +12,9 @@ from osmabench_ros.errors import SceneError, suggestion
 from osmabench_ros.scenes.asset_files import file_within
 from osmabench_ros.scenes.scene_files import read_object
 
+BARE_STAGE = {'up': (0.0, 0.0, 1.0), 'front': (0.0, 1.0, 0.0)}
+"""Axes that Habitat-Sim takes a stage to have that is a GLB file and nothing else: MP3D's."""
+
 Described = tuple[dict[str, Any], Path]
 """Attributes, and the folder that paths in them start from."""
 
@@ -83,7 +86,10 @@ class HabitatDataset:
 
     def defaults(self, section: str) -> dict[str, Any]:
         """Return the default attributes of a section."""
-        return dict(self.data.get(section, {}).get('default_attributes', {}))
+        return dict(self._section(section).get('default_attributes', {}))
+
+    def _section(self, section: str) -> dict[str, Any]:
+        return dict(self.data.get(section, {}))
 
     def scene(self, name: str) -> tuple[str, dict[str, Any], Path]:
         """Return name, content and file of a scene instance or a stage, of '' the first."""
@@ -187,9 +193,15 @@ class HabitatDataset:
         defaults = self.defaults(section)
         if path is None:
             return defaults, self.path.parent
-        if path.suffix != '.json':
-            return {**defaults, 'render_asset': path.name}, path.parent
-        return {**defaults, **read_object(path)}, path.parent
+        if path.suffix == '.json':
+            return {**defaults, **read_object(path)}, path.parent
+        # As in Habitat-Sim, a configuration beside an asset is read though only that is listed.
+        beside = path.with_name(path.name.removesuffix(path.suffix) + _SECTIONS[section])
+        own = read_object(beside) if beside.is_file() else {}
+        bare = section == 'stages' and path.suffix == '.glb' and not beside.is_file()
+        frame = BARE_STAGE if bare and 'default_attributes' not in self._section(section) else {}
+        asset = 'urdf_filepath' if path.suffix == '.urdf' else 'render_asset'
+        return {**defaults, **frame, asset: path.name, **own}, path.parent
 
     def _configured(self, section: str) -> dict[str, tuple[dict[str, Any], Path]]:
         described = inline_templates(

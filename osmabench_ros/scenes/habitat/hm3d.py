@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from osmabench_ros.base.limits.documents import read_text
 from osmabench_ros.base.limits.reading import naming_errors, shown
@@ -87,6 +86,8 @@ def face_instances(
     meshes: Sequence[Mesh], path: Path, annotations: Sequence[Annotation]
 ) -> list[NDArray[np.int64]]:
     """Return the instance of each face, an array a mesh, UNASSIGNED where no annotation has it."""
+    from scipy.spatial import cKDTree
+
     centers, owners = _painted_faces(path, annotations)
     tree = cKDTree(centers)
     found = []

@@ -13,12 +13,15 @@ from osmabench_ros.geometry.axes import points_from_habitat
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.scene_files import number, vector
 
-LAMP_SHARE = 0.3
-"""A light is a lamp if its strength is at least this share of the strongest; others are fill."""
+LAMP_RULE = 'every point or spot light of positive intensity is a lamp'
+"""For lights of a setup that do not say so themselves, with the key "lamp"."""
 
 
 def read_lights(data: Mapping[str, Any], source: str) -> tuple[Light, ...]:
-    """Convert a lighting configuration, y-up, with its scales of intensity, to z-up lights."""
+    """Convert a lighting configuration, y-up, with its scales of intensity, to z-up lights.
+
+    Habitat-Sim knows no lamps: a light is one by `LAMP_RULE` unless it has the key "lamp".
+    """
     entries = data.get('lights', {})
     if not isinstance(entries, dict):
         raise SceneError(f'{source}: "lights" must be an object of lights by name')
@@ -26,11 +29,14 @@ def read_lights(data: Mapping[str, Any], source: str) -> tuple[Light, ...]:
         number(data, key, 1.0, source)
         for key in ('positive_intensity_scale', 'negative_intensity_scale')
     )
-    lights = [
+    return tuple(
         _light(name, item, scales, f'{source}: light "{name}"') for name, item in entries.items()
-    ]
-    strongest = max((abs(light.intensity) for light in lights), default=0.0)
-    return tuple(_as_fill(light, strongest) for light in lights)
+    )
+
+
+def says_lamps(data: Mapping[str, Any]) -> bool:
+    """Return whether every light of a configuration says whether it is a lamp."""
+    return all('lamp' in item for item in data.get('lights', {}).values())
 
 
 def _light(name: str, item: Mapping[str, Any], scales: tuple[float, ...], where: str) -> Light:
@@ -48,6 +54,9 @@ def _light(name: str, item: Mapping[str, Any], scales: tuple[float, ...], where:
     on_camera = item.get('position_model', 'global') == 'camera'
     position = vector(item, 'position', (0.0, 0.0, 0.0), where)
     direction = vector(item, 'direction', (0.0, -1.0, 0.0), where)
+    lamp = item.get('lamp', intensity > 0 and kind is not LightKind.DIRECTIONAL)
+    if not isinstance(lamp, bool):
+        raise SceneError(f'{where}: "lamp" must be true or false, not {lamp!r}')
     return Light(
         name,
         kind,
@@ -57,6 +66,7 @@ def _light(name: str, item: Mapping[str, Any], scales: tuple[float, ...], where:
         intensity=intensity * (scales[0] if intensity >= 0 else scales[1]),
         spot_half_angle_rad=number(cone, 'outerConeAngle', math.pi / 2, where) / 2,
         attached_to_camera=on_camera,
+        lamp=lamp,
     )
 
 
@@ -68,10 +78,3 @@ def _optical(vector_in_camera: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
 def _triple(values: Any) -> tuple[float, float, float]:
     x, y, z = (float(value) for value in values)
     return (x, y, z)
-
-
-def _as_fill(light: Light, strongest: float) -> Light:
-    from dataclasses import replace
-
-    weak = abs(light.intensity) < LAMP_SHARE * strongest
-    return replace(light, lamp=not (weak or light.kind is LightKind.DIRECTIONAL))

@@ -13,10 +13,11 @@ from osmabench_ros.scenes.assets import linearly_mapped
 from osmabench_ros.scenes.ground_truth import lights_in_rooms, room_of, sizes_of
 from osmabench_ros.scenes.habitat.articulated import load_urdf
 from osmabench_ros.scenes.habitat.dataset import SUFFIX, HabitatDataset
-from osmabench_ros.scenes.habitat.lights import read_lights
+from osmabench_ros.scenes.habitat.lights import LAMP_RULE, read_lights, says_lamps
 from osmabench_ros.scenes.habitat.semantics import class_id_of, read_label_set, read_rooms
 from osmabench_ros.scenes.habitat.stage import Stage, read_stage
 from osmabench_ros.scenes.habitat.templates import Templates, placed, pose_of, uniform_scale
+from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
 
@@ -56,23 +57,26 @@ class _SceneReader:
         first_room = first_id + len(rigid) + len(articulated)
         rooms = (*stage.rooms, *read_rooms(semantics, first_room))
         objects = self._objects(rigid, articulated, first_id, labels, rooms)
+        lights, rule = self._lights()
         return Scene(
             self.dataset.name,
             self.name,
             labels,
             (*stage.objects, *objects),
             rooms,
-            lights_in_rooms(self._lights(), rooms),
+            lights_in_rooms(lights, rooms),
             source_sha256=self.templates.sha256,
             source=str(self.dataset.path.absolute()),
+            lamp_rule=rule,
         )
 
-    def _lights(self) -> Any:
+    def _lights(self) -> tuple[tuple[Light, ...], str]:
+        """Return the lights, and the rule for lamps unless they say themselves."""
         setup = self.dataset.light_setup(str(self.instance.get('default_lighting', '')))
         if setup is None:
-            return ()
+            return (), ''
         self.templates.count(setup[1], self.path)
-        return read_lights(setup[0], str(setup[1]))
+        return read_lights(setup[0], str(setup[1])), '' if says_lamps(setup[0]) else LAMP_RULE
 
     def _entries(self, key: str) -> list[dict[str, Any]]:
         entries = self.instance.get(key, [])

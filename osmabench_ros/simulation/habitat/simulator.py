@@ -8,7 +8,7 @@ import platform
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,8 @@ class HabitatSimulator:
         If the camera cannot be simulated, or Habitat-Sim loads something else than the scene.
     """
 
+    loads_scene_itself: Literal[True] = True
+
     def __init__(
         self,
         scene: Scene,
@@ -108,7 +110,7 @@ class HabitatSimulator:
         if shading not in SHADINGS:
             raise ConfigError(f'unknown shading "{shading}". {suggestion(shading, SHADINGS)}')
         self._scene = scene
-        self._intrinsics = intrinsics
+        self._intrinsics, self._range_m = intrinsics, (near_m, far_m)
         self._shading = shading
         self._timeout_s, self._load_timeout_s = timeout_s, load_timeout_s
         self._has_lit = False
@@ -151,6 +153,11 @@ class HabitatSimulator:
     def intrinsics(self) -> Intrinsics:
         """Camera shared by all images."""
         return self._intrinsics
+
+    @property
+    def range_m(self) -> tuple[float, float]:
+        """Nearest and farthest z that is seen."""
+        return self._range_m
 
     @property
     def worker_pid(self) -> int:

@@ -114,6 +114,9 @@ class SceneGeometry:
     def draw_textured(self, vertex_array: Any, chosen: NDArray[np.int64]) -> None:
         """Draw the chosen meshes, nearest first saves shading, one indirect call a texture."""
         chosen = chosen[np.argsort(self._texture_of[chosen], kind='stable')]
+        if not len(chosen):  # the camera sees nothing
+            self.triangles_drawn = 0
+            return
         self.triangles_drawn = int(self._commands['index_count'][chosen].sum()) // 3
         self._draw_buffer.write(self._commands[chosen].tobytes())
         textures = self._texture_of[chosen]

@@ -35,6 +35,8 @@ class OpenGLSimulator:
     OpenGL through EGL, SimulationError if the range is empty or the scene has no triangles.
     """
 
+    shows_albedo = True
+
     def __init__(
         self, scene: Scene, intrinsics: Intrinsics, *, near_m: float = 0.05, far_m: float = 50.0
     ) -> None:
@@ -98,13 +100,13 @@ class OpenGLSimulator:
         self._ownership.check()
         with self._context:
             self._geometry_pass.render(self._targets, camera_pose)
-            if _shows_textures(self._lighting):
-                color = self._targets.read_albedo()
-            else:
+            albedo = color = self._targets.read_albedo()
+            if not _shows_textures(self._lighting):
                 self._lighting_pass.render(self._targets, camera_pose, self._lighting)
                 color = self._targets.read_color()
             depth_m, number = self._targets.read_depth_and_number()
-        return Observation(color, depth_m, self._class_of[number], self._instance_of[number])
+        classes, instances = self._class_of[number], self._instance_of[number]
+        return Observation(color, depth_m, classes, instances, albedo)
 
     def profile(self, camera_pose: Pose) -> dict[str, float]:
         """Render one frame step by step; return seconds a step, triangles and shadow faces."""

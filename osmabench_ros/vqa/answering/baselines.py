@@ -7,11 +7,14 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import pairwise
+
+import numpy as np
 
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, ScoredLabel
 from osmabench_ros.vqa.graph_index import THINGS
 from osmabench_ros.vqa.questions import Answer, AnswerType, AnswerValue, Question
 
@@ -107,12 +110,33 @@ def _features(text: str) -> list[str]:
 
 
 def ground_truth_map(
-    graph: SceneGraph, seen_ids: Collection[int], label_set: LabelSet | None = None
+    graph: SceneGraph,
+    seen_ids: Collection[int],
+    label_set: LabelSet | None = None,
+    *,
+    without: Collection[str] = (),
 ) -> SemanticMap:
-    """Return the seen part of the ground truth: its answers are the ceiling of the answerer."""
+    """Return the seen part of the ground truth as a map, `without` some attributes."""
     seen = set(seen_ids)
-    nodes = tuple(n for n in graph.nodes if n.kind not in THINGS or n.id in seen)
+    nodes = tuple(
+        replace(n, attributes={k: v for k, v in n.attributes.items() if k not in without})
+        for n in graph.nodes
+        if n.kind not in THINGS or n.id in seen
+    )
     kept = {node.id for node in nodes}
     edges = tuple(edge for edge in graph.edges if {edge.source, edge.target} <= kept)
     header = MapHeader(Provenance('ground truth'), frame_id=graph.frame_id)
     return SemanticMap(header, SceneGraph(nodes, edges, graph.frame_id), label_set=label_set)
+
+
+def with_random_labels(semantic_map: SemanticMap, label_set: LabelSet) -> SemanticMap:
+    """Return a map whose objects have names drawn from all objects' classes, one draw a node."""
+    things = [item for item in label_set.classes if not item.structure]
+    rng = np.random.default_rng(0)
+    nodes = []
+    for node in semantic_map.graph.nodes:
+        if node.kind is NodeKind.OBJECT and things:
+            drawn = things[int(rng.integers(len(things)))]
+            node = replace(node, labels=(ScoredLabel(drawn.name, 1.0, drawn.id),))
+        nodes.append(node)
+    return replace(semantic_map, graph=replace(semantic_map.graph, nodes=tuple(nodes)))

@@ -109,8 +109,9 @@ class SceneView:
     """The seen part of a ground-truth graph, whose ids are instance ids.
 
     What is not in `seen_ids` does not exist for any question. A map may have `glimpsed_ids`: what
-    they would change is not asked. No question is about labels in `structure`; classes of
-    `vocabulary`, those the data set can label, may be asked for where the scene has none.
+    they would change is not asked, nor what the graphs in `also`, such as that of the visible
+    parts, answer otherwise. No question is about labels in `structure`; classes of `vocabulary`,
+    those the data set can label, may be asked for where the scene has none.
     """
 
     def __init__(
@@ -120,8 +121,10 @@ class SceneView:
         glimpsed_ids: Collection[int] = (),
         structure: Collection[str] = (),
         vocabulary: Collection[str] = (),
+        also: Collection[SceneGraph] = (),
     ) -> None:
         self.graph = graph
+        self.others = tuple(GraphIndex(other, seen_ids) for other in also)
         self.index = GraphIndex(graph, seen_ids)
         self.wide = GraphIndex(graph, {*seen_ids, *glimpsed_ids})
         self.structure = {normalised_name(label) for label in structure} | {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from osmabench_ros.base.progress import Progress, counted, silent
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
@@ -33,13 +33,15 @@ class JudgeCheck:
     """Result of comparing a judge with published verdicts.
 
     `equal_strings_rejected` are equal strings that the judge calls wrong, and must be empty;
-    `doubtful` are yes/no and numeric answers whose published verdict contradicts equality.
+    `doubtful` are yes/no and numeric answers whose published verdict contradicts equality;
+    `unjudged` answers have no published verdict and are left out.
     """
 
     judge: str
     rows: tuple[Agreement, ...]
     equal_strings_rejected: tuple[SavedAnswer, ...]
     doubtful: tuple[SavedAnswer, ...]
+    unjudged: int = 0
 
 
 def check_judge(
@@ -62,12 +64,20 @@ def check_judge(
         by_category[item.question.category].append(pair)
     groups.update((name, by_category[name]) for name in sorted(by_category))
     rows = tuple(_agreement(name, pairs) for name, pairs in groups.items() if pairs)
-    return JudgeCheck(judge.name, rows, tuple(rejected), doubtful_verdicts(known))
+    unjudged = len(saved) - len(known)
+    return JudgeCheck(judge.name, rows, tuple(rejected), doubtful_verdicts(known), unjudged)
 
 
 def judged_answers(saved: Sequence[SavedAnswer]) -> list[tuple[Question, Answer]]:
-    """Return questions and answers with a saved verdict, as a judge takes them."""
-    return [(item.question, item.answer) for item in saved if item.similar is not None]
+    """Return questions and answers with a saved verdict, as a judge takes them.
+
+    Conditions share the ids of their questions, which paired changes need; a judge joins by id.
+    """
+    known = [item for item in saved if item.similar is not None]
+    return [
+        (replace(item.question, id=str(number)), replace(item.answer, question_id=str(number)))
+        for number, item in enumerate(known)
+    ]
 
 
 def _is_equal(item: SavedAnswer) -> bool:

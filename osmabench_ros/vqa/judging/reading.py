@@ -1,8 +1,9 @@
-"""Reads free answers: yes or no, numbers, plain noun phrases, refusals."""
+"""Reads free answers: yes or no, denials, refusals, numbers with their units."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 from osmabench_ros.vqa.questions import AnswerValue
@@ -16,13 +17,30 @@ NUMBER_WORDS = {word: number for number, word in enumerate(_COUNTED)}
 _REFUSAL = re.compile(
     r"\b(?:(?:i )?(?:can ?not|can't|could not|couldn't|am unable|do not know|don't know)"
     r'|cannot be|not enough information|no answer|unanswerable|unknown|n/?a|not specified'
-    r'|not mentioned|no information)\b'
+    r'|not mentioned|no information|null|unclear|undetermined|unspecified|insufficient|unable'
+    r'|not (?:clear|known|possible|applicable|provided|described|stated|given|available)'
+    r'|impossible to (?:say|tell|determine)|nothing (?:specific|specified|mentioned)'
+    r"|(?:does not|doesn't|do not|don't) (?:specify|mention|provide|describe|say|state|indicate"
+    r'|(?:contain|include|have) (?:\w+ ){0,2}(?:information|ability|data|details?))'
+    r'|no (?:\w+ ){0,4}(?:mentioned|specified|described|given|provided|stated|identified))\b'
 )
-_NUMBER = re.compile(r'[-+]?\d+(?:\.\d+)?')
-_DROPPED = frozenset(
-    ('a', 'an', 'the', 'is', 'are', 'it', 'its', 'there', 'and', 'of', 'with', 'in', 'on', 'at',
-     'to', 'placed', 'located', 'color', 'colour')
-)  # fmt: skip
+_DENIAL = re.compile(
+    r'(?:no|none|nothing|nobody|neither|not)\b'
+    r"|there (?:is|are|was|were)(?:n't| not| no| nothing)\b"
+)
+_NEGATED = re.compile(
+    r"\b(?:is|are|was|were|does|do|did|has|have|can|could|will|would)(?:n't| not| no)\b|\bnever\b"
+)
+_STATED = re.compile(r'\b(?:is|are|was|were|does|do|has|have|can|contains?|exists?)\b')
+_HEDGED = re.compile(r'\b(?:maybe|perhaps|possibly|probably|might|may|could|likely|or)\b')
+_UNITS_M = {
+    'm': 1.0, 'meter': 1.0, 'meters': 1.0, 'metre': 1.0, 'metres': 1.0, 'cm': 0.01,
+    'centimeter': 0.01, 'centimeters': 0.01, 'centimetre': 0.01, 'centimetres': 0.01, 'mm': 0.001,
+    'millimeter': 0.001, 'millimeters': 0.001, 'millimetre': 0.001, 'millimetres': 0.001,
+    'km': 1000.0, 'ft': 0.3048, 'foot': 0.3048, 'feet': 0.3048, 'inch': 0.0254, 'inches': 0.0254,
+}  # fmt: skip
+_QUANTITY = re.compile(rf'([-+]?\d+(?:\.\d+)?|\b(?:{"|".join(_COUNTED)})\b)(?:\s*([a-z]+)\b)?')
+_APPROXIMATE = frozenset(('about', 'approximately', 'around', 'roughly', 'nearly', 'almost'))
 
 
 @lru_cache(maxsize=65536)
@@ -37,30 +55,66 @@ def is_refusal(value: AnswerValue | None) -> bool:
     return value is None or plain(value) in ('', 'none') or bool(_REFUSAL.search(plain(value)))
 
 
+def is_denial(value: AnswerValue) -> bool:
+    """Return whether an answer says that there is nothing, or that something is not there."""
+    text = plain(value)
+    if is_refusal(value) and text != 'none':
+        return False
+    clause = re.split(r'\b(?:with|that|which|without)\b', text)[0]
+    return bool(_DENIAL.match(text) or _NEGATED.search(clause))
+
+
 def as_yes_no(value: AnswerValue) -> str | None:
-    """Return 'yes' or 'no' as the first word says, None if it says neither or declines."""
+    """Return 'yes' or 'no' as the first word or the sentence says, None if it says neither.
+
+    "There is no lamp" and "It isn't" are no, "There is a lamp" is yes; what declines or hedges is
+    neither.
+    """
     if is_refusal(value):
         return None
-    words = re.findall(r'[a-z]+', plain(value))
+    text = plain(value)
+    words = re.findall(r'[a-z]+', text)
     first = words[0] if words else ''
-    return {'yes': 'yes', 'no': 'no', 'true': 'yes', 'false': 'no'}.get(first)
+    found = {'yes': 'yes', 'no': 'no', 'true': 'yes', 'false': 'no', 'not': 'no'}.get(first)
+    if found is not None or _HEDGED.search(text):
+        return found
+    if is_denial(value):
+        return 'no'
+    return 'yes' if _STATED.search(text) else None
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number in an answer, in metres if a unit of length follows; `step` is its last digit."""
+
+    value: float
+    step: float
+    is_length: bool
+
+
+def quantities(value: AnswerValue) -> tuple[Quantity, ...]:
+    """Return the numbers of an answer, in digits or as words to twenty."""
+    found = []
+    for number, unit in _QUANTITY.findall(plain(value)):
+        scale = _UNITS_M.get(unit, 1.0)
+        digits = str(NUMBER_WORDS.get(number, number))
+        step = 10.0 ** -len(digits.partition('.')[2])
+        found.append(Quantity(float(digits) * scale, step * scale, unit in _UNITS_M))
+    return tuple(found)
+
+
+def is_quantity(value: AnswerValue) -> bool:
+    """Return whether an answer is a number, with or without a unit, and nothing else."""
+    rest = _QUANTITY.sub(
+        lambda found: '' if found[2] in (None, *_UNITS_M) else found[2], plain(value)
+    )
+    words = re.findall(r'[a-z]+', rest)
+    return bool(quantities(value)) and all(word in _APPROXIMATE for word in words)
 
 
 def as_number(value: AnswerValue) -> float | None:
-    """Return the only number in an answer, in digits or as a word to twenty; None otherwise."""
+    """Return the only number in an answer, lengths in metres; None if there is not just one."""
     if isinstance(value, (int, float)):
         return float(value)
-    text = plain(value)
-    numbers = [float(match) for match in _NUMBER.findall(text)]
-    numbers += [float(NUMBER_WORDS[w]) for w in re.findall(r'[a-z]+', text) if w in NUMBER_WORDS]
-    return numbers[0] if len(numbers) == 1 else None
-
-
-def content_words(value: AnswerValue) -> tuple[str, ...]:
-    """Return the words of an answer that carry meaning, in order."""
-    words = re.findall(r"[a-z0-9'-]+", plain(value).replace('-', ' '))
-    return tuple(
-        'gray' if word in ('grey', 'greyish', 'grayish') else word
-        for word in words
-        if word not in _DROPPED
-    )
+    found = quantities(value)
+    return found[0].value if len(found) == 1 else None

@@ -83,6 +83,18 @@ def test_all_256_values_of_a_texture_come_back_unlit(make: Maker) -> None:
     np.testing.assert_array_equal(color[8::16, 8::16], texture[2::4, 2::4])
 
 
+def test_albedo_is_the_unlit_image_in_any_light(make: Maker) -> None:
+    simulator = make(facing_wall())
+    lamp = Light('a', position=(2.0, 0.5, 0.0), intensity=0.3, color=(1.0, 0.5, 0.2))
+    simulator.set_lighting(Lighting((lamp,), ambient=0.02))
+    lit = simulator.render(camera_at(0, 0, 0))
+    simulator.set_lighting(Lighting.unlit())
+    unlit = simulator.render(camera_at(0, 0, 0))
+    assert (lit.color != unlit.color).any()
+    np.testing.assert_array_equal(lit.albedo, unlit.color)
+    np.testing.assert_array_equal(unlit.albedo, unlit.color)
+
+
 def test_light_follows_the_cosine_and_the_inverse_square(make: Maker) -> None:
     simulator = make(facing_wall())
     for distance, intensity in ((1.0, 0.7), (2.0, 3.0), (2.5, 1.0)):

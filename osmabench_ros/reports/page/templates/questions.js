@@ -80,6 +80,7 @@
     add('Answer', answer.answer || 'none');
     add('Note', answer.note);
     add('Judge', answer.reason);
+    add('Least visible', question.visible);
     add('Kind', question.kind);
     add('Id', question.id);
     const parts = [list, framed(answer), topView(question, answer)].filter(Boolean);

@@ -1,0 +1,127 @@
+"""Builds the report of a large matrix from copies of a real one's runs, and opens it in a browser.
+
+    osmabench run demo --out runs
+    python benchmarks/big_report.py runs/demo --runs 10000 --work /tmp/big
+
+The copies are of other scenes, with figures moved by noise, so that there is something to compare.
+Prints the time and the peak memory of `osmabench report`, the sizes of what it wrote, and how long
+Chromium takes until the first page is loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from shutil import which
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from osmabench_ros.base.files import write_json
+from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.runs.matrix_on_disk import RUNS, MatrixOnDisk
+from osmabench_ros.runs.results.results_folder import MANIFEST
+
+MOST_S, MOST_GIB, MOST_OPENING_S = 60.0, 2.0, 2.0
+
+
+def copy_runs(source: MatrixOnDisk, root: Path, count: int) -> None:
+    """Write a matrix with copies of the runs of another; one scene after the other."""
+    claim_folder(root)
+    rng = np.random.default_rng(0)
+    originals = {run_id: _files_of(source.root / run_id) for run_id in source.run_ids}
+    manifest = json.loads((source.root / MANIFEST).read_text())
+    scenes, names = [], []
+    while len(names) < count:
+        seed = 1000 + len(scenes)
+        scenes.append({**manifest['config']['scenes'][0], 'seed': seed})
+        for run_id, files in originals.items():
+            dataset, scene, condition, mapper, simulator, *_ = run_id.split('.')
+            name = '.'.join((dataset, f'seed_{seed}', condition, mapper, simulator, str(seed)))
+            names.append(name)
+            (root / name).mkdir()
+            for file, text in files.items():
+                moved = text.replace(run_id, name).replace(f'"{scene}"', f'"seed_{seed}"')
+                if file == 'report.json':
+                    moved = _noisy(moved, seed, rng)
+                (root / name / file).write_text(moved)
+    manifest['config']['scenes'] = scenes
+    (root / MANIFEST).write_text(json.dumps(manifest))
+    write_json(root / RUNS, {'runs': names[:count]})
+
+
+def _files_of(run: Path) -> dict[str, str]:
+    return {file.name: file.read_text() for file in sorted(run.glob('*.json'))}
+
+
+def _noisy(text: str, seed: int, rng: np.random.Generator) -> str:
+    report = json.loads(text)
+    for record, step in zip(
+        report['metrics'], rng.normal(0, 0.03, len(report['metrics'])), strict=True
+    ):
+        record['seed'] = seed
+        if record['value'] is not None:
+            record['value'] = float(np.clip(record['value'] + step, 0, 1))
+    return json.dumps(report, indent=1, sort_keys=True)
+
+
+def opening_s(page: Path, picture: Path) -> float:
+    """Return the seconds until Chromium has loaded a page, and take a picture of it."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=which('chromium'), args=['--no-sandbox'])
+        tab = browser.new_page(viewport={'width': 1200, 'height': 900})
+        before = time.perf_counter()
+        tab.goto(page.as_uri(), wait_until='load')
+        tab.evaluate('new Promise(done => requestAnimationFrame(() => setTimeout(done)))')
+        passed_s = time.perf_counter() - before
+        tab.screenshot(path=picture)
+        browser.close()
+    return passed_s
+
+
+def main(
+    matrix: Annotated[Path, typer.Argument(help='Folder of a real matrix, all runs done.')],
+    runs: Annotated[int, typer.Option(min=1, help='Runs of the large one.')] = 10_000,
+    work: Annotated[Path, typer.Option(help='Folder to work in; is kept.')] = Path('big_report'),
+    browser: Annotated[bool, typer.Option(help='Open the report in Chromium.')] = True,
+) -> None:
+    """Measure; exits with 1 beyond a limit."""
+    root = work / f'runs_{runs}'
+    if not root.exists():
+        copy_runs(MatrixOnDisk(matrix), root, runs)
+    shutil.rmtree(work / 'report', ignore_errors=True)
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command = [sys.executable, '-m', 'osmabench_ros.cli', 'report', str(root)]
+    done = subprocess.run(
+        [*command, '--out', str(work / 'report')], capture_output=True, text=True, check=False
+    )
+    wall_s = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(done.stdout[-500:], done.stderr[-500:])
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    gib = after.ru_maxrss / 2**20
+    print(f'{runs} runs: {wall_s:.1f} s on the wall, {cpu_s:.1f} s of processor, {gib:.2f} GiB')
+    pages = sorted((work / 'report').rglob('*.html'))
+    largest = max(page.stat().st_size for page in pages)
+    for name in ('report.html', 'report.json', 'report.csv'):
+        print(f'{name}: {(work / "report" / name).stat().st_size / 1e6:.2f} MB')
+    print(f'{len(pages)} pages, the largest {largest / 1e6:.2f} MB')
+    within = wall_s <= MOST_S and gib <= MOST_GIB
+    if browser:
+        for page in (work / 'report' / 'report.html', pages[-1]):
+            passed_s = opening_s(page, work / f'{page.stem}.png')
+            print(f'{page.name} opens in {passed_s:.2f} s')
+            within = within and passed_s <= MOST_OPENING_S
+    raise typer.Exit(not within)
+
+
+if __name__ == '__main__':
+    typer.run(main)

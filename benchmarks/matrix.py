@@ -1,0 +1,232 @@
+"""How well runs side by side use the cores, and what a run costs beside mapping and metrics.
+
+    python benchmarks/matrix.py
+    python benchmarks/matrix.py --conditions 2 --skip-fresh
+
+Twelve small runs (an apartment, six conditions, two mappers, 12 frames of 64 x 48 pixels) are made
+by two jobs, with warm nodes and then with new processes for every run. The scene is prepared
+before. Processor time is that of this program and of all processes that it starts:
+
+    bound     processor time / 2: no schedule of the same work on two cores is faster
+    ratio     bound / wall time; on a machine that others use too it says little, so beside it
+    used      processor time / (2 x wall time - what other programs took), for two cores in all
+    overhead  processor time of a run whose nodes are warm, without mapping and metrics
+
+The cost of a further run is the difference between many runs and few of one job, divided by how
+many more they are, so that what is done once (starting, the report) does not count. Mapping and
+metrics are measured apart, in this process, on the same frames and maps. The exit code is 0 if
+the ratio reaches --ratio and the overhead stays below --overhead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from osmabench_ros.base.progress import silent
+from osmabench_ros.bringup.runner.matrix_runner import run_matrix
+from osmabench_ros.bringup.spec.definition import bridge_settings
+from osmabench_ros.mappers.mapper import make_mapper
+from osmabench_ros.nodes.simulator_bridge.bridge_source import open_source
+from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, Preparation
+from osmabench_ros.runs.results.report_model import Status
+
+CONDITIONS = ('baseline', 'nominal', 'camera', 'daytime', 'flicker', 'camera_headlight')
+MAPPERS = ('oracle', 'appearance')
+JOBS = 2
+RATIO, OVERHEAD_S = 0.85, 2.5
+MANY = 10_000
+FRESH = f'new, {JOBS} jobs'
+console = Console(width=None if sys.stdout.isatty() else 99)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a matrix took; `others_s` is the processor time of all other programs meanwhile."""
+
+    runs: int
+    wall_s: float
+    processor_s: float
+    others_s: float
+
+    @property
+    def bound_s(self) -> float:
+        """Shortest time in which the jobs can do it."""
+        return self.processor_s / JOBS
+
+    @property
+    def ratio(self) -> float:
+        """Share of the bound that was reached."""
+        return self.bound_s / self.wall_s
+
+    @property
+    def used(self) -> float:
+        """Share of the processor time that others left."""
+        return self.processor_s / max(JOBS * self.wall_s - self.others_s, self.processor_s)
+
+
+def configuration(conditions: int, runs_each: int) -> MatrixConfig:
+    """Return small runs; those of a repeat of a condition differ in nothing but its name."""
+    data = {
+        'name': 'matrix',
+        'scenes': [{'reference': 'apartment', 'seed': 3}],
+        'conditions': list(CONDITIONS[:conditions]),
+        'mappers': [{'name': name} for name in MAPPERS],
+        'camera': {'width': 64, 'height': 48},
+        'trajectory': {'goals': 2, 'frame_rate_hz': 1.0, 'max_frames': 12},
+        'suites': [{'name': 'map_geometry'}],
+        'node_processes': {'runs_each': runs_each},
+    }
+    return parse_config(data, 'benchmark')
+
+
+def own_processor_s() -> float:
+    """Return the processor time of this process and of all that have ended below it."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def busy_s() -> float:
+    """Return the processor time of the whole machine."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
+
+
+def measured(out: Path, conditions: int, runs_each: int, jobs: int = JOBS) -> Cost:
+    """Run a matrix whose scene is prepared; SystemExit if a run fails."""
+    config = configuration(conditions, runs_each)
+    Preparation().prepare_all(config, out / config.name, silent)
+    start_s, own_s, all_s = time.monotonic(), own_processor_s(), busy_s()
+    report = run_matrix(config, out, jobs=jobs, progress=silent)
+    wall_s, spent_s = time.monotonic() - start_s, own_processor_s() - own_s
+    failed = [item.error for item in report.runs if item.status is not Status.COMPLETE]
+    if failed:
+        raise SystemExit(f'{len(failed)} runs failed: {failed[0]}')
+    others_s = max(busy_s() - all_s - spent_s, 0.0)
+    console.print(f'{len(report.runs)} runs took {wall_s:.1f} s, {spent_s:.1f} s of a processor')
+    return Cost(len(report.runs), wall_s, spent_s, others_s)
+
+
+def further_run_s(many: Cost, few: Cost) -> float:
+    """Return the processor time of one run more."""
+    return (many.processor_s - few.processor_s) / (many.runs - few.runs)
+
+
+def mapping_s(plan: RunPlan) -> float:
+    """Return the processor time of a mapper on the frames of a run."""
+    frames = open_source(bridge_settings(plan)).frames
+    mapper = make_mapper(
+        plan.mapper.bundled, label_set=frames.label_set, seed=plan.scene.seed, options={}
+    )
+    spent_s = 0.0
+    try:
+        for index in range(len(frames)):
+            frame = frames.frame(index).frame
+            start_s = time.process_time()
+            mapper.integrate(frame)
+            spent_s += time.process_time() - start_s
+    finally:
+        frames.close()
+    start_s = time.process_time()
+    mapper.semantic_map(final=True)
+    return spent_s + time.process_time() - start_s
+
+
+def metrics_s(plan: RunPlan, folder: Path) -> float:
+    """Return the processor time of scoring the map of a run."""
+    inputs = EvaluationInputs(
+        identity=plan.identity,
+        map_directory=plan.map_directory,
+        ground_truth_directory=plan.shared_directory / GROUND_TRUTH_FOLDER,
+        questions_file=plan.shared_directory / QUESTIONS_FILE,
+        output_directory=folder / plan.identity.run_id,
+    )
+    start_s = time.process_time()
+    evaluate_run(inputs, list(plan.config.suites))
+    return time.process_time() - start_s
+
+
+def work_s(out: Path, conditions: int) -> tuple[float, float]:
+    """Return the mean processor time of mapping and of metrics in the runs of a matrix."""
+    config = configuration(conditions, MANY)
+    plans = Preparation().plans(config, out / config.name)
+    with tempfile.TemporaryDirectory() as folder:
+        # What is imported and compiled at the first call is no work of a run.
+        mapping_s(plans[0])
+        metrics_s(plans[0], Path(folder) / 'first')
+        mapping = [mapping_s(plan) for plan in plans]
+        metrics = [metrics_s(plan, Path(folder)) for plan in plans]
+    return sum(mapping) / len(plans), sum(metrics) / len(plans)
+
+
+def told(costs: dict[str, Cost]) -> None:
+    """Print what the matrices took."""
+    table = Table(
+        'nodes', 'runs', 'wall, s', 'processor, s', 'others, s', 'bound, s', 'ratio', 'used'
+    )
+    for name, cost in costs.items():
+        table.add_row(
+            name, str(cost.runs), f'{cost.wall_s:.1f}', f'{cost.processor_s:.1f}',
+            f'{cost.others_s:.1f}', f'{cost.bound_s:.1f}', f'{cost.ratio:.0%}', f'{cost.used:.0%}',
+        )  # fmt: skip
+    console.print(table)
+
+
+def main() -> int:
+    """Measure, print, and judge."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--conditions', type=int, default=6, help='two runs each (default: 6)')
+    parser.add_argument('--skip-fresh', action='store_true', help='only warm nodes')
+    parser.add_argument('--ratio', type=float, default=RATIO, help='of the bound (default: 0.85)')
+    parser.add_argument('--overhead', type=float, default=OVERHEAD_S, help='s (default: 2.5)')
+    arguments = parser.parse_args()
+    if not 2 <= arguments.conditions <= len(CONDITIONS):
+        parser.error(f'--conditions must be 2 to {len(CONDITIONS)}')
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix='osmabench_matrix_') as name:
+        folder = Path(name)
+        few = measured(folder / 'few', 1, MANY, jobs=1)
+        many = measured(folder / 'many', arguments.conditions, MANY, jobs=1)
+        warm = measured(folder / 'warm', arguments.conditions, MANY)
+        costs = {'warm, one job': few, 'warm, one job ': many, f'warm, {JOBS} jobs': warm}
+        if not arguments.skip_fresh:
+            costs[FRESH] = measured(folder / 'fresh', arguments.conditions, 1)
+        mapping, metrics = work_s(folder / 'warm', arguments.conditions)
+    told(costs)
+    whole = further_run_s(many, few)
+    overhead = whole - mapping - metrics
+    console.print(
+        f'a further run with warm nodes: {whole:.2f} s of processor time, of which mapping '
+        f'{mapping:.2f}, metrics {metrics:.2f}, overhead {overhead:.2f} (at most '
+        f'{arguments.overhead:g}); all that is done once included: '
+        f'{warm.processor_s / warm.runs - mapping - metrics:.2f} s a run'
+    )
+    if (fresh := costs.get(FRESH)) is not None:
+        console.print(
+            f'new processes for every run take {fresh.processor_s / warm.processor_s:.2f} times '
+            f'the processor time and {fresh.wall_s / warm.wall_s:.2f} times the time of warm ones'
+        )
+    console.print(
+        f'{JOBS} jobs reach {warm.ratio:.0%} of the bound (at least {arguments.ratio:.0%}), and '
+        f'used {warm.used:.0%} of what others left; load average {load:.1f} before, '
+        f'{os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores'
+    )
+    return 0 if warm.ratio >= arguments.ratio and overhead < arguments.overhead else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())

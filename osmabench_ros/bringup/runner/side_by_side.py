@@ -1,0 +1,244 @@
+"""Runs side by side: workers, each with a run at a time in a ROS domain of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import warnings
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Pipe, wait
+from pathlib import Path
+
+from osmabench_ros.base.processes import SupervisedProcess, signals_held
+from osmabench_ros.base.progress import Progress
+from osmabench_ros.bringup.runner.admission import (
+    Capacity,
+    Demand,
+    Grant,
+    admitted,
+    demand_of,
+)
+from osmabench_ros.bringup.runner.one_run import failed
+from osmabench_ros.bringup.runner.work_order import WorkDone, WorkNews, WorkOrder, WorkWarning
+from osmabench_ros.errors import OsmabenchWarning
+from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.results.report_model import RunReport
+
+LOOK_EVERY_S = 0.5
+END_S = 30.0
+"""For the nodes of a run that is cut off, one grace period after the other."""
+WORKER_MODULE = 'osmabench_ros.bringup.runner.run_worker'
+
+
+class Worker(SupervisedProcess):
+    """A process that takes one piece of work after another."""
+
+    sample_every_s = 1.0
+
+    def __init__(self, number: int, folder: Path, runs_each: int) -> None:
+        self.channel, theirs = Pipe()
+        with theirs:
+            handle = theirs.fileno()
+            super().__init__(
+                f'worker {number}',
+                [sys.executable, '-m', WORKER_MODULE, str(handle), str(runs_each)],
+                folder / f'worker_{number}.log',
+                os.environ,
+                pass_fds=[handle],
+            )
+
+    def news(self) -> list[WorkNews | WorkWarning | WorkDone]:
+        """Return what it has said since; if it has died, that its work failed by that."""
+        found = []
+        try:
+            while self.channel.poll():
+                found.append(self.channel.recv())
+        except (EOFError, OSError):
+            self.wait(END_S)
+            found.append(WorkDone(error=f'{self.name} {self.reason()}'))
+        return found
+
+    def retire(self) -> None:
+        """Let it end by itself, if it has no work."""
+        self.channel.close()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run by its place in the report, or the preparation of its scene."""
+
+    plan: RunPlan
+    number: int
+    prepares: bool = False
+
+
+@dataclass
+class _Work:
+    """A task under way."""
+
+    task: Task
+    grant: Grant
+    text: str = 'starting'
+    fraction: float = 0.0
+
+
+def lined_up(plans: Sequence[RunPlan], jobs: int) -> list[Task]:
+    """Return the runs, those that must be alone last, and what they wait for ahead of them."""
+    runs = [Task(plan, number) for number, plan in enumerate(plans)]
+    scenes = list(dict.fromkeys(plan.shared_directory for plan in plans))
+    missing = {
+        task.plan.shared_directory: replace(task, prepares=True)
+        for task in reversed(runs)
+        if not (task.plan.shared_directory.exists() or task.plan.report_file.exists())
+    }
+
+    def place(task: Task) -> tuple[bool, int, bool]:
+        scene = scenes.index(task.plan.shared_directory)
+        if task.prepares:
+            return False, scene - (jobs - 1), False
+        return demand_of(task.plan).alone, scene, True
+
+    return sorted([*missing.values(), *runs], key=place)
+
+
+def run_side_by_side(
+    plans: Sequence[RunPlan], jobs: int, capacity: Capacity, progress: Progress
+) -> list[RunReport]:
+    """Run runs, up to `jobs` at once; a run that fails stops no other.
+
+    What the runs of a scene share is made once, as a step of its own. Returns the reports in the
+    order of the plans; those of runs that must be alone are made last.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_jobs_')))
+        runs = _SideBySide(plans, jobs, capacity, folder, progress)
+        stack.callback(runs.end)
+        return runs.run()
+
+
+class _SideBySide:
+    """The tasks that wait, those under way, and the reports of those that are done."""
+
+    def __init__(
+        self,
+        plans: Sequence[RunPlan],
+        jobs: int,
+        capacity: Capacity,
+        folder: Path,
+        progress: Progress,
+    ) -> None:
+        self._jobs, self._capacity, self._folder = jobs, capacity, folder
+        self._runs_each = plans[0].config.node_processes.runs_each
+        self._progress = progress
+        self._count = len(plans)
+        self._waiting = lined_up(plans, jobs)
+        self._unprepared = {task.plan.shared_directory for task in self._waiting if task.prepares}
+        self._working: dict[Worker, _Work] = {}
+        self._workers: list[Worker] = []
+        self._started = 0
+        self._reports: dict[int, RunReport] = {}
+        self._observed_bytes: dict[str, int] = defaultdict(int)
+
+    def run(self) -> list[RunReport]:
+        """Run all; return the reports by number."""
+        while len(self._reports) < self._count:
+            self._begin()
+            wait([worker.channel for worker in self._working], LOOK_EVERY_S)
+            for worker in list(self._working):
+                worker.poll()
+                for item in worker.news():
+                    self._take(worker, item)
+            self._tell()
+        return [self._reports[number] for number in range(self._count)]
+
+    def _begin(self) -> None:
+        """Begin all tasks that may begin now, in their order."""
+        for task in list(self._waiting):
+            if not task.prepares and task.plan.shared_directory in self._unprepared:
+                continue
+            running = [work.grant for work in self._working.values()]
+            grant = admitted(self._demand(task), running, self._capacity, self._jobs)
+            if grant is not None:
+                self._waiting.remove(task)
+                self._assign(_Work(task, grant))
+
+    def _demand(self, task: Task) -> Demand:
+        if task.prepares:
+            return Demand()
+        return demand_of(task.plan, self._observed_bytes[task.plan.mapper.name])
+
+    def _assign(self, work: _Work) -> None:
+        idle = [item for item in self._workers if item not in self._working]
+        worker = next((item for item in idle if item.poll() is None), None) or self._new_worker()
+        self._working[worker] = work
+        worker.peak_memory_bytes = 0
+        task = work.task
+        at_once = 1 if work.grant.alone else self._jobs
+        with suppress(OSError):  # it has just died, which is found out as if it died at work
+            worker.channel.send(WorkOrder(task.plan, task.prepares, at_once, work.grant.gpus))
+
+    def _new_worker(self) -> Worker:
+        self._started += 1
+        with signals_held():
+            worker = Worker(self._started, self._folder, self._runs_each)
+            self._workers.append(worker)
+        return worker
+
+    def _take(self, worker: Worker, item: WorkNews | WorkWarning | WorkDone) -> None:
+        work = self._working.get(worker)
+        if work is None:
+            return
+        if isinstance(item, WorkNews):
+            work.text, work.fraction = item.text, item.fraction
+        elif isinstance(item, WorkWarning):
+            warnings.warn(item.text, OsmabenchWarning, stacklevel=2)
+        else:
+            self._finish(worker, work, item)
+
+    def _finish(self, worker: Worker, work: _Work, done: WorkDone) -> None:
+        del self._working[worker]
+        if worker.poll() is not None:
+            self._workers.remove(worker)
+            worker.stop()  # and what it had started
+        plan, name = work.task.plan, work.task.plan.mapper.name
+        if work.task.prepares:
+            self._prepared(plan, done.error)
+            return
+        self._observed_bytes[name] = max(self._observed_bytes[name], worker.peak_memory_bytes)
+        self._reports[work.task.number] = done.report or failed(plan, done.error)
+
+    def _prepared(self, plan: RunPlan, error: str) -> None:
+        self._unprepared.discard(plan.shared_directory)
+        if not error:
+            return
+        for task in list(self._waiting):
+            if task.plan.shared_directory == plan.shared_directory:
+                self._waiting.remove(task)
+                self._reports[task.number] = failed(task.plan, error)
+
+    def _tell(self) -> None:
+        """Show what every worker does, a line each."""
+        works = sorted(self._working.values(), key=lambda item: item.task.number)
+        lines = [f'{self._label(work.task)}: {work.text}' for work in works]
+        under_way = sum(work.fraction for work in works if not work.task.prepares)
+        self._progress('\n'.join(lines), (len(self._reports) + under_way) / self._count)
+
+    def _label(self, task: Task) -> str:
+        if task.prepares:
+            return f'[scene] {task.plan.identity.scene_key}'
+        return f'[{task.number + 1}/{self._count}] {task.plan.identity.run_id}'
+
+    def end(self) -> None:
+        """End all workers; a run that is cut off can be gone on with."""
+        for worker in self._workers:
+            if worker in self._working:
+                worker.interrupt()
+            else:
+                worker.retire()
+        for worker in self._workers:
+            worker.wait(END_S)
+            worker.stop()

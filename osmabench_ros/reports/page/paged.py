@@ -1,0 +1,136 @@
+"""The report of a large matrix: a first page about the whole, and pages of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from osmabench_ros.base.files import write_text
+from osmabench_ros.reports.comparison import comparison_view
+from osmabench_ros.reports.content import PageContent, RunSection
+from osmabench_ros.reports.page.figure_tables import figure_table
+from osmabench_ros.reports.page.headline_table import (
+    HeadlineRow,
+    headline_table,
+    summary_table,
+)
+from osmabench_ros.reports.page.page import (
+    PAGE,
+    TEMPLATES,
+    configuration_text,
+    csp_hash,
+    page_environment,
+    trusted,
+)
+from osmabench_ros.reports.plots.change_plot import robustness_plot
+from osmabench_ros.reports.report_run import Run, computed_headlines
+from osmabench_ros.runs.results.report_model import MatrixReport, Status
+
+RUNS_A_PAGE = 100
+MOST_NOTICES = 20
+"""Failures, unmet requirements and warnings on the first page; report.json has all."""
+
+
+@dataclass(frozen=True)
+class PageOfRuns:
+    """A page of runs as the first page lists it; runs are counted from 1."""
+
+    file: str
+    first: int
+    last: int
+    first_scene: str
+    last_scene: str
+    not_complete: int
+    before: str = ''
+    after: str = ''
+
+
+class PagedReport:
+    """Writes the pages of runs one after another, and then the first page."""
+
+    def __init__(self, name: str, total: int, folder: Path, folder_name: str) -> None:
+        self._name, self._total = name, total
+        self._folder, self._folder_name = folder, folder_name
+        self._environment = page_environment()
+        self._pages: list[PageOfRuns] = []
+        script = (TEMPLATES / 'tables.js').read_text(encoding='utf-8')
+        self._script = {'script': trusted(script), 'script_hash': csp_hash(script)}
+
+    def write_runs(self, runs: Sequence[Run]) -> None:
+        """Write a page of runs with all their figures."""
+        number, first = len(self._pages), self._pages[-1].last + 1 if self._pages else 1
+        last = first + len(runs) - 1
+        page = PageOfRuns(
+            _file(number),
+            first,
+            last,
+            runs[0].scene,
+            runs[-1].scene,
+            sum(run.report.status is not Status.COMPLETE for run in runs),
+            _file(number - 1) if number else '',
+            _file(number + 1) if last < self._total else '',
+        )
+        columns, rows = headline_table(runs)
+        text = self._environment.get_template('runs_page.html').render(
+            name=self._name,
+            page=page,
+            headline=(columns, [_without_best(row) for row in rows]),
+            # Pictures and answers are left to the folders of the runs.
+            content=_content(runs),
+            whole=False,
+            figures=figure_table(runs),
+            **self._script,
+        )
+        (self._folder / page.file).write_text(text, encoding='utf-8')
+        self._pages.append(page)
+
+    def write_first_page(self, report: MatrixReport, runs: Sequence[Run], root: Path) -> Path:
+        """Write report.html, with means, comparisons and links, and no row a run."""
+        # Resampling thousands of scenes takes seconds a figure.
+        comparison = comparison_view(runs, _content(()), without_modes=('compat',))
+        failed = [run for run in runs if run.report.status is not Status.COMPLETE]
+        notices = (
+            *(
+                f'{run.report.run_id} {run.report.status.value}: {run.report.error}'
+                for run in failed
+            ),
+            *report.failed_requirements,
+        )
+        text = self._environment.get_template('paged_report.html').render(
+            report=report,
+            runs=runs,
+            notices=_at_most(notices),
+            warnings=_at_most(report.warnings),
+            headline=(computed_headlines(runs), ()),
+            summary=summary_table(runs),
+            comparison=comparison,
+            plots={'robustness': trusted(robustness_plot(comparison.conditions))},
+            pages=self._pages,
+            folder=self._folder_name,
+            runs_a_page=RUNS_A_PAGE,
+            configuration=configuration_text([run.plan for run in runs[:1]]),
+            **self._script,
+        )
+        write_text(root / PAGE, text)
+        return root / PAGE
+
+
+def _file(number: int) -> str:
+    return f'{number + 1:05d}.html'
+
+
+def _content(runs: Sequence[Run]) -> PageContent:
+    sections = tuple(RunSection(run, '', None, None, '') for run in runs)
+    return PageContent((), sections, {}, {})
+
+
+def _without_best(row: HeadlineRow) -> HeadlineRow:
+    """Return a row in which no cell is the best: of one page that would mislead."""
+    return HeadlineRow(row.run, tuple(replace(cell, best=False) for cell in row.cells))
+
+
+def _at_most(texts: Sequence[str]) -> list[str]:
+    rest = len(texts) - MOST_NOTICES
+    more = [f'{rest} more are in report.json'] if rest > 0 else []
+    return [*texts[:MOST_NOTICES], *more]

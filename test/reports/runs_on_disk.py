@@ -1,0 +1,42 @@
+"""The synthetic matrix as a command leaves it, with the manifests that the synthetic one lacks."""
+
+import shutil
+from pathlib import Path
+
+from reports.synthetic_matrix import SCENE_KEY, Matrix, config
+
+from osmabench_ros.base.files import write_json
+from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.runs.matrix_on_disk import FAILURE, MatrixOnDisk, note_runs
+from osmabench_ros.runs.plan import config_digest, plan_runs
+from osmabench_ros.runs.results.report_model import Status
+from osmabench_ros.simulation.conditions import load_condition
+
+INPUTS = {'version of osmabench_ros': '1', f'scene {SCENE_KEY}': 'a'}
+
+
+def left_by_a_command(matrix: Matrix, root: Path) -> MatrixOnDisk:
+    """Return a copy of a matrix with runs.json, manifests, failures and a report."""
+    shutil.copytree(matrix.root, root)
+    manifest = {
+        'config': config().model_dump(mode='json'),
+        'config_sha256': config_digest(config()),
+        'inputs': INPUTS,
+    }
+    write_json(root / 'manifest.json', manifest)
+    settings = MatrixOnDisk(root).config
+    plans = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, root)
+    note_runs(root, plans)
+    for plan, report in zip(plans, matrix.report.runs, strict=True):
+        if report.status is Status.FAILED:
+            write_json(plan.directory / FAILURE, report.model_dump(mode='json'))
+        with_versions(plan.directory, numpy='2.0')
+    write_matrix_report(settings, plans, matrix.report.runs, root)
+    return MatrixOnDisk(root)
+
+
+def with_versions(run: Path, **versions: str) -> None:
+    """Write the manifest of a run that was scored with some versions."""
+    condition = load_condition(run.name.split('.')[2]).model_dump(mode='json')
+    data = {'dataset': 'boxes', 'scene': 'room', 'config': {'condition': condition}}
+    write_json(run / 'manifest.json', {**data, 'versions': versions})

@@ -1,0 +1,174 @@
+"""Two results compared: pairs, directions, seeds, thresholds."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import bootstrap
+from typer.testing import CliRunner
+
+from osmabench_ros.base.files import write_json
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import ConfigError, RequirementError, RunError
+from osmabench_ros.reports.changes import (
+    Threshold,
+    Verdict,
+    broken,
+    changes_between,
+    read_records,
+)
+from osmabench_ros.runs.results.report_model import MatrixReport, Record, RunReport, Status
+
+BEFORE = [0.61, 0.55, 0.72, 0.48, 0.66, 0.59, 0.70, 0.52]
+AFTER = [0.64, 0.61, 0.73, 0.55, 0.70, 0.60, 0.78, 0.57]
+
+
+def record(value: float | None, **changes) -> Record:
+    fields = {
+        'run_id': 'x', 'dataset': 'set', 'scene': 'home', 'condition': 'baseline',
+        'mapper': 'mine', 'simulator': 'opengl', 'seed': 0, 'suite': 'segmentation',
+        'mode': 'strict', 'metric': 'macc', 'class_name': '', 'low': None, 'high': None, 'n': 1,
+        'higher_is_better': True, 'applicable': value is not None, **changes,
+    }  # fmt: skip
+    return Record(value=value, **fields)
+
+
+def scenes(values: list[float], **changes) -> list[Record]:
+    return [record(value, scene=f's{i}', **changes) for i, value in enumerate(values)]
+
+
+def test_differences_are_paired_by_scene_with_the_interval_of_scipy() -> None:
+    [change] = changes_between(scenes(BEFORE), scenes(AFTER)[::-1]).changes
+    steps = np.subtract(AFTER, BEFORE)
+    interval = change.paired.difference
+    assert interval.value == pytest.approx(steps.mean())
+    assert (change.before, change.after) == pytest.approx((np.mean(BEFORE), np.mean(AFTER)))
+    reference = bootstrap(
+        (steps,), np.mean, n_resamples=20_000, method='percentile', random_state=1
+    ).confidence_interval
+    # Whatever interval the statistics give, it is near the one of the pairs, not of the means.
+    assert interval.low == pytest.approx(reference.low, abs=0.02)
+    assert interval.high == pytest.approx(reference.high, abs=0.02)
+    assert change.verdict is Verdict.BETTER
+
+
+def verdict(before: list[float], after: list[float], **changes) -> Verdict:
+    [change] = changes_between(scenes(before, **changes), scenes(after, **changes)).changes
+    return change.verdict
+
+
+def test_the_direction_of_a_figure_and_its_interval_decide() -> None:
+    assert verdict(AFTER, BEFORE) is Verdict.WORSE
+    assert verdict(AFTER, BEFORE, higher_is_better=False) is Verdict.BETTER
+    assert verdict(BEFORE, AFTER, metric='error_m', higher_is_better=False) is Verdict.WORSE
+    assert verdict([0.5, 0.6, 0.7], [0.6, 0.5, 0.75]) is Verdict.UNCLEAR
+    # Of two scenes there is no interval.
+    assert verdict([0.5, 0.6], [0.6, 0.5]) is Verdict.EQUAL
+    assert verdict(BEFORE, BEFORE) is Verdict.EQUAL
+    assert verdict([0.5], [0.4]) is Verdict.WORSE  # of one scene nothing is resampled
+
+
+def test_seeds_of_a_scene_are_one_unit() -> None:
+    before = [record(v, scene=s, seed=i) for s in ('a', 'b') for i, v in enumerate((0.2, 0.4))]
+    after = [record(v, scene=s, seed=i) for s in ('a', 'b') for i, v in enumerate((0.3, 0.6))]
+    [change] = changes_between(before, after[:-1]).changes
+    assert change.paired.difference.n == 2
+    assert change.before == pytest.approx((0.3 + 0.2) / 2)
+    assert change.after == pytest.approx((0.45 + 0.3) / 2)
+
+
+def test_conditions_mappers_and_classes_are_kept_apart() -> None:
+    before, after = [], []
+    for condition in ('baseline', 'dark'):
+        for class_name in ('', 'chair'):
+            before += scenes([0.5, 0.6], condition=condition, class_name=class_name)
+            after += scenes([0.7, 0.8], condition=condition, class_name=class_name)
+    found = changes_between(before, after)
+    names = [(c.figure.condition, c.figure.class_name) for c in found.changes]
+    assert sorted(names) == [
+        ('baseline', ''), ('baseline', 'chair'), ('dark', ''), ('dark', 'chair'),
+    ]  # fmt: skip
+
+
+def test_versions_of_a_mapper_are_paired_by_their_names() -> None:
+    before = [*scenes(BEFORE, mapper='v1'), *scenes(BEFORE, mapper='other')]
+    after = [*scenes(AFTER, mapper='v2'), *scenes(BEFORE, mapper='other')]
+    with pytest.raises(RunError, match='no run in common'):
+        changes_between(scenes(BEFORE, mapper='v1'), scenes(AFTER, mapper='v2'))
+    found = changes_between(before, after, renamed={'v1': 'v2'})
+    assert [item.figure.mapper for item in found.changes] == ['v1 → v2']
+    assert (found.only_before, found.only_after) == ((), ())
+
+
+def test_what_only_one_side_has_is_named() -> None:
+    before = [*scenes(BEFORE), record(0.5, metric='miou', scene='s0')]
+    after = [*scenes(AFTER[:-1]), record(None, metric='miou', scene='s0')]
+    found = changes_between(before, [*after, record(1.0, scene='new')])
+    assert found.only_before == ('set.s7.0.baseline.mine',)
+    assert found.only_after == ('set.new.0.baseline.mine',)
+    assert [figure.metric for figure in found.lost] == ['miou']
+
+
+def test_a_threshold_is_on_the_mean_and_in_the_bad_direction() -> None:
+    found = changes_between(scenes(AFTER), scenes(BEFORE))
+    lost = -found.changes[0].gain
+    for name in ('macc', 'strict/macc', 'segmentation/macc', 'segmentation/strict/macc', 'seg*'):
+        assert broken(found, [Threshold(name, lost + 1e-9)]) == []
+        [sentence] = broken(found, [Threshold(name, lost - 1e-9)])
+        assert 'segmentation/strict/macc of mine under baseline got worse by 0.04' in sentence
+    assert broken(changes_between(scenes(BEFORE), scenes(AFTER)), [Threshold('macc', 0.0)]) == []
+    with pytest.raises(ConfigError, match='Did you mean "segmentation/strict/macc"'):
+        broken(found, [Threshold('segmentation/strict/mac', 0.1)])
+
+
+def test_a_gate_is_not_passed_by_what_is_missing() -> None:
+    gate = [Threshold('macc', 0.5)]
+    [sentence] = broken(changes_between(scenes(BEFORE), scenes(AFTER[:-1])), gate)
+    assert 'set.s7.0.baseline.mine' in sentence
+    without = [*scenes(AFTER[:-1]), record(None, scene='s7')]
+    [sentence] = broken(changes_between(scenes(BEFORE), without), gate)
+    assert 'has no value any more' in sentence
+
+
+@pytest.mark.parametrize('text', ['macc', 'macc=', '=0.1', 'macc=x', 'macc=-1', 'macc=nan'])
+def test_thresholds_are_checked(text: str) -> None:
+    with pytest.raises(ConfigError, match='METRIC=AMOUNT'):
+        Threshold.parse(text)
+
+
+def result(folder: Path, records: list[Record], status: Status = Status.COMPLETE) -> Path:
+    run = RunReport(run_id='x', status=status, metrics=tuple(records))
+    report = MatrixReport(name='m', passed=True, runs=(run,))
+    folder.mkdir(parents=True)
+    write_json(folder / 'report.json', report.model_dump(mode='json'))
+    return folder
+
+
+def compare(*words: object) -> tuple[BaseException | None, str]:
+    done = CliRunner().invoke(app, ['compare', *map(str, words)], env={'COLUMNS': '200'})
+    return done.exception, done.output
+
+
+def test_the_command_is_a_gate(tmp_path: Path) -> None:
+    before, after = result(tmp_path / 'a', scenes(AFTER)), result(tmp_path / 'b', scenes(BEFORE))
+    error, text = compare(before, after / 'report.json')
+    assert error is None
+    assert '0 better, 1 worse, 0 unclear, 0 equal' in text
+    assert 'segmentation/strict/macc' in text
+    error, _ = compare(before, after, '--worse', 'macc=0.01')
+    assert isinstance(error, RequirementError)
+    assert error.exit_code == 4
+    error, text = compare(before, after, '--json')
+    [change] = json.loads(text)['changes']
+    assert change['verdict'] == 'worse'
+    assert math.isclose(change['difference'], np.mean(BEFORE) - np.mean(AFTER))
+    assert change['low'] <= change['difference'] <= change['high'] < 0
+
+
+def test_runs_that_did_not_complete_have_no_figures(tmp_path: Path) -> None:
+    folder = result(tmp_path / 'a', scenes(AFTER), Status.INCOMPLETE)
+    assert read_records(folder) == ()
+    with pytest.raises(RunError, match='nowhere'):
+        read_records(tmp_path / 'nowhere')

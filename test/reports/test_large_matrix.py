@@ -1,0 +1,115 @@
+"""The report of more runs than fit on one page."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from reports.runs_on_disk import left_by_a_command
+from reports.synthetic_matrix import HOSTILE, Matrix
+
+from osmabench_ros.base.files import write_json
+from osmabench_ros.reports import matrix as reports
+from osmabench_ros.reports.page import paged
+from osmabench_ros.reports.rebuilding import rebuild_report
+from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
+from osmabench_ros.runs.results.report_model import MatrixReport
+from osmabench_ros.runs.results.results_folder import PAGES
+
+LINK = re.compile(r'href="([^"#]+)"')
+
+
+@pytest.fixture(scope='module')
+def large(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> MatrixOnDisk:
+    """Return six runs, reported two a page; a threshold is on a class."""
+    found = left_by_a_command(matrix, tmp_path_factory.mktemp('large') / 'boxes')
+    manifest = json.loads((found.root / 'manifest.json').read_text())
+    on_class = {
+        'suite': 'osma_segmentation', 'mode': 'strict', 'metric': 'iou', 'class_name': 'sofa',
+        'mapper': 'oracle', 'at_least': 1.5,
+    }  # fmt: skip
+    manifest['config']['requirements'] = [on_class]
+    write_json(found.root / 'manifest.json', manifest)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reports, 'MOST_ON_ONE_PAGE', 5)
+        patch.setattr('osmabench_ros.reports.rebuilding.MOST_ON_ONE_PAGE', 5)
+        patch.setattr(reports, 'RUNS_A_PAGE', 2)
+        patch.setattr(paged, 'RUNS_A_PAGE', 2)
+        rebuild_report([MatrixOnDisk(found.root)])
+    return MatrixOnDisk(found.root)
+
+
+def test_the_pages_lead_to_each_other(large: MatrixOnDisk) -> None:
+    first = large.root / 'report.html'
+    pages = [first.parent / link for link in LINK.findall(first.read_text())]
+    assert pages == sorted((large.root / PAGES).iterdir())
+    assert len(pages) == 3
+    links = [[(page.parent / link).resolve() for link in LINK.findall(page.read_text())]
+             for page in pages]  # fmt: skip
+    one, two, three = (page.resolve() for page in pages)
+    whole = first.resolve()
+    assert links == [[whole, two], [whole, one, three], [whole, two]]
+
+
+def test_every_run_is_on_one_page_with_all_figures_of_the_whole(
+    large: MatrixOnDisk, matrix: Matrix
+) -> None:
+    texts = [page.read_text() for page in sorted((large.root / PAGES).iterdir())]
+    runs = iter(matrix.report.runs)
+    for text in texts:
+        figures = {
+            item.metric for _, run in zip(range(2), runs, strict=False) for item in run.metrics
+            if not item.class_name
+        }  # fmt: skip
+        assert figures
+        assert all(f'<th scope="row">{metric}</th>' in text for metric in figures)
+        assert 'id="injected"' not in text
+    assert sum(text.count('failed: ') for text in texts) == 2
+    assert HOSTILE not in ''.join(texts)
+
+
+def test_the_first_page_is_about_the_whole(large: MatrixOnDisk) -> None:
+    text = (large.root / 'report.html').read_text()
+    assert '6 runs' in text
+    assert 'broken.opengl.0 failed: ' in text
+    assert 'id="headline-table"' not in text
+    assert 'mappers:' in text  # the configuration
+    assert 'id="injected"' not in text
+
+
+def test_json_and_csv_have_the_figures_over_all_classes(
+    large: MatrixOnDisk, matrix: Matrix
+) -> None:
+    report = MatrixReport.model_validate_json((large.root / 'report.json').read_text())
+    expected = [
+        [item for item in run.metrics if not item.class_name or _is_required(item)]
+        for run in matrix.report.runs
+    ]
+    assert [list(run.metrics) for run in report.runs] == expected
+    assert [run.run_id for run in report.runs] == list(large.run_ids)
+    with (large.root / 'report.csv').open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row['metric'] for row in rows] == [item.metric for run in expected for item in run]
+
+
+def _is_required(item) -> bool:
+    key = (item.suite, item.metric, item.class_name)
+    return key == ('osma_segmentation', 'iou', 'sofa')
+
+
+def test_a_threshold_on_a_class_is_judged_all_the_same(large: MatrixOnDisk) -> None:
+    report = MatrixReport.model_validate_json((large.root / 'report.json').read_text())
+    assert not report.passed
+    assert len(report.failed_requirements) == 2
+    assert 'iou sofa >= 1.5' in report.failed_requirements[0]
+    assert report.failed_requirements[0] in (large.root / 'report.html').read_text().replace(
+        '&gt;', '>'
+    )
+
+
+def test_a_report_on_one_page_leaves_no_other_pages(large: MatrixOnDisk, tmp_path: Path) -> None:
+    assert (large.root / PAGES).is_dir()
+    rebuild_report([large])
+    assert not (large.root / PAGES).exists()
+    assert 'id="headline-table"' in (large.root / 'report.html').read_text()

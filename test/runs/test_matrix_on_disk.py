@@ -1,0 +1,101 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from reports.runs_on_disk import left_by_a_command
+from reports.synthetic_matrix import write_matrix
+from typer.testing import CliRunner
+
+from osmabench_ros.base.files import write_json
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import RunError
+from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
+from osmabench_ros.runs.matrix_on_disk import RUNS, MatrixOnDisk, matrices_at
+from osmabench_ros.runs.results.report_model import RunReport, Status
+from osmabench_ros.runs.results.results_folder import held
+
+
+@pytest.fixture(scope='module')
+def left(tmp_path_factory: pytest.TempPathFactory) -> MatrixOnDisk:
+    folder = tmp_path_factory.mktemp('left')
+    return left_by_a_command(write_matrix(folder / 'matrix'), folder / 'boxes')
+
+
+@pytest.fixture
+def runs(left: MatrixOnDisk, tmp_path: Path) -> MatrixOnDisk:
+    """Return a matrix with a run of every state."""
+    found = MatrixOnDisk(shutil.copytree(left.root, tmp_path / 'out' / 'boxes'))
+    _, server, _, cut_off, absent, _ = found.run_ids
+    (found.root / server / 'report.json').unlink()
+    report = RunReport(run_id=server, status=Status.INCOMPLETE, error='vqa: no server\nat all')
+    write_json(found.root / server / INCOMPLETE, report.model_dump(mode='json'))
+    (found.root / cut_off / 'report.json').unlink()
+    shutil.rmtree(found.root / absent)
+    return found
+
+
+def status(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ['status', *words], env={'COLUMNS': '300'})
+    return done.exit_code, done.output
+
+
+def states(path: Path) -> list[tuple[str, str]]:
+    code, text = status(str(path), '--json')
+    assert code == 1
+    [document] = json.loads(text)
+    assert sum(document['counts'].values()) == len(document['runs'])
+    return [(run['state'], run['reason']) for run in document['runs']]
+
+
+def test_every_state_is_told_apart(runs: MatrixOnDisk) -> None:
+    found = states(runs.root.parent)
+    assert [state for state, _ in found] == [
+        'done', 'incomplete', 'failed', 'incomplete', 'not begun', 'failed',
+    ]  # fmt: skip
+    assert found[1][1] == 'vqa: no server\nat all'
+    assert found[3][1].startswith('cut off')
+    with held(runs.root):
+        assert [state for state, _ in states(runs.root)][3] == 'running'
+    assert states(runs.root) == found
+
+
+def test_people_read_counts_and_the_first_line_of_an_error(runs: MatrixOnDisk) -> None:
+    code, text = status(str(runs.root))
+    assert code == 1
+    assert 'vqa: no server' in text
+    assert 'at all' not in text
+    assert '1 done, 2 failed, 2 incomplete, 1 not begun' in text
+
+
+def test_all_done_is_success(left: MatrixOnDisk, tmp_path: Path) -> None:
+    found = MatrixOnDisk(shutil.copytree(left.root, tmp_path / 'boxes'))
+    done = [run_id for run_id in found.run_ids if 'broken' not in run_id]
+    write_json(found.root / RUNS, {'runs': done})
+    code, text = status(str(found.root))
+    assert code == 0
+    assert '4 done' in text
+
+
+def test_results_of_an_earlier_version_have_the_runs_that_began(runs: MatrixOnDisk) -> None:
+    (runs.root / RUNS).unlink()
+    began = MatrixOnDisk(runs.root).run_ids
+    assert set(began) == {*runs.run_ids} - {runs.run_ids[4]}
+
+
+def test_what_holds_no_runs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match='holds no runs; name the --out'):
+        matrices_at(tmp_path)
+    with pytest.raises(RunError, match='nowhere'):
+        matrices_at(tmp_path / 'nowhere')
+    write_json(tmp_path / 'manifest.json', {'config_sha256': ''})
+    with pytest.raises(RunError, match='has no configuration'):
+        _ = matrices_at(tmp_path)[0].config
+
+
+def test_report_ends_as_a_run_does(runs: MatrixOnDisk, tmp_path: Path) -> None:
+    out = tmp_path / 'merged'
+    done = CliRunner().invoke(app, ['report', str(runs.root), '--out', str(out)])
+    assert isinstance(done.exception, RunError)
+    assert '3 of 4 runs did not complete' in str(done.exception)
+    assert (out / 'report.html').exists()

@@ -1,0 +1,234 @@
+"""Seeds of scene, path and method: in names, folders, what they reach, and what is shared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_scenes import room_scene
+
+from osmabench_ros.base.files import read_json, sha256_of, write_json
+from osmabench_ros.base.progress import silent
+from osmabench_ros.errors import ConfigError, RunError
+from osmabench_ros.runs.config import (
+    MatrixConfig,
+    SceneConfig,
+    SeedsConfig,
+    parse_config,
+    with_scene,
+)
+from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
+from osmabench_ros.runs.inputs import input_digests
+from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
+from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
+from osmabench_ros.runs.prepare.preparation import PATH_FILE, QUESTIONS_FILE, Preparation
+from osmabench_ros.runs.results.run_manifest import run_manifest
+from osmabench_ros.runs.run_on_disk import open_run
+from osmabench_ros.scenes.scene import Scene
+
+ALL = {'scene': [1, 2], 'path': [3, 4, 5], 'method': [6, 7]}
+
+
+def config(**parts: Any) -> MatrixConfig:
+    data = {
+        'name': 'seeded',
+        'conditions': ['baseline', 'camera'],
+        'mappers': [{'name': 'noisy_oracle'}],
+        'camera': {'width': 32, 'height': 24, 'mounting_height_m': 1.2},
+        'trajectory': {'goals': 2, 'frame_rate_hz': 1.0, 'max_frames': 30},
+        'suites': [{'name': 'map_geometry'}],
+        **parts,
+    }
+    return parse_config(data, 'test')
+
+
+def planned(settings: MatrixConfig, root: Path = Path('root')) -> list[RunPlan]:
+    keys = {
+        item: SceneKey('set', f'home_{item.seed}', item.seed, item.path_seed)
+        for item in settings.seeded_scenes
+    }
+    return plan_runs(settings, keys, root)
+
+
+class CountedRooms:
+    """A room a seed, and how often each was loaded."""
+
+    def __init__(self) -> None:
+        self.loaded: Counter[int] = Counter()
+
+    def __call__(self, item: SceneConfig) -> Scene:
+        self.loaded[item.seed] += 1
+        return replace(room_scene(), name=f'room_{item.seed}')
+
+
+def test_every_seed_of_scene_path_and_method_is_a_run() -> None:
+    plans = planned(config(seeds=ALL))
+    assert [plan.identity.run_id for plan in plans] == [
+        f'set.home_{scene}.{condition}.noisy_oracle.opengl.{scene}-p{path}-m{method}'
+        for scene in (1, 2)
+        for path in (3, 4, 5)
+        for condition in ('baseline', 'camera')
+        for method in (6, 7)
+    ]
+    assert [plan.method_seed for plan in plans[:2]] == [6, 7]
+    assert (plans[0].scene.seed, plans[0].scene.seed_of_path) == (1, 3)
+
+
+def test_runs_on_one_path_share_a_folder_whatever_the_method_does() -> None:
+    plans = planned(config(seeds=ALL))
+    folders = Counter(plan.shared_directory.name for plan in plans)
+    assert folders == {
+        f'set.home_{scene}.{scene}-p{path}': 4 for scene in (1, 2) for path in (3, 4, 5)
+    }
+
+
+def test_only_seeds_that_are_given_are_in_names() -> None:
+    one = {'scenes': [{'seed': 5}]}
+    names = {
+        kind: planned(config(**one, seeds=seeds))[0].identity.run_id.rsplit('.', 1)[-1]
+        for kind, seeds in {
+            'none': {}, 'path': {'path': [1]}, 'method': {'method': [0]},
+            'both': {'path': [2], 'method': [1]},
+        }.items()
+    }  # fmt: skip
+    assert names == {'none': '5', 'path': '5-p1', 'method': '5-m0', 'both': '5-p2-m1'}
+    plain = config(**one)
+    assert plain.seeded_scenes == plain.scenes
+    assert config_digest(plain) == config_digest(config(**one, seeds={}))
+    assert config_digest(plain) != config_digest(config(**one, seeds={'method': [0]}))
+    assert planned(plain)[0].method_seed == 5
+
+
+@pytest.mark.parametrize('seeds', [Seeds(5), Seeds(5, 1), Seeds(5, None, 2), Seeds(0, 0, 0)])
+def test_the_seeds_of_a_name_are_read_back(seeds: Seeds) -> None:
+    assert Seeds.of_text(str(seeds)) == seeds
+    key = SceneKey('set', '5', seeds.scene, seeds.path)
+    run = RunIdentity(key, 'baseline', 'mine', 'opengl', 0.5, seeds.method)
+    assert run.seeds == seeds
+    assert Seeds.of_run(run.run_id, seeds.scene) == seeds
+    assert Seeds.of_run('unnamed', seeds.scene) == Seeds(seeds.scene)
+    assert Seeds.of_text('opengl') is None
+
+
+def test_runs_are_paired_by_scene_path_and_repetition() -> None:
+    places = {plan.identity.place for plan in planned(config(seeds=ALL))}
+    assert len(places) == 2 * 3 * 2
+    assert ('set.home_1', '1-p4', '7') in places
+    # A data set's scene by another seed is another path in the same scene.
+    keys = [SceneKey('replica', 'room_0', seed) for seed in (1, 2)]
+    one, two = (RunIdentity(key, 'baseline', 'mine', 'opengl').place for key in keys)
+    assert one[0] == two[0] == 'replica.room_0'
+    assert one[1] != two[1]
+
+
+def test_a_run_is_known_by_its_folder(tmp_path: Path) -> None:
+    settings = config(seeds=ALL)
+    write_json(tmp_path / 'manifest.json', {'config': settings.model_dump(mode='json')})
+    for plan in planned(settings, tmp_path):
+        plan.directory.mkdir()
+        found = open_run(plan.directory)
+        assert (found.scene, found.method_seed) == (plan.scene, plan.method_seed)
+        assert found.directory == plan.directory
+        assert found.shared_directory == plan.shared_directory
+    stranger = plan.directory.with_name(plan.directory.name.replace('-m7', '-m8'))
+    with pytest.raises(RunError, match='knows no "2-p5-m8"'):
+        open_run(stranger)
+
+
+@pytest.mark.parametrize(
+    ('parts', 'message'),
+    [
+        ({'seeds': {'scene': [1]}, 'scenes': [{'seed': 3}]}, 'seeds.scene and "seed" of a scene'),
+        ({'seeds': {'path': [1]}, 'scenes': [{'path_seed': 3}]}, 'seeds.path and "path_seed"'),
+        ({'seeds': {'path': [1, 1]}}, 'seeds.path: .*every seed may be listed once'),
+        ({'seeds': {'paths': [1]}}, 'unknown key "paths"'),
+        ({'seeds': {'method': [-1]}}, 'greater than or equal to 0'),
+        (
+            {'seeds': {'path': [1]}, 'trajectory': {'goal_points': [[0, 0], [1, 1]]}},
+            'seeds.path chooses where to drive, and so do',
+        ),
+        (
+            {'seeds': {'path': [1]}, 'scenes': [{'sequence': 'a', 'ground_truth': 'b'}]},
+            'sequence a is recorded: it has one scene and one path',
+        ),
+        (
+            {'scenes': [{'sequence': 'a', 'ground_truth': 'b', 'path_seed': 1}]},
+            'leave out path_seed',
+        ),
+    ],
+)
+def test_seeds_that_say_nothing_or_two_things_are_refused(parts: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config(**parts)
+
+
+def test_a_scene_that_is_the_same_for_every_seed_is_refused(tmp_path: Path) -> None:
+    rooms = Preparation(lambda _item: room_scene())
+    with pytest.raises(ConfigError, match=r'the same for every seed; list seeds\.path instead'):
+        rooms.plans(config(seeds={'scene': [1, 2]}), tmp_path)
+    assert len(rooms.plans(config(seeds={'path': [1, 2]}), tmp_path)) == 4
+
+
+def test_another_scene_has_no_seeds_of_this_one() -> None:
+    demo = with_scene(config(seeds=ALL), 'apartment', 7)
+    assert demo.seeds == SeedsConfig()
+    assert [item.seed for item in demo.seeded_scenes] == [7]
+
+
+@pytest.mark.gl
+def test_a_scene_is_made_once_and_each_path_in_it_is_another(tmp_path: Path) -> None:
+    rooms = CountedRooms()
+    preparation = Preparation(rooms)
+    settings = config(seeds={'scene': [1, 2], 'path': [3, 4], 'method': [5, 6]})
+    plans = preparation.plans(settings, tmp_path)
+    made = {plan.shared_directory: preparation.prepare(plan, silent) for plan in plans}
+    assert rooms.loaded == {1: 1, 2: 1}
+    assert sorted(folder.name for folder in made) == [
+        f'test.room_{scene}.{scene}-p{path}' for scene in (1, 2) for path in (3, 4)
+    ]
+    paths = {str(read_json(folder / PATH_FILE)) for folder in made}
+    # The rooms are alike, so that a path depends on its seed alone.
+    assert len(paths) == 2
+    questions = {(folder / QUESTIONS_FILE).read_text() for folder in made}
+    assert len(questions) == 4
+    inputs = input_digests(settings, preparation.digests(settings))
+    assert {'scene test.room_1.1', 'scene test.room_2.2'} <= inputs.keys()
+    assert not any('-p' in name for name in inputs)
+    found = run_manifest(plans[-1], preparation.digest_of(plans[-1]))
+    assert found['seeds'] == {'scene': 2, 'path and questions': 4, 'mapper': 6}
+    assert found['inputs']['scene test.room_2.2'] == inputs['scene test.room_2.2']
+
+
+@pytest.mark.gl
+def test_the_path_seed_alone_gives_what_the_seed_of_the_scene_gave(tmp_path: Path) -> None:
+    """A room that no seed changes: only what the path seed reaches can differ."""
+    rooms = Preparation(lambda _item: room_scene())
+    entries = {
+        'both': {'seed': 4},
+        'apart': {'seed': 4, 'path_seed': 4},
+        'other': {'seed': 4, 'path_seed': 9},
+    }
+    made = {
+        name: rooms.prepare(rooms.plans(config(scenes=[item]), tmp_path / name)[0], silent)
+        for name, item in entries.items()
+    }
+    paths = {name: read_json(folder / PATH_FILE) for name, folder in made.items()}
+    assert paths['both'] == paths['apart'] != paths['other']
+    truths = {name: sha256_of(folder / 'ground_truth') for name, folder in made.items()}
+    assert truths['both'] == truths['apart'] != truths['other']
+
+
+@pytest.mark.gl
+def test_frames_are_generated_for_every_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = 'osmabench_ros.runs.prepare.generation.load_scene'
+    monkeypatch.setattr(module, lambda *_args, **_options: room_scene())
+    settings = config(seeds={'path': [3, 4]}, conditions=['baseline'])
+    written = generate_sequences(settings, [OutputFormat.OSMA], tmp_path)
+    assert [item.directory.name for item in written] == ['test.room.0-p3', 'test.room.0-p4']
+    again = generate_sequences(settings, [OutputFormat.OSMA], tmp_path)
+    assert all(item.kept for item in again)

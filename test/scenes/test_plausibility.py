@@ -1,0 +1,87 @@
+"""What is told about scenes that lie on their side, or have another unit."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from shared_data import shared_path
+from small_scenes import room_scene
+
+from osmabench_ros.errors import OsmabenchWarning
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.folder.writer import write_scene_folder
+from osmabench_ros.scenes.importing import import_scene
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.plausibility import implausible_parts
+from osmabench_ros.scenes.scene import Mesh, Scene
+
+UPRIGHT = np.eye(3)
+LYING = Rotation.from_euler('x', 90, degrees=True).as_matrix()
+
+
+def placed(scene: Scene, rotation=UPRIGHT, at=(0.0, 0.0, 0.0), scale: float = 1.0) -> Scene:
+    def moved(item):
+        meshes = tuple(
+            Mesh((m.vertices * scale).astype(np.float32), m.faces, m.normals, m.uv, m.material)
+            for m in item.meshes
+        )
+        pose = Pose(item.pose.rotation, item.pose.translation * scale)
+        return dataclasses.replace(
+            item, meshes=meshes, pose=Pose(rotation, np.array(at, float)) @ pose
+        )
+
+    return dataclasses.replace(scene, objects=tuple(map(moved, scene.objects)))
+
+
+@pytest.mark.parametrize('seed', [1, 2])
+def test_an_upright_apartment_is_plausible(seed: int) -> None:
+    assert implausible_parts(load_scene('apartment', seed=seed)) == ()
+
+
+def test_small_rooms_and_the_small_house_are_plausible() -> None:
+    assert implausible_parts(room_scene()) == ()
+    path = shared_path('scenes', 'small_house', 'house.scene_dataset_config.json')
+    assert implausible_parts(load_scene(str(path))) == ()
+
+
+def test_an_apartment_on_its_side_is_told_with_numbers() -> None:
+    scene = load_scene('apartment', seed=1)
+    found = ' '.join(implausible_parts(placed(scene, LYING)))
+    x, y, z = scene.box.size
+    assert f'it is {x:.3g} x {z:.3g} m and {y:.3g} m high, higher than wide' in found
+    assert 'floors is level; check which axis is up' in found
+
+
+@pytest.mark.parametrize(
+    ('changes', 'reported'),
+    [
+        ({'rotation': LYING}, 'only 2% of the 50 m2 of its 1 floors is level'),
+        ({'at': (0, 0, 56)}, 'its floor is at z = 56 m; check its origin'),
+        ({'scale': 100.0}, 'it is 620 x 420 m and 260 m high; check its unit'),
+        ({'scale': 100.0}, 'half of its 2 things are longer than 60 m'),
+        ({'scale': 0.01}, 'it ends 0.02'),
+    ],
+)
+def test_what_is_wrong_with_a_room_is_told_with_numbers(changes, reported) -> None:
+    assert reported in ' '.join(implausible_parts(placed(room_scene(), **changes)))
+
+
+def test_it_is_warned_of_at_load_and_at_import(tmp_path: Path) -> None:
+    high = write_scene_folder(placed(room_scene(), at=(0, 0, 56)), tmp_path / 'high').parent
+    with pytest.warns(OsmabenchWarning, match='its floor is at z = 5'):
+        load_scene(str(high))
+    world = tmp_path / 'a.world'
+    world.write_text(
+        '<sdf version="1.6"><world name="w"><model name="tower"><link name="l"><visual name="v">'
+        '<geometry><box><size>2 3 9</size></box></geometry></visual></link></model></world></sdf>'
+    )
+    with pytest.warns(OsmabenchWarning, match='2 x 3 m and 9 m high, higher than wide'):
+        import_scene(str(world), tmp_path / 'tower')
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        load_scene(str(write_scene_folder(room_scene(), tmp_path / 'room').parent))

@@ -1,0 +1,138 @@
+"""What a simulator shows against the scene that ground truth is made from."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import pytest
+from habitat_folder import write_habitat_folder
+from scipy.spatial.transform import Rotation
+from small_scenes import CAMERA, camera_at, room_scene
+
+from osmabench_ros.errors import SimulationError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.scene import Scene, SceneObject
+from osmabench_ros.simulation.agreement import LoadingSimulator, check_agreement
+from osmabench_ros.simulation.conditions import parse_condition
+from osmabench_ros.simulation.frame_source import SimulatedFrames
+from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
+from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+from osmabench_ros.simulation.robot_path import Motion, RobotPath
+from osmabench_ros.simulation.trajectory import sample_trajectory
+
+pytest.importorskip('open3d')
+pytestmark = pytest.mark.gl
+
+POSES = (camera_at(-2.5, 0.6, 1.4, -0.2), camera_at(-1.0, -1.2, 1.0, 0.7))
+PATH = RobotPath(np.array([[-2.5, 0.6, -0.2], [-1.5, 0.4, -0.2]]), np.array([0]), 0.0)
+TURNED = 6
+"""Instance of the box that is 1.0 m deep and 0.8 m wide."""
+
+
+class LoadsItself(OpenGLSimulator):
+    """Renders another scene than the one that the run was given, as a reader of files may."""
+
+    loads_scene_itself: Literal[True] = True
+
+    def __init__(
+        self, scene: Scene, camera: Intrinsics, near_m: float = 0.05, far_m: float = 50.0
+    ) -> None:
+        super().__init__(scene, camera, near_m=near_m, far_m=far_m)
+        self.range_m = (near_m, far_m)
+
+
+def changed(scene: Scene, instance: int, rotation: Rotation, place_m: float = 0.0) -> Scene:
+    def moved(item: SceneObject) -> SceneObject:
+        if item.instance_id != instance:
+            return item
+        at = item.pose.translation + np.array([0.0, place_m, 0.0])
+        return dataclasses.replace(item, pose=Pose(rotation.as_matrix() @ item.pose.rotation, at))
+
+    return dataclasses.replace(scene, objects=tuple(map(moved, scene.objects)))
+
+
+def on_its_side(scene: Scene) -> Scene:
+    rotation = Rotation.from_euler('x', 90, degrees=True).as_matrix()
+    turn = Pose(rotation, np.zeros(3))
+    objects = (dataclasses.replace(item, pose=turn @ item.pose) for item in scene.objects)
+    return dataclasses.replace(scene, objects=tuple(objects))
+
+
+@pytest.fixture(scope='module')
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return load_scene(str(write_habitat_folder(room_scene(), tmp_path_factory.mktemp('room'))))
+
+
+@pytest.fixture
+def simulators() -> Iterator[list[LoadsItself]]:
+    made: list[LoadsItself] = []
+    yield made
+    for simulator in made:
+        simulator.close()
+
+
+def test_the_embedded_simulator_agrees_with_the_scene_that_it_is_given(
+    scene: Scene, simulators: list[LoadsItself]
+) -> None:
+    for near_m, far_m in ((0.05, 50.0), (0.05, 2.0), (3.0, 4.0), (30.0, 40.0)):
+        simulators.append(LoadsItself(scene, CAMERA, near_m, far_m))
+        check_agreement(scene, simulators[-1], POSES)
+
+
+@pytest.mark.parametrize(
+    ('rotation', 'place_m', 'reported'),
+    [
+        (Rotation.from_euler('z', 35, degrees=True), 0.0, rf'pixels of object "box_{TURNED}'),
+        (Rotation.from_euler('y', 90, degrees=True), 0.0, rf'pixels of object "box_{TURNED}'),
+        (Rotation.identity(), 50.0, rf'pixels of object "box_{TURNED}\.1" differ .* shows object'),
+    ],
+)
+def test_an_object_that_is_turned_or_gone_is_named(
+    scene: Scene,
+    simulators: list[LoadsItself],
+    rotation: Rotation,
+    place_m: float,
+    reported: str,
+) -> None:
+    simulators.append(LoadsItself(changed(scene, TURNED, rotation, place_m), CAMERA))
+    with pytest.raises(SimulationError, match=reported):
+        check_agreement(scene, simulators[-1], POSES)
+
+
+def test_a_run_on_a_simulator_that_loads_a_turned_scene_stops_before_its_first_frame(
+    scene: Scene, simulators: list[LoadsItself]
+) -> None:
+    condition = parse_condition('plain', {}, 'plain')
+    trajectory = sample_trajectory(PATH, Motion(), 5.0)
+    turned = on_its_side(scene)
+    simulators += [
+        LoadsItself(turned, CAMERA), LoadsItself(scene, CAMERA)
+    ]  # fmt: skip
+    with pytest.raises(SimulationError, match=r'pixels of object "wall_\d\.1" differ .* in all'):
+        SimulatedFrames(scene, simulators[0], condition, trajectory)
+    assert len(SimulatedFrames(scene, simulators[1], condition, trajectory)) == len(trajectory)
+    # One that is given the meshes cannot part from them, and is not asked.
+    given = OpenGLSimulator(turned, CAMERA)
+    assert not isinstance(given, LoadingSimulator)
+    assert len(SimulatedFrames(scene, given, condition, trajectory)) == len(trajectory)
+    given.close()
+
+
+def test_habitat_sim_is_held_to_the_scene() -> None:
+    assert {'loads_scene_itself', 'range_m'} <= set(dir(HabitatSimulator))
+
+
+def test_ids_alone_may_differ_too(scene: Scene, simulators: list[LoadsItself]) -> None:
+    ids = {2: 4, 4: 2}
+    objects = tuple(
+        dataclasses.replace(item, instance_id=ids.get(item.instance_id, item.instance_id))
+        for item in scene.objects
+    )
+    simulators.append(LoadsItself(dataclasses.replace(scene, objects=objects), CAMERA))
+    with pytest.raises(SimulationError, match=r'object "wall_[24]\.1".* shows object "wall_[24]'):
+        check_agreement(scene, simulators[-1], POSES)

@@ -1,0 +1,230 @@
+"""The light of OSMa-Bench's conditions against the settings and the code of its generator."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from small_scenes import room_scene
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.axes import points_to_habitat
+from osmabench_ros.scenes.lights import Light, Lighting, LightKind
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.conditions import (
+    Condition,
+    load_condition,
+    name_of_condition,
+    parse_condition,
+)
+from osmabench_ros.simulation.lighting import lighting_at
+
+VARIABLE = 'OSMABENCH_HADAGE'
+"""Names a clone of github.com/warmhammer/habitat_data_generator."""
+
+SETTINGS = {
+    'compat_baseline': 'replica_cad_0',
+    'compat_camera': 'camera',
+    'compat_dynamic': 'dynamic_lights',
+    'compat_nominal': 'no_lights',
+    'compat_velocity': 'replica_cad_0',
+}
+"""The light settings that its sim_settings name for ReplicaCAD."""
+
+LOOK_ALIKE = {
+    'lights': {
+        'lamp': {
+            'type': 'point',
+            'position': [1.0, 2.0, 3.0],
+            'intensity': 2.0,
+            'color': [1, 0.5, 1.5],
+            'life_intervals': [[None, 1], [3, 4]],
+        },
+        'fill': {
+            'type': 'point',
+            'position': [0.0, 1.0, 0.0, 1.0],
+            'intensity': -4.0,
+            'color': [1, 1, 1],
+            'life_intervals': [[None, None]],
+        },
+        'torch': {
+            'type': 'camera',
+            'position': [0.5, 1.0, -2.0],
+            'intensity': 1.0,
+            'color': [1, 1, 1],
+            'life_intervals': [[1.5, None]],
+        },
+        'never': {
+            'type': 'point',
+            'position': [0.0, 0.0, 0.0],
+            'intensity': 1.0,
+            'color': [1, 1, 1],
+            'life_intervals': [],
+        },
+    }
+}
+GOALS = 5
+
+
+def replica_cad() -> Scene:
+    return dataclasses.replace(room_scene(), dataset='replicaCAD')
+
+
+def lit(condition: Condition, goal: int, progress: float = 0.5) -> Lighting:
+    return lighting_at(
+        condition, replica_cad(), segment=goal, segment_progress=progress, time_s=0.0
+    )
+
+
+def row(light: Light) -> tuple[str, NDArray[np.float64]]:
+    """Return what OSMa-Bench calls a light's model, and its place (y up) and linear colour."""
+    assert light.kind is LightKind.POINT
+    x, y, z = light.position
+    place = [x, -y, -z] if light.attached_to_camera else points_to_habitat(np.array([x, y, z]))
+    color = light.intensity * np.array(light.color)
+    return 'Camera' if light.attached_to_camera else 'Global', np.array([*place, *color])
+
+
+@pytest.fixture
+def own_code(monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
+    """Return the folder of the generator's settings, and its function that sets lights up."""
+    clone = Path(os.environ.get(VARIABLE, ''))
+    if not os.environ.get(VARIABLE):
+        pytest.skip(f'{VARIABLE} names no clone of warmhammer/habitat_data_generator')
+    gfx: Any = types.ModuleType('habitat_sim.gfx')
+    gfx.LightInfo = lambda **info: info
+    gfx.LightPositionModel = types.SimpleNamespace(
+        Camera='Camera', Global='Global', Object='Object'
+    )
+    settings: Any = types.ModuleType('hadage.core.settings')
+    settings.make_cfg = None
+    for name in ('habitat_sim', 'hadage', 'hadage.core'):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, gfx.__name__, gfx)
+    monkeypatch.setitem(sys.modules, settings.__name__, settings)
+    code: dict[str, Any] = {}
+    exec((clone / 'hadage/core/lights.py').read_text(), code)
+    return clone / 'configs/lighting', code['set_light_setup']
+
+
+@pytest.mark.parametrize('name', SETTINGS)
+@pytest.mark.parametrize('from_file', [False, True])
+def test_lights_are_those_of_osma_bench_goal_by_goal(
+    name: str, from_file: bool, own_code: tuple[Path, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, set_light_setup = own_code
+    file = folder / f'light_settings_{SETTINGS[name]}.json'
+    condition = load_condition(str(file) if from_file else name)
+    for goal in range(GOALS):
+        theirs: list[dict[str, Any]] = []
+        simulator = types.SimpleNamespace(
+            set_light_setup=lambda found, _, to=theirs: to.extend(found)
+        )
+        set_light_setup(simulator, json.loads(file.read_text()), goal)
+        ours = lit(condition, goal)
+        if not theirs:
+            assert ours == Lighting.unlit()
+            continue
+        with capsys.disabled():
+            print(f'\n{condition.name}, goal {goal}: {len(theirs)} lights')
+            for light, other in zip(ours.lights, theirs, strict=True):
+                print(light.name, row(light)[1].round(4), np.round(other['color'], 4))
+        for light, other in zip(ours.lights, theirs, strict=True):
+            model, numbers = row(light)
+            assert model == other['model']
+            np.testing.assert_allclose(
+                numbers, [*other['vector'][:3], *other['color']], rtol=1e-5, atol=1e-6
+            )
+            assert other['vector'][3] == 1.0
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / 'light_settings_own.json'
+    path.write_text(json.dumps(LOOK_ALIKE))
+    return path
+
+
+def test_light_settings_are_a_condition(file: Path) -> None:
+    condition = load_condition(str(file))
+    assert condition.name == name_of_condition(str(file)) == 'light_settings_own'
+    alive = [{light.name for light in lit(condition, goal).lights} for goal in range(GOALS)]
+    assert alive == [
+        {'lamp', 'fill'}, {'fill'}, {'fill', 'torch'}, {'lamp', 'fill', 'torch'}, {'fill', 'torch'}
+    ]  # fmt: skip
+    # The last frame of a segment is the goal itself, and still in the old light.
+    assert {light.name for light in lit(condition, 0, 1.0).lights} == {'lamp', 'fill'}
+    found = {light.name: light for light in lit(condition, 3).lights}
+    lamp, fill, torch = found['lamp'], found['fill'], found['torch']
+    assert lamp.position == (1.0, -3.0, 2.0)
+    assert (lamp.intensity, lamp.color) == (5.0, (1.0, 0.5, 1.0))
+    assert fill.intensity == pytest.approx(-0.4)
+    assert torch.attached_to_camera
+    assert torch.position == (0.5, -1.0, 2.0)
+    assert (lamp.lamp, fill.lamp, torch.lamp) == (True, False, False)
+
+
+def test_light_settings_are_a_setup_of_a_condition_beside_them(file: Path) -> None:
+    condition = file.with_name('dimmed.yaml')
+    condition.write_text(
+        f'lighting:\n  setup: {file.name}\n'
+        '  scene_lights: [{select: {lamps: true}, schedule: {factor: 0.5}}]\n'
+    )
+    found = {
+        light.name: light.intensity for light in lit(load_condition(str(condition)), 0).lights
+    }
+    assert found == {'lamp': 2.5, 'fill': pytest.approx(-0.4)}
+
+
+def test_no_lights_show_textures_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / 'light_settings_no_lights.json'
+    path.write_text('{"lights": {}}')
+    assert lit(load_condition(str(path)), 0) == Lighting.unlit()
+
+
+@pytest.mark.parametrize(
+    ('key', 'value', 'named'),
+    [
+        ('type', 'directional', 'type'),
+        ('position', [0, 0, 0, 0], 'position'),
+        ('intensity', 'much', 'intensity'),
+        ('hue', 1, 'hue'),
+    ],
+)
+def test_what_is_wrong_with_light_settings_is_named(
+    file: Path, key: str, value: object, named: str
+) -> None:
+    data = json.loads(file.read_text())
+    data['lights']['lamp'][key] = value
+    file.write_text(json.dumps(data))
+    with pytest.raises(ConfigError, match=rf'light_settings_own\.json.*lamp.*{named}'):
+        load_condition(str(file))
+
+
+def test_an_unknown_setup_is_answered_with_the_nearest() -> None:
+    data = {'lighting': {'setup': 'replica_cat'}}
+    with pytest.raises(ConfigError, match=r'config/lights/replica_cat\.yaml.*"replica_cad"'):
+        parse_condition('own', data, 'own.yaml')
+
+
+def test_other_data_sets_keep_their_own_lights() -> None:
+    room = room_scene()
+    for name in ('compat_baseline', 'compat_velocity', 'compat_dynamic'):
+        found = lighting_at(
+            load_condition(name), room, segment=0, segment_progress=0.0, time_s=0.0
+        )
+        assert found.lights == room.lights
+
+
+def test_the_camera_condition_is_as_documented_and_its_compat_as_in_the_code() -> None:
+    for name, intensity in (('camera', 5.0), ('compat_camera', 12.5)):
+        [light] = lit(load_condition(name), 0).lights
+        assert light.intensity == intensity

@@ -1,0 +1,50 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from osmabench_ros.maps.semantic_map import Membership, SemanticMap
+from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.things import overlaps_mask_by_mask
+
+
+@pytest.mark.parametrize('overlapping', [True, False])
+def test_a_mask_takes_all_surface_near_its_own_points(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap], overlapping: bool
+) -> None:
+    dense, rng = context.semantic_map.dense, np.random.default_rng(0)
+    instances = rng.integers(0, 5, len(dense.points)).astype(np.int32)
+    valid = rng.random(len(instances)) < 0.8
+    rows = {i: np.flatnonzero(instances == i) for i in range(1, 5)}
+    made = with_dense(instances=instances, valid=valid)
+    if overlapping:
+        rows = {i: np.union1d(own, rows[1 + i % 4][::3]) for i, own in rows.items()}
+        membership = Membership(
+            np.array(list(rows), np.int32),
+            np.cumsum([0, *(len(own) for own in rows.values())]),
+            np.concatenate(list(rows.values())).astype(np.int64),
+        )
+        made = with_dense(instances=None, membership=membership, valid=valid)
+    found = overlaps_mask_by_mask(replace(context, semantic_map=made), 0.04)
+    surface = context.ground_truth.surface
+    assert found.predicted_ids.tolist() == list(rows)
+    for place, own in enumerate(rows.values()):
+        points = dense.points[own[valid[own]]]
+        near = np.concatenate(
+            [
+                np.linalg.norm(part[:, None] - points[None], axis=2).min(axis=1) <= 0.04
+                for part in np.array_split(surface.points, 20)
+            ]
+        )
+        assert found.predicted_sizes[place] == near.sum()
+        for column, true in enumerate(found.true_ids):
+            assert found.shared[place, column] == (near & (surface.instances == true)).sum()
+
+
+def test_masks_that_lie_nowhere_near_cover_nothing(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap]
+) -> None:
+    away = with_dense(points=context.semantic_map.dense.points + np.float32(50))
+    found = overlaps_mask_by_mask(replace(context, semantic_map=away), 0.04)
+    assert found.predicted_sizes.tolist() == [0, 0, 0]

@@ -1,0 +1,220 @@
+"""A map with fewer points must never score better, and a perfect one hardly worse."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.semantic_map import (
+    DenseMap,
+    FeatureSpace,
+    MapHeader,
+    Provenance,
+    SemanticMap,
+)
+from osmabench_ros.metrics.geometry import POINT_RADIUS_M, voxel_keys
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.tiers import TieredObject, tiers_by_id, write_tiers
+from osmabench_ros.scenes.apartment.generate import generate_apartment
+from osmabench_ros.scenes.visibility import sample_surface
+from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.map_geometry import MapGeometrySuite
+from osmabench_ros.suites.openlex3d import OpenLex3DSuite
+from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
+from osmabench_ros.suites.suite import Suite, SuiteContext
+
+WORDS = ['bench', 'chair', 'floor', 'lamp', 'seat', 'table']
+
+
+def encode(space: FeatureSpace, prompts: Sequence[str]) -> np.ndarray:
+    return np.eye(8, dtype=np.float32)[[WORDS.index(word) for word in prompts]]
+
+
+def figures(suite: Suite, context: SuiteContext) -> dict[tuple[str, str, str], MetricRecord]:
+    return {(x.mode, x.metric, x.class_name): x for x in suite.evaluate(context)}
+
+
+def thinned(semantic_map: SemanticMap, kept: np.ndarray) -> SemanticMap:
+    dense = semantic_map.dense
+    parts = {name: getattr(dense, name)[kept] for name in ('points', 'labels', 'instances')}
+    return replace(semantic_map, dense=replace(dense, **parts))
+
+
+@pytest.fixture(scope='module')
+def tiers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp('tiers') / 'gt_categories.json'
+    objects = [
+        TieredObject(2, ('table', 'bench'), ('lamp',), ('seat',)),
+        TieredObject(3, ('chair', 'seat'), (), ('bench',)),
+    ]
+    write_tiers(tiers_by_id(objects), path)
+    return path
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    share=st.floats(0.25, 1),
+    rest=st.floats(0.25, 1),
+    lifted_m=st.sampled_from([0.0, 0.015, 0.03]),
+    named=st.sampled_from(['table', 'lamp']),
+    seed=st.integers(0, 1000),
+)
+def test_thinning_never_raises_a_figure(
+    ground_truth: GroundTruth,
+    tiers: Path,
+    share: float,
+    rest: float,
+    lifted_m: float,
+    named: str,
+    seed: int,
+) -> None:
+    """Of a perfect map, of one that lies beside the surface, and of one that names a thing wrong.
+
+    Random points are taken away, of the table more than of the rest.
+    """
+    surface, rng = ground_truth.surface, np.random.default_rng(seed)
+    on_table = surface.instances == 2
+    labels = np.where(on_table, ground_truth.label_set.id_of(named), surface.labels)
+    points = surface.points + np.float32([0, 0, lifted_m])
+    dense = DenseMap(points, labels=labels.astype(np.int32), instances=surface.instances)
+    of_instances = np.stack([encode(None, [w])[0] for w in ('floor', named, 'chair')])  # type: ignore[arg-type]
+    nodes = tuple(
+        replace(node, feature_row=node.id - 1, feature_space='clip', parent=None)
+        for node in ground_truth.graph.nodes
+        if node.kind is not NodeKind.ROOM
+    )
+    noise = rng.normal(0, 0.1, of_instances.shape).astype(np.float32)
+    space = FeatureSpace('clip', of_instances + noise, 'ViT-H-14')
+    whole = SemanticMap(
+        MapHeader(Provenance('test')),
+        SceneGraph(nodes),
+        dense,
+        ground_truth.label_set,
+        {'clip': space},
+    )
+    kept = rng.random(len(points)) < np.where(on_table, share * rest, rest).clip(0.25)
+    context = SuiteContext('room', whole, ground_truth, device='cpu', text_encoder=encode)
+    sparse = replace(context, semantic_map=thinned(whole, kept))
+    for suite, is_compared in (
+        (MapGeometrySuite(options={}), lambda record: True),
+        (
+            OsmaSegmentationSuite(options={}),
+            # A wrong point that goes missing moves from one of these shares to another.
+            lambda record: record.metric not in ('outside_vocabulary', 'unlabelled'),
+        ),
+        (
+            OpenLex3DSuite(options={'tiers': tiers}),
+            lambda record: record.mode == 'strict' and record.metric.startswith('set_ranking'),
+        ),
+    ):
+        before, after = figures(suite, context), figures(suite, sparse)
+        compared = [key for key, x in before.items() if x.applicable and is_compared(x)]
+        assert len(compared) > 8
+        for key in compared:
+            gain = after[key].value - before[key].value
+            gain = gain if before[key].higher_is_better else -gain
+            # Normals and distances come from single precision.
+            assert gain <= 1e-5, (suite.name, key, before[key].value, after[key].value)
+
+
+@pytest.fixture(scope='module')
+def room() -> tuple[GroundTruth, LabelledCloud]:
+    """Eleven square metres of an apartment, and a dense sampling of the same surface."""
+    scene = generate_apartment(3).scene
+
+    def part(points_per_m2: float, seed: int) -> LabelledCloud:
+        cloud = sample_surface(scene, points_per_m2, seed)
+        inside = np.abs(cloud.points[:, :2] - corner[:2] - 2.5) < 1.7
+        return cloud.select(inside.all(axis=1))
+
+    corner = sample_surface(scene, 10, 0).points.min(axis=0)
+    surface = part(400.0, 0)
+    nothing = surface.select(np.zeros(len(surface), bool))
+    truth = GroundTruth(
+        'apartment',
+        'room',
+        scene.label_set,
+        SceneGraph(),
+        surface,
+        nothing,
+        (Pose.identity(),),
+        Intrinsics.from_hfov(8, 6, 1.5),
+        (),
+        points_per_m2=400.0,
+    )
+    return truth, part(4000.0, 9)
+
+
+def voxelised(points: np.ndarray, edge_m: float, *, means: bool) -> np.ndarray:
+    """Return the mean of every voxel's points, or any one of them."""
+    _, first, inverse, counts = np.unique(
+        voxel_keys(points, edge_m), return_index=True, return_inverse=True, return_counts=True
+    )
+    if not means:
+        return points[first]
+    sums = [np.bincount(inverse, points[:, axis]) for axis in range(3)]
+    return (np.stack(sums, axis=1) / counts[:, None]).astype(np.float32)
+
+
+@pytest.mark.parametrize('means', [True, False])
+def test_a_perfect_map_keeps_its_f_score_at_the_voxels_of_published_methods(
+    room: tuple[GroundTruth, LabelledCloud], means: bool
+) -> None:
+    truth, cloud = room
+    at_2_cm = []
+    for edge_m in (0.02, 0.05, 0.08):
+        points = voxelised(cloud.points, edge_m, means=means)
+        sparse = SemanticMap(MapHeader(Provenance('test')), SceneGraph(), DenseMap(points))
+        context = SuiteContext('room', sparse, truth, device='cpu')
+        found = figures(MapGeometrySuite(options={'normal_samples': 0}), context)
+        raw = figures(
+            MapGeometrySuite(options={'normal_samples': 0, 'distances': 'points'}), context
+        )
+        assert found['', 'f_score_0.05m', ''].value > 0.98, edge_m
+        at_2_cm.append(found['', 'f_score_0.02m', ''].value)
+        assert raw['', 'f_score_0.02m', ''].value < found['', 'f_score_0.02m', ''].value - 0.2
+    # Points of voxels of 8 cm lie up to 16 cm apart, discs of 4 cm and 2 cm around reach 12 cm.
+    assert at_2_cm == sorted(at_2_cm, reverse=True)
+    assert at_2_cm == pytest.approx([0.99, 0.98, 0.92], abs=0.015)
+
+
+def test_distances_between_points_are_those_of_the_straightforward_way(
+    room: tuple[GroundTruth, LabelledCloud],
+) -> None:
+    truth, cloud = room
+    few = truth.surface.points[::40]
+    there = cloud.points[::400]
+    sparse = SemanticMap(MapHeader(Provenance('test')), SceneGraph(), DenseMap(there))
+    small = replace(truth, surface=truth.surface.select(np.arange(0, len(truth.surface), 40)))
+    found = figures(
+        MapGeometrySuite(options={'distances': 'points'}),
+        SuiteContext('room', sparse, small, device='cpu'),
+    )
+    apart = np.linalg.norm(few[:, None] - there[None], axis=2)
+    assert found['', 'completeness_m', ''].value == pytest.approx(apart.min(axis=1).mean())
+    assert found['', 'accuracy_m', ''].value == pytest.approx(apart.min(axis=0).mean())
+    assert found['', 'recall_0.05m', ''].value == (apart.min(axis=1) <= 0.05).mean()
+
+
+def test_a_hole_does_not_close_when_a_map_gets_sparser(context: SuiteContext) -> None:
+    truth = context.ground_truth
+    away = np.linalg.norm(truth.surface.points - [2.0, 0.5, 0.0], axis=1)
+    hole = away < 0.3
+    gaps = []
+    for step in (1, 2, 4):
+        points = truth.surface.points[~hole][::step]
+        holed = SemanticMap(MapHeader(Provenance('test')), SceneGraph(), DenseMap(points))
+        found = figures(MapGeometrySuite(options={}), replace(context, semantic_map=holed))
+        gaps.append(found['', 'recall_0.1m', ''].value)
+    # What lies farther than 10 cm and the radius of a disc from its edge stays missing.
+    missed = (away < 0.3 - 0.1 - POINT_RADIUS_M - 0.05).sum() / len(away)
+    assert gaps[0] <= 1 - missed
+    assert gaps == sorted(gaps, reverse=True)
