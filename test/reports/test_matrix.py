@@ -8,9 +8,10 @@ from rich.console import Console
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder
-from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.reports.matrix import Origin, write_matrix_report
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.config import Requirement
+from osmabench_ros.runs.plan import config_digest
 from osmabench_ros.runs.results.report_model import MatrixReport, Status
 from osmabench_ros.runs.shard import Part
 
@@ -71,7 +72,9 @@ def test_the_report_of_a_part_says_so_and_judges_its_own_runs(matrix: Matrix, tm
     whole = write_matrix_report(settings, here, runs, root)
     assert whole.part is None
     assert len(whole.failed_requirements) == 1, 'of a mapper that was not run'
-    report = write_matrix_report(settings, here, runs, root, part)
+    report = write_matrix_report(
+        settings, here, runs, root, Origin(config_digest(settings), part=part)
+    )
     assert report.failed_requirements == ()
     text = f'part 1/2 of the matrix: {len(ids)} of {len(plans)} runs'
     assert json.loads((root / 'report.json').read_text())['part']['runs'] == list(ids)

@@ -1,4 +1,5 @@
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -116,8 +117,10 @@ def test_extending_changes_key_by_key() -> None:
         parse_condition('own', {'extends': 'velocty'}, 'own.yaml')
 
 
-def test_the_example_of_the_documentation_is_valid() -> None:
+def test_the_example_of_the_documentation_is_valid(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / 'docs' / 'conditions.md'
+    lights = Path(__file__).parents[2] / 'config' / 'lights' / 'replica_cad.yaml'
+    shutil.copy(lights, tmp_path / 'my_lights.yaml')
     (example,) = re.findall(r'```yaml\n(.*?)```', page.read_text(), re.DOTALL)
-    condition = parse_condition('example', yaml.safe_load(example), str(page))
+    condition = parse_condition('example', yaml.safe_load(example), str(tmp_path / page.name))
     assert len(condition.effects) == 7

@@ -364,5 +364,5 @@ def test_score_answers_prints_both_formats(tmp_path):
     ]  # fmt: skip
     assert (rows[0]['accuracy'], rows[0]['c'], rows[0]['d']) == (0.5, 1.0, 0.0)
     text = osmabench('score', 'answers', path, '--no-baselines').output
-    assert text.splitlines()[0].startswith('scene,condition,answers,questions,accuracy')
+    assert text.splitlines()[0].startswith('scene,condition,answers,questions,unjudged,accuracy')
     assert len(text.splitlines()) == 2

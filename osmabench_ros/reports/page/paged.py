@@ -24,6 +24,7 @@ from osmabench_ros.reports.page.page import (
     trusted,
 )
 from osmabench_ros.reports.plots.change_plot import robustness_plot
+from osmabench_ros.reports.power import power_view
 from osmabench_ros.reports.report_run import Run, computed_headlines
 from osmabench_ros.runs.results.report_model import MatrixReport, Status
 
@@ -105,6 +106,7 @@ class PagedReport:
             headline=(computed_headlines(runs), ()),
             summary=summary_table(runs),
             comparison=comparison,
+            power=power_view(runs, comparison),
             plots={'robustness': trusted(robustness_plot(comparison.conditions))},
             pages=self._pages,
             folder=self._folder_name,
