@@ -33,7 +33,7 @@ from osmabench_ros.semantics.cloud import LabelledCloud
 
 CONDITIONS = ('baseline', 'camera')
 POINTS_PER_M2 = 400.0
-GATE_M = 0.1
+MAX_DISTANCE_M = 0.1
 console = Console()
 
 
@@ -83,15 +83,15 @@ def _strict_scores(semantic_map: SemanticMap, truth: LabelledCloud) -> Segmentat
     dense = semantic_map.dense
     assert dense is not None
     assert dense.labels is not None
-    made_up = ~nearest(dense.points, truth.points).within(GATE_M)
+    made_up = ~nearest(dense.points, truth.points).within(MAX_DISTANCE_M)
     matrix = strict_confusion(
         truth.labels,
         dense.labels,
         nearest(truth.points, dense.points),
-        gate_m=GATE_M,
+        max_distance_m=MAX_DISTANCE_M,
         vocabulary=scene_vocabulary(truth.labels, ()),
         hallucinated=hallucinated_points(
-            dense.points, dense.labels, made_up, truth.points, cell_m=GATE_M
+            dense.points, dense.labels, made_up, truth.points, cell_m=MAX_DISTANCE_M
         ),
     )
     return segmentation_scores(matrix, ignored=())

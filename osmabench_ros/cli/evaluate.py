@@ -16,7 +16,7 @@ from osmabench_ros.base.files import check_file
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import RerunFile, with_option_groups
 from osmabench_ros.errors import RequirementError
-from osmabench_ros.reports.outcomes import gate_of
+from osmabench_ros.reports.outcomes import max_distance_of
 from osmabench_ros.reports.rerun.rerun_export import record_map
 from osmabench_ros.reports.terminal import print_figures
 from osmabench_ros.runs.config import MatrixConfig, Requirement, SuiteConfig, load_config
@@ -97,8 +97,10 @@ class Scoring:
         """Write the recording for Rerun, if it is wanted."""
         if self.rerun is not None:
             folders = map_directory, ground_truth
-            gate_m, overwrite = gate_of(self.suites), self.force
-            record_map(*folders, self.rerun, progress, gate_m=gate_m, overwrite=overwrite)
+            max_distance_m, overwrite = max_distance_of(self.suites), self.force
+            record_map(
+                *folders, self.rerun, progress, max_distance_m=max_distance_m, overwrite=overwrite
+            )
 
 
 def conclude(report: RunReport, *files: Path) -> None:

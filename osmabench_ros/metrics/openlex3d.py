@@ -14,7 +14,7 @@ from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.metrics.tiers import TieredLabels, WordCategory
 
-GATE_M = 0.05
+MAX_DISTANCE_M = 0.05
 """Largest distance between a true point and the predicted one that it is compared with."""
 
 
@@ -59,7 +59,7 @@ def top_n_frequency(
     labels: TieredLabels,
     prompts: Sequence[str],
     *,
-    gate_m: float = GATE_M,
+    max_distance_m: float = MAX_DISTANCE_M,
     compat: bool = False,
 ) -> dict[WordCategory, float]:
     r"""Return how often the best word of each point falls into each category.
@@ -78,7 +78,7 @@ def top_n_frequency(
         Words for the objects.
     prompts : sequence of str, length L
         All prompts.
-    gate_m : float
+    max_distance_m : float
         Distance beyond which a point is missing.
     compat : bool
         As published: a point without a feature takes the last one. Otherwise it is missing.
@@ -95,7 +95,11 @@ def top_n_frequency(
     if not scored.any():
         return {item: math.nan for item in WordCategory if item is not WordCategory.NONE}
     kept = scored[objects]
-    owner, rows, missing = objects[kept], points.rows[kept], points.distances_m[kept] > gate_m
+    owner, rows, missing = (
+        objects[kept],
+        points.rows[kept],
+        points.distances_m[kept] > max_distance_m,
+    )
     if not compat or not len(best):
         missing |= rows < 0
     if not len(best):

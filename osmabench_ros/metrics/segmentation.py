@@ -163,7 +163,7 @@ def strict_confusion(
     predicted: NDArray[np.integer],
     neighbours: Neighbours,
     *,
-    gate_m: float,
+    max_distance_m: float,
     vocabulary: NDArray[np.integer],
     hallucinated: Mapping[int, int] | None = None,
     device: str = 'auto',
@@ -182,7 +182,7 @@ def strict_confusion(
         Class ids of the predicted points.
     neighbours : Neighbours
         Nearest predicted point of every true point.
-    gate_m : float
+    max_distance_m : float
         Largest distance of a match in metres.
     vocabulary : ndarray of int
         Classes that can be predicted: those of the scene, or all of the label set (global).
@@ -192,7 +192,7 @@ def strict_confusion(
         'auto', 'cpu' or 'cuda'.
     """
     _check_lengths(truth, neighbours)
-    rows = np.where(neighbours.within(gate_m), neighbours.indices, -1)
+    rows = np.where(neighbours.within(max_distance_m), neighbours.indices, -1)
     taken = _labels_of(predicted, rows, NOTHING)
     kept = truth != UNLABELLED
     extra = (OUTSIDE, NOTHING)

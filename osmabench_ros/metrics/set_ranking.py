@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.metrics.openlex3d import GATE_M, PointFeatures
+from osmabench_ros.metrics.openlex3d import MAX_DISTANCE_M, PointFeatures
 from osmabench_ros.metrics.similarity import CosineTable, ranks_of_rows
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, stripped
 
@@ -84,7 +84,7 @@ def set_ranking(
     labels: TieredLabels,
     prompts: Sequence[str],
     *,
-    gate_m: float = GATE_M,
+    max_distance_m: float = MAX_DISTANCE_M,
     compat: bool = False,
 ) -> SetRanking:
     """Score where the words for an object rank among all prompts.
@@ -102,7 +102,7 @@ def set_ranking(
         Words for the objects.
     prompts : sequence of str, length L
         All prompts.
-    gate_m : float
+    max_distance_m : float
         Points farther from the prediction, and those without a feature, are missing: each of
         their labels scores 0 on both sides, so that a sparser map never gains.
     compat : bool
@@ -113,7 +113,7 @@ def set_ranking(
     place: dict[str, int] = {}
     for index, prompt in enumerate(prompts):
         place.setdefault(stripped(prompt), index)
-    near = (points.rows >= 0) & (points.distances_m <= gate_m)
+    near = (points.rows >= 0) & (points.distances_m <= max_distance_m)
     found = []
     for object_id, own in _points_by_object(points.object_ids):
         item = labels.objects.get(object_id)

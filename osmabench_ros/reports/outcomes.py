@@ -18,15 +18,15 @@ from osmabench_ros.suites.suite import SuiteContext
 OUTCOMES = tuple(PointOutcome)
 
 
-def gate_of(suites: Sequence[SuiteConfig]) -> float:
+def max_distance_of(suites: Sequence[SuiteConfig]) -> float:
     """Return the distance gate in metres that the segmentation suite of a run was scored with."""
     for suite in suites:
         if suite.name == 'osma_segmentation':
-            return SegmentationOptions.model_validate(suite.options).gate_m
-    return SegmentationOptions().gate_m
+            return SegmentationOptions.model_validate(suite.options).max_distance_m
+    return SegmentationOptions().max_distance_m
 
 
-def surface_outcomes(context: SuiteContext, gate_m: float) -> NDArray[np.uint8] | None:
+def surface_outcomes(context: SuiteContext, max_distance_m: float) -> NDArray[np.uint8] | None:
     """Return the index into OUTCOMES of every visible surface point, uint8 (N,), or None."""
     truth, predicted = context.ground_truth, context.matches.predicted
     if predicted is None:
@@ -39,7 +39,7 @@ def surface_outcomes(context: SuiteContext, gate_m: float) -> NDArray[np.uint8] 
     codes = np.full(len(truth.surface), OUTCOMES.index(PointOutcome.WRONG), np.uint8)
     codes[found == truth.surface.labels] = OUTCOMES.index(PointOutcome.CORRECT)
     codes[found == UNLABELLED] = OUTCOMES.index(PointOutcome.UNLABELLED)
-    codes[~near.within(gate_m)] = OUTCOMES.index(PointOutcome.MISSING)
+    codes[~near.within(max_distance_m)] = OUTCOMES.index(PointOutcome.MISSING)
     return codes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.base.strict import validated
 from osmabench_ros.metrics.instances import (
     COCO,
     SCANNET,
@@ -23,7 +23,7 @@ from osmabench_ros.metrics.instances import (
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind
-from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
 from osmabench_ros.suites.things import Masks, mask_overlaps, masks_of_things, seen_things
 
 LOWER_IS_BETTER = frozenset(
@@ -41,12 +41,12 @@ FIGURES_OF_MASKS = (
 )
 
 
-class InstanceOptions(Strict):
+class InstanceOptions(MatchingOptions):
     """Options of the suite.
 
     Parameters
     ----------
-    gate_m : float
+    max_distance_m : float
         Largest distance from surface to map at which a mask covers it.
     piece_share : float
         Share of a mask that must lie in an instance to be a piece of it.
@@ -54,7 +54,6 @@ class InstanceOptions(Strict):
         Surface points a piece has at least.
     """
 
-    gate_m: float = Field(0.1, gt=0)
     piece_share: float = Field(0.5, gt=0, le=1)
     piece_points: int = Field(5, ge=1)
 
@@ -73,11 +72,11 @@ class InstancesSuite:
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the masks and the number of objects of one map."""
-        overlaps = mask_overlaps(context, self._options.gate_m)
+        overlaps = mask_overlaps(context, self._options.max_distance_m)
         if overlaps is None:
             missing = (*FIGURES_OF_CLASSES, *FIGURES_OF_MASKS)
             return [*(self._record(metric, None) for metric in missing), *self._counts(context)]
-        masks = masks_of_things(context, overlaps, self._options.gate_m)
+        masks = masks_of_things(context, overlaps, self._options.max_distance_m)
         if masks.named:
             of_classes = [*self._precision(context, masks), *self._panoptic(masks)]
         else:

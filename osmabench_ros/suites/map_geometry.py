@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.base.strict import validated
 from osmabench_ros.metrics.geometry import (
     POINT_RADIUS_M,
     estimated_normals,
@@ -26,7 +26,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.point_labels import point_labels
-from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +118,12 @@ LOWER_IS_BETTER = frozenset(
 )
 
 
-class GeometryOptions(Strict):
+class GeometryOptions(MatchingOptions):
     """Options of the suite.
 
     Parameters
     ----------
-    gate_m : float
+    max_distance_m : float
         Distance within which a surface counts as covered; also the edge of volume cells.
     thresholds_m : tuple of float
         Thresholds of precision, recall and F-score.
@@ -133,7 +133,6 @@ class GeometryOptions(Strict):
         Whether points of map and truth stand for small discs of surface or for themselves.
     """
 
-    gate_m: float = Field(0.1, gt=0)
     thresholds_m: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
     normal_samples: int = Field(100_000, ge=0)
     distances: Literal['surfaces', 'points'] = 'surfaces'
@@ -194,7 +193,7 @@ class MapGeometrySuite:
         there, back = distances.there, distances.back
         thresholds = self._options.thresholds_m
         scores = geometry_scores(there, back, thresholds)
-        yield self._record('coverage', share_within(back, self._options.gate_m), len(back))
+        yield self._record('coverage', share_within(back, self._options.max_distance_m), len(back))
         yield self._record('accuracy_m', scores.accuracy_m, len(there))
         yield self._record('completeness_m', scores.completeness_m, len(back))
         yield self._record('chamfer_m', scores.chamfer_m, len(there) + len(back))
@@ -205,7 +204,7 @@ class MapGeometrySuite:
             yield self._record(f'f_score_{name}', scores.f_score[i], len(there) + len(back))
 
     def _volumes(self, context: SuiteContext, distances: Distances) -> Iterator[MetricRecord]:
-        predicted, gate = context.matches.predicted, self._options.gate_m
+        predicted, gate = context.matches.predicted, self._options.max_distance_m
         assert predicted is not None
         made_up = predicted.points[~(distances.there <= gate)]
         missed = context.ground_truth.surface.points[~(distances.back <= gate)]
@@ -219,7 +218,7 @@ class MapGeometrySuite:
         if surface.normals is None or not self._options.normal_samples:
             return
         assert matches.predicted is not None
-        covered = np.flatnonzero(distances.back <= self._options.gate_m)
+        covered = np.flatnonzero(distances.back <= self._options.max_distance_m)
         rows = _sampled(covered, self._options.normal_samples, context.seed)
         found = estimated_normals(matches.predicted.points, matches.surface_to_map.indices[rows])
         true = surface.normals[rows].astype(np.float64)
@@ -233,7 +232,7 @@ class MapGeometrySuite:
         self, context: SuiteContext, part: Part, distances: Distances
     ) -> Iterator[MetricRecord]:
         """Score one class or room; figures that need map points of it may not be applicable."""
-        matches, gate, name = context.matches, self._options.gate_m, part.name
+        matches, gate, name = context.matches, self._options.max_distance_m, part.name
         thresholds = self._options.thresholds_m
         back = distances.back[part.surface]
         n = len(back)

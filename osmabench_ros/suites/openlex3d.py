@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from osmabench_ros.base.strict import Strict, validated
-from osmabench_ros.metrics.openlex3d import GATE_M, category_shares, top_n_frequency
+from osmabench_ros.base.strict import validated
+from osmabench_ros.metrics.openlex3d import MAX_DISTANCE_M, category_shares, top_n_frequency
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.retrieval import (
     compat_average_precision,
@@ -22,7 +22,7 @@ from osmabench_ros.metrics.retrieval import (
 from osmabench_ros.metrics.set_ranking import SetRanking, set_ranking
 from osmabench_ros.metrics.tiers import TieredLabels, WordCategory, read_tiers, write_tiers
 from osmabench_ros.suites.queried_map import QueriedMap, featured_points
-from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
 from osmabench_ros.suites.text_queries import Level, queries_of, read_prompts, read_queries
 from osmabench_ros.suites.tiered_ground_truth import DIRECTORY, WordNet, build_tiers
 
@@ -36,7 +36,7 @@ _CATEGORIES = tuple(item.name.lower() for item in WordCategory if item is not Wo
 _RANKING_FIGURES = tuple(name for name in SetRanking.__dataclass_fields__ if name != 'objects')
 
 
-class OpenLex3DOptions(Strict):
+class OpenLex3DOptions(MatchingOptions):
     """Options of the suite.
 
     Parameters
@@ -58,7 +58,7 @@ class OpenLex3DOptions(Strict):
         the globally nearest point.
     top_n : tuple of int
         Number of best words that count for a point.
-    gate_m : float
+    max_distance_m : float
         Largest distance of a match.
     recall_at : tuple of int
         Ranks of retrieval recall.
@@ -71,7 +71,7 @@ class OpenLex3DOptions(Strict):
     query_level: Level = 'l0'
     mask_alignment: Literal['per_mask', 'global'] = 'per_mask'
     top_n: tuple[int, ...] = (1, 5)
-    gate_m: float = Field(GATE_M, gt=0)
+    max_distance_m: float = Field(MAX_DISTANCE_M, gt=0)
     recall_at: tuple[int, ...] = (1, 5, 10)
 
 
@@ -162,11 +162,11 @@ class OpenLex3DSuite:
         )
 
     def _words(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
-        points, gate = asked.points(compat=compat), self._options.gate_m
+        points, gate = asked.points(compat=compat), self._options.max_distance_m
         for n in self._options.top_n:
             best = asked.best[:, :n]
             frequency = top_n_frequency(
-                points, best, asked.tiers, asked.prompts, gate_m=gate, compat=compat
+                points, best, asked.tiers, asked.prompts, max_distance_m=gate, compat=compat
             )
             for name, share in category_shares(frequency):
                 metric, good = f'top{n}_{name}', name == 'synonym'
@@ -178,7 +178,7 @@ class OpenLex3DSuite:
             asked.cosines,
             asked.tiers,
             asked.prompts,
-            gate_m=self._options.gate_m,
+            max_distance_m=self._options.max_distance_m,
             compat=compat,
         )
         for figure in _RANKING_FIGURES:
@@ -188,7 +188,7 @@ class OpenLex3DSuite:
     def _retrieval(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
         retrieval = asked.retrieval(
             compat=compat,
-            gate_m=self._options.gate_m,
+            max_distance_m=self._options.max_distance_m,
             per_mask=self._options.mask_alignment == 'per_mask',
         )
         if retrieval is None:

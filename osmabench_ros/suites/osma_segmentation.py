@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.base.strict import validated
 from osmabench_ros.metrics.comparison import macc_over_objects
 from osmabench_ros.metrics.confusion import NOTHING, ConfusionMatrix, write_confusions
 from osmabench_ros.metrics.record import MetricRecord, Mode
@@ -24,19 +23,19 @@ from osmabench_ros.metrics.segmentation import (
 )
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.suites.point_labels import point_labels, ranked_labels
-from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
 
 FIGURES = ('macc', 'miou', 'fmiou', 'accuracy')
 LOST = ('missing', 'unlabelled', 'outside_vocabulary', 'hallucinated')
 """Shares of true points that got no valid class, and of map points made up; 0 is best."""
 
 
-class SegmentationOptions(Strict):
+class SegmentationOptions(MatchingOptions):
     """Options of the suite.
 
     Parameters
     ----------
-    gate_m : float
+    max_distance_m : float
         Largest distance of a match in strict mode.
     vocabulary : str
         'scene' scores the classes of the scene, 'global' all of the label set. In strict mode a
@@ -49,7 +48,6 @@ class SegmentationOptions(Strict):
         What to compute.
     """
 
-    gate_m: float = Field(0.1, gt=0)
     vocabulary: Literal['scene', 'global'] = 'scene'
     ignored_ids: tuple[int, ...] = ()
     top_k: tuple[int, ...] = (3, 5)
@@ -118,25 +116,25 @@ class OsmaSegmentationSuite:
         labels = point_labels(context, offered)
         if labels is None:
             return []
-        hallucinated = ~context.matches.map_to_truth.within(self._options.gate_m)
+        hallucinated = ~context.matches.map_to_truth.within(self._options.max_distance_m)
         matrix = strict_confusion(
             truth.surface.labels,
             labels,
             context.matches.surface_to_map,
-            gate_m=self._options.gate_m,
+            max_distance_m=self._options.max_distance_m,
             vocabulary=vocabulary,
             hallucinated=hallucinated_points(
                 predicted.points,
                 labels,
                 hallucinated,
                 truth.surface.points,
-                cell_m=self._options.gate_m,
+                cell_m=self._options.max_distance_m,
             ),
             device=context.device,
         )
         _keep(context, matrix, Mode.STRICT)
         near = context.matches.surface_to_map
-        rows = np.where(near.within(self._options.gate_m), near.indices, -1)
+        rows = np.where(near.within(self._options.max_distance_m), near.indices, -1)
         taken = np.append(labels, np.int32(NOTHING))[rows]
         scores = segmentation_scores(matrix, ignored=(), punish_false_classes=is_global)
         return [
@@ -210,7 +208,7 @@ class OsmaSegmentationSuite:
                 continue
             near = matches.surface_to_map
             rows = np.append(matches.predicted.rows, -1)[
-                np.where(near.within(self._options.gate_m), near.indices, -1)
+                np.where(near.within(self._options.max_distance_m), near.indices, -1)
             ]
             value, n = top_k_accuracy(ranking[rows], truth.surface.labels, k)
             yield MetricRecord(self.name, Mode.STRICT.value, metric, value=value, n=n)

@@ -143,7 +143,9 @@ class QueriedMap:
         assert predicted is not None
         return self.features.rows[predicted.rows]
 
-    def retrieval(self, *, compat: bool, gate_m: float, per_mask: bool) -> Retrieval | None:
+    def retrieval(
+        self, *, compat: bool, max_distance_m: float, per_mask: bool
+    ) -> Retrieval | None:
         """Ask for the objects that bear a label by each label.
 
         As published every object with a point is asked for, and masks are moved to the surface
@@ -152,7 +154,7 @@ class QueriedMap:
         None if the map has no masks with features, or nothing is asked for.
         """
         move = overlaps_mask_by_mask if compat and per_mask else mask_overlaps
-        overlaps = move(self.context, COMPAT_ALIGNMENT_M if compat else gate_m)
+        overlaps = move(self.context, COMPAT_ALIGNMENT_M if compat else max_distance_m)
         node_rows = self.features.node_rows
         if overlaps is None or not node_rows:
             return None

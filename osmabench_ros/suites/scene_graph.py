@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.base.strict import validated
 from osmabench_ros.maps.holdings import holdings
 from osmabench_ros.metrics.graph import (
     SameLabel,
@@ -23,7 +23,7 @@ from osmabench_ros.metrics.graph_matching import NodeMatches, box_iou_of_nodes, 
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
-from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
 from osmabench_ros.suites.things import MatchedGraph, matched_graph, seen_things
 from osmabench_ros.vqa.knowledge import knowledge
 
@@ -41,7 +41,7 @@ RELATION_FIGURES_AT_K = (
 )
 
 
-class SceneGraphOptions(Strict):
+class SceneGraphOptions(MatchingOptions):
     """Options of the suite.
 
     Parameters
@@ -50,7 +50,7 @@ class SceneGraphOptions(Strict):
         How nodes are paired: by 'masks', by 'boxes', or 'auto', which takes masks if there are.
     min_iou : float
         Least overlap of a pair.
-    gate_m : float
+    max_distance_m : float
         Largest distance from surface to map at which a mask covers it.
     similarity : float
         Least similarity of labels that count as the same by embedding.
@@ -64,7 +64,6 @@ class SceneGraphOptions(Strict):
 
     match: Literal['auto', 'masks', 'boxes'] = 'auto'
     min_iou: float = Field(0.25, gt=0, le=1)
-    gate_m: float = Field(0.1, gt=0)
     similarity: float = Field(0.72, gt=0, le=1)
     relations: tuple[str, ...] = ('on', 'in', 'under', 'next to', 'attached to')
     recall_at: tuple[int, ...] = (20, 50, 100)
@@ -88,7 +87,7 @@ class SceneGraphSuite:
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the graph of one map; relations only if the method gives any."""
         options = self._options
-        found = matched_graph(context, options.match, options.min_iou, options.gate_m)
+        found = matched_graph(context, options.match, options.min_iou, options.max_distance_m)
         if found is None:
             return list(self._nothing(context))
         return [

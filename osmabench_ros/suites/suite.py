@@ -11,9 +11,11 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
 from osmabench_ros.base.extensions import SUITES, extension_names, load_extension
 from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.geometry import surfel_distances
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, Neighbours
@@ -89,6 +91,19 @@ class Correspondences:
         radius = 1 / np.sqrt(self._truth.points_per_m2)
         centers = self.truth_points[found.indices]
         return Neighbours(found.indices, surfel_distances(points, centers, normals, radius))
+
+
+class MatchingOptions(Strict):
+    """Options of a suite that matches points of map and truth within `max_distance_m` metres."""
+
+    max_distance_m: float = Field(0.1, gt=0)
+
+    @model_validator(mode='before')
+    @classmethod
+    def _take_earlier_name(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and 'gate_m' in data and 'max_distance_m' not in data:
+            return {'max_distance_m' if key == 'gate_m' else key: data[key] for key in data}
+        return data
 
 
 Labeller = Callable[[SemanticMap, Sequence[str]], NDArray[np.int64]]

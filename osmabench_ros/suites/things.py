@@ -37,7 +37,7 @@ def seen_things(truth: GroundTruth) -> list[SceneNode]:
     return [node for node in truth.graph.of_kind(NodeKind.OBJECT) if node.id in seen]
 
 
-def mask_overlaps(context: SuiteContext, gate_m: float) -> Overlaps | None:
+def mask_overlaps(context: SuiteContext, max_distance_m: float) -> Overlaps | None:
     """Return how the masks of a map cover the visible surface, None if it has no masks.
 
     A surface point belongs to the masks of the nearest map point within the gate. Masks that
@@ -47,7 +47,7 @@ def mask_overlaps(context: SuiteContext, gate_m: float) -> Overlaps | None:
     if dense is None or predicted is None or not holdings(context.semantic_map).instances:
         return None
     near, surface = context.matches.surface_to_map, context.ground_truth.surface
-    rows = np.append(predicted.rows, -1)[np.where(near.within(gate_m), near.indices, -1)]
+    rows = np.append(predicted.rows, -1)[np.where(near.within(max_distance_m), near.indices, -1)]
     if dense.membership is not None:
         member = dense.membership
         return overlaps_of_masks(
@@ -61,7 +61,7 @@ def mask_overlaps(context: SuiteContext, gate_m: float) -> Overlaps | None:
     )
 
 
-def overlaps_mask_by_mask(context: SuiteContext, gate_m: float) -> Overlaps | None:
+def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overlaps | None:
     """Return how masks cover the visible surface if each takes all that is near its own points.
 
     A surface point may belong to several masks, also of a map whose masks do not overlap. None
@@ -71,7 +71,7 @@ def overlaps_mask_by_mask(context: SuiteContext, gate_m: float) -> Overlaps | No
     if dense is None or predicted is None or not holdings(context.semantic_map).instances:
         return None
     surface = context.ground_truth.surface
-    near = np.flatnonzero(context.matches.surface_to_map.within(gate_m))
+    near = np.flatnonzero(context.matches.surface_to_map.within(max_distance_m))
     near = near[np.argsort(surface.points[near, 0], kind='stable')]
     points = surface.points[near]
     x, y, z = np.ascontiguousarray(points.T)
@@ -79,12 +79,12 @@ def overlaps_mask_by_mask(context: SuiteContext, gate_m: float) -> Overlaps | No
     for node_id, rows in _rows_of_masks(dense, predicted.rows):
         own = dense.points[rows]
         # Most of the surface is far from a mask, which its box tells at once.
-        low, high = own.min(axis=0) - gate_m, own.max(axis=0) + gate_m
+        low, high = own.min(axis=0) - max_distance_m, own.max(axis=0) + max_distance_m
         slab = slice(x.searchsorted(low[0]), x.searchsorted(high[0], 'right'))
         of_y = (y[slab] >= low[1]) & (y[slab] <= high[1])
         inside = slab.start + np.flatnonzero(of_y & (z[slab] >= low[2]) & (z[slab] <= high[2]))
         index = NeighbourIndex(own, context.device, 'map')
-        found = index.query(points[inside], max_distance_m=gate_m).within(gate_m)
+        found = index.query(points[inside], max_distance_m=max_distance_m).within(max_distance_m)
         ids.append(node_id)
         covered.append(near[inside[found]])
     return overlaps_of_masks(
@@ -119,7 +119,7 @@ def _rows_of_masks(
 
 
 def masks_on_no_thing(
-    context: SuiteContext, overlaps: Overlaps, gate_m: float
+    context: SuiteContext, overlaps: Overlaps, max_distance_m: float
 ) -> NDArray[np.bool_]:
     """Return which masks lie at least by half on the building or on void, shape (P,).
 
@@ -134,12 +134,12 @@ def masks_on_no_thing(
     unseen = on_things < _FEW_POINTS
     if unseen.any():
         ids = overlaps.predicted_ids[unseen]
-        found[unseen] |= _share_on_no_thing(context, ids, things, gate_m) >= 0.5
+        found[unseen] |= _share_on_no_thing(context, ids, things, max_distance_m) >= 0.5
     return np.asarray(found, bool)
 
 
 def _share_on_no_thing(
-    context: SuiteContext, mask_ids: NDArray[np.int64], things: list[int], gate_m: float
+    context: SuiteContext, mask_ids: NDArray[np.int64], things: list[int], max_distance_m: float
 ) -> NDArray[np.float64]:
     """Return the share of each mask's points near the surface that is on no seen object."""
     truth, dense = context.ground_truth, context.semantic_map.dense
@@ -147,7 +147,7 @@ def _share_on_no_thing(
     assert dense is not None
     assert predicted is not None
     true = np.concatenate([truth.surface.instances, truth.unseen.instances, [NO_INSTANCE]])
-    on_no_thing = near.within(gate_m) & ~np.isin(true[near.indices], things)
+    on_no_thing = near.within(max_distance_m) & ~np.isin(true[near.indices], things)
     if dense.membership is not None:
         everywhere = np.zeros(len(dense.points), bool)
         everywhere[predicted.rows] = on_no_thing
@@ -198,7 +198,7 @@ class Masks:
     named: bool
 
 
-def masks_of_things(context: SuiteContext, overlaps: Overlaps, gate_m: float) -> Masks:
+def masks_of_things(context: SuiteContext, overlaps: Overlaps, max_distance_m: float) -> Masks:
     """Leave out masks on the building and things that were not seen, and look up classes."""
     truth, graph = context.ground_truth, context.named_map.graph
     things = {node.id for node in seen_things(truth)}
@@ -206,7 +206,7 @@ def masks_of_things(context: SuiteContext, overlaps: Overlaps, gate_m: float) ->
     true = np.array([int(item) in things for item in overlaps.true_ids], bool)
     on_building = np.array([int(item) in structure for item in overlaps.true_ids], bool)
     known = overlaps.shared[:, true | on_building].sum(axis=1)
-    left_out = masks_on_no_thing(context, overlaps, gate_m)
+    left_out = masks_on_no_thing(context, overlaps, max_distance_m)
     kept = replace(overlaps, predicted_sizes=known).select(~left_out, true)
     nodes = [graph.by_id.get(int(item)) for item in kept.predicted_ids]
     classes = np.array([_class_of(node, truth.label_set) for node in nodes], np.int64)
@@ -271,17 +271,17 @@ class MatchedGraph:
 
 
 def matched_graph(
-    context: SuiteContext, match: str, min_iou: float, gate_m: float
+    context: SuiteContext, match: str, min_iou: float, max_distance_m: float
 ) -> MatchedGraph | None:
     """Pair the objects of a map with the truth; None if they have neither masks nor boxes.
 
     `match` is 'masks', 'boxes', or 'auto' for masks where the map has them; a mask covers surface
-    within `gate_m` metres.
+    within `max_distance_m` metres.
     """
     truth = context.ground_truth
     nodes = list(context.published_graph.graph.of_kind(NodeKind.OBJECT))
     true = [node for node in truth.fair_graph.nodes if node.kind in _SOLID]
-    overlaps = None if match == 'boxes' else mask_overlaps(context, gate_m)
+    overlaps = None if match == 'boxes' else mask_overlaps(context, max_distance_m)
     iou = _iou(nodes, true, overlaps, boxes=match != 'masks')
     if iou is None:
         return None
@@ -292,7 +292,7 @@ def matched_graph(
     kept = np.array([t in things for _, t in found.pairs], bool)
     excused = iou[:, ~seen].max(axis=1, initial=0.0) >= min_iou
     if overlaps is not None:
-        no_thing = overlaps.predicted_ids[masks_on_no_thing(context, overlaps, gate_m)]
+        no_thing = overlaps.predicted_ids[masks_on_no_thing(context, overlaps, max_distance_m)]
         excused |= np.isin(ids, no_thing)
     excused &= ~np.isin(ids, [p for p, _ in found.pairs])
     counted = found.predicted - int((~kept).sum()) - int(excused.sum())

@@ -60,13 +60,15 @@ def test_a_gate_includes_its_own_distance() -> None:
     assert rows.tolist() == [0, -1]
 
 
-@pytest.mark.parametrize('gate_m', [0.05, 0.1, 0.3])
-def test_a_distance_that_is_the_gate_in_single_precision_is_within_it(gate_m: float) -> None:
+@pytest.mark.parametrize('max_distance_m', [0.05, 0.1, 0.3])
+def test_a_distance_that_is_the_gate_in_single_precision_is_within_it(
+    max_distance_m: float,
+) -> None:
     references = np.zeros((1, 3), np.float32)
-    at = np.float32(gate_m)
+    at = np.float32(max_distance_m)
     queries = np.array([[at, 0, 0], [0, np.nextafter(at, np.float32(1)), 0]], np.float32)
     found = nearest(queries, references, device='cpu')
-    assert found.within(gate_m).tolist() == [True, False]
+    assert found.within(max_distance_m).tolist() == [True, False]
 
 
 def test_nothing_to_find_gives_no_neighbours() -> None:

@@ -149,7 +149,7 @@ def test_a_class_outside_the_vocabulary_is_wrong_in_strict_alone() -> None:
     truth, predicted = np.array([3, 3, 4, 4]), np.array([3, 7, 4, 4])
     compat = compat_confusion(truth, predicted, near, device='cpu')
     strict = strict_confusion(
-        truth, predicted, near, gate_m=0.1, vocabulary=np.array([3, 4]), device='cpu'
+        truth, predicted, near, max_distance_m=0.1, vocabulary=np.array([3, 4]), device='cpu'
     )
     assert segmentation_scores(compat).macc == 1.0
     assert segmentation_scores(strict).macc == pytest.approx((1 / 2 + 1) / 2)
@@ -161,7 +161,7 @@ def test_strict_counts_missing_and_unlabelled_points_as_errors() -> None:
     predicted = np.array([3, UNLABELLED])
     vocabulary = np.array([3, 4])
     found = strict_confusion(
-        truth, predicted, near, gate_m=0.1, vocabulary=vocabulary, device='cpu'
+        truth, predicted, near, max_distance_m=0.1, vocabulary=vocabulary, device='cpu'
     )
     assert found.labels.tolist() == [3, 4, OUTSIDE, NOTHING]
     assert found.counts[0].tolist() == [1, 0, 1, 1]
@@ -173,7 +173,7 @@ def test_strict_counts_missing_and_unlabelled_points_as_errors() -> None:
 
 def test_strict_hallucinations_lower_iou_but_not_accuracy() -> None:
     near = Neighbours(np.zeros(10, np.int64), np.zeros(10, np.float32))
-    arguments = {'gate_m': 0.1, 'vocabulary': np.array([3, 4]), 'device': 'cpu'}
+    arguments = {'max_distance_m': 0.1, 'vocabulary': np.array([3, 4]), 'device': 'cpu'}
     truth, predicted = np.full(10, 3), np.array([3])
     clean = strict_confusion(truth, predicted, near, **arguments)
     dirty = strict_confusion(truth, predicted, near, hallucinated={3: 10, 9: 2}, **arguments)

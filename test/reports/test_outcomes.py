@@ -5,7 +5,7 @@ from box_world import LABELS
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
-from osmabench_ros.reports.outcomes import OUTCOMES, gate_of, shares, surface_outcomes
+from osmabench_ros.reports.outcomes import OUTCOMES, max_distance_of, shares, surface_outcomes
 from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.semantics.cloud import LabelledCloud
@@ -60,6 +60,9 @@ def test_a_map_without_points_has_only_missing_ones():
     assert {OUTCOMES[code] for code in codes} == {PointOutcome.MISSING}
 
 
-def test_the_gate_is_that_of_the_suite():
-    assert gate_of([SuiteConfig(name='osma_segmentation', options={'gate_m': 0.3})]) == 0.3
-    assert gate_of([SuiteConfig(name='map_geometry')]) == pytest.approx(0.1)
+def test_the_largest_distance_is_that_of_the_suite():
+    assert (
+        max_distance_of([SuiteConfig(name='osma_segmentation', options={'max_distance_m': 0.3})])
+        == 0.3
+    )
+    assert max_distance_of([SuiteConfig(name='map_geometry')]) == pytest.approx(0.1)

@@ -61,7 +61,7 @@ def test_right_words_score_one(
     context: SuiteContext, perfect_map: SemanticMap, tiers: Path
 ) -> None:
     words = {1: 'floor', 2: 'table+desk', 3: 'chair+seat'}
-    found = evaluate(with_features(context, perfect_map, words), tiers=tiers, gate_m=0.1)
+    found = evaluate(with_features(context, perfect_map, words), tiers=tiers, max_distance_m=0.1)
     for mode in ('compat', 'strict'):
         assert found[mode, 'top1_synonym'].value == pytest.approx(1.0, abs=0.02), mode
         assert found[mode, 'ap50'].value == pytest.approx(1.0), mode
@@ -77,7 +77,7 @@ def test_every_label_asks_for_all_objects_that_bear_it(
     objects = [TieredObject(2, ('table', 'desk')), TieredObject(3, ('desk',))]
     write_tiers(tiers_by_id(objects), tmp_path / 'tiers.json')
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table+desk', 3: 'desk'})
-    found = evaluate(named, tiers=tmp_path / 'tiers.json', gate_m=0.1)
+    found = evaluate(named, tiers=tmp_path / 'tiers.json', max_distance_m=0.1)
     # Object 2 is the best hit of "table" and a right one of "desk", before or after object 3.
     for mode in ('compat', 'strict'):
         assert (found[mode, 'ap50'].n, found[mode, 'inverse_rank'].value) == (2, 1.0), mode
@@ -92,7 +92,7 @@ def test_queries_come_from_a_mapping_file_or_a_level(
     mapping = tmp_path / 'gt_categories_query_to_object_mapping_l0.json'
     mapping.write_text('{"level0": {"stool": [3], "table": [77]}}')
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'stool'})
-    options = {'tiers': tmp_path / 'tiers.json', 'gate_m': 0.1}
+    options = {'tiers': tmp_path / 'tiers.json', 'max_distance_m': 0.1}
     found = evaluate(named, **options, queries=mapping)
     assert (found['strict', 'ap50'].value, found['strict', 'ap50'].n) == (1.0, 1)
     # The published code asks for "table" too, and all that it retrieves is wrong.
@@ -118,7 +118,7 @@ def test_prompts_of_a_data_set_are_harder_than_the_words_of_a_scene(
     prompts = tmp_path / 'prompt_list.txt'
     prompts.write_text(' chair\ndesk\nstool\ntable\n')
     named = with_features(context, perfect_map, {1: 'floor', 2: 'desk+table', 3: 'desk+chair'})
-    options = {'tiers': tmp_path / 'tiers.json', 'gate_m': 0.1}
+    options = {'tiers': tmp_path / 'tiers.json', 'max_distance_m': 0.1}
     few = evaluate(named, **options)
     many = evaluate(named, **options, prompts=prompts)
     assert (few['', 'prompts'].value, many['', 'prompts'].value) == (2.0, 4.0)
@@ -152,7 +152,7 @@ def test_look_alikes_clutter_and_wrong_words_are_told_apart(
     context: SuiteContext, perfect_map: SemanticMap, tiers: Path
 ) -> None:
     named = with_features(context, perfect_map, {1: 'floor', 2: 'seat', 3: 'stool'})
-    found = evaluate(named, tiers=tiers, gate_m=0.1, top_n=(1,))
+    found = evaluate(named, tiers=tiers, max_distance_m=0.1, top_n=(1,))
     assert found['strict', 'top1_clutter'].value == pytest.approx(0.5, abs=0.02)
     assert found['strict', 'top1_visually_similar'].value == pytest.approx(0.5, abs=0.02)
     assert found['strict', 'top1_synonym'].value == pytest.approx(0.0, abs=0.02)
@@ -208,7 +208,7 @@ def test_a_feature_of_zeros_is_no_word_in_strict_mode(
     vectors = space.vectors.copy()
     vectors[2] = 0
     dull = replace(named.semantic_map, feature_spaces={'clip': replace(space, vectors=vectors)})
-    found = evaluate(replace(named, semantic_map=dull), tiers=tiers, gate_m=0.1)
+    found = evaluate(replace(named, semantic_map=dull), tiers=tiers, max_distance_m=0.1)
     assert found['strict', 'top1_missing'].value == pytest.approx(0.5, abs=0.02)
     assert found['compat', 'top1_missing'].value == pytest.approx(0.0, abs=0.02)
 

@@ -12,7 +12,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.segmentation import score_scenes
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
+from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite, SegmentationOptions
 from osmabench_ros.suites.suite import SuiteContext, make_suite, suite_names
 
 
@@ -215,15 +215,16 @@ def test_labels_unknown_to_the_label_set_and_nan_points_are_refused(
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(ConfigError, match='Did you mean "gate_m"'):
-        OsmaSegmentationSuite(options={'gate': 1})
-    with pytest.raises(ConfigError, match='gate_m: Input should be greater than 0'):
-        OsmaSegmentationSuite(options={'gate_m': -1})
+    with pytest.raises(ConfigError, match='Did you mean "max_distance_m"'):
+        OsmaSegmentationSuite(options={'max_distance': 1})
+    with pytest.raises(ConfigError, match='max_distance_m: Input should be greater than 0'):
+        OsmaSegmentationSuite(options={'max_distance_m': -1})
 
 
 def test_suites_are_found_by_name() -> None:
     assert {'osma_segmentation', 'map_geometry'} <= set(suite_names())
-    assert make_suite('osma_segmentation', {'gate_m': 0.2}).name == 'osma_segmentation'
+    assert make_suite('osma_segmentation', {'max_distance_m': 0.2}).name == 'osma_segmentation'
+    assert SegmentationOptions.model_validate({'gate_m': 0.2}).max_distance_m == 0.2
     with pytest.raises(ConfigError, match='Did you mean "map_geometry"'):
         make_suite('map_geometri')
 

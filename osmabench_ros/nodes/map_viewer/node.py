@@ -145,7 +145,7 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
 
     def _show_errors(self, semantic_map: SemanticMap, truth: GroundTruth, header: Header) -> None:
         context = SuiteContext(truth.scene, semantic_map, truth, device='cpu')
-        errors = coloured_by_error(context, self.settings.gate_m)
+        errors = coloured_by_error(context, self.settings.max_distance_m)
         self._publish_cloud(topics.VIEW_ERRORS, errors, header)
         nodes = graph_errors(semantic_map.graph, truth)
         self._views[topics.VIEW_GRAPH_ERRORS].publish(

@@ -47,20 +47,20 @@ def coloured_by_class(
     return replace(semantic_map.dense, labels=shown, colors=colors)
 
 
-def coloured_by_error(context: SuiteContext, gate_m: float) -> DenseMap | None:
-    """Return visible surface and hallucinated points in ERROR_COLORS, matched within `gate_m`."""
+def coloured_by_error(context: SuiteContext, max_distance_m: float) -> DenseMap | None:
+    """Return visible surface and hallucinated points, matched by distance, in ERROR_COLORS."""
     predicted = context.matches.predicted
     if predicted is None:
         return None
     surface = context.ground_truth.surface
-    codes = surface_outcomes(context, gate_m)
+    codes = surface_outcomes(context, max_distance_m)
     if codes is None:
-        mapped = context.matches.surface_to_map.within(gate_m)
+        mapped = context.matches.surface_to_map.within(max_distance_m)
         found, missing = (
             OUTCOMES.index(item) for item in (PointOutcome.UNLABELLED, PointOutcome.MISSING)
         )
         codes = np.where(mapped, found, missing).astype(np.uint8)
-    invented = predicted.points[~context.matches.map_to_truth.within(gate_m)]
+    invented = predicted.points[~context.matches.map_to_truth.within(max_distance_m)]
     labels = np.concatenate([codes, np.full(len(invented), HALLUCINATED_CODE)]).astype(np.int32)
     points = np.concatenate([surface.points, invented]).astype(np.float32)
     return DenseMap(points, colors=ERROR_COLORS[labels], labels=labels)

@@ -12,7 +12,7 @@ from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.reports.outcomes import (
     OUTCOMES,
-    gate_of,
+    max_distance_of,
     object_shares,
     shares,
     surface_outcomes,
@@ -126,7 +126,7 @@ def run_pictures(plan: RunPlan, scene: ScenePictures) -> RunPictures:
     """Draw the recorded map of a run, and collect its sample frames."""
     semantic_map = read_map(plan.map_directory)
     context = SuiteContext(scene.truth.scene, semantic_map, scene.truth, device='cpu')
-    outcomes = surface_outcomes(context, gate_of(plan.config.suites))
+    outcomes = surface_outcomes(context, max_distance_of(plan.config.suites))
     views = list(_map_views(semantic_map, scene.truth.label_set, scene.grid))
     if outcomes is not None:
         palette = np.array([item.color for item in OUTCOMES], np.uint8)

@@ -11,7 +11,7 @@ from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.reports.camera_track import track_of_run
 from osmabench_ros.reports.headline import HEADLINES
-from osmabench_ros.reports.outcomes import gate_of
+from osmabench_ros.reports.outcomes import max_distance_of
 from osmabench_ros.reports.pictures.graph_errors import ERROR_TITLES
 from osmabench_ros.reports.rerun.rerun_recording import RerunScene, require_rerun, write_rerun
 from osmabench_ros.runs.plan import RunPlan
@@ -39,7 +39,7 @@ def record_run(
         '\n'.join(about),
         semantic_map,
         truth,
-        gate_of(plan.config.suites),
+        max_distance_of(plan.config.suites),
         plan.config.camera.intrinsics,
         track_of_run(plan),
     )
@@ -68,7 +68,7 @@ def record_map(
     file: Path,
     progress: Progress = silent,
     *,
-    gate_m: float = 0.1,
+    max_distance_m: float = 0.1,
     overwrite: bool = False,
 ) -> None:
     """Write the Rerun recording of a map on disk; with ground truth, also its errors."""
@@ -79,7 +79,7 @@ def record_map(
     if truth is not None:
         about += _legend()
     name = semantic_map.header.provenance.method or map_directory.name
-    view = RerunScene(name, '\n'.join(about), semantic_map, truth, gate_m)
+    view = RerunScene(name, '\n'.join(about), semantic_map, truth, max_distance_m)
     write_rerun(view, file, progress, overwrite=overwrite)
 
 

@@ -46,7 +46,7 @@ class RerunScene:
     about: str
     semantic_map: SemanticMap
     truth: GroundTruth | None = None
-    gate_m: float = 0.1
+    max_distance_m: float = 0.1
     intrinsics: Intrinsics | None = None
     frames: Iterable[TrackedFrame] = ()
 
@@ -176,7 +176,7 @@ class _Recording:
         errors = graph_errors(view.semantic_map.graph, truth)
         self._boxes('world/graph/errors', errors.graph.nodes, errors.colors)
         context = SuiteContext(truth.scene, view.semantic_map, truth, device='cpu')
-        wrong = coloured_by_error(context, view.gate_m)
+        wrong = coloured_by_error(context, view.max_distance_m)
         if wrong is not None:
             self._cloud('world/map/errors', wrong)
 

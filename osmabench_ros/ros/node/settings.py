@@ -200,6 +200,6 @@ class MapViewerSettings(Strict):
     ground_truth_directory: FilePath | None = setting(
         None, 'Ground truth of the scene; empty for no errors.'
     )
-    gate_m: float = setting(0.1, 'Largest distance of a match, metres.', 0.001, 10)
+    max_distance_m: float = setting(0.1, 'Largest distance of a match, metres.', 0.001, 10)
     max_points: int = setting(200_000, 'Points of a cloud; 0 for all.', 0, 100_000_000)
     max_map_bytes: MapBytes = setting(MAX_PAYLOAD_BYTES, 'Largest map, bytes.')
