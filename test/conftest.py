@@ -11,6 +11,7 @@ from pathlib import Path
 from shutil import which
 
 import pytest
+from hypothesis import settings
 from prepared_scenes import PreparedScenes
 
 from osmabench_ros.bringup.spec.isolation import (
@@ -25,6 +26,9 @@ os.environ.setdefault('HF_HUB_OFFLINE', '1')
 os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
 # What tests do in their own process goes the way that nodes of a run go.
 os.environ.update(transport_environment())
+# The same examples every time: what fails once fails again.
+settings.register_profile('repeatable', derandomize=True)
+settings.load_profile('repeatable')
 
 FOLDER_OF_TESTS = Path(__file__).parent
 FOREIGN_SEGMENTS = pytest.StashKey[set[Path]]()
