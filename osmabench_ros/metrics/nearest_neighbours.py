@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.device import resolve_device, to_tensor
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics.device import resolve_device, to_tensor
 from osmabench_ros.metrics.grid_search import TIE
 
 if TYPE_CHECKING:

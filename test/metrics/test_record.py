@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
+from osmabench_ros.base.device import resolve_device, to_tensor
 from osmabench_ros.errors import ConfigError, MetricError
-from osmabench_ros.metrics.device import resolve_device, to_tensor
 from osmabench_ros.metrics.record import MetricRecord
 
 
@@ -36,6 +36,8 @@ def test_malformed_records_are_refused() -> None:
 def test_devices_that_do_not_exist_are_refused() -> None:
     with pytest.raises(ConfigError, match='device "gpu" is unknown'):
         resolve_device('gpu')
+    with pytest.raises(ConfigError, match='device "mps" will not do here; use auto, cuda or cpu'):
+        resolve_device('mps')
     assert resolve_device('cpu').type == 'cpu'
 
 

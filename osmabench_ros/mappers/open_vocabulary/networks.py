@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field
 
+from osmabench_ros.base.device import resolve_device
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, MissingDependencyError, needing
-
-if TYPE_CHECKING:
-    import torch
 
 EXTRA = 'install it with: pip install "osmabench_ros[open_vocabulary]"'
 
@@ -59,7 +56,7 @@ class Runtime:
         with needing('the mapper "open_vocabulary" needs torch', EXTRA):
             import torch
         self.batch_size = options.batch_size
-        self.device = _device(options.device)
+        self.device = resolve_device(options.device, ('cuda', 'mps'))
         half = options.half_precision and self.device.type != 'cpu'
         self.dtype = torch.float16 if half else torch.float32
 
@@ -76,24 +73,6 @@ class Runtime:
             else value.to(self.device)
             for name, value in inputs.items()
         }
-
-
-def _device(name: str) -> torch.device:
-    import torch
-
-    available: dict[str, Callable[[], bool]] = {
-        'cuda': torch.cuda.is_available,
-        'mps': torch.backends.mps.is_available,
-    }
-    if name == 'auto':
-        return torch.device(next((kind for kind, there in available.items() if there()), 'cpu'))
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ConfigError(f'device "{name}" is unknown; use auto, cuda, mps or cpu') from error
-    if device.type in available and not available[device.type]():
-        raise ConfigError(f'device "{name}" was asked for, but torch finds none here; use auto')
-    return device
 
 
 def load(kind: str, source: NetworkSource, **options: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Where metrics are computed."""
+"""Where tensors are computed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.errors import ConfigError, needing
@@ -10,35 +11,41 @@ if TYPE_CHECKING:
     import torch
 
 
-def resolve_device(name: str = 'auto') -> torch.device:
+def resolve_device(name: str = 'auto', kinds: tuple[str, ...] = ('cuda',)) -> torch.device:
     """Return a torch device.
 
     Parameters
     ----------
     name : str
-        'auto' takes CUDA when there is a usable device, else the CPU; otherwise what torch
+        'auto' takes the first of `kinds` that is usable here, else the CPU; otherwise what torch
         understands, e.g. 'cpu' or 'cuda:1'.
+    kinds : tuple of str
+        Accelerators that will do. Metrics need 64-bit floats, which 'mps' does not have.
 
     Raises
     ------
     MissingDependencyError
         If torch is not installed.
     ConfigError
-        If the device does not exist here.
+        If the device does not exist here, or is an accelerator that will not do.
     """
-    with needing(
-        'the metrics need torch',
-        'install it with: pip install "osmabench_ros[metrics]"',
-    ):
+    with needing('torch is needed', 'install it with: pip install "osmabench_ros[metrics]"'):
         import torch
+    usable: dict[str, Callable[[], bool]] = {
+        'cuda': torch.cuda.is_available,
+        'mps': torch.backends.mps.is_available,
+    }
     if name == 'auto':
-        return torch.device('cuda' if torch.cuda.is_available() else 'cpu')
+        return torch.device(next((kind for kind in kinds if usable[kind]()), 'cpu'))
+    allowed = ', '.join(('auto', *kinds))
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise ConfigError(f'device "{name}" is unknown; use auto, cpu or cuda') from error
-    if device.type == 'cuda' and not torch.cuda.is_available():
-        raise ConfigError(f'device "{name}" was asked for, but torch finds no CUDA device here')
+        raise ConfigError(f'device "{name}" is unknown; use {allowed} or cpu') from error
+    if device.type in usable and device.type not in kinds:
+        raise ConfigError(f'device "{name}" will not do here; use {allowed} or cpu')
+    if device.type in usable and not usable[device.type]():
+        raise ConfigError(f'device "{name}" was asked for, but torch finds none here; use auto')
     return device
 
 
