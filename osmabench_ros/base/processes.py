@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -15,6 +16,9 @@ from pathlib import Path
 import psutil
 
 from osmabench_ros.errors import RunError
+
+FULL_BELOW_BYTES = 2**20
+"""Free space of a disk on which a process could not write why it ended."""
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 KILL_GROUP_UNLESS_RELEASED = 'read -r _ || kill -s KILL -- "-$0"'
@@ -129,6 +133,9 @@ class SupervisedProcess:
     def log_end(self) -> str:
         """Return the last lines of its log, and the path of the log."""
         lines = self.log_file.read_text('utf-8', 'replace').splitlines()[-self.tail_lines :]
+        # What it had to say may not have fitted either.
+        if shutil.disk_usage(self.log_file.parent).free < FULL_BELOW_BYTES:
+            lines.append(f'No space left on device: {self.log_file.parent}; free disk space')
         return '\n    '.join((f'end of {self.log_file}:', *lines))
 
     def interrupt(self) -> None:

@@ -1,11 +1,16 @@
-"""Signals that wait."""
+"""Child processes, and signals that wait."""
 
+import os
+import shutil
 import signal
+import sys
 import threading
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from osmabench_ros.base.processes import ENDING, signals_held
+from osmabench_ros.base.processes import ENDING, SupervisedProcess, signals_held
 
 
 class Struck(BaseException):
@@ -51,3 +56,16 @@ def test_another_thread_has_nothing_to_hold() -> None:
     thread.start()
     thread.join()
     assert done
+
+
+@pytest.mark.parametrize(('free', 'told'), [(0, True), (2**30, False)])
+def test_a_process_whose_log_is_on_a_full_disk_ended_for_that(
+    free: int, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, 'disk_usage', lambda folder: SimpleNamespace(free=free))
+    command = [sys.executable, '-c', 'raise SystemExit(1)']
+    process = SupervisedProcess('worker', command, tmp_path / 'worker.log', os.environ)
+    process.wait(20.0)
+    assert process.reason().startswith('ended with code 1; end of ')
+    assert (f'No space left on device: {tmp_path}' in process.reason()) is told
+    process.stop()
