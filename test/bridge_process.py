@@ -54,7 +54,7 @@ def bridge_process(domain: int, **parameters: Any) -> Iterator[subprocess.Popen[
         yield process
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 class Audience:

@@ -223,8 +223,8 @@ def test_it_ends_with_its_parent(file: Path, tmp_path: Path, sent: signal.Signal
     _wait_for(lambda: len(child.children()) == 1)
     reading = child.children()[0]
     parent.send_signal(sent)
-    parent.wait(10)
-    psutil.wait_procs([child, reading], 10)
+    parent.wait(120)
+    psutil.wait_procs([child, reading], 120)
     assert not child.is_running()
     assert not reading.is_running()
     assert list(temporary.iterdir()) == []
@@ -254,7 +254,7 @@ def _paths() -> str:
 
 
 def _wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline
         threading.Event().wait(0.01)

@@ -85,14 +85,14 @@ def node(plain_shell: pytest.MonkeyPatch, ros_domain: int) -> Iterator[psutil.Pr
         command, env=dict(isolated_environment(ros_domain)), stderr=subprocess.DEVNULL
     )
     watched = psutil.Process(process.pid)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not any(is_discovery(item.laddr.port, ros_domain) for item in udp(watched)):
         assert time.monotonic() < deadline, 'the node opened no socket for discovery'
         time.sleep(0.1)
     time.sleep(0.5)
     yield watched
     process.send_signal(signal.SIGINT)
-    process.wait(timeout=30)
+    process.wait(timeout=120)
 
 
 def udp(process: psutil.Process) -> list:

@@ -48,7 +48,7 @@ def record(
     numbers = [str(item) for item in (frames, rate_hz, width, height, 1)]
     with process(domain, *arguments) as recorder, process(domain, TALKER, *numbers) as talker:
         assert talker.stdout is not None
-        assert talker.stdout.readline().startswith('done'), recorder.communicate(timeout=5)
+        assert talker.stdout.readline().startswith('done'), recorder.communicate(timeout=120)
         time.sleep(1.0)
         code, output = interrupt(recorder)
         assert code == 0, output
@@ -141,7 +141,7 @@ def test_chosen_topics_and_a_killed_recorder(ros_domain: int, tmp_path: Path) ->
             talker.stdout.readline()
             wait_until_written(folder, f'/{topics.LABEL_INFO}', f'/{topics.RUN_INFO}')
         recorder.kill()
-        recorder.wait(timeout=30)
+        recorder.wait(timeout=120)
     with open_bag(folder) as bag:
         assert 'metadata.yaml is missing' in bag.cut_off
         names = {item.topic for item in bag.connections}

@@ -107,7 +107,7 @@ def viewer(ros_domain: int) -> Iterator[Callable[..., None]]:
     yield start
     for process in started:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=120)
 
 
 def cloud(message: PointCloud2) -> DenseMap:

@@ -47,7 +47,7 @@ def test_lockstep_that_does_not_wait_says_so_once(
         audience.change(*UP)
         audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)
         running.terminate()
-        _, errors = running.communicate(timeout=30)
+        _, errors = running.communicate(timeout=120)
     assert errors.count(RUNS_FREE) == 1, errors
 
 

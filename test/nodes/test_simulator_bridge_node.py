@@ -76,7 +76,7 @@ def bridge(ros_domain: int) -> Iterator[subprocess.Popen]:
     process = subprocess.Popen(COMMAND, env=dict(isolated_environment(ros_domain)))
     yield process
     process.terminate()
-    process.wait(timeout=30)
+    process.wait(timeout=120)
 
 
 def test_frames_are_complete_stamped_alike_and_stop_while_inactive(

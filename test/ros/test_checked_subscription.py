@@ -51,7 +51,7 @@ def test_a_lie_is_refused_by_name_and_the_truth_is_heard(ros_context: Any) -> No
     lie = whole[:-4] + struct.pack('<I', 2**31) + bytes(900_000)
 
     def publish_until(done: Callable[[], bool], data: bytes) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not done():
             assert time.monotonic() < deadline, 'timed out'
             publisher.publish(data)

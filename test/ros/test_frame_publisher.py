@@ -47,13 +47,13 @@ def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
             lambda message: heard.append((topic, stamp_from_message(message.header.stamp))),
             frame_profile(lockstep=lockstep),
         )
-        deadline = time.monotonic() + 30.0
+        deadline = time.monotonic() + 120
         while publisher.subscribers(topic) == 0 or subscription.get_publisher_count() == 0:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
     def wait_for(count: int) -> None:
-        deadline = time.monotonic() + 30.0
+        deadline = time.monotonic() + 120
         while len(heard) < count:
             assert time.monotonic() < deadline, heard
             executor.spin_once(timeout_sec=0.05)

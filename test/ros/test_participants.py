@@ -45,7 +45,7 @@ def make(ros_context: Any) -> Iterator[Callable[..., Node]]:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, 'timed out'
         time.sleep(0.05)

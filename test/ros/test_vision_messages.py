@@ -118,7 +118,7 @@ def test_the_bridge_tells_the_classes_of_its_images(ros_context: Any, ros_domain
             executor.spin_once(timeout_sec=0.1)
     finally:
         bridge.terminate()
-        bridge.wait(timeout=30)
+        bridge.wait(timeout=120)
     reported, own = sorted(heard, key=lambda item: isinstance(item, OwnLabelInfo))
     expected = [(item.id, item.name) for item in own.classes]
     assert [(item.class_id, item.class_name) for item in reported.class_map] == expected

@@ -80,7 +80,7 @@ def test_an_evaluation_that_is_stopped_leaves_nothing(stage: str, tmp_path: Path
 
     jobs.append(EvaluationJob(work))
     jobs[0].start()
-    jobs[0].join(30.0)
+    jobs[0].join(60.0)
     assert jobs[0].cancelled
     assert jobs[0].report is None
     assert {path.name for path in source.output_directory.rglob('*')} <= {LEDGER}
@@ -126,7 +126,7 @@ def test_a_cancellation_is_an_error_that_says_where(tmp_path: Path) -> None:
 
     job = EvaluationJob(work)
     job.start()
-    job.join(10.0)
+    job.join(60.0)
     assert isinstance(job.error, EvaluationCancelledError)
     assert '"reading"' in str(job.error)
 

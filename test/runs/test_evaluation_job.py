@@ -83,6 +83,6 @@ def test_an_unexpected_exception_is_an_error_that_names_it() -> None:
 
     job = EvaluationJob(work)
     job.start()
-    job.join(10.0)
+    job.join(60.0)
     assert isinstance(job.error, RunError)
     assert "KeyError: 'surprise'" in str(job.error)

@@ -67,7 +67,7 @@ def test_a_worker_that_hangs_is_ended(python: str) -> None:
     start = time.monotonic()
     with pytest.raises(SimulationError, match=r'did not answer "hello" within 0.3 s'):
         worker.call('hello', 0.3)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
     assert not psutil.pid_exists(pid)
 
 
@@ -110,7 +110,7 @@ def test_the_worker_of_a_killed_process_ends_and_tidies_up(python: str) -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while _runs(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _runs(pid)
