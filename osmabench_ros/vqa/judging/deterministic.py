@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.vqa.english import SHADES, material_noun
+from osmabench_ros.vqa.english import SHADES, material_noun, plural
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.phrases import (
     NounPhrase,
@@ -187,20 +187,29 @@ class DeterministicJudge:
     def _same_kind(self, wanted: str, given: str, threshold: float) -> float:
         if wanted == given:
             return 1.0
-        canonical = knowledge().canonical
-        if canonical(wanted) == canonical(given):
+        known = knowledge().synonyms
+        # Some kinds have no singular: of "stairs", phrases keep "stair".
+        if (
+            len({known.get(noun) or known.get(plural(noun), noun) for noun in (wanted, given)})
+            == 1
+        ):
             return 0.95
-        first, second = wanted.split(), given.split()
-        heads = canonical(first[-1]) == canonical(second[-1])
-        if heads and 1 in (len(first), len(second)):
+        first, second = ([known.get(w, w) for w in noun.split()] for noun in (wanted, given))
+        if 1 in (len(first), len(second)) and _is_head(first[-1], second[-1]):
             return 0.9
-        if {canonical(w) for w in first} == {canonical(w) for w in second}:
+        if set(first) == set(second):
             return 0.9
         if self._embedder is None:
             return 0.0
         features = self._embedder.embed([wanted, given])
         cosine = float(features[0] @ features[1])
         return 0.85 * cosine if cosine >= threshold else 0.0
+
+
+def _is_head(first: str, second: str) -> bool:
+    """Tell whether words name one kind; a doorway and a countertop are of what they begin with."""
+    short, long = sorted((first, second), key=len)
+    return long.removeprefix(short) in ('', 'way', 'top')
 
 
 def _is_joint(right: str) -> bool:
