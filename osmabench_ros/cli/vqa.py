@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
@@ -87,12 +87,14 @@ def print_check(check: JudgeCheck, listed: int) -> None:
     if check.unjudged:
         typer.echo(f'left out, without a published verdict: {check.unjudged}')
     typer.echo(f'equal strings rejected: {len(check.equal_strings_rejected)}')
-    typer.echo(f'published verdicts that contradict equality: {len(check.doubtful)}')
-    for item in check.doubtful[:listed]:
+    typer.echo(f'doubtful published verdicts: {len(check.doubtful)}')
+    for fault, count in Counter(fault for _, fault in check.doubtful).most_common():
+        typer.echo(f'  {count} {fault}')
+    for item, fault in check.doubtful[:listed]:
         verdict = 'Yes' if item.similar else 'No'
         typer.echo(
             f'  {item.question.scene} {item.condition}: "{item.question.text}" right '
-            f'"{item.question.answer}", given "{item.answer.value}", verdict {verdict}'
+            f'"{item.question.answer}", given "{item.answer.value}", verdict {verdict}: {fault}'
         )
 
 

@@ -154,6 +154,8 @@ _OFFERS = 'Which is higher: the artwork or the painting?'
         ('Which is darker: the oak door or the steel door?', 'Oak door', 'steel door', False),
         ('Which is darker: the oak door or the steel door?', 'Oak door', 'the oak door', True),
         ('Which is longer: the bed or the lamp?', 'Cannot be determined', 'The bed', False),
+        ('What color is the floor?', 'Light wooden', 'wooden', True),
+        ('What color is the floor?', 'Light brown', 'wooden', False),
         ('What has the railing?', 'Wooden stairs', 'Staircase', True),
         ('What is behind it?', 'Tall black door', 'doorway', True),
         ('What is in front of it?', 'Gray countertop', 'counter', True),

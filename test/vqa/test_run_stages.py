@@ -372,7 +372,7 @@ def test_judge_check_lists_verdicts_that_contradict_equality(tmp_path, monkeypat
     )
     result = osmabench('vqa', 'judge-check', path)
     assert result.exit_code == 0
-    assert 'contradict equality: 1' in result.output
+    assert 'doubtful published verdicts: 1\n  1 equality is contradicted' in result.output
     assert 'Is it blue?' in result.output
     assert '75.00 %' in result.output
 

@@ -265,9 +265,21 @@ def _same_attribute(right: str, said: str, question: str) -> tuple[bool, str] | 
     if asked and asked['material'] and any(thing.materials for thing in wanted):
         given = {material for thing in noun_phrases(stated)[:1] for material in thing.materials}
         return any(thing.materials & given for thing in wanted), 'material'
-    if asked and asked['color'] and _shades(right):
+    shades = _shades(right)
+    # "Light wooden" names a material in place of a colour.
+    names_color = any(color for _, color in shades) or not any(t.materials for t in wanted)
+    if asked and asked['color'] and shades and names_color:
         return _same_color(right, stated), 'color'
     return None
+
+
+def lacks_attribute(right: str, said: str, question: str) -> str:
+    """Return the attribute that is asked for and right, and of which an answer says nothing."""
+    asked = _ASKS_ATTRIBUTE.search(question)
+    if asked and asked['color'] and _shades(right) and not _shades(said):
+        return 'colour'
+    wanted, given = (any(t.materials for t in noun_phrases(text)) for text in (right, said))
+    return 'material' if asked and asked['material'] and wanted and not given else ''
 
 
 def _same_color(right: str, said: str) -> bool:
