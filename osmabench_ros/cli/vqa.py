@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
@@ -28,7 +29,7 @@ from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.llm_generated.pipeline import QuestionWriter, expected_requests
 from osmabench_ros.vqa.published import read_saved_answers
 from osmabench_ros.vqa.run_folder import RunFolder
-from osmabench_ros.vqa.scores import UNSERVED
+from osmabench_ros.vqa.scores import UNSERVED, common_accuracies
 
 _WIDTH = 310
 
@@ -86,12 +87,14 @@ def print_check(check: JudgeCheck, listed: int) -> None:
     if check.unjudged:
         typer.echo(f'left out, without a published verdict: {check.unjudged}')
     typer.echo(f'equal strings rejected: {len(check.equal_strings_rejected)}')
-    typer.echo(f'published verdicts that contradict equality: {len(check.doubtful)}')
-    for item in check.doubtful[:listed]:
+    typer.echo(f'doubtful published verdicts: {len(check.doubtful)}')
+    for fault, count in Counter(fault for _, fault in check.doubtful).most_common():
+        typer.echo(f'  {count} {fault}')
+    for item, fault in check.doubtful[:listed]:
         verdict = 'Yes' if item.similar else 'No'
         typer.echo(
             f'  {item.question.scene} {item.condition}: "{item.question.text}" right '
-            f'"{item.question.answer}", given "{item.answer.value}", verdict {verdict}'
+            f'"{item.question.answer}", given "{item.answer.value}", verdict {verdict}: {fault}'
         )
 
 
@@ -285,17 +288,27 @@ def _print_dry_judge(
 
 @app.command()
 def report(
-    run: RunArgument,
+    runs: Annotated[list[Path], typer.Argument(help='Folders of runs, below their matrix.')],
     compat: Annotated[bool, typer.Option(help='Leave out what the paper leaves out.')] = False,
     folder: FolderOption = 'vqa',
 ) -> None:
-    """Print the accuracies of a run's verdicts, by category, beside the baselines."""
-    place = RunFolder(run, folder)
-    with undisturbed(place.folder):
-        scores = stages.report(place, questioned_map(place), compat=compat)
-    print_records(scores)
-    for line in stages.remarks(place):
-        typer.echo(line)
+    """Print the accuracies of verdicts, by category, beside the baselines.
+
+    Of several runs also those over the questions that all of their maps can serve.
+    """
+    scenes: dict[str, dict[RunFolder, list[MetricRecord]]] = defaultdict(dict)
+    for place in (RunFolder(run, folder) for run in runs):
+        with undisturbed(place.folder):
+            scores = stages.report(place, questioned_map(place), compat=compat)
+        scenes[place.scene][place] = scores
+    for compared in scenes.values():
+        common = common_accuracies(compared)
+        for place, scores in compared.items():
+            if len(runs) > 1:
+                typer.echo(place.directory)
+            print_records([*scores, *common[place]])
+            for line in stages.remarks(place):
+                typer.echo(line)
 
 
 @app.command('judge-check')

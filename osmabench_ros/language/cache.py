@@ -7,9 +7,14 @@ from pathlib import Path
 
 from osmabench_ros.base.files import written_file
 from osmabench_ros.errors import LanguageModelError, RunError
-from osmabench_ros.language.model import LanguageModel, ModelReply, ModelRequest, Usage
+from osmabench_ros.language.model import (
+    LanguageModel,
+    ModelReply,
+    ModelRequest,
+    Usage,
+    json_object,
+)
 from osmabench_ros.language.options import MOST_REPLY_MIB
-from osmabench_ros.language.reply import json_object
 
 _MOST_BYTES = int(2 * MOST_REPLY_MIB * 2**20)
 

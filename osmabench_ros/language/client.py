@@ -26,8 +26,9 @@ from osmabench_ros.language.model import (
     TransientModelError,
     Usage,
     estimated_prompt_tokens,
+    excerpt,
+    malformed_replies,
 )
-from osmabench_ros.language.reply import excerpt, malformed_replies
 
 T = TypeVar('T')
 Parser = Callable[[str], T]

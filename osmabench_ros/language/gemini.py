@@ -9,14 +9,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError, needing
-from osmabench_ros.language.model import ModelReply, ModelRequest, RefusalError, Usage, token_count
+from osmabench_ros.language.model import (
+    ModelReply,
+    ModelRequest,
+    RefusalError,
+    Usage,
+    cut_off,
+    json_object,
+    malformed_replies,
+    token_count,
+)
 from osmabench_ros.language.options import (
     checked_address,
     checked_server_options,
     host_of,
     without_secrets,
 )
-from osmabench_ros.language.reply import cut_off, json_object, malformed_replies
 from osmabench_ros.language.server import Server, failure
 
 KEY_VARIABLES = ('GEMINI_API_KEY', 'GOOGLE_API_KEY')

@@ -9,7 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError
-from osmabench_ros.language.model import ModelReply, ModelRequest, RefusalError, Usage, token_count
+from osmabench_ros.language.model import (
+    ModelReply,
+    ModelRequest,
+    RefusalError,
+    Usage,
+    cut_off,
+    excerpt,
+    json_object,
+    malformed_replies,
+    token_count,
+)
 from osmabench_ros.language.options import (
     ServerOptions,
     checked_address,
@@ -17,7 +27,6 @@ from osmabench_ros.language.options import (
     is_usual,
     without_secrets,
 )
-from osmabench_ros.language.reply import cut_off, excerpt, json_object, malformed_replies
 from osmabench_ros.language.server import Server, error_fields, failure
 
 KEY_VARIABLE = 'OPENAI_API_KEY'

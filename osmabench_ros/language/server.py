@@ -18,9 +18,14 @@ from typing import Any
 from urllib.parse import urljoin
 
 from osmabench_ros.errors import LanguageModelError, MissingDependencyError, needing
-from osmabench_ros.language.model import AuthenticationError, TransientModelError
+from osmabench_ros.language.model import (
+    AuthenticationError,
+    TransientModelError,
+    excerpt,
+    json_object,
+    without_secret,
+)
 from osmabench_ros.language.options import ServerOptions, host_of
-from osmabench_ros.language.reply import excerpt, json_object, without_secret
 
 _CHUNK_BYTES = 16 * 1024
 _MIB = 2**20

@@ -98,6 +98,8 @@ def _measured(
         if headline.is_baseline or headline.mode in without_modes:
             continue
         if single and headline.suite == QUESTIONS and content.dialogues:
+            if headline.metric != 'accuracy':
+                continue  # of the same answers
             about = _about(runs, content)
             unit = OBJECTS_OF_SCENE if any(about.values()) else 'questions'
             yield _Measured(headline.title, unit, _answers(runs, content), about)

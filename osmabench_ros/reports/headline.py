@@ -9,6 +9,8 @@ from osmabench_ros.runs.results.report_model import Record
 
 NOT_APPLICABLE = '–'  # noqa: RUF001 - the en dash is the sign for it
 
+COMMON = 'VQA common'
+
 
 @dataclass(frozen=True)
 class Headline:
@@ -85,6 +87,22 @@ HEADLINES = (
         'accuracy',
         True,
         'Share of exact questions answered correctly from the scene graph alone.',
+    ),
+    Headline(
+        'VQA macro',
+        'exact_questions',
+        None,
+        'accuracy_macro',
+        True,
+        'Mean of the accuracies of the categories, which weighs small categories like large.',
+    ),
+    Headline(
+        COMMON,
+        'exact_questions',
+        None,
+        'accuracy_of_common',
+        True,
+        'Over the questions that every compared map of the scene can serve.',
     ),
     Headline(
         'constant',

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -17,6 +18,7 @@ from osmabench_ros.base.files import (
     written_file,
 )
 from osmabench_ros.base.owned_folder import remove_ours
+from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.cells import csv_text
 from osmabench_ros.reports.headline import HEADLINES
 from osmabench_ros.reports.page.page import write_page
@@ -38,6 +40,7 @@ from osmabench_ros.runs.results.report_model import (
 from osmabench_ros.runs.results.results_folder import PAGES
 from osmabench_ros.runs.run_warnings import noted_warnings
 from osmabench_ros.runs.shard import Part
+from osmabench_ros.vqa.scores import common_accuracies
 
 _MOST_NAMED = 3
 
@@ -84,13 +87,47 @@ def write_matrix_report(
     origin = origin or Origin(config_digest(config))
     if len(plans) > MOST_ON_ONE_PAGE:
         return _write_large_report(config, plans, reports, root, origin)
-    runs = tuple(reports)
+    done = tuple(reports)
+    runs = _with_common_accuracies(done, {run.run_id: _accuracies(run) for run in done})
     report = _matrix_report(config, plans, runs, judged_records(plans, runs), origin)
     write_json(root / 'report.json', report.model_dump(mode='json'))
     write_csv(report, root / 'report.csv')
     write_page(report, plans, root)
     remove_ours(root / PAGES)
     return report
+
+
+def _accuracies(report: RunReport) -> list[Record]:
+    """Return the accuracies of a run by category and over all questions."""
+    wanted = ('accuracy', 'accuracy_of_all')
+    return [item for item in report.metrics if item.metric in wanted]
+
+
+def _with_common_accuracies(
+    runs: Sequence[RunReport], accuracies: Mapping[str, Sequence[Record]]
+) -> tuple[RunReport, ...]:
+    """Return reports with the accuracies over what every map of a scene can serve.
+
+    `accuracies` are those of the runs by run id.
+    """
+    scenes: dict[tuple[object, ...], dict[str, list[MetricRecord]]] = defaultdict(dict)
+    for run_id, records in accuracies.items():
+        for item in records:
+            found = MetricRecord.from_json({**vars(item), 'mode': item.mode or ''})
+            scene = scenes[item.dataset, item.scene, item.seed, item.path_seed]
+            scene.setdefault(run_id, []).append(found)
+    common = {key: item for one in scenes.values() for key, item in common_accuracies(one).items()}
+
+    def with_own(run: RunReport) -> RunReport:
+        own = [
+            accuracies[run.run_id][0].model_copy(
+                update={**item.to_json(), 'mode': item.mode or None}
+            )
+            for item in common.get(run.run_id, ())
+        ]
+        return run.model_copy(update={'metrics': (*run.metrics, *own)})
+
+    return tuple(map(with_own, runs))
 
 
 def _matrix_report(
@@ -138,6 +175,7 @@ def _write_large_report(
     required = required_figures(config)
     kept: list[Run] = []
     judged: list[Record] = []
+    accuracies: dict[str, list[Record]] = {}
     with ExitStack() as files:
         folder = files.enter_context(filled_folder(root / PAGES, Existing.REPLACE))
         figures, table = (
@@ -150,9 +188,13 @@ def _write_large_report(
         figures.write('{"runs": [')
         columns = list(Record.model_fields)
         table.write(csv_text(columns, ()))
+
+        def without_classes(report: RunReport) -> RunReport:
+            accuracies[report.run_id] = _accuracies(report)
+            return _without_classes(report, required)
+
         runs = (
-            Run(plan, _without_classes(report, required))
-            for plan, report in zip(plans, reports, strict=True)
+            Run(plan, without_classes(report)) for plan, report in zip(plans, reports, strict=True)
         )
         while batch := list(islice(runs, RUNS_A_PAGE)):
             for run in batch:
@@ -161,7 +203,10 @@ def _write_large_report(
                 judged += _required(run, required)
                 kept.append(Run(run.plan, _headlines_of(run.report)))
             pages.write_runs(batch)
-        report = _matrix_report(config, plans, [run.report for run in kept], judged, origin)
+        # What all maps can serve is known when the last was read; the first page shows it.
+        shown = _with_common_accuracies([run.report for run in kept], accuracies)
+        kept = [Run(run.plan, report) for run, report in zip(kept, shown, strict=True)]
+        report = _matrix_report(config, plans, shown, judged, origin)
         rest = json.dumps(report.model_dump(mode='json', exclude={'runs'}), sort_keys=True)
         figures.write(f'],\n{rest[1:]}\n')
     pages.write_first_page(report, kept, root)

@@ -7,8 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from osmabench_ros.language.model import RefusalError
-from osmabench_ros.language.reply import excerpt
+from osmabench_ros.language.model import RefusalError, excerpt
 from osmabench_ros.vqa.judging.reading import is_refusal
 
 Reply = TypeVar('Reply', bound=BaseModel)

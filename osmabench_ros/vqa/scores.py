@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from osmabench_ros.metrics.statistics import (
     wilson_interval,
 )
 from osmabench_ros.vqa.questions import Category, Question, Verdict
+
+Key = TypeVar('Key', bound=Hashable)
 
 RELATION_CATEGORIES = frozenset(
     {
@@ -97,8 +100,8 @@ def records(
 
     Categories that are not applicable leave the overall figure and are marked. `answered_too` adds
     `<metric>_answered`, over answered questions alone, `unanswered`, their share, and overall
-    `<metric>_of_all`, where what is not applicable counts as wrong, so that no map gains by what
-    it does not hold.
+    `<metric>_macro`, the mean of the applicable categories, and `<metric>_of_all`, where what is
+    not applicable counts as wrong, so that no map gains by what it does not hold.
     """
     groups: dict[str, list[_Judged]] = {'': []}
     for question in questions:
@@ -122,7 +125,55 @@ def records(
         ]
         name, unserved = f'{metric}_of_all', not groups['']
         found.append(_record(suite, mode, name, '', everything, True, excluded=unserved))
+        served = served_categories(found, suite, mode, metric).values()
+        macro = math.fsum(value for value, _ in served) / len(served) if served else None
+        count = sum(n for _, n in served)
+        found.append(MetricRecord(suite, mode, f'{metric}_macro', value=macro, n=count))
     return found
+
+
+def served_categories(
+    found: Iterable[MetricRecord], suite: str, mode: str, metric: str
+) -> dict[str, tuple[float, int]]:
+    """Return the share of right answers, and the number of questions, of applicable categories."""
+    return {
+        item.class_name: (item.value, item.n)
+        for item in found
+        if item.class_name and item.value is not None
+        if (item.suite, item.mode, item.metric) == (suite, mode, metric)
+    }
+
+
+def common_accuracies(
+    compared: Mapping[Key, Sequence[MetricRecord]],
+) -> dict[Key, list[MetricRecord]]:
+    """Return `accuracy_of_common` of maps that were asked the questions of one scene.
+
+    It is over the categories that all of them can serve; a map that can serve none is not
+    compared. Suites in which all maps serve the same have none, as it would be `accuracy`.
+    """
+    asked = {
+        (item.suite, item.mode)
+        for found in compared.values()
+        for item in found
+        if item.metric == 'accuracy_of_all'
+    }
+    made: dict[Key, list[MetricRecord]] = {key: [] for key in compared}
+    for suite, mode in sorted(asked):
+        served = {
+            key: categories
+            for key, found in compared.items()
+            if (categories := served_categories(found, suite, mode, 'accuracy'))
+        }
+        if len({frozenset(categories) for categories in served.values()}) < 2:
+            continue
+        common = frozenset.intersection(*map(frozenset, served.values()))
+        for key, categories in served.items():
+            count = sum(categories[name][1] for name in common)
+            right = math.fsum(math.prod(categories[name]) for name in common)
+            value = right / count if count else None
+            made[key].append(MetricRecord(suite, mode, 'accuracy_of_common', value=value, n=count))
+    return made
 
 
 _Judged = tuple[Verdict, tuple[int, ...]]

@@ -106,3 +106,57 @@ def test_the_terminal_shows_every_run(written: MatrixReport, matrix: Matrix):
     assert text.split('realtime run')[0].count('noisy_oracle') == 2
     assert text.count('failed') >= 3
     assert str(matrix.root / 'report.html') in text
+
+
+def test_maps_are_compared_over_the_questions_that_all_of_them_can_serve(
+    matrix: Matrix, tmp_path, monkeypatch
+):
+    root = shutil.copytree(matrix.root, tmp_path / 'matrix')
+    plans = [dataclasses.replace(plan, root=root) for plan in matrix.plans]
+
+    def unable(record):
+        lost = (record.metric, record.class_name) == ('accuracy', 'Measurement')
+        return record.model_copy(update={'value': None, 'applicable': False} if lost else {})
+
+    # As if the flawed maps had nothing to count.
+    runs = [
+        run.model_copy(update={'metrics': tuple(map(unable, run.metrics))})
+        if 'noisy' in run.run_id
+        else run
+        for run in matrix.report.runs
+    ]
+    whole = write_matrix_report(config(), plans, runs, root)
+    common = [item for item in whole.metrics if item.metric == 'accuracy_of_common']
+    assert [item.run_id for item in common] == [r.run_id for r in runs if r.metrics]
+    for item in common:
+        parts = [
+            record
+            for record in whole.metrics
+            if (record.run_id, record.metric) == (item.run_id, 'accuracy')
+            and record.class_name not in ('', 'Measurement')
+        ]
+        right = sum(record.value * record.n for record in parts)
+        assert item.n == sum(record.n for record in parts) == 4
+        assert abs(item.value - right / item.n) < 1e-12
+    for text in ((root / 'report.html').read_text(), _printed(whole, root)):
+        assert 'VQA common' in text
+    monkeypatch.setattr('osmabench_ros.reports.matrix.MOST_ON_ONE_PAGE', 1)
+    large = write_matrix_report(config(), plans, runs, root)
+    assert [r for r in large.metrics if r.metric == 'accuracy_of_common'] == common
+    assert 'VQA common' in (root / 'report.html').read_text()
+
+
+def test_where_all_maps_can_serve_the_same_questions_there_is_one_figure(
+    written: MatrixReport, matrix: Matrix, html: str
+):
+    assert not any(item.metric == 'accuracy_of_common' for item in written.metrics)
+    assert any(item.metric == 'accuracy_macro' for item in written.metrics)
+    for text in (html, _printed(written, matrix.root)):
+        assert 'VQA common' not in text
+        assert 'VQA macro' in text
+
+
+def _printed(report: MatrixReport, root) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    print_report(report, root, console)
+    return console.file.getvalue()

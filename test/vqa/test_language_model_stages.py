@@ -23,10 +23,10 @@ from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph
 from osmabench_ros.vqa.answering.language_model import (
     LanguageModelAnswerer,
     QuestionOnlyAnswerer,
+    graph_text,
 )
 from osmabench_ros.vqa.evaluation import answer_all, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
-from osmabench_ros.vqa.graph_text import graph_text
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.llm_generated.pipeline import (
     FrameImage,

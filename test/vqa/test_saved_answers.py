@@ -83,7 +83,11 @@ def test_the_judge_by_rule_accepts_equal_strings_and_agrees_with_the_published_o
     verdicts = DeterministicJudge().judge([(s.question, s.answer) for s in saved])
     other = cohen_kappa_score([v.correct for v in verdicts], [s.similar for s in saved])
     assert rows['all'].kappa == pytest.approx(other)
-    assert 0 < len(check.doubtful) < 100
+    assert 0 < len(check.doubtful) < 0.02 * rows['different strings'].n
+    assert rows['without doubtful verdicts'].kappa > rows['different strings'].kappa + 0.05
+    for item, fault in check.doubtful:
+        verdict = DeterministicJudge().judge([(item.question, item.answer)])[0]
+        assert verdict.correct is not item.similar, fault
 
 
 def test_answers_without_a_verdict_are_judged_and_without_scene_are_one_group(tmp_path):
@@ -134,7 +138,7 @@ def test_the_macro_average_weighs_categories_alike(tmp_path):
 
 
 HELD_OUT_KAPPA = {
-    'conceptgraphs_hm3d': 0.75, 'conceptgraphs_replica_cad': 0.75, 'bbq_replica_cad': 0.77,
+    'conceptgraphs_hm3d': 0.75, 'conceptgraphs_replica_cad': 0.79, 'bbq_replica_cad': 0.79,
 }  # fmt: skip
 
 
@@ -149,6 +153,42 @@ def test_where_strings_differ_the_judge_by_rule_agrees_in_scenes_that_its_rules_
     assert not check.equal_strings_rejected
     rows = {row.group: row for row in check.rows}
     assert rows['different strings'].kappa > HELD_OUT_KAPPA[name]
+
+
+@pytest.mark.parametrize(
+    ('question', 'right', 'said', 'published', 'fault'),
+    [
+        ('Is it blue?', 'No', 'No', 'No', 'equality'),
+        ('What is it made of?', 'Metal', 'answer', 'Yes', 'says nothing'),
+        ('What is on it?', 'Lamp', 'I cannot answer', 'Yes', 'declining'),
+        ('What color is the vent?', 'Black', 'There is no vent.', 'Yes', 'there is none'),
+        ('What color is the floor?', 'Brown', 'wooden', 'Yes', 'without a colour'),
+        ('What is the desk made of?', 'Wood', 'brown', 'Yes', 'without a material'),
+        ('What is along the wall?', 'White baseboard', 'wall', 'Yes', 'names itself'),
+        ('What is on the floor?', 'Blue rug', 'The rug', 'No', 'left out'),
+        ('What is on the floor?', 'Blue rug', 'lamp', 'Yes', ''),
+        ('What is on the floor?', 'Blue rug', 'Blue carpet', 'No', ''),
+        ('What is on the floor?', 'Blue rug', 'A blue rug', 'Yes', ''),
+    ],
+)  # fmt: skip
+def test_a_published_verdict_is_doubtful_for_a_reason(
+    tmp_path, question, right, said, published, fault
+):
+    path = tmp_path / 'answers.jsonl'
+    path.write_text(json.dumps(row(question, right, said, similar=published)))
+    check = check_judge(read_saved_answers([path]), DeterministicJudge())
+    assert len(check.doubtful) == bool(fault)
+    assert all(fault in found for _, found in check.doubtful)
+
+
+def test_of_equal_words_most_verdicts_decide(tmp_path):
+    path = tmp_path / 'answers.jsonl'
+    lines = [row('On it?', 'Lamp', 'light', similar=word) for word in ('No', 'No', 'Yes')]
+    path.write_text('\n'.join(map(json.dumps, lines)))
+    check = check_judge(read_saved_answers([path]), DeterministicJudge())
+    assert [(i.similar, fault) for i, fault in check.doubtful] == [
+        (True, 'most verdicts on the same words are the other way')
+    ]
 
 
 def test_published_files_tell_scene_and_condition_by_their_names(tmp_path):

@@ -11,6 +11,7 @@ from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, Verdict
 from osmabench_ros.vqa.scores import (
+    common_accuracies,
     interval_over_scenes,
     paired_change,
     records,
@@ -122,3 +123,53 @@ def test_what_a_map_cannot_serve_is_wrong_in_the_figure_over_all():
     assert (overall['accuracy_of_all'].value, overall['accuracy_of_all'].n) == (0.5, 4)
     nothing = records('s', '', 'accuracy', asked, verdicts, not_applicable={'a', 'b'})
     assert not any(item.applicable for item in nothing)
+
+
+def asked_of(semantic_map, right):
+    """Records of a map that answers five questions, and those in `right` as it should."""
+    categories = ['Comparison'] * 3 + ['Relations-Spatial', 'Object Attributes']
+    asked = [
+        Question(f'q{i}', 's', 'x', category, f't{i}', AnswerType.YES_NO, 'yes')
+        for i, category in enumerate(categories)
+    ]
+    verdicts = {f'q{i}': Verdict(f'q{i}', i in right, 'j') for i in range(5)}
+    unserved = unserved_categories(semantic_map, asked)
+    return records('s', '', 'accuracy', asked, verdicts, not_applicable=unserved)
+
+
+def overall(found, metric):
+    return next(item for item in found if (item.metric, item.class_name) == (metric, ''))
+
+
+NODES = (SceneNode(1), SceneNode(2, attributes={'color': 'red'}))
+HEADER = MapHeader(Provenance('any'))
+BARE = SemanticMap(HEADER, SceneGraph(NODES))
+RELATED = SemanticMap(HEADER, SceneGraph(NODES, (SceneEdge(1, 2, 'on'),)))
+
+
+def test_the_macro_average_is_over_the_categories_that_a_map_can_serve():
+    macro = overall(asked_of(RELATED, {0, 3}), 'accuracy_macro')
+    assert (macro.value, macro.n) == (pytest.approx((1 / 3 + 1 + 0) / 3), 5)
+    macro = overall(asked_of(BARE, {0, 4}), 'accuracy_macro')
+    assert (macro.value, macro.n) == (pytest.approx((1 / 3 + 1) / 2), 4)
+    assert not overall(
+        asked_of(SemanticMap(HEADER, SceneGraph()), {}), 'accuracy_macro'
+    ).applicable
+
+
+def test_maps_are_compared_over_what_both_can_serve():
+    bare, related = asked_of(BARE, {0, 4}), asked_of(RELATED, {0, 1, 3})
+    nothing = asked_of(SemanticMap(HEADER, SceneGraph()), {})
+    assert overall(related, 'accuracy').value == 3 / 5
+    found = common_accuracies({'bare': bare, 'related': related, 'nothing': nothing})
+    for name, value in (('bare', 2 / 4), ('related', 2 / 4)):
+        (figure,) = found[name]
+        assert (figure.suite, figure.metric, figure.class_name) == ('s', 'accuracy_of_common', '')
+        assert (figure.value, figure.n) == (pytest.approx(value), 4)
+    assert found['nothing'] == [], 'it would leave nothing to compare the others over'
+
+
+def test_where_all_maps_serve_the_same_there_is_one_figure():
+    related = asked_of(RELATED, {0})
+    assert common_accuracies({'a': related, 'b': asked_of(RELATED, {1, 2})}) == {'a': [], 'b': []}
+    assert common_accuracies({'a': asked_of(BARE, {0})}) == {'a': []}

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from osmabench_ros.base.progress import Progress, counted, silent
-from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
-from osmabench_ros.vqa.judging.reading import plain
+from osmabench_ros.vqa.english import singular
+from osmabench_ros.vqa.judging.deterministic import Judge, lacks_attribute
+from osmabench_ros.vqa.judging.phrases import noun_phrases, words_of
+from osmabench_ros.vqa.judging.reading import is_denial, is_refusal, plain
 from osmabench_ros.vqa.published import SavedAnswer
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question
 
@@ -16,6 +18,8 @@ from osmabench_ros.vqa.questions import Answer, AnswerType, Question
 @dataclass(frozen=True)
 class Agreement:
     """Agreement of two judges on `n` answers: all, those with different strings, or of a category.
+
+    'without doubtful verdicts' are those with different strings that no fault was found in.
 
     `kappa` is Cohen's (1960), NaN where both always say the same; the other figures are shares.
     """
@@ -33,14 +37,15 @@ class JudgeCheck:
     """Result of comparing a judge with published verdicts.
 
     `equal_strings_rejected` are equal strings that the judge calls wrong, and must be empty;
-    `doubtful` are yes/no and numeric answers whose published verdict contradicts equality;
+    `doubtful` are published verdicts that the judge does not share and in which the words show a
+    fault, each with it; for yes/no and numeric answers it is that equality is contradicted;
     `unjudged` answers have no published verdict and are left out.
     """
 
     judge: str
     rows: tuple[Agreement, ...]
     equal_strings_rejected: tuple[SavedAnswer, ...]
-    doubtful: tuple[SavedAnswer, ...]
+    doubtful: tuple[tuple[SavedAnswer, str], ...]
     unjudged: int = 0
 
 
@@ -51,21 +56,26 @@ def check_judge(
     known = [item for item in saved if item.similar is not None]
     pairs = judged_answers(known)
     verdicts = judge.judge(pairs, counted(progress, 'judged', len(pairs), 'answers'))
-    groups: dict[str, list[tuple[bool, bool]]] = {'all': [], 'different strings': []}
+    groups: dict[str, list[tuple[bool, bool]]] = {name: [] for name in _GROUPS}
     by_category: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
-    rejected = []
+    rejected, doubtful = [], []
+    alike = _verdicts_alike(known)
     for item, verdict in zip(known, verdicts, strict=True):
         pair = (verdict.correct, bool(item.similar))
+        fault = _fault(item, alike[_wording(item)]) if pair[0] is not pair[1] else ''
+        doubtful += [(item, fault)] if fault else []
         groups['all'].append(pair)
         if _is_equal(item):
             rejected += [] if verdict.correct else [item]
             continue
         groups['different strings'].append(pair)
+        if not fault:
+            groups['without doubtful verdicts'].append(pair)
         by_category[item.question.category].append(pair)
     groups.update((name, by_category[name]) for name in sorted(by_category))
     rows = tuple(_agreement(name, pairs) for name, pairs in groups.items() if pairs)
     unjudged = len(saved) - len(known)
-    return JudgeCheck(judge.name, rows, tuple(rejected), doubtful_verdicts(known), unjudged)
+    return JudgeCheck(judge.name, rows, tuple(rejected), tuple(doubtful), unjudged)
 
 
 def judged_answers(saved: Sequence[SavedAnswer]) -> list[tuple[Question, Answer]]:
@@ -84,19 +94,49 @@ def _is_equal(item: SavedAnswer) -> bool:
     return plain(item.question.answer) == plain(item.answer.value or '')
 
 
-def doubtful_verdicts(saved: Sequence[SavedAnswer]) -> tuple[SavedAnswer, ...]:
-    """Return the answers to yes/no and count questions whose verdict contradicts equality."""
-    exact = [
-        item
-        for item in saved
-        if item.similar is not None and item.question.answer_type is not AnswerType.TEXT
-    ]
-    verdicts = DeterministicJudge().judge([(item.question, item.answer) for item in exact])
-    return tuple(
-        item
-        for item, verdict in zip(exact, verdicts, strict=True)
-        if verdict.correct is not item.similar
-    )
+_GROUPS = ('all', 'different strings', 'without doubtful verdicts')
+_EMPTY_WORDS = ('', 'answer', 'yes', 'no', 'none')
+
+
+def _wording(item: SavedAnswer) -> tuple[str, str, str]:
+    question = item.question
+    return question.text.lower(), plain(question.answer), plain(item.answer.value or '')
+
+
+def _verdicts_alike(saved: Sequence[SavedAnswer]) -> dict[tuple[str, str, str], list[bool]]:
+    """Return the published verdicts on each wording of question, right answer and answer."""
+    found: dict[tuple[str, str, str], list[bool]] = defaultdict(list)
+    for item in saved:
+        found[_wording(item)].append(bool(item.similar))
+    return found
+
+
+def _fault(item: SavedAnswer, alike: Sequence[bool]) -> str:
+    """Return what the words show to be wrong with a published verdict, '' if nothing."""
+    question, right, said = item.question, str(item.question.answer), str(item.answer.value or '')
+    if 2 * alike.count(bool(item.similar)) < len(alike):
+        return 'most verdicts on the same words are the other way'
+    if question.answer_type is not AnswerType.TEXT:
+        return 'equality is contradicted'
+    wanted, given = noun_phrases(right), noun_phrases(said)
+    if not item.similar:
+        one = len(wanted) == len(given) == 1 and wanted[0].noun == given[0].noun
+        left_out = one and set(given[0].adjectives) <= set(wanted[0].adjectives)
+        return 'the thing is rejected for what is left out of it' if left_out else ''
+    if plain(said) in _EMPTY_WORDS:
+        return 'a word that says nothing here is accepted'
+    if is_refusal(said) != is_refusal(right):
+        return 'declining is accepted for an answer, or the other way'
+    if is_denial(said) and not is_denial(right):
+        return 'that there is none is accepted'
+    if missing := lacks_attribute(right, said, question.text):
+        return f'an answer without a {missing}, which is asked for, is accepted'
+    asked = set(map(singular, words_of(question.text)))
+    nouns = {thing.noun for thing in given}
+    named = all(noun and {singular(word) for word in noun.split()} <= asked for noun in nouns)
+    if named and not nouns & {thing.noun for thing in wanted}:
+        return 'only what the question names itself is accepted'
+    return ''
 
 
 def _agreement(group: str, pairs: Sequence[tuple[bool, bool]]) -> Agreement:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.vqa.english import SHADES, material_noun
+from osmabench_ros.vqa.english import SHADES, material_noun, plural
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.phrases import (
     NounPhrase,
@@ -187,20 +187,29 @@ class DeterministicJudge:
     def _same_kind(self, wanted: str, given: str, threshold: float) -> float:
         if wanted == given:
             return 1.0
-        canonical = knowledge().canonical
-        if canonical(wanted) == canonical(given):
+        known = knowledge().synonyms
+        # Some kinds have no singular: of "stairs", phrases keep "stair".
+        if (
+            len({known.get(noun) or known.get(plural(noun), noun) for noun in (wanted, given)})
+            == 1
+        ):
             return 0.95
-        first, second = wanted.split(), given.split()
-        heads = canonical(first[-1]) == canonical(second[-1])
-        if heads and 1 in (len(first), len(second)):
+        first, second = ([known.get(w, w) for w in noun.split()] for noun in (wanted, given))
+        if 1 in (len(first), len(second)) and _is_head(first[-1], second[-1]):
             return 0.9
-        if {canonical(w) for w in first} == {canonical(w) for w in second}:
+        if set(first) == set(second):
             return 0.9
         if self._embedder is None:
             return 0.0
         features = self._embedder.embed([wanted, given])
         cosine = float(features[0] @ features[1])
         return 0.85 * cosine if cosine >= threshold else 0.0
+
+
+def _is_head(first: str, second: str) -> bool:
+    """Tell whether words name one kind; a doorway and a countertop are of what they begin with."""
+    short, long = sorted((first, second), key=len)
+    return long.removeprefix(short) in ('', 'way', 'top')
 
 
 def _is_joint(right: str) -> bool:
@@ -256,9 +265,21 @@ def _same_attribute(right: str, said: str, question: str) -> tuple[bool, str] | 
     if asked and asked['material'] and any(thing.materials for thing in wanted):
         given = {material for thing in noun_phrases(stated)[:1] for material in thing.materials}
         return any(thing.materials & given for thing in wanted), 'material'
-    if asked and asked['color'] and _shades(right):
+    shades = _shades(right)
+    # "Light wooden" names a material in place of a colour.
+    names_color = any(color for _, color in shades) or not any(t.materials for t in wanted)
+    if asked and asked['color'] and shades and names_color:
         return _same_color(right, stated), 'color'
     return None
+
+
+def lacks_attribute(right: str, said: str, question: str) -> str:
+    """Return the attribute that is asked for and right, and of which an answer says nothing."""
+    asked = _ASKS_ATTRIBUTE.search(question)
+    if asked and asked['color'] and _shades(right) and not _shades(said):
+        return 'colour'
+    wanted, given = (any(t.materials for t in noun_phrases(text)) for text in (right, said))
+    return 'material' if asked and asked['material'] and wanted and not given else ''
 
 
 def _same_color(right: str, said: str) -> bool:
