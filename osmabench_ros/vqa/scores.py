@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from osmabench_ros.maps.holdings import holdings
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.summary import holdings
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.statistics import (
     Interval,

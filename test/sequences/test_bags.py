@@ -16,8 +16,8 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.sequences import bag_messages
 from osmabench_ros.sequences.bag_reader import BagSequence
-from osmabench_ros.sequences.bag_writer import BagWriter
 from osmabench_ros.sequences.recorded import RecordedFrames
+from osmabench_ros.sequences.writer import BagWriter
 
 
 def written(directory: Path, frames: list[Frame] = FRAMES) -> Path:

@@ -8,16 +8,17 @@ from typing import Any
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import assemble
-from osmabench_ros.maps.importers.object_pickles import load_object_pickle, object_of, vector
+from osmabench_ros.maps.importers.assembly import Encoder, Method, SourceObject, assemble
 from osmabench_ros.maps.importers.source_files import (
     a_file,
     digest_of,
+    load_object_pickle,
+    object_of,
     read_json,
     the_file,
     unknown_data,
+    vector,
 )
-from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceObject
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 METHOD = Method(

@@ -16,15 +16,15 @@ from osmabench_ros.base.limits.child import parse_limited, read_limited
 from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import LimitError, MapError, MissingDependencyError, errors_as
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import assemble
-from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
-from osmabench_ros.maps.importers.source_model import (
+from osmabench_ros.maps.importers.assembly import (
     Encoder,
     Method,
     Placement,
     SourceEdge,
     SourceObject,
+    assemble,
 )
+from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
 from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType

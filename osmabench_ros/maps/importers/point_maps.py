@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.importer import ImportOptions
-from osmabench_ros.maps.importers.assembly import check_node_count, header, scored_labels
-from osmabench_ros.maps.importers.source_model import Method, Placement, feature_space
+from osmabench_ros.maps.importers.assembly import (
+    Method,
+    Placement,
+    check_node_count,
+    feature_space,
+    header,
+    scored_labels,
+)
 from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 

@@ -14,9 +14,8 @@ from osmabench_ros.errors import MapError, MissingDependencyError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.point_files import read_ply
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import check_node_count, header
+from osmabench_ros.maps.importers.assembly import Method, Placement, check_node_count, header
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of, read_json, the_file
-from osmabench_ros.maps.importers.source_model import Method, Placement
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel

@@ -24,9 +24,9 @@ from osmabench_ros.ros.wire.qos import (
     lossless_profile,
 )
 from osmabench_ros.sequences.bags.background_writer import BackgroundWriter
-from osmabench_ros.sequences.bags.frame_ledger import FrameLedger
 from osmabench_ros.sequences.bags.mcap_recording import McapRecording
 from osmabench_ros.sequences.bags.recording_report import (
+    FrameLedger,
     RecordingReport,
     RecordingSettings,
     TopicCount,

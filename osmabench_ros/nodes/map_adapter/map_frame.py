@@ -13,8 +13,7 @@ from osmabench_ros.errors import ContractError, ParticipantError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.mappers.transform_edges import way_up
-from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.transformation import transformed_map
+from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
 from osmabench_ros.ros.messages.message_definitions import interface_class
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import tf_profile

@@ -16,10 +16,9 @@ from osmabench_ros.errors import (
     OsmabenchError,
     ParticipantError,
 )
-from osmabench_ros.maps.importer import ImportOptions, import_map
+from osmabench_ros.maps.importer import ImportOptions, TopicOptions, import_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.topics.kinds import READERS, frame_id_of, header_of
-from osmabench_ros.maps.topics.options import TopicOptions
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState
 from osmabench_ros.nodes.map_adapter.finish_call import FinishCall
 from osmabench_ros.nodes.map_adapter.map_frame import MapFrame

@@ -15,10 +15,9 @@ from osmabench_ros.base.files import check_folder
 from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.disk.storage import SnapshotFolder, move_map, scratch_beside
+from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.announced_map import announced_map
-from osmabench_ros.maps.topics.assembler import MapArrival, MapAssembler
-from osmabench_ros.maps.topics.options import TopicOptions
+from osmabench_ros.maps.topics.announced_map import MapArrival, MapAssembler, announced_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.nodes.map_recorder.frame_sampler import FrameSampler

@@ -12,9 +12,9 @@ from visualization_msgs.msg import MarkerArray
 from osmabench_ros.base import contract as topics
 from osmabench_ros.maps.disk.archive import pack_map
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.assembler import MAX_CHUNKS as MAX_CHUNKS
-from osmabench_ros.maps.topics.assembler import MAX_PAYLOAD_BYTES as MAX_PAYLOAD_BYTES
-from osmabench_ros.maps.topics.assembler import MapAssembler as MapAssembler
+from osmabench_ros.maps.topics.announced_map import MAX_CHUNKS as MAX_CHUNKS
+from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES as MAX_PAYLOAD_BYTES
+from osmabench_ros.maps.topics.announced_map import MapAssembler as MapAssembler
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.msg import SemanticMapChunk
 from osmabench_ros.reports.pictures.graph_errors import node_colors
