@@ -191,17 +191,6 @@ class SceneGraph:
         """Yield the nodes of one layer in order."""
         return (node for node in self.nodes if node.kind is kind)
 
-    @cached_property
-    def _outgoing(self) -> Mapping[int, tuple[SceneEdge, ...]]:
-        edges: dict[int, list[SceneEdge]] = {}
-        for edge in self.edges:
-            edges.setdefault(edge.source, []).append(edge)
-        return {key: tuple(value) for key, value in edges.items()}
-
-    def edges_from(self, node_id: int) -> tuple[SceneEdge, ...]:
-        """Return the edges that start at a node."""
-        return self._outgoing.get(node_id, ())
-
 
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
