@@ -63,7 +63,7 @@ class Recording:
         labels = self.stage.speak(LabelInfo, topics.LABEL_INFO, latched_profile())
         labels.publish(label_set_to_message(LABELS, 0))
         node = self.stage.node
-        self.stage.spin_until(lambda: node._label_set is not None and node._run_id == 'r')
+        self.stage.spin_until(lambda: node.label_set is not None and node.run_id == 'r')
 
     def send(self, announcement: SemanticMapMessage, chunks: Any = ()) -> None:
         self.maps.publish(announcement)

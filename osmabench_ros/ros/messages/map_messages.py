@@ -82,7 +82,7 @@ class MapPublisher:
             MarkerArray, topics.SEMANTIC_MAP_MARKERS, latched_profile()
         )
         self._detections = DetectionPublisher(node)
-        self._chunk = node.create_publisher(
+        self.chunks = node.create_publisher(
             SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile()
         )
 
@@ -93,7 +93,7 @@ class MapPublisher:
         self._map.publish(announcement)
         for chunk in chunks:
             self._token.sign(chunk)
-            self._chunk.publish(chunk)
+            self.chunks.publish(chunk)
         graph = semantic_map.graph
         colors = node_colors(graph, semantic_map.label_set)
         self._markers.publish(markers_of_graph(graph, announcement.header, colors))
