@@ -108,11 +108,15 @@ class FolderWriter:
                 f'frame {index}: the camera changed from {self._camera} to {frame.intrinsics}; '
                 'a sequence has one camera'
             )
-        if self._stamps_ns and frame.stamp_ns <= self._stamps_ns[-1]:
-            raise SequenceError(
-                f'frame {index}: stamp {frame.stamp_ns} ns does not come after '
-                f'{self._stamps_ns[-1]} ns; write frames in order of time, each once'
-            )
+        _check_order(frame, index, self._stamps_ns[-1] if self._stamps_ns else None)
+
+
+def _check_order(frame: Frame, index: int, last_ns: int | None) -> None:
+    if last_ns is not None and frame.stamp_ns <= last_ns:
+        raise SequenceError(
+            f'frame {index}: stamp {frame.stamp_ns} ns does not come after {last_ns} ns; write '
+            'frames in order of time, each once'
+        )
 
 
 BAG_FOLDER = 'bag'
@@ -135,11 +139,7 @@ class BagWriter:
 
     def write(self, frame: Frame) -> None:
         """Write a frame's messages; SequenceError if time runs backwards or the disk is full."""
-        if frame.stamp_ns <= self._last_ns:
-            raise SequenceError(
-                f'frame {frame.index}: stamp {frame.stamp_ns} ns does not come after '
-                f'{self._last_ns} ns; write frames in order of time, each once'
-            )
+        _check_order(frame, frame.index, self._last_ns)
         self._last_ns = frame.stamp_ns
         with errors_as(SequenceError, f'{self._directory} cannot be written', OSError):
             for topic, data in self._codec.serialized(frame).items():

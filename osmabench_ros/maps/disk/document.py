@@ -264,7 +264,7 @@ def raw_map_of(semantic_map: SemanticMap) -> RawMap:
         if semantic_map.dense is None
         else _dense_to_json(semantic_map.dense, arrays),
     }
-    cloud = None if semantic_map.dense is None else _cloud_of(semantic_map.dense)
+    cloud = None if semantic_map.dense is None else cloud_of(semantic_map.dense)
     return RawMap(document, arrays, cloud, dict(semantic_map.extras))
 
 
@@ -301,13 +301,9 @@ def _header_to_json(header: MapHeader) -> dict[str, Any]:
         'complete': bool(header.complete),
         **({'remark': header.remark} if header.remark else {}),
         'provenance': {
-            'method': provenance.method,
-            'method_version': provenance.method_version,
+            **vars(provenance),
             'models': dict(sorted(provenance.models.items())),
-            'scene': provenance.scene,
-            'condition': provenance.condition,
             'frames_used': int(provenance.frames_used),
-            'source_sha256': provenance.source_sha256,
         },
     }
 
@@ -342,7 +338,8 @@ def _dense_to_json(dense: DenseMap, arrays: dict[str, NDArray[Any]]) -> dict[str
     return {'points': len(dense.points), 'parts': given, 'feature_space': dense.feature_space}
 
 
-def _cloud_of(dense: DenseMap) -> dict[str, NDArray[Any]]:
+def cloud_of(dense: DenseMap) -> dict[str, NDArray[Any]]:
+    """Return the columns of cloud.ply; MapError if the shape of a part does not fit."""
     points = np.asarray(dense.points, np.float32)
     if points.ndim != 2 or points.shape[1] != 3:
         raise MapError(f'dense.points has shape {points.shape}; it must be (N, 3)')

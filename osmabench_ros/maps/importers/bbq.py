@@ -17,7 +17,6 @@ from osmabench_ros.maps.importers.source_files import (
     read_json,
     the_file,
     unknown_data,
-    vector,
 )
 from osmabench_ros.maps.semantic_map import SemanticMap
 
@@ -64,15 +63,11 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
 
 def _object(item: Any, index: int, where: str) -> SourceObject:
-    made = object_of(item, str(index), where)
+    made = object_of(item, str(index), where, {'clip': 'clip_ft', 'dino': 'descriptor'})
     made.colors = None
     frames = item.get('id')
     if isinstance(frames, list):
         made.observations = len(frames)
-    for name, key in (('clip', 'clip_ft'), ('dino', 'descriptor')):
-        feature = vector(item, key, where)
-        if feature is not None:
-            made.features[name] = feature
     return made
 
 

@@ -24,7 +24,6 @@ from osmabench_ros.maps.importers.source_files import (
     plain,
     read_json,
     unknown_data,
-    vector,
 )
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind
@@ -117,11 +116,7 @@ def _main(
 def _object(
     item: Any, source_id: str, where: str, class_names: Sequence[str] | None
 ) -> SourceObject:
-    made = object_of(item, source_id, where)
-    for name, key in (('clip', 'clip_ft'), ('text', 'text_ft')):
-        feature = vector(item, key, where)
-        if feature is not None:
-            made.features[name] = feature
+    made = object_of(item, source_id, where, {'clip': 'clip_ft', 'text': 'text_ft'})
     made.labels = _voted_labels(item, class_names)
     if item.get('is_background'):
         made.kind = NodeKind.BACKGROUND

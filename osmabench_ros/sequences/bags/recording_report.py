@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any
 
 import numpy as np
@@ -117,7 +116,7 @@ class RecordingReport:
     topics: tuple[TopicCount, ...]
     frames_expected: int
     frames_counted_by: str
-    skipped: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    skipped: Mapping[str, str] = field(default_factory=dict)
     queue_peak_bytes: int = 0
     queue_waits: int = 0
     queue_waited_s: float = 0.0
@@ -154,7 +153,7 @@ def _counted(number: int, noun: str) -> str:
 def write_report(report: RecordingReport, directory: Path) -> None:
     """Write recording.json atomically."""
     path = directory / REPORT_FILE
-    document: dict[str, Any] = {**asdict(_plain(report)), 'lost': report.lost}
+    document: dict[str, Any] = {**asdict(report), 'lost': report.lost}
     write_text(path, json.dumps(document, indent=1) + '\n')
 
 
@@ -168,11 +167,6 @@ def read_report(directory: Path) -> RecordingReport:
         return RecordingReport(topics=counts, **document)
     except (TypeError, KeyError, AttributeError) as error:
         raise SequenceError(f'{path} is no report of a recording: {error}') from error
-
-
-def _plain(report: RecordingReport) -> RecordingReport:
-    """Return the report with types that asdict can copy."""
-    return RecordingReport(**{**report.__dict__, 'skipped': dict(report.skipped)})
 
 
 SETTLE_S = 5.0
