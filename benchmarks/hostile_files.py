@@ -197,7 +197,7 @@ def _write_images(folder: Path) -> None:
 
 
 def _read_images(folder: Path) -> object:
-    from osmabench_ros.sequences.images import read_16_bit, read_color
+    from osmabench_ros.sequences.frame_files import read_16_bit, read_color
 
     for suffix in ('jpg', 'png'):
         read_color(folder / f'color.{suffix}', 0)
@@ -360,8 +360,7 @@ def _write_map(folder: Path) -> None:
 
 
 def _read_map(folder: Path) -> object:
-    from osmabench_ros.maps.disk.storage import read_map
-    from osmabench_ros.maps.disk.validation import faults_of_directory
+    from osmabench_ros.maps.disk.storage import faults_of_directory, read_map
 
     faults_of_directory(folder / 'map')
     return read_map(folder / 'map')

@@ -55,6 +55,8 @@ class Participant:
         Whether the method needs the classes of the run.
     ground_truth : bool
         Whether frames have the semantic and instance images of the simulator.
+    albedo : bool
+        Whether frames have the colours of surfaces, as no light changes them.
     lockstep : bool
         Keep all frames that wait; otherwise the newest 10, for runs in realtime.
     settle_s : float or None

@@ -60,7 +60,7 @@ class LoopbackModels:
     always: Misstep | None = None
 
     def __enter__(self) -> LoopbackModels:
-        self._released = threading.Event()
+        self.released = threading.Event()
         self._lock = threading.Lock()
         self._under_way = 0
         handler = type('Handler', (_Handler,), {'models': self})
@@ -72,7 +72,7 @@ class LoopbackModels:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._released.set()
+        self.released.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -121,13 +121,13 @@ class _Handler(BaseHTTPRequestHandler):
         if misstep is not None and kind == 'status':
             self._send(misstep.status, misstep.body, misstep.headers)
         elif kind == 'hang':
-            self.models._released.wait(30)
+            self.models.released.wait(30)
         elif kind == 'closed':
             self.connection.close()
         elif misstep is not None and kind == 'raw':
             self.close_connection = True
             self.wfile.write(misstep.raw)
-            while misstep.again and not self.models._released.wait(misstep.interval_s):
+            while misstep.again and not self.models.released.wait(misstep.interval_s):
                 self.wfile.write(misstep.again)
         else:
             text = self.models.reply(request.prompt)

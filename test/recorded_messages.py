@@ -15,7 +15,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.archive import pack_map
-from osmabench_ros.maps.point_cloud_layout import fields_of, records_of
+from osmabench_ros.maps.message_content import fields_of, records_of
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 
 S = 10**9

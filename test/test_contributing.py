@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import setuptools
 import yaml
 from box_world import LABELS, frames
 from small_scenes import CAMERA, camera_at, room_scene
@@ -69,6 +70,15 @@ def test_each_line_of_the_page_registers_what_its_file_holds(package: Path) -> N
         assert set(points) < set(extension_names(group))
         for value in points.values():
             assert (package / f'{value.split(":")[0].replace(".", "/")}.py').is_file()
+
+
+def test_it_is_installed_again_after_a_run(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (package / 'runs').mkdir()
+    monkeypatch.chdir(package)
+    built = setuptools.Distribution()
+    built.parse_config_files()
+    built.set_defaults()
+    assert built.packages == ['my_bench']
 
 
 @pytest.mark.usefixtures('package')

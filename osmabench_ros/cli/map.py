@@ -15,8 +15,7 @@ from osmabench_ros.base.files import check_folder
 from osmabench_ros.base.limits.documents import read_text
 from osmabench_ros.errors import ConfigError, errors_as
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.disk.storage import read_map, write_map
-from osmabench_ros.maps.disk.validation import faults_of_directory
+from osmabench_ros.maps.disk.storage import faults_of_directory, read_map, write_map
 from osmabench_ros.maps.export import export_openlex3d, export_point_cloud
 from osmabench_ros.maps.importer import (
     ImportOptions,

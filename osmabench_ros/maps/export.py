@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from osmabench_ros.base.files import filled_folder
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.point_files import write_pcd, write_ply
+from osmabench_ros.maps.disk.document import CHANNELS, COORDINATES, cloud_of
 from osmabench_ros.maps.disk.storage import write_npy
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.semantics.labels import LabelSet
 
 
 def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:
@@ -36,23 +36,13 @@ def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:
     keep = dense.feature_rows >= 0
     with filled_folder(directory) as folder:
         with (folder / 'point_cloud.pcd').open('wb') as stream:
-            write_pcd(stream, _openlex3d_columns(dense, keep))
+            seen = (*COORDINATES, *CHANNELS)
+            write_pcd(stream, {k: v[keep] for k, v in cloud_of(dense).items() if k in seen})
         with (folder / 'index.npy').open('wb') as stream:
             write_npy(stream, dense.feature_rows[keep].astype(np.int64))
         with (folder / 'embeddings.npy').open('wb') as stream:
             write_npy(stream, space.vectors)
     return int((~keep).sum())
-
-
-def _openlex3d_columns(dense: DenseMap, keep: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
-    points = dense.points[keep]
-    columns: dict[str, NDArray[Any]] = {
-        name: np.asarray(points[:, i], '<f4') for i, name in enumerate('xyz')
-    }
-    if dense.colors is not None:
-        for i, name in enumerate(('red', 'green', 'blue')):
-            columns[name] = dense.colors[keep, i]
-    return columns
 
 
 CLASSES = 'classes.json'
@@ -77,34 +67,15 @@ def export_point_cloud(semantic_map: SemanticMap, directory: Path, suffix: str) 
         with (folder / f'cloud{suffix}').open('wb') as stream:
             _WRITERS[suffix](stream, _columns(dense))
         if dense.labels is not None and semantic_map.label_set is not None:
-            text = json.dumps(_classes(semantic_map.label_set), indent=1, ensure_ascii=False)
+            classes = {'classes': semantic_map.label_set.to_json()['classes']}
+            text = json.dumps(classes, indent=1, ensure_ascii=False)
             (folder / CLASSES).write_text(text + '\n', encoding='utf-8')
     return _left_out(semantic_map, dense)
 
 
 def _columns(dense: DenseMap) -> dict[str, NDArray[Any]]:
-    columns: dict[str, NDArray[Any]] = {
-        name: np.asarray(dense.points[:, i], '<f4') for i, name in enumerate('xyz')
-    }
-    if dense.colors is not None:
-        for i, name in enumerate(('red', 'green', 'blue')):
-            columns[name] = dense.colors[:, i]
-    if dense.labels is not None:
-        columns['label'] = dense.labels.astype('<u2')
-    if dense.instances is not None:
-        columns['instance'] = dense.instances.astype('<i4')
-    if dense.scores is not None:
-        columns['score'] = dense.scores.astype('<f4')
-    return columns
-
-
-def _classes(label_set: LabelSet) -> dict[str, Any]:
-    return {
-        'classes': [
-            {'id': item.id, 'name': item.name, 'structure': item.structure}
-            for item in label_set.classes
-        ]
-    }
+    columns = cloud_of(dense)
+    return columns | ({'label': columns['label'].astype('<u2')} if 'label' in columns else {})
 
 
 def _left_out(semantic_map: SemanticMap, dense: DenseMap) -> list[str]:

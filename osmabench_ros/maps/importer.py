@@ -1,4 +1,4 @@
-"""The interface of importers, and the options they share."""
+"""The interface of importers, and what files and messages of a method do not say themselves."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.axes import World as World
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.sequences.pose_topics import stamp_ns_of
 
 
 @dataclass(frozen=True)
@@ -105,3 +106,20 @@ def import_map(method: str, path: Path, options: ImportOptions | None = None) ->
         if not path.exists():
             raise MapError(f'{path} does not exist; give the file or folder that {method} wrote')
         return importer(path, options or ImportOptions())
+
+
+@dataclass(frozen=True)
+class TopicOptions:
+    """Information that a message does not contain; None and '' mean unknown."""
+
+    method: str
+    label_set: LabelSet | None = None
+    scene: str = ''
+    condition: str = ''
+
+    def header(self, message_header: object) -> MapHeader:
+        """Return the header of the map of a std_msgs/Header."""
+        provenance = Provenance(self.method, scene=self.scene, condition=self.condition)
+        frame_id = str(message_header.frame_id).lstrip('/')  # type: ignore[attr-defined]
+        stamp_ns = stamp_ns_of(message_header.stamp)  # type: ignore[attr-defined]
+        return MapHeader(provenance, frame_id or WORLD_FRAME, max(stamp_ns, 0))

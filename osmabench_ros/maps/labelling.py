@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.errors import ConfigError, MapError
 from osmabench_ros.maps.semantic_map import DenseMap, FeatureSpace, SemanticMap
-from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 
 _FORMS = """expected "7: chair" lines, or "classes:" with "id" and "name" each"""
@@ -24,23 +23,13 @@ def read_label_file(path: Path) -> LabelSet:
     """Read a label set, ``7: chair`` or ``classes: [{id: 7, name: chair, structure: false}]``."""
     data = read_yaml(path, ConfigError)
     try:
-        classes = _classes(data)
+        plain = 'classes' not in data
+        listed = (
+            [{'id': key, 'name': name} for key, name in data.items()] if plain else data['classes']
+        )
+        return LabelSet.from_foreign(path.stem, listed)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f'label file {path}: {error!r}; {_FORMS}') from error
-    return LabelSet(path.stem, tuple(sorted(classes, key=lambda item: item.id)))
-
-
-def _classes(data: Any) -> list[LabelClass]:
-    if 'classes' in data:
-        return [
-            LabelClass(
-                int(item['id']),
-                normalised_name(str(item['name'])),
-                bool(item.get('structure', False)),
-            )
-            for item in data['classes']
-        ]
-    return [LabelClass(int(key), normalised_name(str(name))) for key, name in data.items()]
 
 
 _CHUNK_ROWS = 1 << 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -151,11 +151,24 @@ class LabelSet:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> LabelSet:
         """Rebuild from `to_json`."""
+        return cls._of_classes(str(data['name']), data['classes'], str)
+
+    @classmethod
+    def from_foreign(cls, name: str, classes: Iterable[Mapping[str, Any]]) -> LabelSet:
+        """Build from classes as others list them, each with "id" and "name" in any spelling."""
+        return cls._of_classes(name, classes, normalised_name)
+
+    @classmethod
+    def _of_classes(
+        cls, name: str, listed: Iterable[Mapping[str, Any]], spelled: Callable[[str], str]
+    ) -> LabelSet:
         classes = (
-            LabelClass(int(item['id']), str(item['name']), bool(item.get('structure', False)))
-            for item in data['classes']
+            LabelClass(
+                int(item['id']), spelled(str(item['name'])), bool(item.get('structure', False))
+            )
+            for item in listed
         )
-        return cls(str(data['name']), tuple(sorted(classes, key=lambda item: item.id)))
+        return cls(name, tuple(sorted(classes, key=lambda item: item.id)))
 
     @cached_property
     def sha256(self) -> str:

@@ -31,7 +31,7 @@ from osmabench_ros.sequences.bag_messages import make_codec
 from osmabench_ros.sequences.bags.bag import BagMessage, open_bag
 from osmabench_ros.sequences.layout import SequenceInfo, read_info
 from osmabench_ros.sequences.pose_topics import trajectory_of, transform_tree_of
-from osmabench_ros.sequences.reading import FrameTopics, matched
+from osmabench_ros.sequences.reading import AS_IN_THE_CONTRACT, SequenceReading, matched
 
 Messages = Mapping[str, Sequence[BagMessage]]
 """By topic: that of the poses, and those of TF."""
@@ -112,26 +112,18 @@ POSE_GAP_NS = 50_000_000
 
 
 class BagSequence:
-    """A sequence in a bag; messages whose stamps are at most `tolerance_s` apart make a frame.
+    """A sequence in a bag; messages whose stamps lie within the tolerance make a frame.
 
     Above 0 the frame has the stamp of its colour image, and the pose is interpolated to it. Raises
     SequenceError if a topic is missing or no stamp has all, ContractError if poses are malformed.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        namespace: str = '',
-        topics: FrameTopics | None = None,
-        tolerance_s: float = 0.0,
-        msg_paths: Sequence[Path] = (),
-    ) -> None:
-        self._path, self._namespace = path, namespace
-        self._tolerance_ns = round(tolerance_s * 1e9)
-        self._topics = topics or FrameTopics()
-        self._parts = self._topics.images(namespace)
+    def __init__(self, path: Path, reading: SequenceReading = AS_IN_THE_CONTRACT) -> None:
+        self._path, self._reading = path, reading
+        self._tolerance_ns = round(reading.tolerance_s * 1e9)
+        self._parts = reading.images
         self._codec = make_codec()
-        self._bag = open_bag(path, msg_paths)
+        self._bag = open_bag(path, reading.msg_paths)
         self._frame_id = CAMERA_FRAME
         self._types: dict[str, str] = {}
         self._matches, self._poses, self.incomplete, self._intrinsics = self._survey()
@@ -194,7 +186,7 @@ class BagSequence:
             frame = self._codec.frame(index, stamp_ns, messages, self._poses[index], self._types)
         if frame.intrinsics != self._intrinsics:
             raise SequenceError(
-                f'{self._path}, frame {index}: topic "{self._topics.camera_info}" changed from '
+                f'{self._path}, frame {index}: topic "{self._reading.camera_info}" changed from '
                 f'{self._intrinsics} to {frame.intrinsics}; a sequence has one camera'
             )
         mount = self._info.base_to_camera
@@ -207,7 +199,7 @@ class BagSequence:
         stamps: dict[str, set[int]] = {}
         small: dict[str, list[BagMessage]] = {}
         camera = b''
-        pose_topic = self._topics.pose_topic(self._namespace)
+        pose_topic = self._reading.pose_topic
         for item in self._bag.messages({*self._parts, pose_topic, TF, TF_STATIC}):
             if item.topic not in self._parts:
                 small.setdefault(item.topic, []).append(item)
@@ -252,7 +244,7 @@ class BagSequence:
     def _require(self, present: Collection[str]) -> None:
         names = {part: name for name, part in self._parts.items()}
         missing = [names[part] for part in NEEDED if part not in present]
-        pose = self._topics.pose_topic(self._namespace)
+        pose = self._reading.pose_topic
         if pose and pose not in present:
             missing.append(pose)
         if missing:
@@ -268,9 +260,9 @@ class BagSequence:
         self, messages: Mapping[str, Sequence[BagMessage]]
     ) -> tuple[CameraPoses, set[int]]:
         """Return the poses, and the stamps of their topic; none for TF."""
-        topic = self._topics.pose_topic(self._namespace)
+        topic = self._reading.pose_topic
         if not topic:
-            world = self._topics.world
+            world = self._reading.world
             return poses_from_tf(self._path, messages, world, self._frame_id), set()
         poses = poses_from_topic(self._path, messages, topic, self._frame_id)
         found = (item.header_stamp_ns for item in messages[topic])

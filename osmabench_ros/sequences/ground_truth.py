@@ -23,9 +23,14 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.cloud import LabelledCloud, joined
-from osmabench_ros.semantics.graph_json import graph_from_json, graph_to_json
 from osmabench_ros.semantics.labels import NO_INSTANCE, LabelSet
-from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import (
+    SceneEdge,
+    SceneGraph,
+    SceneNode,
+    graph_from_json,
+    graph_to_json,
+)
 
 FORMAT = 'osmabench.ground_truth/1'
 MAX_FOOTPRINT_M = 0.05
@@ -173,8 +178,7 @@ def build_ground_truth(
         visibility_probes,
     )
     from osmabench_ros.scenes.visibility import sample_surface, visible_mask
-    from osmabench_ros.sequences.fused_cloud import fused_cloud
-    from osmabench_ros.sequences.visible_colors import VisibleColors
+    from osmabench_ros.sequences.fused_cloud import VisibleColors, fused_cloud
 
     progress('sampling the surface', 0.0)
     cloud = sample_surface(scene, points_per_m2, seed)

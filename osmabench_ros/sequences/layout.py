@@ -14,7 +14,7 @@ from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.semantics.labels import LabelSet, normalised_name
+from osmabench_ros.semantics.labels import LabelSet
 
 FORMAT = 'osmabench.sequence/1'
 DOCUMENT = 'sequence.json'
@@ -140,8 +140,7 @@ def _read_classes(path: Path) -> LabelSet | None:
         return None
     try:
         data = read_json(path, SequenceError)
-        classes = [{**item, 'name': normalised_name(item['name'])} for item in data['classes']]
-        return LabelSet.from_json({'name': data.get('name', 'sequence'), 'classes': classes})
+        return LabelSet.from_foreign(str(data.get('name', 'sequence')), data['classes'])
     except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
         raise SequenceError(
             f'{path} is malformed: {error}; it must be {{"classes": [{{"id": 1, "name": "…"}}]}}'

@@ -16,18 +16,16 @@ from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.sequences.cameras import (
+from osmabench_ros.sequences.frame_files import (
+    decoded_classes,
+    decoded_depth,
+    read_16_bit,
+    read_color,
     read_lines,
     read_osma_camera,
     read_osma_poses,
     read_scannet_camera,
     read_scannet_pose,
-)
-from osmabench_ros.sequences.images import (
-    decoded_classes,
-    decoded_depth,
-    read_16_bit,
-    read_color,
 )
 from osmabench_ros.sequences.layout import (
     OSMA,

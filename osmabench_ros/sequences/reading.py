@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,69 +14,10 @@ from osmabench_ros.base.contract import CAMERA_POSE, COLOR, DEPTH, DEPTH_INFO, I
 from osmabench_ros.base.limits.documents import parse_yaml, read_yaml
 from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.base.strict import FilePath, Strict, validated
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError
 
 TF = 'tf'
 """As the topic of the pose: look it up in /tf and /tf_static."""
-
-
-@dataclass(frozen=True)
-class FrameTopics:
-    """Names of topics, relative ones in the namespace of the bag.
-
-    Parameters
-    ----------
-    color, depth, camera_info : str
-        Images, and the camera of the depth image, to which colour is registered.
-    pose : str
-        Camera or a body that carries it (PoseStamped, Odometry …), or 'tf'. A pose message
-        without child frame is that of the camera's optical frame.
-    semantic, instance : str
-        Optional in the bag.
-    world : str
-        Fixed frame for 'tf'; empty for the root of the tree.
-    """
-
-    color: str = COLOR
-    depth: str = DEPTH
-    camera_info: str = DEPTH_INFO
-    pose: str = CAMERA_POSE
-    semantic: str = SEMANTIC
-    instance: str = INSTANCE
-    world: str = ''
-
-    @classmethod
-    def parse(cls, entries: Mapping[str, str]) -> FrameTopics:
-        """Return the contract's topics with some replaced; ConfigError for bad keys or names."""
-        known = [item.name for item in fields(cls)]
-        for key, name in entries.items():
-            if key not in known:
-                raise ConfigError(f'"{key}" is no part of a frame. {suggestion(key, known)}')
-            if not name:
-                raise ConfigError(f'the topic of "{key}" is empty; name one')
-        return replace(cls(), **entries)
-
-    def images(self, namespace: str) -> dict[str, str]:
-        """Return the parts of a frame in the contract by absolute topic name."""
-        prefix = f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
-        names = {
-            COLOR: self.color,
-            DEPTH: self.depth,
-            DEPTH_INFO: self.camera_info,
-            SEMANTIC: self.semantic,
-            INSTANCE: self.instance,
-        }
-        return {absolute(name, prefix): part for part, name in names.items()}
-
-    def pose_topic(self, namespace: str) -> str:
-        """Return the absolute name, empty for TF."""
-        prefix = f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
-        return '' if self.pose == TF else absolute(self.pose, prefix)
-
-
-def absolute(name: str, prefix: str) -> str:
-    """Return an absolute name of a topic."""
-    return name if name.startswith('/') else prefix + name
 
 
 def matched(
@@ -115,8 +55,15 @@ class SequenceReading(Strict):
 
     Parameters
     ----------
-    color, depth, camera_info, pose, semantic, instance, world : str
-        As in `FrameTopics`; 'tf' as `pose` looks the camera up in TF.
+    color, depth, camera_info : str
+        Images, and the camera of the depth image, to which colour is registered.
+    pose : str
+        Camera or a body that carries it (PoseStamped, Odometry …), or 'tf' to look it up in TF. A
+        pose message without child frame is that of the camera's optical frame.
+    semantic, instance : str
+        Optional in the bag.
+    world : str
+        Fixed frame for 'tf'; empty for the root of the tree.
     namespace : str
         Of relative topics, such as '/robot'.
     tolerance_s : float
@@ -137,17 +84,25 @@ class SequenceReading(Strict):
     msg_paths: tuple[FilePath, ...] = ()
 
     @property
-    def topics(self) -> FrameTopics:
-        """Names of topics."""
-        return FrameTopics(
-            self.color,
-            self.depth,
-            self.camera_info,
-            self.pose,
-            self.semantic,
-            self.instance,
-            self.world,
-        )
+    def images(self) -> dict[str, str]:
+        """Parts of a frame in the contract by absolute topic name."""
+        names = {
+            COLOR: self.color,
+            DEPTH: self.depth,
+            DEPTH_INFO: self.camera_info,
+            SEMANTIC: self.semantic,
+            INSTANCE: self.instance,
+        }
+        return {self._absolute(name): part for part, name in names.items()}
+
+    @property
+    def pose_topic(self) -> str:
+        """Absolute name of the topic of the pose, empty for TF."""
+        return '' if self.pose == TF else self._absolute(self.pose)
+
+    def _absolute(self, name: str) -> str:
+        space = self.namespace.strip('/')
+        return name if name.startswith('/') else f'/{space}/{name}' if space else f'/{name}'
 
 
 AS_IN_THE_CONTRACT = SequenceReading()

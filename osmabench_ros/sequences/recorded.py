@@ -55,9 +55,7 @@ def _opened(path: Path, reading: SequenceReading) -> RecordedSequence:
     if not path.exists():
         raise SequenceError(f'{path} does not exist; name a sequence, a bag or an .mcap file')
     if path.is_file() or is_bag(path):
-        return BagSequence(
-            path, reading.namespace, reading.topics, reading.tolerance_s, reading.msg_paths
-        )
+        return BagSequence(path, reading)
     if reading != AS_IN_THE_CONTRACT:
         raise ConfigError(f'{path} is a folder of images; topics can be named for bags alone')
     return FolderSequence(path)

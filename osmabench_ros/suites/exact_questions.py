@@ -112,7 +112,7 @@ class ExactQuestionsSuite:
         also where a server failed, which raises IncompleteError; and `answering.json`,
         `judging.json` with who did it and how.
         """
-        questions = self._questions(context)
+        questions = self.questions(context)
         asked = self.questioned(context)
         answerer, judge = self._answerer() or asked.rules, self._judge() or asked.equality
         result = evaluate_questions(
@@ -146,7 +146,8 @@ class ExactQuestionsSuite:
         client = self._options.judging_client()
         return None if client is None else LanguageModelJudge(client)
 
-    def _questions(self, context: SuiteContext) -> Sequence[Question]:
+    def questions(self, context: SuiteContext) -> Sequence[Question]:
+        """Return the questions that were given, else new ones about the ground truth."""
         given = [item for item in context.questions if item.suite == self.name]
         return given or questions_about(
             context.ground_truth,

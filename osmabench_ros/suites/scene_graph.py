@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from osmabench_ros.base.strict import validated
-from osmabench_ros.maps.holdings import holdings
+from osmabench_ros.maps.summary import holdings
 from osmabench_ros.metrics.graph import (
     SameLabel,
     Share,

@@ -20,7 +20,7 @@ print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 from launch import LaunchContext
 for _ in range(2):
     declared[0].visit(LaunchContext())
-    print(signal.getsignal(signal.SIGINT) == interrupts._hear)
+    print(signal.getsignal(signal.SIGINT) == interrupts.hear)
 signal.raise_signal(signal.SIGINT)
 """
 

@@ -34,12 +34,12 @@ def ack(participant: str, sec: int = 0, token: str = '') -> FrameAck:
 
 
 def test_what_lacks_the_token_is_counted_and_not_reported(observer: RunObserver) -> None:
-    observer._on_ack(ack('mapper', token=TOKEN))
-    observer._on_ack(ack('foreign'))
+    observer.on_ack(ack('mapper', token=TOKEN))
+    observer.on_ack(ack('foreign'))
     for _ in range(3):
-        observer._on_ack(ack('mapper', 1))
-        observer._on_ack(ack('undeclared'))
-    observer._on_map(SemanticMap(participant='mapper', is_final=True))
+        observer.on_ack(ack('mapper', 1))
+        observer.on_ack(ack('undeclared'))
+    observer.on_map(SemanticMap(participant='mapper', is_final=True))
     assert observer.ignored() == {'frame_ack': 6, 'semantic_map': 1}
     assert observer.final_map_from == ''
     assert {item.name: item.received for item in observer.participation()} == {
@@ -52,10 +52,10 @@ def test_a_flood_of_names_stamps_and_words_is_bounded(
 ) -> None:
     monkeypatch.setattr(module, 'MAX_FRAMES', 10)
     for number in range(50):
-        observer._on_ack(ack('foreign', number))
+        observer.on_ack(ack('foreign', number))
     assert [item.received for item in observer.participation()] == [10]
     for number in range(3 * MAX_NAMES):
         status: Any = DiagnosticStatus(level=b'\2', name=f'{number}', message='x' * 10**5)
-        observer._on_diagnostics(DiagnosticArray(status=[status]))
-    assert len(observer._complaints) == MAX_NAMES
+        observer.on_diagnostics(DiagnosticArray(status=[status]))
+    assert len(observer.complaints) == MAX_NAMES
     assert len(observer.complaint('1')) == MAX_TEXT

@@ -186,7 +186,7 @@ def test_warm_nodes_give_the_same_bytes_as_new_ones(
 ) -> None:
     started: list[tuple[str, int]] = []
     left: list[str] = []
-    begin, end = HostProcess._begin, NodeProcesses.end
+    begin, end = HostProcess.begin, NodeProcesses.end
 
     def noted_begin(self: HostProcess, run: object) -> bool:
         started.append((self.name, self.pid))
@@ -196,7 +196,7 @@ def test_warm_nodes_give_the_same_bytes_as_new_ones(
         end(self, processes)
         segments = SegmentsInUse()
         segments.note(item.pid for _, item in self._idle)
-        left.extend(map(str, segments._lock_files))
+        left.extend(map(str, segments.lock_files))
 
     monkeypatch.setattr(HostProcess, '_begin', noted_begin)
     monkeypatch.setattr(NodeProcesses, 'end', noted_end)

@@ -124,7 +124,7 @@ def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain: int, tmp_pat
     from recorded_frames import FRAMES, INFO
     from ros_processes import listening, process
 
-    from osmabench_ros.sequences.bag_writer import BagWriter
+    from osmabench_ros.sequences.writer import BagWriter
 
     writer = BagWriter(tmp_path / 'bag', INFO)
     for frame in FRAMES:

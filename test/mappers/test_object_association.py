@@ -181,7 +181,7 @@ def test_a_cloud_joins_above_the_sum_of_similarities_of_the_paper(shift, objects
     found = ObjectMap(AssociationOptions(near_m=0.01, min_similarity=1.2), 0.025)
     found.add([fragment(plate(), [1, 0])])
     found.add([fragment(plate(x=shift), [2, 0])])
-    assert len(found._objects) == objects
+    assert len(found.clouds) == objects
 
 
 def test_unlike_features_keep_clouds_apart():
@@ -189,8 +189,8 @@ def test_unlike_features_keep_clouds_apart():
     for objects, feature in ((together, [1, 0]), (apart, [-1, 0])):
         objects.add([fragment(plate(), [1, 0])])
         objects.add([fragment(plate(), feature)])
-    assert len(together._objects) == 1
-    assert len(apart._objects) == 2
+    assert len(together.clouds) == 1
+    assert len(apart.clouds) == 2
 
 
 def test_features_are_averaged_over_detections_and_names_voted():
@@ -221,12 +221,12 @@ def test_objects_that_grew_into_each_other_are_merged():
     assert len(objects.objects()) == 2
     wide = np.concatenate([plate(width=0.25), plate(width=0.25, x=0.25), plate(0.6, 0.25)])
     for _ in range(2):
-        objects._objects[0].take(fragment(wide, [1, 0]))
-        objects._changed.add(0)
+        objects.clouds[0].take(fragment(wide, [1, 0]))
+        objects.changed.add(0)
     [one] = objects.objects()
     assert one.detections == 6
     # Looking at the merged objects has changed nothing.
-    assert len(objects._objects) == 2
+    assert len(objects.clouds) == 2
 
 
 def test_rarely_found_objects_are_left_out():

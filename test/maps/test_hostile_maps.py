@@ -13,8 +13,7 @@ from maps.sample_maps import sample_map
 
 from osmabench_ros.errors import MapError, OsmabenchError
 from osmabench_ros.maps.disk import document
-from osmabench_ros.maps.disk.storage import read_map, write_map
-from osmabench_ros.maps.disk.validation import faults_of_directory
+from osmabench_ros.maps.disk.storage import faults_of_directory, read_map, write_map
 from osmabench_ros.maps.importer import ImportOptions, import_map, importer_names
 from osmabench_ros.maps.importers import assembly
 

@@ -16,9 +16,8 @@ import pytest
 from osmabench_ros.base.limits.allowance import Allowance, limited_to
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.maps.importer import import_map
-from osmabench_ros.maps.importers.object_pickles import is_image_mask
-from osmabench_ros.maps.untrusted.torch_files import load_torch
-from osmabench_ros.maps.untrusted.unpickling import load_pickle
+from osmabench_ros.maps.importers.source_files import is_image_mask
+from osmabench_ros.maps.untrusted.unpickling import load_pickle, load_torch
 
 SMALL = Allowance(memory_mib=2, memory_ratio=8, seconds=20)
 PEAK_BYTES = 32 << 20

@@ -6,7 +6,7 @@ import pytest
 from maps.sample_maps import sample_map
 
 from osmabench_ros.errors import ContractError
-from osmabench_ros.maps.point_cloud_layout import (
+from osmabench_ros.maps.message_content import (
     PointFieldLayout,
     dense_of_records,
     fields_of,

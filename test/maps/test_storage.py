@@ -15,8 +15,7 @@ from osmabench_ros.maps.semantic_map import (
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.semantics.graph_json import graph_to_json
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, graph_to_json
 
 
 def contents(directory: Path) -> dict[str, bytes]:

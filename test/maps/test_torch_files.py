@@ -14,8 +14,7 @@ from maps.test_unpickling import Calls
 
 from osmabench_ros.base.limits.allowance import Allowance, limited_to
 from osmabench_ros.errors import LimitError, MapError, UnsafePickleError
-from osmabench_ros.maps.untrusted.torch_files import load_torch
-from osmabench_ros.maps.untrusted.unpickling import load_pickle
+from osmabench_ros.maps.untrusted.unpickling import load_pickle, load_torch
 
 torch = pytest.importorskip('torch')
 

@@ -6,8 +6,13 @@ import pytest
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
-from osmabench_ros.maps.transformation import transformed_map
+from osmabench_ros.maps.semantic_map import (
+    DenseMap,
+    MapHeader,
+    Provenance,
+    SemanticMap,
+    transformed_map,
+)
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
 BOX = AxisAlignedBox(np.array([1.0, 0, 0]), np.array([3.0, 1, 1]))

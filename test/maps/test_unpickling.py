@@ -25,8 +25,7 @@ from osmabench_ros.base.limits.meter import Meter
 from osmabench_ros.errors import LimitError, MapError, UnsafePickleError
 from osmabench_ros.maps.untrusted.pickle_machine import PickleMachine
 from osmabench_ros.maps.untrusted.pickle_names import Inert
-from osmabench_ros.maps.untrusted.torch_files import names_of_torch
-from osmabench_ros.maps.untrusted.unpickling import load_pickle
+from osmabench_ros.maps.untrusted.unpickling import load_pickle, names_of_torch
 
 
 class Calls:

@@ -11,8 +11,7 @@ from maps.sample_maps import sample_map
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.geometry.point_files import read_ply, write_ply
 from osmabench_ros.maps.disk.document import json_schema
-from osmabench_ros.maps.disk.storage import write_map
-from osmabench_ros.maps.disk.validation import faults_of_directory
+from osmabench_ros.maps.disk.storage import faults_of_directory, write_map
 
 Change = Callable[[dict[str, Any]], None]
 

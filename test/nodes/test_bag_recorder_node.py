@@ -222,7 +222,7 @@ def test_a_foreign_run_state_is_recorded_and_not_read(ros_domain: int, tmp_path:
     with on_stage(BagRecorderNode, tmp_path, ros_domain, **settings) as stage:
         publisher = stage.speak(String, topics.RUN_STATE, latched_profile())
         publisher.publish(String(data='driving home'))
-        stage.spin_until(lambda: stage.node._recorder.received[f'/{topics.RUN_STATE}'] == 1)
+        stage.spin_until(lambda: stage.node.recorder.received[f'/{topics.RUN_STATE}'] == 1)
         assert stage.node.exit_code is None
     with open_bag(folder) as bag:
         assert [item.message_count for item in bag.connections] == [1]
@@ -235,7 +235,7 @@ def test_in_lockstep_no_state_of_the_run_is_overtaken(ros_domain: int, tmp_path:
         publisher = stage.speak(RunState, topics.RUN_STATE, latched_profile())
         for number in range(20):
             publisher.publish(RunState(frames_published=number))
-        stage.spin_until(lambda: stage.node._recorder.received[f'/{topics.RUN_STATE}'] == 20)
+        stage.spin_until(lambda: stage.node.recorder.received[f'/{topics.RUN_STATE}'] == 20)
     with open_bag(folder) as bag:
         states = list(bag.messages([f'/{topics.RUN_STATE}']))
     numbers = [deserialize_message(item.data, RunState).frames_published for item in states]

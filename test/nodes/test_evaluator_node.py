@@ -201,7 +201,7 @@ def test_the_verdict_is_that_of_the_last_map_though_it_came_during_an_evaluation
     run.tell_map(77)
     run.stage.spin_until(lambda: patient.runs == 1, DONE_S)
     run.tell_map(78)  # of the run after a reset
-    run.stage.spin_until(lambda: run.stage.node._recorded.header.stamp.sec == 78)
+    run.stage.spin_until(lambda: run.stage.node.recorded.header.stamp.sec == 78)
     patient.may_end.set()
     run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
     run.stage.spin_until(lambda: len(run.reports) == 2)
@@ -239,7 +239,7 @@ def test_a_goal_gets_feedback_and_a_report_of_its_own(
     run = evaluator(evaluate_final_map=False)
     run.tell_run()
     run.tell_map()
-    run.stage.spin_until(lambda: run.stage.node._recorded is not None)
+    run.stage.spin_until(lambda: run.stage.node.recorded is not None)
     goal = run.goal(suites=['patient'])
     assert goal.accepted
     run.stage.spin_until(lambda: 'patient: thinking' in [item.stage for item in goal.feedback])

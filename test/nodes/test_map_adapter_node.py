@@ -65,7 +65,7 @@ class Adapting:
             label_set_to_message(LABELS, 0)
         )
         self.states = stage.speak(RunState, topics.RUN_STATE, latched_profile())
-        stage.spin_until(lambda: stage.node._labels is not None and bool(stage.node._scene))
+        stage.spin_until(lambda: stage.node.labels is not None and bool(stage.node.scene))
 
     def publish_cloud(
         self, frame: str, shift_m: float = 0.0, *, profile: Any = BEST_EFFORT
@@ -76,7 +76,7 @@ class Adapting:
         moved = type(dense)(dense.points + np.float32(shift_m), labels=dense.labels)
         self.stage.spin_until(lambda: publisher.get_subscription_count() > 0)
         publisher.publish(point_cloud_message(moved, Header(frame_id=frame)))
-        self.stage.spin_until(lambda: self.stage.node._newest is not None)
+        self.stage.spin_until(lambda: self.stage.node.newest is not None)
         return publisher
 
     def finish(self) -> None:
@@ -119,10 +119,10 @@ def adapt(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
 def test_the_newest_labelled_cloud_is_the_map(adapt: Opening) -> None:
     adapting = adapt()
     publisher = adapting.publish_cloud('world', 5.0)
-    first = adapting.stage.node._newest
+    first = adapting.stage.node.newest
     dense = labelled_map().dense
     publisher.publish(point_cloud_message(dense, Header(frame_id='world')))
-    adapting.stage.spin_until(lambda: adapting.stage.node._newest is not first)
+    adapting.stage.spin_until(lambda: adapting.stage.node.newest is not first)
     adapting.finish()
     made = adapting.result()
     np.testing.assert_allclose(made.dense.points, dense.points, atol=1e-6)
@@ -308,13 +308,13 @@ def test_after_a_reset_the_stack_is_asked_for_another_map(adapt: Opening) -> Non
     adapting.finish()
     adapting.result()
     adapting.states.publish(RunState(state=RunState.STATE_WAITING))
-    adapting.stage.spin_until(lambda: adapting.stage.node._newest is None)
+    adapting.stage.spin_until(lambda: adapting.stage.node.newest is None)
     adapting.announced.clear()
     adapting.chunks.clear()
     dense = labelled_map().dense
     moved = type(dense)(dense.points + np.float32(3.0), labels=dense.labels)
     publisher.publish(point_cloud_message(moved, Header(frame_id='world')))
-    adapting.stage.spin_until(lambda: adapting.stage.node._newest is not None)
+    adapting.stage.spin_until(lambda: adapting.stage.node.newest is not None)
     adapting.finish()
     np.testing.assert_allclose(adapting.result().dense.points, moved.points, atol=1e-6)
 
@@ -326,7 +326,7 @@ def test_static_transforms_that_are_said_again_and_again_take_no_memory(adapt: O
     from geometry_msgs.msg import TransformStamped
 
     adapting = adapt()
-    history = adapting.stage.node._frame._transforms
+    history = adapting.stage.node.frame.transforms
     publisher = adapting.stage.speak(message_type, TF_STATIC, tf_profile(static=True))
     for place in range(5):
         moved = TransformStamped(child_frame_id='map')
@@ -338,4 +338,4 @@ def test_static_transforms_that_are_said_again_and_again_take_no_memory(adapt: O
             (pose := history.lookup('world', 'map', 0)) is not None and pose.translation[0] == 4.0
         )
     )
-    assert len(history._static) == 1
+    assert len(history.static) == 1

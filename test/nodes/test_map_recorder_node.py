@@ -26,7 +26,7 @@ from runs.plain_room import LABELS, labelled_map  # noqa: E402
 
 from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.base.files import sha256_of  # noqa: E402
-from osmabench_ros.maps.disk import validation  # noqa: E402
+from osmabench_ros.maps.disk import storage  # noqa: E402
 from osmabench_ros.maps.disk.storage import (  # noqa: E402
     read_map,
     snapshots_in,
@@ -63,7 +63,7 @@ class Recording:
         labels = self.stage.speak(LabelInfo, topics.LABEL_INFO, latched_profile())
         labels.publish(label_set_to_message(LABELS, 0))
         node = self.stage.node
-        self.stage.spin_until(lambda: node._label_set is not None and node._run_id == 'r')
+        self.stage.spin_until(lambda: node.label_set is not None and node.run_id == 'r')
 
     def send(self, announcement: SemanticMapMessage, chunks: Any = ()) -> None:
         self.maps.publish(announcement)
@@ -325,13 +325,13 @@ def test_a_map_is_checked_once_and_lies_there_as_it_was_sent(
     recording = record()
     write_map(labelled_map(), tmp_path / 'expected')
     messages = map_to_messages(labelled_map(), 'mapper', is_final=True)
-    checked, original = [], validation.faults_of_content
+    checked, original = [], storage.faults_of_content
 
     def counted(raw: Any) -> Any:
         checked.append(raw)
         return original(raw)
 
-    monkeypatch.setattr(validation, 'faults_of_content', counted)
+    monkeypatch.setattr(storage, 'faults_of_content', counted)
     recording.send(*messages)
     recording.stage.spin_until(lambda: bool(recording.recorded))
     assert len(checked) == 1

@@ -53,7 +53,7 @@ def test_a_full_disk_is_told_and_holds_nothing_half_written(
     )  # fmt: skip
     node = Node('mapper', context=ros_context)
     publisher = MapPublisher(node, 'mapper')
-    while not publisher._chunk.get_subscription_count():
+    while not publisher.chunks.get_subscription_count():
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
     # The recorder may match a moment later than this side does, and would miss the chunk.

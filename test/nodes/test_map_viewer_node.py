@@ -28,13 +28,13 @@ from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
 from osmabench_ros.geometry.boxes import AxisAlignedBox  # noqa: E402
 from osmabench_ros.maps.disk.storage import write_map  # noqa: E402
-from osmabench_ros.maps.marker_graph import graph_of_markers  # noqa: E402
-from osmabench_ros.maps.point_cloud_layout import (  # noqa: E402
+from osmabench_ros.maps.message_content import (  # noqa: E402
     PointFieldLayout,
     dense_of_records,
     records_of_buffer,
 )
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap  # noqa: E402
+from osmabench_ros.maps.topics.standard_messages import graph_of_markers  # noqa: E402
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, class_colors  # noqa: E402
 from osmabench_ros.ros.messages.images import image_from_message, image_to_message  # noqa: E402
 from osmabench_ros.ros.messages.label_messages import label_set_to_message  # noqa: E402

@@ -65,13 +65,13 @@ class Mapping:
         self.chunks = stage.listen(SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile())
         self.labels = stage.peer.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
         self.state = stage.peer.create_publisher(RunState, topics.RUN_STATE, latched_profile())
-        stage.spin_until(lambda: all(self._heard(topic) for _, topic in STREAMS))
-        stage.spin_until(self._answers)
+        stage.spin_until(lambda: all(self.heard(topic) for _, topic in STREAMS))
+        stage.spin_until(self.answers)
 
-    def _heard(self, topic: str) -> bool:
+    def heard(self, topic: str) -> bool:
         return self.stage.peer.count_subscribers(topic) > 0
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         node = self.stage.node
         heard = (topics.FRAME_ACK, topics.SEMANTIC_MAP, topics.SEMANTIC_MAP_CHUNK)
         return all(node.count_subscribers(topic) for topic in heard)
@@ -177,8 +177,8 @@ def test_a_second_round_maps_anew(mapping: Opening) -> None:
     ):
         run.stage.change(transition)
     node = run.stage.node
-    run.stage.spin_until(lambda: all(run._heard(topic) for _, topic in STREAMS))
-    run.stage.spin_until(run._answers)
+    run.stage.spin_until(lambda: all(run.heard(topic) for _, topic in STREAMS))
+    run.stage.spin_until(run.answers)
     run.stage.spin_until(lambda: node.participant.method is not None and node.participant.running)
     run.acks.clear()
     drive(run)
@@ -246,15 +246,15 @@ def replace_message(run: Mapping, topic: str, message: Any) -> None:
     other = run.stage.peer.create_publisher(type(message), topic, frame_profile(lockstep=True))
     run.stage.spin_until(lambda: other.get_subscription_count() > 0)
     other.publish(message)
-    run.stage.spin_until(lambda: bool(run.stage.node.participant.receiver._pending))
+    run.stage.spin_until(lambda: bool(run.stage.node.participant.receiver.pending))
     # The first message of a kind and stamp would be replaced by the sound one.
-    collect = run.stage.node.participant.receiver._collect
+    collect = run.stage.node.participant.receiver.collect
 
     def keep_first(name: str, later: Any) -> None:
         if name != topic:
             collect(name, later)
 
-    run.stage.node.participant.receiver._collect = keep_first
+    run.stage.node.participant.receiver.collect = keep_first
     run.frames.publish(FRAMES[0])
 
 

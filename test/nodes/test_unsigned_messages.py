@@ -178,7 +178,7 @@ def test_a_map_with_the_token_that_is_not_whole_ends_the_recorder_with_the_reaso
 
 def test_an_intermediate_map_that_does_not_come_is_one_less(recording: Recording) -> None:
     recording.publish(*missing_map(is_final=False), token=TOKEN)
-    assembler = recording.stage.node._assembler
+    assembler = recording.stage.node.assembler
     recording.stage.spin_until(lambda: assembler.missing_chunks == 1)
     recording.stage.spin_until(lambda: assembler.missing_chunks == 0)
     assert recording.stage.node.exit_code is None

@@ -11,7 +11,7 @@ from reports.synthetic_matrix import Matrix
 from osmabench_ros.reports import camera_track
 from osmabench_ros.reports.camera_track import track_of_run, tracked
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.sequences.bag_writer import BagWriter
+from osmabench_ros.sequences.writer import BagWriter
 
 
 def test_without_a_bag_there_are_all_poses_and_the_kept_pictures(matrix: Matrix) -> None:

@@ -14,12 +14,11 @@ from osmabench_ros.errors import (  # noqa: E402
 )
 from osmabench_ros.nodes.simulator_bridge.bridge_source import open_source  # noqa: E402
 from osmabench_ros.ros.node.settings import BridgeSettings  # noqa: E402
-from osmabench_ros.sequences.bag_writer import BagWriter  # noqa: E402
 from osmabench_ros.sequences.layout import (  # noqa: E402
     OSMA,
     SequenceInfo,
 )
-from osmabench_ros.sequences.writer import open_writer  # noqa: E402
+from osmabench_ros.sequences.writer import BagWriter, open_writer  # noqa: E402
 
 
 def values(**changes: Any) -> BridgeSettings:

@@ -27,7 +27,7 @@ def flood(context: Any, images: int, image_bytes: int) -> FrameReceiver:
     for second in range(images):
         message = Image(data=bytes(image_bytes))
         message.header.stamp.sec = second
-        receiver._collect(topics.COLOR, message)
+        receiver.collect(topics.COLOR, message)
     node.destroy_node()
     return receiver
 

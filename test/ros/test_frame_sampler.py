@@ -49,5 +49,5 @@ def test_every_so_many_frames_are_kept_even_if_run_info_is_late(
 def test_without_run_info_memory_is_bounded(tmp_path: Path) -> None:
     sampler = FrameSampler(tmp_path / 'frames', SAMPLES)
     take(sampler, *range(3 * MAX_WAITING))
-    assert len(sampler._waiting) == MAX_WAITING
+    assert len(sampler.waiting) == MAX_WAITING
     assert not (tmp_path / 'frames').exists()

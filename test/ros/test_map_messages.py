@@ -21,7 +21,6 @@ from osmabench_ros.maps.semantic_map import (  # noqa: E402
 )
 from osmabench_ros.ros.messages.graph_messages import graph_from_message, graph_to_message  # noqa: E402
 from osmabench_ros.ros.messages.map_messages import MapAssembler, map_to_messages  # noqa: E402
-from osmabench_ros.semantics.graph_json import graph_to_json  # noqa: E402
 from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
 from osmabench_ros.semantics.scene_graph import (  # noqa: E402
     NodeKind,
@@ -29,6 +28,7 @@ from osmabench_ros.semantics.scene_graph import (  # noqa: E402
     SceneGraph,
     SceneNode,
     ScoredLabel,
+    graph_to_json,
 )
 
 

@@ -13,7 +13,7 @@ from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox  # noqa: E402
 from osmabench_ros.geometry.pose import Pose  # noqa: E402
-from osmabench_ros.maps.marker_graph import graph_of_markers  # noqa: E402
+from osmabench_ros.maps.topics.standard_messages import graph_of_markers  # noqa: E402
 from osmabench_ros.reports.palette import class_colors, name_color  # noqa: E402
 from osmabench_ros.reports.pictures.graph_errors import node_colors  # noqa: E402
 from osmabench_ros.ros.messages.markers import (  # noqa: E402

@@ -15,7 +15,7 @@ from osmabench_ros.ros.wire.offered_qos import (  # noqa: E402
     profile_for_recording,
     repeated_messages,
 )
-from osmabench_ros.sequences.bags.bag_qos import Durability, OfferedQos, Reliability  # noqa: E402
+from osmabench_ros.sequences.bags.bag_storage import Durability, OfferedQos, Reliability  # noqa: E402
 from osmabench_ros.sequences.bags.bag_types import BagTypes  # noqa: E402
 
 NAMES = sorted({item.message_type for item in CONTRACT})

@@ -6,7 +6,7 @@ pytest.importorskip('sensor_msgs')
 
 from std_msgs.msg import Header  # noqa: E402
 
-from osmabench_ros.maps.point_cloud_layout import (  # noqa: E402
+from osmabench_ros.maps.message_content import (  # noqa: E402
     PointFieldLayout,
     dense_of_records,
     records_of_buffer,

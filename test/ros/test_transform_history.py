@@ -32,25 +32,25 @@ def test_a_flood_is_kept_to_a_number_of_transforms(
     transforms: int, messages: int, history: TransformHistory
 ) -> None:
     for _ in range(300):
-        history._on_moving(message(transforms))
-    assert len(history._messages) == messages
+        history.on_moving(message(transforms))
+    assert len(history.messages) == messages
 
 
 def test_fixed_frames_without_end_are_told(history: TransformHistory) -> None:
     for number in range(50):
-        history._on_static(message(1, str(number % 10)))
+        history.on_static(message(1, str(number % 10)))
     with pytest.raises(ContractError, match='topic "/tf_static": more than 10 transforms'):
-        history._on_static(message(1, 'one more'))
+        history.on_static(message(1, 'one more'))
 
 
 def test_frames_are_connected_by_whatever_was_said_of_them(history: TransformHistory) -> None:
-    history._on_moving(message(1, 'base', 'odom'))
-    history._on_static(message(1, '/odom', '/map'))
+    history.on_moving(message(1, 'base', 'odom'))
+    history.on_static(message(1, '/odom', '/map'))
     assert history.connects('map', 'base')
     assert not history.connects('world', 'base')
-    history._on_static(message(1, 'map'))
+    history.on_static(message(1, 'map'))
     assert history.connects('world', 'base')
     assert history.connects('base', 'odom')
     assert history.frames == ('base', 'map', 'odom', 'world')
-    history._on_static(message(1, 'world', 'base'))
+    history.on_static(message(1, 'world', 'base'))
     assert not history.connects('world', 'base')

@@ -20,8 +20,8 @@ from std_msgs.msg import Header  # noqa: E402
 from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
 from osmabench_ros.errors import MissingDependencyError  # noqa: E402
-from osmabench_ros.maps.topics.options import TopicOptions  # noqa: E402
-from osmabench_ros.maps.topics.point_cloud import map_of_detections  # noqa: E402
+from osmabench_ros.maps.importer import TopicOptions  # noqa: E402
+from osmabench_ros.maps.topics.standard_messages import map_of_detections  # noqa: E402
 from osmabench_ros.ros.messages import vision_messages  # noqa: E402
 from osmabench_ros.ros.messages.map_messages import MapPublisher  # noqa: E402
 from osmabench_ros.ros.messages.vision_messages import (  # noqa: E402

@@ -23,8 +23,7 @@ from runs.plain_room import LABELS, labelled_map
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
-from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.transformation import transformed_map
+from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
 
 START_NS = 1_700_000_000 * S
 WORLD_TO_MAP = Pose.from_yaw(0.4, (2.0, -1.0, 0.1))

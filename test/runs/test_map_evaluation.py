@@ -17,8 +17,7 @@ from osmabench_ros.errors import ConfigError, OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.language.embedding import SentenceEmbedder
-from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.transformation import transformed_map
+from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs

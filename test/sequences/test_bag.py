@@ -21,7 +21,7 @@ from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.bag import is_bag, open_bag
-from osmabench_ros.sequences.bags.bag_qos import parse_offered_qos
+from osmabench_ros.sequences.bags.bag_storage import parse_offered_qos
 
 BOTH = pytest.mark.parametrize('storage', list(StoragePlugin), ids=lambda item: item.name.lower())
 

@@ -16,8 +16,9 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.sequences import bag_messages
 from osmabench_ros.sequences.bag_reader import BagSequence
-from osmabench_ros.sequences.bag_writer import BagWriter
+from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.sequences.recorded import RecordedFrames
+from osmabench_ros.sequences.writer import BagWriter
 
 
 def written(directory: Path, frames: list[Frame] = FRAMES) -> Path:
@@ -152,7 +153,7 @@ def test_bad_bags_and_frames_are_named(tmp_path: Path) -> None:
     with pytest.raises(SequenceError, match='not empty'):
         BagWriter(directory, INFO)
     with pytest.raises(SequenceError, match=r'/robot/camera/depth/image_rect'):
-        BagSequence(directory, namespace='robot')
+        BagSequence(directory, SequenceReading(namespace='robot'))
     shutil.rmtree(directory / 'bag')
     with pytest.raises(SequenceError, match='is no bag: there is no'):
         BagSequence(directory)

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from osmabench_ros.base.image_codec import color_of
-from osmabench_ros.sequences.compressed_image import MAX_PIXELS, unpacked_image
+from osmabench_ros.sequences.bag_messages import MAX_PIXELS, unpacked_image
 
 COLOR = np.zeros((16, 24, 3), np.uint8)
 COLOR[:, :12] = (200, 40, 20)

@@ -1,4 +1,4 @@
-from osmabench_ros.sequences.bags.frame_ledger import SETTLE_S, FrameLedger
+from osmabench_ros.sequences.bags.recording_report import SETTLE_S, FrameLedger
 
 POSE, COLOR, DEPTH = '/pose', '/color', '/depth'
 

@@ -11,8 +11,7 @@ from recorded_frames import FRAMES
 
 from osmabench_ros.base.contract import COLOR, DEPTH, DEPTH_INFO, TYPES
 from osmabench_ros.errors import SequenceError
-from osmabench_ros.sequences.bag_messages import make_codec
-from osmabench_ros.sequences.compressed_image import unpacked_image
+from osmabench_ros.sequences.bag_messages import make_codec, unpacked_image
 
 MAX = 2**32 - 1
 

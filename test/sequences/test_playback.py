@@ -9,9 +9,9 @@ from rosbags.rosbag2 import StoragePlugin
 
 from osmabench_ros.base.contract import CAMERA_POSE, COLOR
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.sequences.bag_writer import BagWriter
 from osmabench_ros.sequences.bags.bag import Bag, open_bag
 from osmabench_ros.sequences.bags.playback import Playback, PlaybackSettings, timing_topics
+from osmabench_ros.sequences.writer import BagWriter
 
 STEP_S = STEP_NS / 1e9
 

@@ -7,11 +7,10 @@ from recorded_frames import FRAMES, INFO, MOUNT
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.sequences.bag_reader import BagSequence
-from osmabench_ros.sequences.bag_writer import BagWriter
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.reader import FolderSequence
 from osmabench_ros.sequences.recorded import RecordedFrames, open_sequence
-from osmabench_ros.sequences.writer import open_writer
+from osmabench_ros.sequences.writer import BagWriter, open_writer
 from osmabench_ros.simulation.frame_source import FrameSource
 
 

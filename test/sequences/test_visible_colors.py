@@ -3,7 +3,7 @@ from dataclasses import replace
 import box_world
 import numpy as np
 
-from osmabench_ros.sequences.visible_colors import VisibleColors
+from osmabench_ros.sequences.fused_cloud import VisibleColors
 
 
 def test_an_object_has_the_colour_of_the_part_that_is_seen():

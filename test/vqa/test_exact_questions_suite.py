@@ -48,7 +48,7 @@ def test_a_perfect_map_scores_the_ceiling_and_leaves_its_files(tmp_path):
 def test_given_questions_are_asked_instead_of_new_ones():
     suite = make_suite('exact_questions', {'count': 40, 'embedding': 'off'})
     first = context(as_map(living_room()))
-    (question, *_) = suite._questions(first)
+    (question, *_) = suite.questions(first)
     again = context(as_map(living_room()), questions=[question])
     (overall,) = [r for r in suite.evaluate(again) if r.metric == 'accuracy' and not r.class_name]
     assert overall.n == 1

@@ -41,8 +41,8 @@ class Interrupts:
     def install(self) -> None:
         """Replace Python's handler; does nothing if done already, or outside the main thread."""
         main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(signal.SIGINT) != self._hear:
-            self._previous = signal.signal(signal.SIGINT, self._hear)
+        if main and signal.getsignal(signal.SIGINT) != self.hear:
+            self._previous = signal.signal(signal.SIGINT, self.hear)
             # Python gives up its handlers before it ends, and another Ctrl-C would then end it
             # with the exit code of the signal instead of the one that was decided.
             atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
@@ -60,7 +60,8 @@ class Interrupts:
         except KeyboardInterrupt:
             raise RunError(MESSAGE) from None
 
-    def _hear(self, number: int, frame: Any) -> None:
+    def hear(self, number: int, frame: Any) -> None:
+        """Note that the user interrupts, or end at once what launch does not know of."""
         if not (self.heard or _in_event_loop()) and callable(self._previous):
             self._previous(number, frame)
             return

@@ -47,7 +47,7 @@ class HostProcess(ManagedProcess):
             handle = theirs.fileno()
             command = [sys.executable, '-m', HOST_MODULE, spec.module, str(handle)]
             super().__init__(spec.name, command, run.log_file, run.environment, pass_fds=[handle])
-        self._begin(run)
+        self.begin(run)
 
     def host(self, spec: NodeSpec, run: HostedRun) -> bool:
         """Begin another run; return False if the process has died meanwhile."""
@@ -55,9 +55,10 @@ class HostProcess(ManagedProcess):
             return False
         self.name, self.log_file = spec.name, run.log_file
         self.forget_peaks()
-        return self._begin(run)
+        return self.begin(run)
 
-    def _begin(self, run: HostedRun) -> bool:
+    def begin(self, run: HostedRun) -> bool:
+        """Send the run to the process; false if it has ended."""
         self._end = None
         self.runs += 1
         with suppress(OSError):

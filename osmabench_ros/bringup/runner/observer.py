@@ -63,7 +63,7 @@ class RunObserver:
         """What the evaluator does at the moment, with the share done."""
         self.final_map_from = ''
         """Who announced the final map; empty before."""
-        self._complaints: dict[str, str] = {}
+        self.complaints: dict[str, str] = {}
         self._subscribe()
 
     def _subscribe(self) -> None:
@@ -81,11 +81,11 @@ class RunObserver:
             self._node,
             DiagnosticArray,
             topics.DIAGNOSTICS,
-            self._on_diagnostics,
+            self.on_diagnostics,
             diagnostics_profile(),
         )
         create_checked_subscription(
-            self._node, FrameAck, topics.FRAME_ACK, self._on_ack, lossless_profile()
+            self._node, FrameAck, topics.FRAME_ACK, self.on_ack, lossless_profile()
         )
         create_checked_subscription(
             self._node, RunState, topics.RUN_STATE, self._on_state, latched_profile()
@@ -94,12 +94,13 @@ class RunObserver:
             self._node,
             SemanticMap,
             topics.SEMANTIC_MAP,
-            self._on_map,
+            self.on_map,
             latched_profile(),
             max_bytes=MAX_MAP_BYTES,
         )
 
-    def _on_ack(self, message: Any) -> None:
+    def on_ack(self, message: Any) -> None:
+        """Count the acknowledgement of a participant."""
         if not self._check.accepts(topics.FRAME_ACK, message, message.participant):
             return
         spent = message.processing_time
@@ -119,12 +120,13 @@ class RunObserver:
             self.staleness.published(stamp_ns, now_s)
         self.state = message
 
-    def _on_diagnostics(self, message: Any) -> None:
+    def on_diagnostics(self, message: Any) -> None:
+        """Keep what nodes complain about."""
         from osmabench_ros.ros.node.diagnostics import complaints_of, values_of
 
         for node, text in complaints_of(message).items():
-            if _entry(self._complaints, node, str) is not None:
-                self._complaints[node] = text[:MAX_TEXT]
+            if _entry(self.complaints, node, str) is not None:
+                self.complaints[node] = text[:MAX_TEXT]
         values = values_of(message, EVALUATOR)
         # Anybody may publish there.
         with contextlib.suppress(KeyError, ValueError):
@@ -133,7 +135,8 @@ class RunObserver:
                     f'evaluating: {values["stage"]} ({float(values["fraction"]):.0%})'
                 )
 
-    def _on_map(self, message: Any) -> None:
+    def on_map(self, message: Any) -> None:
+        """Note who publishes maps, and whether one is final."""
         if not self._check.accepts(topics.SEMANTIC_MAP, message, message.participant):
             return
         self.staleness.mapped(_nanoseconds(message.header.stamp), self._clock())
@@ -148,7 +151,7 @@ class RunObserver:
 
     def complaint(self, node: str) -> str:
         """Return the last problem that a node reported; empty if none."""
-        return self._complaints.get(node, '')
+        return self.complaints.get(node, '')
 
     def missing(self) -> str:
         """Return what an evaluation waits for, and the problems that nodes report."""
@@ -157,7 +160,7 @@ class RunObserver:
                 f'topic "{topics.SEMANTIC_MAP}": the mapper published no map with is_final, or '
                 'its final map did not come'
             )
-        complaints = [f'{node}: {text}' for node, text in self._complaints.items() if text]
+        complaints = [f'{node}: {text}' for node, text in self.complaints.items() if text]
         return f'{self.final_map_from} has published its final map; ' + (
             '; '.join(complaints) or f'the evaluator hangs at "{self.evaluation}"'
         )

@@ -12,7 +12,7 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.doctor.finding import Finding, Severity
 from osmabench_ros.bringup.running_stack.stack_observation import StackObservation, TopicRecord
 from osmabench_ros.errors import ContractError
-from osmabench_ros.maps.point_cloud_layout import PointFieldLayout, records_of_buffer
+from osmabench_ros.maps.message_content import PointFieldLayout, records_of_buffer
 from osmabench_ros.msg import RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages.graph_messages import graph_from_message
 

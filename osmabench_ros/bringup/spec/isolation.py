@@ -59,7 +59,7 @@ class SegmentsInUse:
     """Shared-memory segments of processes; Fast DDS leaves them behind if a process is killed."""
 
     def __init__(self) -> None:
-        self._lock_files: set[Path] = set()
+        self.lock_files: set[Path] = set()
 
     def note(self, processes: Iterable[int]) -> None:
         """Remember the segments of running processes, which hold the lock files open."""
@@ -69,11 +69,11 @@ class SegmentsInUse:
                     with contextlib.suppress(OSError):
                         target = link.readlink()
                         if target.parent == FOLDER and SEGMENT_LOCK.fullmatch(target.name):
-                            self._lock_files.add(target)
+                            self.lock_files.add(target)
 
     def remove_left(self) -> None:
         """Remove those whose process has ended."""
-        for lock_file in self._lock_files:
+        for lock_file in self.lock_files:
             remove_if_dead(lock_file)
 
 

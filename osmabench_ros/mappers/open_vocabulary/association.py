@@ -113,8 +113,8 @@ class ObjectMap:
     def __init__(self, options: AssociationOptions, voxel_m: float) -> None:
         self.options = options
         self._voxel_m = voxel_m
-        self._objects: list[MappedObject] = []
-        self._changed: set[int] = set()
+        self.clouds: list[MappedObject] = []
+        self.changed: set[int] = set()
         self._frames = 0
 
     def add(self, fragments: Sequence[Fragment]) -> None:
@@ -122,15 +122,15 @@ class ObjectMap:
         chosen = self._matches(fragments)
         for fragment, match in zip(fragments, chosen.tolist(), strict=True):
             if match < 0:
-                match = len(self._objects)
-                self._objects.append(MappedObject(self._voxel_m, len(fragment.feature)))
-            self._objects[match].take(fragment)
-            self._changed.add(match)
+                match = len(self.clouds)
+                self.clouds.append(MappedObject(self._voxel_m, len(fragment.feature)))
+            self.clouds[match].take(fragment)
+            self.changed.add(match)
         self._frames += 1
         every = self.options.merge_every_frames
         if every and self._frames % every == 0:
-            self._objects = self._merged()
-            self._changed = set()
+            self.clouds = self._merged()
+            self.changed = set()
 
     def objects(self) -> list[MappedObject]:
         """Return the objects that were found often enough, those of one thing merged."""
@@ -150,7 +150,7 @@ class ObjectMap:
         shared = self._shared_points(fragments, near)
         sizes = np.array([len(fragment.cells) for fragment in fragments])
         features = np.stack([_unit(fragment.feature) for fragment in fragments])
-        directions = np.stack([self._objects[row].direction for row in near])
+        directions = np.stack([self.clouds[row].direction for row in near])
         similarity = shared / sizes[:, None] + features @ directions.T / 2 + 0.5
         similarity[shared == 0] = -np.inf
         best = similarity.argmax(axis=1)
@@ -159,7 +159,7 @@ class ObjectMap:
 
     def _near(self, fragments: Sequence[Fragment]) -> list[int]:
         """Return the objects whose box touches that of a cloud."""
-        if not self._objects or not fragments:
+        if not self.clouds or not fragments:
             return []
         clouds = np.array([_bounds(fragment.cells.points) for fragment in fragments])
         touching = self._touching(clouds[:, 0], clouds[:, 1])
@@ -170,8 +170,8 @@ class ObjectMap:
     ) -> NDArray[np.bool_]:
         """Return which boxes (K, 3) come within delta_nn of which objects (N): (K, N)."""
         reach = self.options.near_m
-        lows = np.array([item.low for item in self._objects]) - reach
-        highs = np.array([item.high for item in self._objects]) + reach
+        lows = np.array([item.low for item in self.clouds]) - reach
+        highs = np.array([item.high for item in self.clouds]) + reach
         found = (low[:, None] <= highs) & (high[:, None] >= lows)
         return np.asarray(found.all(axis=2))
 
@@ -183,7 +183,7 @@ class ObjectMap:
         low, high = _bounds(points)
         reach = self.options.near_m
         clouds = [
-            _inside(self._objects[row].cells.points, low - reach, high + reach) for row in near
+            _inside(self.clouds[row].cells.points, low - reach, high + reach) for row in near
         ]
         owners = np.repeat(np.arange(len(near)), [len(cloud) for cloud in clouds])
         trees = [
@@ -202,7 +202,7 @@ class ObjectMap:
 
     def _merged(self) -> list[MappedObject]:
         """Return the objects with those that lie on each other, and are alike, as one."""
-        objects: list[MappedObject | None] = list(self._objects)
+        objects: list[MappedObject | None] = list(self.clouds)
         for smaller, larger in self._pairs_to_merge():
             part, whole = objects[smaller], objects[larger]
             # What was merged meanwhile is compared again next time.
@@ -212,10 +212,10 @@ class ObjectMap:
 
     def _pairs_to_merge(self) -> list[tuple[int, int]]:
         """Return pairs of a smaller and a larger object, the most overlapping first."""
-        rows = sorted(self._changed)
+        rows = sorted(self.changed)
         if not rows:
             return []
-        items = self._objects
+        items = self.clouds
         touching = self._touching(
             np.array([items[row].low for row in rows]), np.array([items[row].high for row in rows])
         )

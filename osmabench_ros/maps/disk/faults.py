@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.disk.raw_map import (
+from osmabench_ros.maps.disk.document import (
     CHANNELS,
     CLOUD_SCALARS,
     COORDINATES,

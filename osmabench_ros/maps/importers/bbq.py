@@ -8,16 +8,16 @@ from typing import Any
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import assemble
-from osmabench_ros.maps.importers.object_pickles import load_object_pickle, object_of, vector
+from osmabench_ros.maps.importers.assembly import Encoder, Method, SourceObject, assemble
 from osmabench_ros.maps.importers.source_files import (
     a_file,
     digest_of,
+    load_object_pickle,
+    object_of,
     read_json,
     the_file,
     unknown_data,
 )
-from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceObject
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 METHOD = Method(
@@ -63,15 +63,11 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
 
 def _object(item: Any, index: int, where: str) -> SourceObject:
-    made = object_of(item, str(index), where)
+    made = object_of(item, str(index), where, {'clip': 'clip_ft', 'dino': 'descriptor'})
     made.colors = None
     frames = item.get('id')
     if isinstance(frames, list):
         made.observations = len(frames)
-    for name, key in (('clip', 'clip_ft'), ('dino', 'descriptor')):
-        feature = vector(item, key, where)
-        if feature is not None:
-            made.features[name] = feature
     return made
 
 

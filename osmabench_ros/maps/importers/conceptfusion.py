@@ -13,9 +13,9 @@ from osmabench_ros.base.limits.allowance import allowance, exceeded
 from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.errors import MapError, MissingDependencyError
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import Encoder, Method
 from osmabench_ros.maps.importers.point_maps import point_feature_map
 from osmabench_ros.maps.importers.source_files import colors_of, digest_of
-from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 MAX_BYTES = 8 << 30

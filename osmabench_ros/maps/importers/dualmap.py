@@ -12,10 +12,15 @@ import numpy as np
 from osmabench_ros.base.limits.documents import read_text
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import assemble
-from osmabench_ros.maps.importers.object_pickles import table, vector
-from osmabench_ros.maps.importers.source_files import colors_of, digest_of, read_json, unknown_data
-from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceObject
+from osmabench_ros.maps.importers.assembly import Encoder, Method, SourceObject, assemble
+from osmabench_ros.maps.importers.source_files import (
+    colors_of,
+    digest_of,
+    read_json,
+    table,
+    unknown_data,
+    vector,
+)
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.untrusted.pickle_names import Inert
 from osmabench_ros.maps.untrusted.unpickling import load_pickle

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import assemble
+from osmabench_ros.maps.importers.assembly import (
+    Encoder,
+    Method,
+    SourceEdge,
+    SourceObject,
+    assemble,
+)
 from osmabench_ros.maps.importers.source_files import (
     digest_of,
     numbers_of,
@@ -19,9 +25,8 @@ from osmabench_ros.maps.importers.source_files import (
     read_points,
     unknown_data,
 )
-from osmabench_ros.maps.importers.source_model import Encoder, Method, SourceEdge, SourceObject
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.untrusted.torch_files import load_torch
+from osmabench_ros.maps.untrusted.unpickling import load_torch
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
 
 METHOD = Method(

@@ -16,16 +16,17 @@ from osmabench_ros.base.limits.child import parse_limited, read_limited
 from osmabench_ros.base.limits.reading import read_bytes
 from osmabench_ros.errors import LimitError, MapError, MissingDependencyError, errors_as
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import assemble
-from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
-from osmabench_ros.maps.importers.source_model import (
+from osmabench_ros.maps.importers.assembly import (
     Encoder,
     Method,
     Placement,
     SourceEdge,
     SourceObject,
+    assemble,
 )
-from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
+from osmabench_ros.maps.importers.point_maps import membership_of
+from osmabench_ros.maps.importers.source_files import colors_of, digest_of, the_file
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType
 
@@ -99,12 +100,6 @@ def _joined(
             mine = np.flatnonzero(objects.instances == node)
             rows[node] = np.concatenate([mine, rows.get(node, np.zeros(0, np.int64))])
     nodes = sorted(rows)
-    sizes = [len(rows[node]) for node in nodes]
-    membership = Membership(
-        np.array(nodes, np.int32),
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        np.concatenate([np.zeros(0, np.int64), *(rows[node] for node in nodes)]).astype(np.int64),
-    )
 
     def both(part: str) -> Any:
         one = None if objects is None else getattr(objects, part)
@@ -118,7 +113,7 @@ def _joined(
         both('colors'),
         both('labels'),
         both('instances'),
-        membership=membership if nodes else None,
+        membership=membership_of([rows[node] for node in nodes], nodes) if nodes else None,
     )
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import Encoder, Method
 from osmabench_ros.maps.importers.point_maps import mask_map, masks_of_values, point_feature_map
-from osmabench_ros.maps.importers.pointcloud import points_and_colors, read_columns
-from osmabench_ros.maps.importers.source_files import digest_of, the_file
-from osmabench_ros.maps.importers.source_model import Encoder, Method
+from osmabench_ros.maps.importers.pointcloud import read_columns
+from osmabench_ros.maps.importers.source_files import digest_of, points_and_colors, the_file
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 METHOD = Method('openlex3d', World.Z_UP, {'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k')})
@@ -29,7 +29,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     cloud = the_file(path, ('point_cloud.pcd', 'point_cloud.ply', 'input.ply', '*.pcd', '*.ply'),
                      'point cloud')  # fmt: skip
     index_file, embedding_file = path / 'index.npy', path / 'embeddings.npy'
-    points, colors = points_and_colors(read_columns(cloud))
+    points, colors = points_and_colors(read_columns(cloud), cloud)
     index, embeddings = read_npy(index_file, MapError), read_npy(embedding_file, MapError)
     if index.shape != (len(points),) or index.dtype.kind not in 'iuf':
         raise MapError(f'{index_file} is {index.dtype} {index.shape} for {len(points)} points')

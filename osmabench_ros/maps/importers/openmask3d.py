@@ -9,7 +9,7 @@ import numpy as np
 from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import check_node_count
+from osmabench_ros.maps.importers.assembly import Encoder, Method, check_node_count
 from osmabench_ros.maps.importers.point_maps import mask_map
 from osmabench_ros.maps.importers.source_files import (
     a_file,
@@ -18,9 +18,8 @@ from osmabench_ros.maps.importers.source_files import (
     read_points,
     the_file,
 )
-from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.untrusted.torch_files import load_torch
+from osmabench_ros.maps.untrusted.unpickling import load_torch
 
 METHOD = Method(
     'openmask3d',

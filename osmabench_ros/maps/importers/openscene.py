@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from osmabench_ros.base.limits.arrays import read_npy
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers.assembly import Encoder, Method
 from osmabench_ros.maps.importers.point_maps import point_feature_map
 from osmabench_ros.maps.importers.source_files import (
     a_file,
@@ -20,9 +21,8 @@ from osmabench_ros.maps.importers.source_files import (
     read_points,
     the_file,
 )
-from osmabench_ros.maps.importers.source_model import Encoder, Method
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.untrusted.torch_files import load_torch
+from osmabench_ros.maps.untrusted.unpickling import load_torch
 
 METHOD = Method(
     'openscene',

@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.importer import ImportOptions
-from osmabench_ros.maps.importers.assembly import check_node_count, header, scored_labels
-from osmabench_ros.maps.importers.source_model import Method, Placement, feature_space
+from osmabench_ros.maps.importers.assembly import (
+    Method,
+    Placement,
+    check_node_count,
+    feature_space,
+    header,
+    scored_labels,
+)
 from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
@@ -165,12 +171,14 @@ def masks_of_values(values: NDArray[np.integer], wanted: Sequence[int]) -> list[
     return [order[start:stop] for start, stop in zip(starts, stops, strict=True)]
 
 
-def membership_of(masks: Sequence[NDArray[np.integer]]) -> Membership:
-    """Return masks as sparse rows; mask i belongs to node i + 1."""
+def membership_of(
+    masks: Sequence[NDArray[np.integer]], nodes: Sequence[int] | None = None
+) -> Membership:
+    """Return masks as sparse rows, by default mask i of node i + 1."""
     sizes = [len(mask) for mask in masks]
     indices = np.concatenate([np.zeros(0, np.int64), *masks]).astype(np.int64)
     return Membership(
-        np.arange(1, len(masks) + 1, dtype=np.int32),
+        np.array(range(1, len(masks) + 1) if nodes is None else nodes, np.int32),
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         indices,
     )

@@ -13,38 +13,25 @@ from osmabench_ros.base.limits.child import read_limited
 from osmabench_ros.errors import MapError, MissingDependencyError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.point_files import read_ply
+from osmabench_ros.maps.disk.document import CHANNELS
 from osmabench_ros.maps.importer import ImportOptions, World
-from osmabench_ros.maps.importers.assembly import check_node_count, header
-from osmabench_ros.maps.importers.source_files import colors_of, digest_of, read_json, the_file
-from osmabench_ros.maps.importers.source_model import Method, Placement
+from osmabench_ros.maps.importers.assembly import Method, Placement, check_node_count, header
+from osmabench_ros.maps.importers.source_files import (
+    digest_of,
+    points_and_colors,
+    read_json,
+    the_file,
+)
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
-
-_CHANNELS = ('red', 'green', 'blue')
 
 
 def read_columns(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the columns of a point cloud, each (N,); colours are red, green, blue of 8 bits."""
+    """Return the columns of a point cloud, each (N,)."""
     if not path.is_file():
         raise MapError(f'{path} does not exist')
-    columns = _pcd(path) if path.suffix.lower() == '.pcd' else read_ply(path)
-    if not {'x', 'y', 'z'} <= set(columns):
-        raise MapError(f'{path} has no coordinates x, y, z')
-    if set(_CHANNELS) <= set(columns) and columns['red'].dtype.kind == 'f':
-        for name in _CHANNELS:
-            columns[name] = colors_of(columns[name], unit_range=True)
-    return columns
-
-
-def points_and_colors(
-    columns: dict[str, NDArray[Any]],
-) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
-    """Return points (N, 3) and, if there are any, colours (N, 3) of columns."""
-    points = np.stack([columns[name] for name in 'xyz'], axis=1).astype(np.float64)
-    if not set(_CHANNELS) <= set(columns):
-        return points, None
-    return points, np.stack([columns[name] for name in _CHANNELS], axis=1).astype(np.uint8)
+    return _pcd(path) if path.suffix.lower() == '.pcd' else read_ply(path)
 
 
 def _pcd(path: Path) -> dict[str, NDArray[Any]]:
@@ -69,7 +56,7 @@ def read_pcd(path: Path) -> dict[str, NDArray[Any]]:
     columns: dict[str, NDArray[Any]] = {}
     for name in sorted(cloud):
         values = cloud[name].numpy()
-        parts = {'positions': 'xyz', 'colors': _CHANNELS}.get(name)
+        parts = {'positions': 'xyz', 'colors': CHANNELS}.get(name)
         if parts is not None:
             columns |= {part: np.array(values[:, i]) for i, part in enumerate(parts)}
         elif values.ndim == 1 or values.shape[1] == 1:
@@ -102,7 +89,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     """
     file = the_file(path, ('*.ply', '*.pcd'), 'point cloud') if path.is_dir() else path
     columns = read_columns(file)
-    points, colors = points_and_colors(columns)
+    points, colors = points_and_colors(columns, file)
     keep = np.isfinite(points).all(axis=1)
     label_set, class_file = _label_set(file, options)
     raw_labels = _column(columns, LABEL_COLUMNS)
@@ -146,16 +133,11 @@ def _label_set(file: Path, options: ImportOptions) -> tuple[LabelSet | None, Pat
 def read_label_set(path: Path) -> LabelSet:
     """Read the classes of a JSON file, ``{"classes": [{"id": ..., "name": ...}]}``."""
     try:
-        classes = [
-            LabelClass(int(item['id']), normalised_name(str(item['name'])),
-                       bool(item.get('structure', False)))
-            for item in read_json(path)['classes']
-        ]  # fmt: skip
+        return LabelSet.from_foreign(path.stem, read_json(path)['classes'])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise MapError(
             f'{path} must hold "classes", each with "id" and "name": {error!r}'
         ) from error
-    return LabelSet(path.stem, tuple(sorted(classes, key=lambda item: item.id)))
 
 
 def _integers(values: NDArray[Any], what: str, file: Path) -> NDArray[np.int64]:

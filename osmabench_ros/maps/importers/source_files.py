@@ -15,8 +15,11 @@ from osmabench_ros.base.files import add_file
 from osmabench_ros.base.limits import documents
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.point_files import read_ply
+from osmabench_ros.maps.disk.document import CHANNELS, COORDINATES
+from osmabench_ros.maps.importers.assembly import SourceObject
 from osmabench_ros.maps.untrusted.pickle_machine import Name
 from osmabench_ros.maps.untrusted.pickle_names import Inert
+from osmabench_ros.maps.untrusted.unpickling import load_pickle
 
 MAX_ARRAY = 4096
 """Arrays with more elements are described by type and shape only."""
@@ -125,13 +128,19 @@ def read_json(path: Path) -> Any:
 
 def read_points(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
     """Read points (N, 3) and, if there are any, colours (N, 3) of a PLY file."""
-    columns = read_ply(path)
-    if not {'x', 'y', 'z'} <= set(columns):
+    return points_and_colors(read_ply(path), path)
+
+
+def points_and_colors(
+    columns: Mapping[str, NDArray[Any]], path: Path
+) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
+    """Return points and colours of the columns of a file; MapError without coordinates."""
+    if not {*COORDINATES} <= set(columns):
         raise MapError(f'{path} has no properties x, y, z')
-    points = np.stack([columns[name] for name in 'xyz'], axis=1).astype(np.float64)
-    if not {'red', 'green', 'blue'} <= set(columns):
+    points = np.stack([columns[name] for name in COORDINATES], axis=1).astype(np.float64)
+    if not {*CHANNELS} <= set(columns):
         return points, None
-    channels = np.stack([columns[name] for name in ('red', 'green', 'blue')], axis=1)
+    channels = np.stack([columns[name] for name in CHANNELS], axis=1)
     return points, colors_of(channels, channels.dtype.kind == 'f')
 
 
@@ -155,3 +164,63 @@ def digest_of(paths: Iterable[Path], root: Path) -> str:
         digest.update(f'{name}\0{path.stat().st_size}\0'.encode())
         add_file(digest, path)
     return digest.hexdigest()
+
+
+def is_image_mask(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+    """Return whether a key holds masks of detections: gigabytes that are not needed."""
+    return dtype.kind == 'b' and len(shape) == 2
+
+
+def load_object_pickle(path: Path) -> dict[str, Any]:
+    """Read a map pickle without its image masks; MapError if it holds no list of objects."""
+    data = load_pickle(path, drop=is_image_mask)
+    if isinstance(data, list):  # the pruned map of ConceptGraphs
+        data = {'objects': data}
+    if not isinstance(data, dict) or not isinstance(data.get('objects'), list):
+        raise MapError(f'{path} holds no list "objects"; is it the map and not its detections?')
+    return data
+
+
+def object_of(item: Any, source_id: str, where: str, features: Mapping[str, str]) -> SourceObject:
+    """Return an object with its `features`, given by key of the item; MapError names `where`."""
+    if not isinstance(item, Mapping):
+        raise MapError(f'{where} is no dictionary')
+    points = table(item, 'pcd_np', (None, 3), where)
+    colors = table(item, 'pcd_color_np', (None, 3), where) if 'pcd_color_np' in item else None
+    if colors is not None and len(colors) != len(points):
+        colors = None  # Open3D leaves colours away for clouds that have none
+    vectors = {name: vector(item, key, where) for name, key in features.items()}
+    return SourceObject(
+        source_id,
+        points=points,
+        colors=None if colors is None else colors_of(colors, unit_range=True),
+        features={name: values for name, values in vectors.items() if values is not None},
+        corners=table(item, 'bbox_np', (8, 3), where) if 'bbox_np' in item else None,
+        observations=max(int(item.get('num_detections') or 0), 0),
+    )
+
+
+def table(
+    item: Mapping[str, Any], key: str, shape: tuple[int | None, int], where: str
+) -> NDArray[np.float64]:
+    """Return an array of a given shape (None: any length)."""
+    try:
+        values = np.asarray(item[key], np.float64)
+    except (KeyError, TypeError, ValueError) as error:
+        raise MapError(f'{where} has no numbers "{key}"') from error
+    if not values.size and shape[0] is None:
+        values = values.reshape(0, shape[1])
+    if values.ndim != 2 or values.shape[1] != shape[1] or shape[0] not in (None, len(values)):
+        raise MapError(f'{where}: "{key}" has shape {values.shape}, expected {shape}')
+    return values
+
+
+def vector(item: Mapping[str, Any], key: str, where: str) -> NDArray[np.float32] | None:
+    """Return a feature as shape (D,), None if there is none."""
+    if item.get(key) is None:
+        return None
+    try:
+        values = np.asarray(item[key], np.float32).ravel()
+    except (TypeError, ValueError) as error:
+        raise MapError(f'{where}: feature "{key}" holds no numbers') from error
+    return values if values.size else None

@@ -1,22 +1,26 @@
-"""The map of an announcement and its payload; uses message fields only, needs no ROS."""
+"""The map of an announcement and its chunks; uses message fields only, needs no ROS."""
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
+from osmabench_ros.base.contract import SEMANTIC_MAP, SEMANTIC_MAP_CHUNK
 from osmabench_ros.base.limits.documents import parse_json
 from osmabench_ros.errors import ContractError, MapError, OsmabenchError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.maps.disk.archive import unpack_map
 from osmabench_ros.maps.disk.storage import write_files
+from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.assembler import MAX_PAYLOAD_BYTES
-from osmabench_ros.maps.topics.options import TopicOptions
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import (
     NodeKind,
@@ -26,6 +30,210 @@ from osmabench_ros.semantics.scene_graph import (
     ScoredLabel,
 )
 from osmabench_ros.sequences.pose_topics import pose_of
+
+LONGEST_LOOK_S = 1.0
+"""Most time that counts from one check to the next: beyond it the recorder was busy or paused."""
+
+
+class MapArrival:
+    """The deadline of an announced map, `stall_s` a chunk; grows with the size."""
+
+    def __init__(self, message: Any, stall_s: float, bytes_per_s: float, now_s: float) -> None:
+        self.message = message
+        self._stall_s = stall_s
+        self._total_s = stall_s + message.payload_size / bytes_per_s
+        self._looked_s = now_s
+        self._missing = int(message.chunk_count)
+        self.waited_s = 0.0
+        self._progress_s = 0.0
+
+    def check(self, missing: int, now_s: float) -> None:
+        """Take the number of missing chunks; raises ContractError if the map is given up."""
+        self.waited_s += min(max(now_s - self._looked_s, 0.0), LONGEST_LOOK_S)
+        self._looked_s = now_s
+        if missing < self._missing:
+            self._missing, self._progress_s = missing, self.waited_s
+        stalled = self.waited_s - self._progress_s > self._stall_s
+        if stalled or self.waited_s > self._total_s:
+            message = self.message
+            why = (
+                f'no new one for {self._stall_s:g} s (parameter chunk_timeout_s)'
+                if stalled
+                else f'not within {self._total_s:.0f} s (parameter map_rate_mib_s)'
+            )
+            raise ContractError(
+                f'topic "{SEMANTIC_MAP_CHUNK}": {missing} of the {message.chunk_count} chunks '
+                f'did not come of the map that {message.participant} announced with '
+                f'{message.payload_size} bytes; {why}'
+            )
+
+
+FORMAT_ARCHIVE = 'osmabench.semantic_map/1+zip'
+"""SemanticMap.FORMAT_ARCHIVE_1."""
+
+MAX_CHUNK_BYTES = 8_388_608
+"""SemanticMapChunk.MAX_SIZE."""
+
+MAX_PAYLOAD_BYTES = 2 * 2**30
+"""Largest map that is reassembled."""
+
+MAX_CHUNKS = 16_384
+"""Most pieces of a map; enough for `MAX_PAYLOAD_BYTES` in pieces of 128 kB."""
+
+MAX_UNANNOUNCED_BYTES = 256 * 2**20
+"""Chunks that may overtake their announcement."""
+
+MAX_IGNORED = 1000
+"""How many digests of ignored maps are remembered."""
+
+SHA256 = re.compile('[0-9a-f]{64}')
+
+
+class MapAssembler:
+    """Assembles payloads of at most `max_bytes`; the newest announcement counts."""
+
+    def __init__(self, max_bytes: int = MAX_PAYLOAD_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._announcement: Any | None = None
+        self._chunks: dict[str, dict[int, bytes]] = {}
+        self._held_bytes = 0
+        self._held_chunks = 0
+        self._ignored: deque[str] = deque(maxlen=MAX_IGNORED)
+
+    def announce(self, message: Any) -> tuple[Any, bytes] | None:
+        """Take an announcement; return it with the payload if that is complete already."""
+        where = f'topic "{SEMANTIC_MAP}" from {message.participant}'
+        if not message.payload_size and not message.chunk_count and not message.digest:
+            self._announcement = None
+            return message, b''
+        if message.payload_format != FORMAT_ARCHIVE:
+            raise ContractError(f'{where}: payload_format "{message.payload_format}" is unknown')
+        if not 0 < message.payload_size <= self._max_bytes:
+            raise ContractError(
+                f'{where}: a payload of {message.payload_size} bytes is not in '
+                f'1 to {self._max_bytes}'
+            )
+        _check_memory(message.payload_size, where)
+        _check_digest(message.digest, where)
+        expected = -(-message.payload_size // MAX_CHUNK_BYTES)
+        if not expected <= message.chunk_count <= MAX_CHUNKS:
+            raise ContractError(
+                f'{where}: {message.payload_size} bytes need at least {expected} chunks and at '
+                f'most {MAX_CHUNKS}, {message.chunk_count} are announced'
+            )
+        self._announcement = message
+        self._keep_only(message.digest)
+        return self._complete()
+
+    def ignore(self, digest: str) -> None:
+        """Drop the chunks of an irrelevant map, such as that of another participant."""
+        self._ignored.append(digest)
+        for data in self._chunks.pop(digest, {}).values():
+            self._held_bytes -= len(data)
+            self._held_chunks -= 1
+
+    def give_up(self) -> None:
+        """Drop the announced map and its chunks."""
+        if self._announcement is not None:
+            self.ignore(self._announcement.digest)
+            self._announcement = None
+
+    @property
+    def missing_chunks(self) -> int:
+        """Number of missing chunks of the newest announcement."""
+        if self._announcement is None:
+            return 0
+        held = self._chunks.get(self._announcement.digest, {})
+        return max(int(self._announcement.chunk_count) - len(held), 0)
+
+    def _keep_only(self, digest: str) -> None:
+        parts = self._chunks.get(digest)
+        self._chunks = {} if parts is None else {digest: parts}
+        self._held_bytes = sum(len(data) for data in parts.values()) if parts else 0
+        self._held_chunks = len(parts) if parts else 0
+
+    def add(self, chunk: Any) -> tuple[Any, bytes] | None:
+        """Add a chunk; return the announcement with the payload if that is complete now."""
+        where = f'topic "{SEMANTIC_MAP_CHUNK}"'
+        size = len(chunk.data)
+        fits = 0 < size <= MAX_CHUNK_BYTES
+        if not fits or not chunk.index < chunk.count <= MAX_CHUNKS:
+            raise ContractError(
+                f'{where}: chunk {chunk.index} of {chunk.count} with {size} bytes breaks the '
+                f'limits (index below count, at most {MAX_CHUNKS} chunks, 1 to '
+                f'{MAX_CHUNK_BYTES} bytes)'
+            )
+        _check_digest(chunk.digest, where)
+        if chunk.digest in self._ignored:
+            return None
+        if self._is_announced(chunk, where):
+            self._keep(chunk)
+            return self._complete()
+        room = min(2 * self._max_bytes, MAX_UNANNOUNCED_BYTES)
+        if self._held_bytes + size > room or self._held_chunks >= 2 * MAX_CHUNKS:
+            raise ContractError(
+                f'{where}: {self._held_bytes} bytes in {self._held_chunks} chunks wait for their '
+                'announcement; giving up'
+            )
+        self._keep(chunk)
+        return None
+
+    def _is_announced(self, chunk: Any, where: str) -> bool:
+        message = self._announcement
+        if message is None or chunk.digest != message.digest:
+            return False
+        others = sum(
+            len(data) for index, data in self._chunks.get(chunk.digest, {}).items()
+            if index != chunk.index
+        )  # fmt: skip
+        if chunk.count != message.chunk_count or others + len(chunk.data) > message.payload_size:
+            raise ContractError(
+                f'{where}: chunk {chunk.index} of {chunk.count} with {len(chunk.data)} bytes does '
+                f'not fit the map that {message.participant} announced: {message.payload_size} '
+                f'bytes in {message.chunk_count} chunks'
+            )
+        return True
+
+    def _keep(self, chunk: Any) -> None:
+        parts = self._chunks.setdefault(chunk.digest, {})
+        if chunk.index not in parts:
+            self._held_bytes += len(chunk.data)
+            self._held_chunks += 1
+            parts[chunk.index] = bytes(chunk.data)
+
+    def _complete(self) -> tuple[Any, bytes] | None:
+        message = self._announcement
+        if message is None:
+            return None
+        parts = self._chunks.get(message.digest, {})
+        if len(parts) < message.chunk_count:
+            return None
+        payload = b''.join(parts[index] for index in sorted(parts))
+        right = len(payload) == message.payload_size
+        if not right or hashlib.sha256(payload).hexdigest() != message.digest:
+            raise ContractError(
+                f'topic "{SEMANTIC_MAP_CHUNK}": the payload of {message.participant} does '
+                'not match its sha256; chunks were damaged or mixed up'
+            )
+        self._announcement = None
+        self._keep_only('')
+        return message, payload
+
+
+def _check_memory(payload_size: int, where: str) -> None:
+    """Refuse a map that does not fit into memory twice: in chunks and as a whole."""
+    available = psutil.virtual_memory().available
+    if 2 * payload_size > available:
+        raise ContractError(
+            f'{where}: a payload of {payload_size} bytes needs twice that in memory, '
+            f'{available} bytes are available; publish a smaller map, or free memory'
+        )
+
+
+def _check_digest(digest: str, where: str) -> None:
+    if not SHA256.fullmatch(digest):
+        raise ContractError(f'{where}: digest "{digest[:80]}" is no sha256 in hexadecimal digits')
+
 
 NO_PARENT = 0
 """SceneObject.NO_PARENT."""

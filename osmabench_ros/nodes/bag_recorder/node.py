@@ -24,9 +24,9 @@ from osmabench_ros.ros.wire.qos import (
     lossless_profile,
 )
 from osmabench_ros.sequences.bags.background_writer import BackgroundWriter
-from osmabench_ros.sequences.bags.frame_ledger import FrameLedger
 from osmabench_ros.sequences.bags.mcap_recording import McapRecording
 from osmabench_ros.sequences.bags.recording_report import (
+    FrameLedger,
     RecordingReport,
     RecordingSettings,
     TopicCount,
@@ -64,19 +64,19 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
             self._recording, value.queue_bytes, wait_when_full=value.acks
         )
         self._prepare_frames()
-        self._recorder = TopicRecorder(self, choice, self._writer.add_topic, self._on_message)
+        self.recorder = TopicRecorder(self, choice, self._writer.add_topic, self._on_message)
         if value.acks:
             self._acks = Acknowledger(self, self.get_name())
             # In lockstep the bridge does not wait for later subscriptions.
             for item in CONTRACT:
-                self._recorder.subscribe(
+                self.recorder.subscribe(
                     str(self.resolve_topic_name(item.name)),
                     item.message_type,
                     PROFILES[item.delivery],
                     latched=item.delivery is Delivery.LATCHED,
                 )
         self._started_s = time.monotonic()
-        self.create_timer(value.discovery_period_s, self.guarded(self._recorder.discover))
+        self.create_timer(value.discovery_period_s, self.guarded(self.recorder.discover))
         self.create_timer(WATCH_PERIOD_S, self.guarded(self._watch))
         self.create_timer(REPORT_PERIOD_S, self.guarded(self._report_progress))
 
@@ -148,7 +148,7 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
             self._take_run_state(data)
 
     def _take_run_state(self, data: bytes) -> None:
-        if self._recorder.topics[self._run_state].message_type != topics.TYPES[topics.RUN_STATE]:
+        if self.recorder.topics[self._run_state].message_type != topics.TYPES[topics.RUN_STATE]:
             return
         try:
             state = deserialize_checked(data, RunState, self._run_state)
@@ -176,7 +176,7 @@ class BagRecorderNode(BenchmarkNode[RecordingSettings]):
         write_report(self._report(self._writer, finished=False), self._directory)
 
     def _report(self, writer: BackgroundWriter, *, finished: bool) -> RecordingReport:
-        recorder, counts = self._recorder, self._recording.counts
+        recorder, counts = self.recorder, self._recording.counts
         losses = self._ledger.losses()
         error = writer.error or self.closing_error
         return RecordingReport(

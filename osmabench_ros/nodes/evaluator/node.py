@@ -87,7 +87,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
 
     def _forget(self) -> None:
         self._identity: RunIdentity | None = None
-        self._recorded: RecordedMap | None = None
+        self.recorded: RecordedMap | None = None
         self._under_way: RecordedMap | None = None
         self._automatic: _MapJob | None = None
         self._verdict: RunReport | None = None
@@ -161,31 +161,31 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
     def _on_recorded_map(self, message: RecordedMap) -> None:
         if not self._check.accepts(topics.RECORDED_MAP, message):
             return
-        if message.is_final and message != self._recorded:
-            self._recorded = message
+        if message.is_final and message != self.recorded:
+            self.recorded = message
             self._verdict = None
             self._start()
 
     def _start(self) -> None:
         """Evaluate the final map once it and the identity of its run are known."""
         known = self._identity is not None or not self.settings.use_run_info
-        if self._recorded is None or not known or not self.settings.evaluate_final_map:
+        if self.recorded is None or not known or not self.settings.evaluate_final_map:
             return
         if self._automatic is not None or self._verdict is not None:
             return
-        directory = path_from_uri(self._recorded.uri, f'topic "{topics.RECORDED_MAP}": uri')
+        directory = path_from_uri(self.recorded.uri, f'topic "{topics.RECORDED_MAP}": uri')
         output = self._evaluations.output_directory
-        self._under_way = self._recorded
+        self._under_way = self.recorded
         self._automatic = _MapJob(
             self._evaluations.evaluation(directory, output, self._identity),
             self._on_final_map_evaluated,
             output,
-            self._recorded.header,
+            self.recorded.header,
         )
         self._queue.submit(self._automatic)
 
     def _job_of_goal(self, goal: Any, on_done: Callable[[EvaluationJob], None]) -> _MapJob:
-        recorded = self._recorded or RecordedMap()
+        recorded = self.recorded or RecordedMap()
         uri = goal.map_uri or recorded.uri
         if not uri:
             raise GoalError(
@@ -242,7 +242,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
             self._publish_error(final.error)
             raise final.error
         self._publisher.publish(final.message())
-        if self._recorded is self._under_way:
+        if self.recorded is self._under_way:
             self._verdict = final.report
         else:
             # The run was reset meanwhile, and what counts is its new map.

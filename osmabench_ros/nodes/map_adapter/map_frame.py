@@ -13,8 +13,7 @@ from osmabench_ros.errors import ContractError, ParticipantError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.mappers.transform_edges import way_up
-from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.transformation import transformed_map
+from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
 from osmabench_ros.ros.messages.message_definitions import interface_class
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import tf_profile
@@ -33,9 +32,9 @@ class TransformHistory:
     """Keeps the transforms of a run; empty if tf2_msgs is not installed."""
 
     def __init__(self, node: Node) -> None:
-        self._messages: deque[tuple[str, Any]] = deque()
+        self.messages: deque[tuple[str, Any]] = deque()
         self._kept = self._kept_static = 0
-        self._static: dict[tuple[tuple[str, str], ...], Any] = {}
+        self.static: dict[tuple[tuple[str, str], ...], Any] = {}
         self._parents: dict[str, str] = {}
         message_type = interface_class(TF_TYPE)
         self.available = message_type is not None
@@ -45,7 +44,7 @@ class TransformHistory:
             node,
             message_type,
             TF,
-            self._on_moving,
+            self.on_moving,
             tf_profile(static=False),
             max_bytes=MAX_TF_BYTES,
         )
@@ -53,22 +52,24 @@ class TransformHistory:
             node,
             message_type,
             TF_STATIC,
-            self._on_static,
+            self.on_static,
             tf_profile(static=True),
             max_bytes=MAX_TF_BYTES,
         )
 
-    def _on_moving(self, message: Any) -> None:
+    def on_moving(self, message: Any) -> None:
+        """Keep transforms that change, the newest messages alone."""
         self._connect(message)
-        self._messages.append((TF, message))
+        self.messages.append((TF, message))
         self._kept += len(message.transforms)
-        while self._kept > KEPT or len(self._messages) > KEPT:
-            self._kept -= len(self._messages.popleft()[1].transforms)
+        while self._kept > KEPT or len(self.messages) > KEPT:
+            self._kept -= len(self.messages.popleft()[1].transforms)
 
-    def _on_static(self, message: Any) -> None:
+    def on_static(self, message: Any) -> None:
+        """Keep static transforms, the last of each frame."""
         # Some nodes repeat their edges every second; the newest transform of an edge counts.
         edges = tuple((item.header.frame_id, item.child_frame_id) for item in message.transforms)
-        if edges not in self._static:
+        if edges not in self.static:
             self._kept_static += len(edges) or 1
         if self._kept_static > MAX_STATIC:
             raise ContractError(
@@ -76,7 +77,7 @@ class TransformHistory:
                 'frames without end'
             )
         self._connect(message)
-        self._static[edges] = message
+        self.static[edges] = message
 
     def _connect(self, message: Any) -> None:
         for item in message.transforms:
@@ -98,8 +99,8 @@ class TransformHistory:
 
     def lookup(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
         """Return the last known pose of a frame in another at a time, None if unknown."""
-        static = ((TF_STATIC, message) for message in self._static.values())
-        tree = transform_tree_of([*static, *self._messages])
+        static = ((TF_STATIC, message) for message in self.static.values())
+        tree = transform_tree_of([*static, *self.messages])
         return tree.lookup_or_last(parent, child, stamp_ns)
 
 
@@ -115,7 +116,7 @@ class MapFrame:
 
     def __init__(self, node: Node, topic: str, *, is_world: bool) -> None:
         self._node, self._topic, self._is_world = node, topic, is_world
-        self._transforms = TransformHistory(node)
+        self.transforms = TransformHistory(node)
         self._since_s: float | None = None
         self._trouble = ''
 
@@ -123,7 +124,7 @@ class MapFrame:
         """Return why a map frame cannot be placed in the world, '' if it can; logs it once."""
         now_s = time.monotonic()
         self._since_s = self._since_s or now_s
-        known = frame == WORLD_FRAME or self._transforms.connects(WORLD_FRAME, frame)
+        known = frame == WORLD_FRAME or self.transforms.connects(WORLD_FRAME, frame)
         if known or self._is_world:
             if self._trouble:
                 self._node.get_logger().info(f'TF connects "{frame}" with "{WORLD_FRAME}" now')
@@ -138,15 +139,15 @@ class MapFrame:
         frame = made.header.frame_id
         if frame == WORLD_FRAME:
             return made
-        pose = self._transforms.lookup(WORLD_FRAME, frame, made.header.stamp_ns)
+        pose = self.transforms.lookup(WORLD_FRAME, frame, made.header.stamp_ns)
         if pose is None and not self._is_world:
             raise ParticipantError(self._unknown(frame))
         by = Similarity.identity() if pose is None else Similarity(pose)
         return transformed_map(made, by, WORLD_FRAME)
 
     def _unknown(self, frame: str) -> str:
-        heard = ', '.join(self._transforms.frames[:MOST_NAMED]) or 'no frame'
-        if not self._transforms.available:
+        heard = ', '.join(self.transforms.frames[:MOST_NAMED]) or 'no frame'
+        if not self.transforms.available:
             heard = f'nothing, as {TF_TYPE} is not installed'
         return (
             f'topic "{self._topic}" is in frame "{frame}", and TF does not say where that is in '

@@ -16,10 +16,9 @@ from osmabench_ros.errors import (
     OsmabenchError,
     ParticipantError,
 )
-from osmabench_ros.maps.importer import ImportOptions, import_map
+from osmabench_ros.maps.importer import ImportOptions, TopicOptions, import_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.topics.kinds import READERS, frame_id_of, header_of
-from osmabench_ros.maps.topics.options import TopicOptions
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState
 from osmabench_ros.nodes.map_adapter.finish_call import FinishCall
 from osmabench_ros.nodes.map_adapter.map_frame import MapFrame
@@ -60,12 +59,12 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
 
     def configure(self) -> None:
         """Subscribe to the run now, and to the stack as soon as it publishes."""
-        self._scene = self._condition = ''
-        self._labels: LabelSet | None = None
+        self.scene = self._condition = ''
+        self.labels: LabelSet | None = None
         self._finish: FinishCall | None = None
         self._steady, self._work = AttentiveClock(), StackWork()
         self._start_over()
-        self._frame = MapFrame(
+        self.frame = MapFrame(
             self,
             self.settings.map_topic,
             is_world=self.settings.map_frame_is_world,
@@ -92,7 +91,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
     def _start_over(self) -> None:
         """Reset for the map of a new run."""
         value = self.settings
-        self._newest: Any = None
+        self.newest: Any = None
         self._settling = MapSettling(value.settling.settle_s, value.settling.settle_timeout_s)
         self._published = self._bridge_is_done = False
         if self._finish is not None:
@@ -117,17 +116,17 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
 
     def _on_run_info(self, message: RunInfo) -> None:
         check_run_info(message)
-        self._scene, self._condition = message.scene, message.condition
+        self.scene, self._condition = message.scene, message.condition
 
     def _on_labels(self, message: LabelInfo) -> None:
-        self._labels = label_set_from_message(message, topics.LABEL_INFO)
+        self.labels = label_set_from_message(message, topics.LABEL_INFO)
 
     def _on_camera_info(self, message: CameraInfo) -> None:
         self._settling.frame(stamp_from_message(message.header.stamp), self._steady.now_s())
 
     def _on_map(self, message: Any) -> None:
         # Converting every update would slow the stack's own machine for nothing.
-        self._newest, header = message, header_of(message)
+        self.newest, header = message, header_of(message)
         stamp_ns = -1 if header is None else stamp_from_message(header.stamp)
         self._settling.message(stamp_ns, content_digest(message), self._steady.now_s())
 
@@ -171,8 +170,8 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         now_s = self._steady.now_s()
         if self._subscription is not None:
             self._subscription.look()
-        if self._newest is not None:
-            self._trouble = self._frame.look(frame_id_of(self._newest) or topics.WORLD_FRAME)
+        if self.newest is not None:
+            self._trouble = self.frame.look(frame_id_of(self.newest) or topics.WORLD_FRAME)
         if self.settings.watch_processes and self._work.busy(now_s):
             self._settling.work(now_s)
         outcome = self._settling.outcome(now_s)
@@ -180,7 +179,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
             return
         if self.settings.map_file is not None:
             self._publish(self._from_file(self.settings.map_file), outcome)
-        elif self._newest is not None:
+        elif self.newest is not None:
             self._publish(self._from_message(), outcome)
         elif (
             outcome is Settling.CUT_OFF
@@ -204,16 +203,14 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         return f'no map on topic "{topic}": {why}. Look at the log of the stack'
 
     def _from_file(self, file: Path) -> SemanticMap:
-        options = ImportOptions(
-            label_set=self._labels, scene=self._scene, condition=self._condition
-        )
+        options = ImportOptions(label_set=self.labels, scene=self.scene, condition=self._condition)
         return import_map(self.settings.importer, file, options)
 
     def _from_message(self) -> SemanticMap:
         value = self.settings
-        options = TopicOptions(value.method, self._labels, self._scene, self._condition)
-        made = READERS[value.map_type](self._newest, value.map_topic, options)
-        return self._frame.placed(made)
+        options = TopicOptions(value.method, self.labels, self.scene, self._condition)
+        made = READERS[value.map_type](self.newest, value.map_topic, options)
+        return self.frame.placed(made)
 
     def _publish(self, semantic_map: SemanticMap, outcome: Settling) -> None:
         settling, header = self._settling, semantic_map.header

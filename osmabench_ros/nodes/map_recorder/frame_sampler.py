@@ -29,16 +29,16 @@ class FrameSampler:
     def __init__(self, directory: Path, samples: int) -> None:
         self._directory = directory
         self._samples = samples
-        self._waiting: list[Image] = []
+        self.waiting: list[Image] = []
         self._run: RunInfo | None = None
 
     def start(self, run: RunInfo) -> None:
         """Set the first stamp and the number of frames."""
         if self._run is None:
             self._run = run
-            for message in self._waiting:
+            for message in self.waiting:
                 self.take(message)
-            self._waiting = []
+            self.waiting = []
 
     def take(self, message: Image) -> None:
         """Count a frame, and write it if it is in the sample; RunError if it cannot be written."""
@@ -58,9 +58,9 @@ class FrameSampler:
             Picture.fromarray(pixels).save(draft, 'PNG')
 
     def _wait(self, message: Image) -> None:
-        held_bytes = sum(len(image.data) for image in self._waiting)
-        if len(self._waiting) < MAX_WAITING and held_bytes < MAX_WAITING_BYTES:
-            self._waiting.append(message)
+        held_bytes = sum(len(image.data) for image in self.waiting)
+        if len(self.waiting) < MAX_WAITING and held_bytes < MAX_WAITING_BYTES:
+            self.waiting.append(message)
 
     @staticmethod
     def _index(run: RunInfo, message: Image) -> int:

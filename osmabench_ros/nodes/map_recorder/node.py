@@ -15,10 +15,9 @@ from osmabench_ros.base.files import check_folder
 from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.disk.storage import SnapshotFolder, move_map, scratch_beside
+from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.announced_map import announced_map
-from osmabench_ros.maps.topics.assembler import MapArrival, MapAssembler
-from osmabench_ros.maps.topics.options import TopicOptions
+from osmabench_ros.maps.topics.announced_map import MapArrival, MapAssembler, announced_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.nodes.map_recorder.frame_sampler import FrameSampler
@@ -57,9 +56,9 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         self._forget()
 
     def _forget(self) -> None:
-        self._assembler = MapAssembler(self.settings.max_map_bytes)
-        self._label_set: LabelSet | None = None
-        self._run_id = ''
+        self.assembler = MapAssembler(self.settings.max_map_bytes)
+        self.label_set: LabelSet | None = None
+        self.run_id = ''
         self._world_frame = ''
         self._samples: FrameSampler | None = None
         self._snapshots: SnapshotFolder | None = None
@@ -120,7 +119,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
 
     def health(self) -> Health:
         """Return what was recorded, and how many chunks are missing."""
-        missing = self._assembler.missing_chunks
+        missing = self.assembler.missing_chunks
         waited_s = 0.0 if self._arrival is None else self._arrival.waited_s
         level, message = Level.OK, 'waiting for a final map'
         if missing and waited_s > CHUNKS_LATE_AFTER_S:
@@ -141,7 +140,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
     def owes_result(self) -> bool:
         """Return whether a map is arriving, or must be written before the node exits."""
         unwritten = self.settings.exit_when_done and self._final is None
-        return unwritten or self._assembler.missing_chunks > 0
+        return unwritten or self.assembler.missing_chunks > 0
 
     def _on_pose(self, message: PoseStamped) -> None:
         stamp_ns = stamp_from_message(message.header.stamp)
@@ -153,24 +152,24 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
 
     def _start_over(self) -> None:
         """Record another map after a reset of the run, beside the first one if that is written."""
-        self._assembler = MapAssembler(self.settings.max_map_bytes)
+        self.assembler = MapAssembler(self.settings.max_map_bytes)
         self._final = self._arrival = None
         self._frames = 0
         self._directory = self._free_directory()
 
     def _on_run_info(self, message: RunInfo) -> None:
         check_run_info(message)
-        self._run_id = message.run_id
+        self.run_id = message.run_id
         self._world_frame = message.world_frame
         if self._samples is not None:
             self._samples.start(message)
 
     def _on_labels(self, message: LabelInfo) -> None:
-        self._label_set = label_set_from_message(message, topics.LABEL_INFO)
+        self.label_set = label_set_from_message(message, topics.LABEL_INFO)
 
     def _on_map(self, message: SemanticMapMessage) -> None:
         if self.settings.participant not in ('', message.participant):
-            self._assembler.ignore(message.digest)
+            self.assembler.ignore(message.digest)
             return
         if not self._check.accepts(topics.SEMANTIC_MAP, message):
             return
@@ -185,19 +184,19 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
             value, now_s = self.settings, time.monotonic()
             rate = value.map_rate_mib_s * 2**20
             self._arrival = MapArrival(message, value.chunk_timeout_s, rate, now_s)
-        self._take(self._assembler.announce(message))
+        self._take(self.assembler.announce(message))
 
     def _look_at_arrival(self) -> None:
         """Give up a map that does not arrive; fail if it is the final one."""
         if self._arrival is None:
             return
         try:
-            self._arrival.check(self._assembler.missing_chunks, time.monotonic())
+            self._arrival.check(self.assembler.missing_chunks, time.monotonic())
         except ContractError as error:
             if self._arrival.message.is_final:
                 raise
             self._arrival = None
-            self._assembler.give_up()
+            self.assembler.give_up()
             self.get_logger().warning(str(error))
 
     @staticmethod
@@ -211,7 +210,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
 
     def _on_chunk(self, message: SemanticMapChunk) -> None:
         if self._final is None and self._check.accepts(topics.SEMANTIC_MAP_CHUNK, message):
-            self._take(self._assembler.add(message))
+            self._take(self.assembler.add(message))
 
     def _take(self, complete: tuple[SemanticMapMessage, bytes] | None) -> None:
         if complete is None:
@@ -232,9 +231,9 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
             announcement,
             payload,
             topics.SEMANTIC_MAP,
-            TopicOptions('', self._label_set),
+            TopicOptions('', self.label_set),
             max_bytes=self.settings.max_map_bytes,
-            agreed=self._label_set,
+            agreed=self.label_set,
             world_frame=self._world_frame,
             folder=files,
         )
@@ -257,7 +256,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         dense = semantic_map.dense
         message = RecordedMap(
             header=announcement.header,
-            run_id=self._run_id,
+            run_id=self.run_id,
             participant=announcement.participant,
             digest=announcement.digest,
             uri=self._directory.as_uri(),

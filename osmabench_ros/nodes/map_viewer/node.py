@@ -16,9 +16,9 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.image_codec import classes_of
 from osmabench_ros.errors import ContractError, MapError
 from osmabench_ros.maps.disk.storage import read_map
+from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.topics.announced_map import announced_map
-from osmabench_ros.maps.topics.options import TopicOptions
 from osmabench_ros.msg import LabelInfo, RecordedMap, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.nodes.map_viewer.path_trace import PathTrace, path_message

@@ -12,9 +12,9 @@ from visualization_msgs.msg import MarkerArray
 from osmabench_ros.base import contract as topics
 from osmabench_ros.maps.disk.archive import pack_map
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.assembler import MAX_CHUNKS as MAX_CHUNKS
-from osmabench_ros.maps.topics.assembler import MAX_PAYLOAD_BYTES as MAX_PAYLOAD_BYTES
-from osmabench_ros.maps.topics.assembler import MapAssembler as MapAssembler
+from osmabench_ros.maps.topics.announced_map import MAX_CHUNKS as MAX_CHUNKS
+from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES as MAX_PAYLOAD_BYTES
+from osmabench_ros.maps.topics.announced_map import MapAssembler as MapAssembler
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.msg import SemanticMapChunk
 from osmabench_ros.reports.pictures.graph_errors import node_colors
@@ -82,7 +82,7 @@ class MapPublisher:
             MarkerArray, topics.SEMANTIC_MAP_MARKERS, latched_profile()
         )
         self._detections = DetectionPublisher(node)
-        self._chunk = node.create_publisher(
+        self.chunks = node.create_publisher(
             SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile()
         )
 
@@ -93,7 +93,7 @@ class MapPublisher:
         self._map.publish(announcement)
         for chunk in chunks:
             self._token.sign(chunk)
-            self._chunk.publish(chunk)
+            self.chunks.publish(chunk)
         graph = semantic_map.graph
         colors = node_colors(graph, semantic_map.label_set)
         self._markers.publish(markers_of_graph(graph, announcement.header, colors))

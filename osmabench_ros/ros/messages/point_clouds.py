@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sensor_msgs.msg import PointCloud2, PointField
 from std_msgs.msg import Header
 
-from osmabench_ros.maps.point_cloud_layout import fields_of, records_of
+from osmabench_ros.maps.message_content import fields_of, records_of
 from osmabench_ros.maps.semantic_map import DenseMap
 
 try:

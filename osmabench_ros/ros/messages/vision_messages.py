@@ -7,7 +7,7 @@ from std_msgs.msg import Header
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import MissingDependencyError
-from osmabench_ros.maps.detections import Detection, detection_of_node
+from osmabench_ros.maps.message_content import Detection, detection_of_node
 from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message, vector_message
 from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.semantics.labels import LabelSet

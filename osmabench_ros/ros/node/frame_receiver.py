@@ -67,7 +67,7 @@ class FrameReceiver:
         self._on_frame = on_frame
         self._on_repeat = on_repeat
         self._on_restart = on_restart
-        self._pending: dict[int, dict[str, Any]] = {}
+        self.pending: dict[int, dict[str, Any]] = {}
         self._last_stamp_ns = -1
         self.frames = 0
         self.incomplete = 0
@@ -90,37 +90,38 @@ class FrameReceiver:
         ]
 
     def _collector(self, topic: str) -> Callable[[Any], None]:
-        return lambda message: self._collect(topic, message)
+        return lambda message: self.collect(topic, message)
 
-    def _collect(self, topic: str, message: Any) -> None:
+    def collect(self, topic: str, message: Any) -> None:
+        """Take a message, and give the frame on when it is complete."""
         stamp_ns = stamp_from_message(message.header.stamp)
         # Each topic keeps its order, so after a complete frame nothing older can be under way.
         if stamp_ns < self._last_stamp_ns and self._on_restart is not None:
-            self._pending.clear()
+            self.pending.clear()
             self._last_stamp_ns, self.frames = -1, 0
             self._on_restart()
         if stamp_ns <= self._last_stamp_ns:
             if topic == topics.CAMERA_POSE and self._on_repeat is not None:
                 self._on_repeat(stamp_ns)
             return
-        parts = self._pending.setdefault(stamp_ns, {})
+        parts = self.pending.setdefault(stamp_ns, {})
         parts[topic] = message
         if self._needed <= parts.keys():
             self._complete(stamp_ns, parts)
             return
-        while len(self._pending) > MAX_PENDING or self._held_bytes() > MAX_PENDING_BYTES:
-            del self._pending[min(self._pending)]
+        while len(self.pending) > MAX_PENDING or self._held_bytes() > MAX_PENDING_BYTES:
+            del self.pending[min(self.pending)]
             self.incomplete += 1
 
     def _held_bytes(self) -> int:
-        messages = (message for parts in self._pending.values() for message in parts.values())
+        messages = (message for parts in self.pending.values() for message in parts.values())
         return sum(len(message.data) for message in messages if isinstance(message, Image))
 
     def _complete(self, stamp_ns: int, parts: dict[str, Any]) -> None:
-        older = [stamp for stamp in self._pending if stamp <= stamp_ns]
+        older = [stamp for stamp in self.pending if stamp <= stamp_ns]
         self.incomplete += len(older) - 1
         for stamp in older:
-            del self._pending[stamp]
+            del self.pending[stamp]
         self._last_stamp_ns = stamp_ns
         frame = frame_from_messages(self.frames, stamp_ns, parts)
         self.frames += 1

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from osmabench_ros.base.contract import POINT_CLOUD
 from osmabench_ros.base.settings import Named, setting
 from osmabench_ros.base.strict import FilePath, Strict
-from osmabench_ros.maps.topics.assembler import MAX_PAYLOAD_BYTES
+from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES
 from osmabench_ros.maps.topics.kinds import MapType
 from osmabench_ros.ros.node.participants import DeclaredParticipant
 from osmabench_ros.ros.node.transform_settings import TfSettings

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-from osmabench_ros.sequences.bags.bag_qos import Durability, History, OfferedQos, Reliability
+from osmabench_ros.sequences.bags.bag_storage import Durability, History, OfferedQos, Reliability
 
 DEPTH = 200
 """Messages that a recorder's subscription keeps while it is busy."""

@@ -11,8 +11,7 @@ from types import MappingProxyType
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.maps.disk.storage import write_map
-from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.transformation import transformed_map
+from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
 from osmabench_ros.runs.bag.bag_settings import BagSource

@@ -23,10 +23,9 @@ from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, Sequence
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tum, tum_text
 from osmabench_ros.maps.disk.storage import write_map
+from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.topics.kinds import choose_map_topic
-from osmabench_ros.maps.topics.options import TopicOptions
-from osmabench_ros.maps.topics.recorded_map import RecordedMap, read_recorded_map
+from osmabench_ros.maps.topics.kinds import RecordedMap, choose_map_topic, read_recorded_map
 from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore, score_trajectory

@@ -20,10 +20,10 @@ from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.pointcloud import (
     import_map,
-    points_and_colors,
     read_columns,
     read_label_set,
 )
+from osmabench_ros.maps.importers.source_files import points_and_colors
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.geometry import occupied_voxels
 from osmabench_ros.runs.bag.bag_settings import BagSource
@@ -170,7 +170,7 @@ def cloud_reference(
 
 
 def _points(file: Path) -> NDArray[np.float32]:
-    points, _ = points_and_colors(read_columns(file))
+    points, _ = points_and_colors(read_columns(file), file)
     return np.asarray(points[np.isfinite(points).all(axis=1)], np.float32)
 
 

@@ -23,9 +23,8 @@ from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.sequences.bag_writer import BagWriter
 from osmabench_ros.sequences.layout import DOCUMENT, OSMA, SCANNET, SequenceInfo, read_info
-from osmabench_ros.sequences.writer import SequenceWriter, open_writer
+from osmabench_ros.sequences.writer import BagWriter, SequenceWriter, open_writer
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrames
 from osmabench_ros.simulation.robot_path import RobotPath

@@ -11,8 +11,7 @@ from typing import Any
 from osmabench_ros.base.limits.allowance import allowance, exceeded
 from osmabench_ros.base.limits.meter import Stopwatch
 from osmabench_ros.errors import LimitError, SequenceError
-from osmabench_ros.sequences.bags.bag_qos import parse_offered_qos
-from osmabench_ros.sequences.bags.bag_storage import BagTopic, StoredMessage
+from osmabench_ros.sequences.bags.bag_storage import BagTopic, StoredMessage, parse_offered_qos
 from osmabench_ros.sequences.bags.mcap_records import (
     CHANNEL,
     CHUNK,

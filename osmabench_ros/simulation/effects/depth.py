@@ -52,7 +52,7 @@ class StructuredLightDepth(Effect):
         z = self._quantised(z + sigma * rng.normal(size=z.shape), shot.intrinsics.fx)
         noisy = np.where(finite, z, noisy)
         lost = grazing(depth_m, shot.intrinsics.fx, self.grazing_deg)
-        lost |= self._in_shadow(depth_m, shot.intrinsics.fx) | (noisy < self.near_m)
+        lost |= self.in_shadow(depth_m, shot.intrinsics.fx) | (noisy < self.near_m)
         noisy[noisy > self.far_m] = np.inf
         noisy[lost & np.isfinite(depth_m)] = np.nan
         return noisy.astype(np.float32)
@@ -73,7 +73,7 @@ class StructuredLightDepth(Effect):
         disparity = np.rint(self.baseline_m * focal_px / np.maximum(z, 1e-3) / step) * step
         return np.asarray(self.baseline_m * focal_px / np.maximum(disparity, step))
 
-    def _in_shadow(self, depth_m: NDArray[np.float32], focal_px: float) -> NDArray[np.bool_]:
+    def in_shadow(self, depth_m: NDArray[np.float32], focal_px: float) -> NDArray[np.bool_]:
         """Find what the projector, left of the camera, does not see."""
         column = np.arange(depth_m.shape[1]) + self.baseline_m * focal_px / np.maximum(
             depth_m, 0.1

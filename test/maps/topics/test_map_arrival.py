@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from osmabench_ros.errors import ContractError
-from osmabench_ros.maps.topics.assembler import MapArrival
+from osmabench_ros.maps.topics.announced_map import MapArrival
 
 MIB = 2**20
 

@@ -5,9 +5,9 @@ import pytest
 from recorded_messages import make, point_cloud
 
 from osmabench_ros.errors import ContractError
+from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import DenseMap
-from osmabench_ros.maps.topics.options import TopicOptions
-from osmabench_ros.maps.topics.point_cloud import map_of_point_cloud
+from osmabench_ros.maps.topics.standard_messages import map_of_point_cloud
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 LABELS = LabelSet.from_names('room', ['chair', 'table'])

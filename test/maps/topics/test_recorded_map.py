@@ -22,14 +22,19 @@ from rosbags.rosbag2 import StoragePlugin
 from osmabench_ros.base.contract import MARKERS, POINT_CLOUD
 from osmabench_ros.errors import ConfigError, ContractError, SequenceError
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.maps.topics.announced_map import announced_map
-from osmabench_ros.maps.topics.kinds import DETECTIONS, DSG_UPDATE, SEMANTIC_MAP, choose_map_topic
-from osmabench_ros.maps.topics.options import TopicOptions
-from osmabench_ros.maps.topics.recorded_map import RecordedMap, read_recorded_map
-from osmabench_ros.semantics.graph_json import graph_to_json
+from osmabench_ros.maps.topics.kinds import (
+    DETECTIONS,
+    DSG_UPDATE,
+    SEMANTIC_MAP,
+    RecordedMap,
+    choose_map_topic,
+    read_recorded_map,
+)
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel, graph_to_json
 from osmabench_ros.sequences.bags.bag import open_bag
 
 LABELS = LabelSet.from_names('room', ['chair', 'wall'])
