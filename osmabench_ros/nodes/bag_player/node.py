@@ -32,11 +32,9 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
 
     def __init__(self) -> None:
         super().__init__('bag_player', PlaybackSettings)
-        self._control = RunControl(start_paused=self.settings.paused)
+        self._control = RunControl()
         self._bag: Bag | None = None
-        self._played = self._total = 0
-        self._ready_s = 0.0
-        self._stepping = False
+        self._played = 0
 
     @property
     def phase(self) -> RunPhase:
@@ -51,6 +49,10 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
     def configure(self) -> None:
         """Open the bag and create its publishers."""
         value = self.settings
+        self._control = RunControl(start_paused=value.paused)
+        self._played = self._total = 0
+        self._ready_s = 0.0
+        self._stepping = False
         bag = self._bag = open_bag(self.required('bag'), value.msg_paths)
         self._outlets = BagPublishers(self, bag, value.topics, clock=value.clock)
         if not self._outlets.topics:

@@ -60,7 +60,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
 
     def configure(self) -> None:
         """Subscribe to the run now, and to the stack as soon as it publishes."""
-        self._scene = self._condition = ''
+        self._scene = self._condition = self._trouble = ''
         self._labels: LabelSet | None = None
         self._finish: FinishCall | None = None
         self._steady, self._work = AttentiveClock(), StackWork()
