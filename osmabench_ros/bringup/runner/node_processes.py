@@ -11,7 +11,7 @@ from pathlib import Path
 
 from osmabench_ros.base.files import create_file
 from osmabench_ros.base.processes import end_processes, signals_held
-from osmabench_ros.bringup.runner.hosted_run import HostedEnd, HostedRun
+from osmabench_ros.bringup.runner.node_host import HostedEnd, HostedRun
 from osmabench_ros.bringup.runner.processes import ManagedProcess
 from osmabench_ros.bringup.spec.isolation import MESSAGE_VARIABLE, SEGMENT_VARIABLE
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
