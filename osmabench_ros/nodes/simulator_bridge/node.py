@@ -47,7 +47,7 @@ from osmabench_ros.ros.wire.run_token import UNSIGNED, TokenCheck
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
 TICK_S = 0.005
-MATCH_PERIOD_S = 0.2
+MATCH_PERIOD_S = 0.05
 
 CHANGE_S = 1.0
 """How much later than the name of a node its publishers, which identify it, may be known."""
