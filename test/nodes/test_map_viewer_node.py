@@ -36,8 +36,11 @@ from osmabench_ros.maps.point_cloud_layout import (  # noqa: E402
 )
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap  # noqa: E402
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, class_colors  # noqa: E402
-from osmabench_ros.ros.messages.images import image_from_message, image_to_message  # noqa: E402
-from osmabench_ros.ros.messages.label_messages import label_set_to_message  # noqa: E402
+from osmabench_ros.ros.messages.images import (  # noqa: E402
+    image_from_message,
+    image_to_message,
+    label_set_to_message,
+)
 from osmabench_ros.ros.messages.map_messages import MapPublisher  # noqa: E402
 from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, observer_profile  # noqa: E402
 from osmabench_ros.semantics.labels import UNLABELLED  # noqa: E402

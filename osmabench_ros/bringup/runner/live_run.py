@@ -18,7 +18,7 @@ from osmabench_ros.bringup.spec.definition import BRIDGE
 from osmabench_ros.bringup.spec.isolation import environment, isolated_environment, private_domain
 from osmabench_ros.bringup.spec.node_spec import MAPPER, METHOD, NodeSpec
 from osmabench_ros.errors import ParticipantError
-from osmabench_ros.ros.wire.token_variable import VARIABLE, new_token
+from osmabench_ros.ros.wire.run_token import VARIABLE, new_token
 from osmabench_ros.runs.results.timings import Measurements, Participation
 
 START_TIMEOUT_S = 120.0

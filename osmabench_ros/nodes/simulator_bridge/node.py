@@ -30,7 +30,7 @@ from osmabench_ros.nodes.simulator_bridge.run_messages import (
     run_state_message,
 )
 from osmabench_ros.nodes.simulator_bridge.simulation_services import SimulationServices
-from osmabench_ros.ros.messages.label_messages import label_set_to_message
+from osmabench_ros.ros.messages.images import label_set_to_message
 from osmabench_ros.ros.messages.vision_messages import publish_vision_labels
 from osmabench_ros.ros.node.diagnostics import Health
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode, shortened
