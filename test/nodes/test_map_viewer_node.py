@@ -89,7 +89,7 @@ class Listener:
                 latched_profile(),
             )
 
-    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 40.0) -> None:
+    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, f'timed out; heard {sorted(self.heard)}'
@@ -110,7 +110,7 @@ def viewer(ros_domain: int) -> Iterator[Callable[..., None]]:
     yield start
     for process in started:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=180)
 
 
 def cloud(message: PointCloud2) -> DenseMap:

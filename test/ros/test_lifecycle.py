@@ -92,7 +92,7 @@ class World:
             Header, 'said', lambda message: self.echoes.append(message.frame_id),
             lossless_profile(),
         )  # fmt: skip
-        self.manager = LifecycleClient(self.keeper, self.executor, timeout_s=10.0)
+        self.manager = LifecycleClient(self.keeper, self.executor, timeout_s=120.0)
 
     def change(self, *transitions: int) -> None:
         for transition in transitions:
@@ -101,7 +101,7 @@ class World:
     def tell(self, word: str) -> None:
         self.mouth.publish(Header(frame_id=word))
 
-    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, 'timed out'
