@@ -36,8 +36,12 @@ from rich.table import Table
 from sensor_msgs.msg import CameraInfo, Image
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.runner.foreground import ForegroundNode, foreground_node
-from osmabench_ros.bringup.runner.recording import FINISH_S, recorder_node
+from osmabench_ros.bringup.runner.foreground import (
+    FINISH_S,
+    ForegroundNode,
+    foreground_node,
+    recorder_node,
+)
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose

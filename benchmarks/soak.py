@@ -47,9 +47,9 @@ from scipy.stats import theilslopes
 from osmabench_ros.base import contract
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import check_file, written_file
+from osmabench_ros.bringup.runner.foreground import FINISH_S
 from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient
 from osmabench_ros.bringup.runner.processes import ManagedProcess
-from osmabench_ros.bringup.runner.recording import FINISH_S
 from osmabench_ros.bringup.spec.definition import EVALUATOR, nodes_of_run
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
 from osmabench_ros.bringup.spec.node_spec import NodeSpec

@@ -26,7 +26,7 @@ from osmabench_ros.maps.semantic_map import MapHeader as MapHeader
 from osmabench_ros.maps.semantic_map import Provenance as Provenance
 from osmabench_ros.maps.semantic_map import SemanticMap as SemanticMap
 from osmabench_ros.msg import LabelInfo, RunState
-from osmabench_ros.ros.messages.label_messages import label_set_from_message
+from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.messages.map_messages import MapPublisher
 from osmabench_ros.ros.node.acknowledger import Acknowledger, RecentWork
 from osmabench_ros.ros.node.frame_receiver import FrameReceiver

@@ -54,7 +54,7 @@ def bridge_process(domain: int, **parameters: Any) -> Iterator[subprocess.Popen[
         yield process
     finally:
         process.terminate()
-        process.communicate(timeout=120)
+        process.communicate(timeout=180)
 
 
 class Audience:
@@ -132,7 +132,7 @@ class Audience:
         for transition in transitions:
             self.manager.change(BRIDGE, transition, lambda: None)
 
-    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 40.0) -> None:
+    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
         """Spin; fail after the timeout."""
         deadline = time.monotonic() + timeout_s
         while not condition():

@@ -7,12 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from osmabench_ros.base.contract import FRAME_TOPICS
 from osmabench_ros.bringup.spec.isolation import isolated_environment
+from osmabench_ros.errors import SequenceError
+from osmabench_ros.sequences.bags.recording_report import read_report
 
 TEST_FOLDER = Path(__file__).parent
 
@@ -50,7 +54,7 @@ class Listener:
 
     def end(self) -> list[list[str]]:
         """Return topic and bytes, in hexadecimal, of all that was heard, in order."""
-        output, errors = self._running.communicate('end\n', timeout=60)
+        output, errors = self._running.communicate('end\n', timeout=180)
         assert self._running.returncode == 0, errors
         heard: list[list[str]] = json.loads(output)
         return heard
@@ -65,6 +69,22 @@ def listening(domain: int, *topics: str) -> Iterator[Listener]:
     """Yield a process that hears topics."""
     with process(domain, str(TEST_FOLDER / 'raw_listener.py'), *topics) as running:
         yield Listener(running)
+
+
+def wait_until_recorded(folder: Path, frames: int, timeout_s: float = 120.0) -> None:
+    """Wait until a recorder has received all frames of a talker, or counted what it missed."""
+    deadline, names = time.monotonic() + timeout_s, {f'/{name}' for name in FRAME_TOPICS}
+    while time.monotonic() < deadline:
+        with suppress(SequenceError):  # no report yet
+            counts = [
+                item.received + item.lost_by_middleware
+                for item in read_report(folder).topics
+                if item.topic in names
+            ]
+            if len(counts) == len(names) and min(counts) >= frames:
+                return
+        time.sleep(0.1)
+    raise AssertionError(f'{folder}: not all of {frames} frames were received')
 
 
 def node_arguments(name: str, parameters: Mapping[str, Any]) -> list[str]:
@@ -82,7 +102,7 @@ def _text(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def interrupt(running: subprocess.Popen[str], timeout_s: float = 60.0) -> tuple[int, str]:
+def interrupt(running: subprocess.Popen[str], timeout_s: float = 180.0) -> tuple[int, str]:
     """Send Ctrl-C; return the exit code and all output."""
     running.send_signal(signal.SIGINT)
     output, errors = running.communicate(timeout=timeout_s)

@@ -94,10 +94,10 @@ def _stack(
     quiet: bool,
 ) -> list[Finding]:
     with needs_ros('looking at a stack'):
-        from osmabench_ros.bringup.running_stack.examination import examine_stack
-        from osmabench_ros.bringup.running_stack.names import (
+        from osmabench_ros.bringup.running_stack.examination import (
             StackNames,
             check_names_of_topics,
+            examine_stack,
             names_of_robot,
         )
     named = names_of_robot(robot) if robot else StackNames()

@@ -97,7 +97,7 @@ def test_a_preparation_that_was_killed_is_done_again(
     process = start(tmp_path, interruptible())
     wait_for(lambda: any(path.parent == root / 'shared' for path in half_written(tmp_path)))
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=180)
     assert (root / 'manifest.json').exists()
     assert not (root / 'shared' / 'apartment.seed_3.3').exists()
     assert half_written(tmp_path) != []
@@ -117,13 +117,13 @@ def test_a_killed_runner_leaves_no_orphan_and_only_one_works_in_a_folder(
     first = start(tmp_path, config)
     wait_for(lambda: mapper_says(tmp_path, 'script', 'hanging'))
     second = start(tmp_path, config)
-    text, _ = second.communicate(timeout=60)
+    text, _ = second.communicate(timeout=180)
     assert second.returncode == 1
     assert f'{tmp_path}/runs/small is in use by another osmabench' in text.replace('\n', '')
     assert first.poll() is None
     assert any(str(FOREIGN_MAPPER) in line for line in orphans(tmp_path))
     os.kill(first.pid, signal.SIGKILL)
-    first.communicate(timeout=60)
+    first.communicate(timeout=180)
     # The mapper is no child of the runner, but of the script that the runner has started.
     wait_for(lambda: orphans(tmp_path) == [], 10.0)
 

@@ -92,7 +92,7 @@ def node(plain_shell: pytest.MonkeyPatch, ros_domain: int) -> Iterator[psutil.Pr
     time.sleep(0.5)
     yield watched
     process.send_signal(signal.SIGINT)
-    process.wait(timeout=120)
+    process.wait(timeout=180)
 
 
 def udp(process: psutil.Process) -> list:

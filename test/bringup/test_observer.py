@@ -13,8 +13,10 @@ from osmabench_ros.msg import FrameAck, SemanticMap  # noqa: E402
 
 from osmabench_ros.bringup.runner import observer as module  # noqa: E402
 from osmabench_ros.bringup.runner.observer import MAX_NAMES, MAX_TEXT, RunObserver  # noqa: E402
-from osmabench_ros.ros.wire.run_token import RunToken  # noqa: E402
-from osmabench_ros.ros.wire.token_variable import new_token  # noqa: E402
+from osmabench_ros.ros.wire.run_token import (  # noqa: E402
+    RunToken,
+    new_token,
+)
 
 TOKEN = new_token()
 

@@ -30,8 +30,11 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
 from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.bringup.doctor.finding import Severity  # noqa: E402
 from osmabench_ros.bringup.running_stack import stack_observation  # noqa: E402
-from osmabench_ros.bringup.running_stack.examination import examine_stack  # noqa: E402
-from osmabench_ros.bringup.running_stack.names import StackNames, names_of_robot  # noqa: E402
+from osmabench_ros.bringup.running_stack.examination import (  # noqa: E402
+    StackNames,
+    examine_stack,
+    names_of_robot,
+)
 from osmabench_ros.bringup.running_stack.stack_observation import message_class  # noqa: E402
 from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
 from osmabench_ros.cli.main import app  # noqa: E402
@@ -211,7 +214,7 @@ def test_the_bridge_itself_keeps_the_contract(ros_domain: int, tmp_path: Path) -
         findings = examine_stack(StackNames(), seconds=5.0, domain=ros_domain)
     finally:
         bridge.terminate()
-        bridge.wait(timeout=120)
+        bridge.wait(timeout=180)
     bad = [item for item in findings if item.level in (Severity.FAILED, Severity.WARN)]
     # A busy machine may be slower than declared; nothing else may be said.
     assert [item for item in bad if 'Hz' not in item.detail] == []

@@ -21,7 +21,7 @@ pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup.runner import side_by_side  # noqa: E402
 from osmabench_ros.bringup.runner.admission import Capacity  # noqa: E402
-from osmabench_ros.bringup.runner.work_order import (  # noqa: E402
+from osmabench_ros.bringup.runner.side_by_side import (  # noqa: E402
     WorkDone,
     WorkOrder,
     WorkWarning,
@@ -39,6 +39,7 @@ class Workers:
         self.unpreparable = self.deadly = ''
         self.peak_memory_bytes = GIB
         self.ended = 0
+        self.beside_retired: list[list[str]] = []
         self._running: dict[object, str] = {}
 
     def __call__(self, *_arguments: Any) -> 'Worker':
@@ -52,6 +53,9 @@ class Workers:
 
     def finish(self, worker: object) -> str:
         return self._running.pop(worker)
+
+    def retire(self) -> None:
+        self.beside_retired.append(list(self._running.values()))
 
 
 class Worker:
@@ -90,7 +94,7 @@ class Worker:
         self._workers.ended += 1
 
     def retire(self) -> None:
-        pass
+        self._workers.retire()
 
     def wait(self, _timeout_s: float) -> None:
         pass
@@ -113,8 +117,11 @@ def planned(root: Path, mappers: list[dict[str, Any]]) -> list[RunPlan]:
 
 def run(plans: list[RunPlan], jobs: int, memory_gib: float = 64.0) -> list[RunReport]:
     capacity = Capacity(16.0, round(memory_gib * GIB))
-    with pytest.warns(OsmabenchWarning, match='mind this'):
-        return side_by_side.run_side_by_side(plans, jobs, capacity, silent)
+    with (
+        pytest.warns(OsmabenchWarning, match='mind this'),
+        side_by_side.run_side_by_side(plans, jobs, capacity, silent) as reports,
+    ):
+        return reports
 
 
 UNPACED = {'name': 'unpaced', 'command': ['true'], 'acks': False}
@@ -133,6 +140,9 @@ def test_reports_are_in_the_order_of_the_plans_and_realtime_runs_were_alone(
     done = Counter(item.plan.identity.scene_key.seed for item in workers.orders if item.prepares)
     assert done == {3: 1, 4: 1}
     assert workers.ended == 3
+    # Who has no more work ends beside the last run, and nobody before.
+    assert ['unpaced 4'] in workers.beside_retired
+    assert all(names in ([], ['unpaced 4']) for names in workers.beside_retired)
 
 
 def test_a_scene_that_cannot_be_prepared_fails_its_runs_and_no_other(

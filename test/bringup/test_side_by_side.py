@@ -114,7 +114,7 @@ def test_a_killed_runner_leaves_no_process_of_any_job(tmp_path: Path) -> None:
     wait_for(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
     ours = [item.pid for item in processes_of(runner, '')]
     os.kill(runner.pid, signal.SIGKILL)
-    runner.communicate(timeout=60)
+    runner.communicate(timeout=180)
     wait_for(lambda: not any(map(psutil.pid_exists, ours)), 20.0)
     assert orphans(tmp_path) == []
 

@@ -174,7 +174,7 @@ def started(
         for process in processes.values():
             process.terminate()
         for process in processes.values():
-            process.wait(timeout=120)
+            process.wait(timeout=180)
 
 
 def start(node: str, tmp: Path, environment: dict[str, str]) -> subprocess.Popen:

@@ -13,8 +13,10 @@ pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup.doctor.finding import Finding, Severity  # noqa: E402
 from osmabench_ros.bringup.running_stack import stack_observation  # noqa: E402
-from osmabench_ros.bringup.running_stack.examination import examine_stack  # noqa: E402
-from osmabench_ros.bringup.running_stack.names import StackNames  # noqa: E402
+from osmabench_ros.bringup.running_stack.examination import (  # noqa: E402
+    StackNames,
+    examine_stack,
+)
 from osmabench_ros.bringup.spec.isolation import private_domain  # noqa: E402
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / 'benchmarks'

@@ -63,7 +63,7 @@ def test_a_users_files_outlive_runs_fresh_starts_and_kills(
     process = start(tmp_path, CONFIG, command=FRESH, TEST_ORDER='hang')
     wait_for(lambda: mapper_says(tmp_path, MAPPER, 'hanging'))
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=180)
     wait_for(lambda: not orphans(tmp_path))
     assert kept()
     success(start(tmp_path, CONFIG))

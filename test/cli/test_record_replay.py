@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -59,7 +58,7 @@ def test_a_malformed_remapping_and_a_taken_folder_are_named(tmp_path: Path) -> N
 
 @pytest.mark.ros
 def test_record_until_ctrl_c_then_replay(ros_domain: int, tmp_path: Path) -> None:
-    from ros_processes import TEST_FOLDER, process
+    from ros_processes import TEST_FOLDER, process, wait_until_recorded
 
     folder = tmp_path / 'bag'
     command = ['-m', 'osmabench_ros.cli', 'record', '--out', str(folder)]
@@ -68,9 +67,9 @@ def test_record_until_ctrl_c_then_replay(ros_domain: int, tmp_path: Path) -> Non
         with process(ros_domain, *talker_arguments) as talker:
             assert talker.stdout is not None
             talker.stdout.readline()
-            time.sleep(1.0)
+            wait_until_recorded(folder, 20)
         recorder.send_signal(signal.SIGINT)
-        output, errors = recorder.communicate(timeout=60)
+        output, errors = recorder.communicate(timeout=180)
     assert recorder.returncode == 0, errors
     assert '/camera/color/image_raw' in output
     assert 'lost 0' in output
@@ -80,17 +79,17 @@ def test_record_until_ctrl_c_then_replay(ros_domain: int, tmp_path: Path) -> Non
 
     command = ['-m', 'osmabench_ros.cli', 'replay', str(folder), '--rate', '4']
     with process(ros_domain, *command) as player:
-        output, errors = player.communicate(timeout=60)
+        output, errors = player.communicate(timeout=180)
     assert player.returncode == 0, errors
     assert f'played {report.messages} messages' in output
 
     with process(ros_domain, *command, '--topics', '/absent') as player:
-        output, errors = player.communicate(timeout=60)
+        output, errors = player.communicate(timeout=180)
     assert player.returncode == 1
     assert ' '.join((output + errors).split()).count('has no topic "/absent"') == 1
 
     with process(ros_domain, *command[:-3], str(tmp_path / 'absent')) as player:
-        output, errors = player.communicate(timeout=60)
+        output, errors = player.communicate(timeout=180)
     assert player.returncode != 0
     assert errors.startswith('error: ')
     assert 'absent does not exist; name a folder of a bag' in errors
@@ -139,7 +138,7 @@ def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain: int, tmp_pat
                 os.write(keyboard, b'\n')
                 listener.wait(POSE, count)
             player.send_signal(signal.SIGINT)
-            _, errors = player.communicate(timeout=60)
+            _, errors = player.communicate(timeout=180)
         poses = listener.end()
     os.close(keyboard)
     os.close(terminal)

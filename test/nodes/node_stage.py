@@ -58,7 +58,7 @@ class Stage:
         self.node.destroy_node()
         self.peer.destroy_node()
 
-    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, 'timed out'
@@ -89,7 +89,7 @@ def on_stage(
         rclpy.shutdown()
 
 
-def wait_for(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+def wait_for(condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
     """Wait for another process."""
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -19,6 +19,7 @@ from ros_processes import (  # noqa: E402
     listening,
     node_arguments,
     process,
+    wait_until_recorded,
 )
 from rosbags.rosbag2 import StoragePlugin  # noqa: E402
 
@@ -39,7 +40,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with process(domain, *talker_arguments) as talker:
             assert talker.stdout is not None
             talker.stdout.readline()
-            time.sleep(1.0)
+            wait_until_recorded(folder, 20)
         code, output = interrupt(recorder)
     assert code == 0, output
     return folder
@@ -116,7 +117,7 @@ def test_a_paused_player_rests_and_goes_on(ros_domain: int, recorded: Path) -> N
             assert woken / (time.monotonic() - since_s) < 200
             assert call(ros_domain, 'start_run', 0)['error_code'] == 0
             listener.wait(pose, 20)
-            assert player.wait(timeout=60) == 0
+            assert player.wait(timeout=180) == 0
         assert len(listener.end()) == 20
 
 
@@ -180,7 +181,7 @@ def test_bad_settings_end_the_player(ros_domain: int, recorded: Path, tmp_path: 
         ({'bag': str(recorded), 'topics': ['/absent']}, 'has no topic "/absent"'),
     ):
         with process(ros_domain, *node_arguments('bag_player_node', parameters)) as player:
-            _, errors = player.communicate(timeout=60)
+            _, errors = player.communicate(timeout=180)
         assert player.returncode != 0
         assert reason in errors, errors
 

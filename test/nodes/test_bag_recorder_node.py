@@ -18,7 +18,13 @@ from frame_talker import FIRST_NS, STEP_NS, talker_frame  # noqa: E402
 from nodes.node_stage import on_stage  # noqa: E402
 from osmabench_ros.msg import FrameAck, RunInfo, RunState  # noqa: E402
 from rclpy.serialization import deserialize_message  # noqa: E402
-from ros_processes import TEST_FOLDER, interrupt, node_arguments, process  # noqa: E402
+from ros_processes import (  # noqa: E402
+    TEST_FOLDER,
+    interrupt,
+    node_arguments,
+    process,
+    wait_until_recorded,
+)
 from rosbags.highlevel import AnyReader  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
@@ -49,7 +55,7 @@ def record(
     with process(domain, *arguments) as recorder, process(domain, TALKER, *numbers) as talker:
         assert talker.stdout is not None
         assert talker.stdout.readline().startswith('done'), recorder.communicate(timeout=120)
-        time.sleep(1.0)
+        wait_until_recorded(folder, frames)
         code, output = interrupt(recorder)
         assert code == 0, output
     return output
@@ -141,7 +147,7 @@ def test_chosen_topics_and_a_killed_recorder(ros_domain: int, tmp_path: Path) ->
             talker.stdout.readline()
             wait_until_written(folder, f'/{topics.LABEL_INFO}', f'/{topics.RUN_INFO}')
         recorder.kill()
-        recorder.wait(timeout=120)
+        recorder.wait(timeout=180)
     with open_bag(folder) as bag:
         assert 'metadata.yaml is missing' in bag.cut_off
         names = {item.topic for item in bag.connections}
@@ -176,7 +182,7 @@ def test_bad_settings_end_the_recorder(ros_domain: int, tmp_path: Path) -> None:
         ({'bag_directory': str(tmp_path / 'y'), 'compression': 'zip'}, 'is "zip"'),
     ):
         with process(ros_domain, *node_arguments('bag_recorder_node', parameters)) as recorder:
-            _, errors = recorder.communicate(timeout=60)
+            _, errors = recorder.communicate(timeout=180)
         assert recorder.returncode != 0
         assert reason in errors
     assert not (tmp_path / 'x').exists()

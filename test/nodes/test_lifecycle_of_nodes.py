@@ -61,7 +61,7 @@ def processes(ros_domain: int, tmp_path: Path) -> Iterator[dict[str, subprocess.
     started = {node: start(ros_domain, node, parameters[node]) for node in NODES}
     with ExitStack() as stack:
         for process in started.values():
-            stack.callback(process.communicate, timeout=30)
+            stack.callback(process.communicate, timeout=180)
             stack.callback(process.terminate)
         yield started
 
@@ -116,7 +116,7 @@ def test_a_run_is_reset_and_repeated_by_the_same_processes(
 
     for node in NODES:
         audience.manager.change(node, Transition.TRANSITION_UNCONFIGURED_SHUTDOWN, lambda: None)
-        assert processes[node].wait(timeout=120) == 0
+        assert processes[node].wait(timeout=180) == 0
 
 
 def test_the_evaluator_comes_and_goes(ros_domain: int, ros_context: Any, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_the_evaluator_comes_and_goes(ros_domain: int, ros_context: Any, tmp_pat
         audience.manager.change(
             'evaluator', Transition.TRANSITION_UNCONFIGURED_SHUTDOWN, lambda: None
         )
-        assert process.wait(timeout=120) == 0
+        assert process.wait(timeout=180) == 0
     finally:
         process.terminate()
-        process.communicate(timeout=120)
+        process.communicate(timeout=180)

@@ -34,9 +34,11 @@ from osmabench_ros.maps.disk.storage import (  # noqa: E402
 )
 from osmabench_ros.nodes.map_recorder import node as recorder  # noqa: E402
 from osmabench_ros.nodes.map_recorder.node import MapRecorderNode  # noqa: E402
-from osmabench_ros.ros.messages.graph_messages import graph_to_message  # noqa: E402
-from osmabench_ros.ros.messages.label_messages import label_set_to_message  # noqa: E402
-from osmabench_ros.ros.messages.map_messages import map_to_messages  # noqa: E402
+from osmabench_ros.ros.messages.images import label_set_to_message  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import (  # noqa: E402
+    graph_to_message,
+    map_to_messages,
+)
 from osmabench_ros.ros.messages.poses import stamp_to_message  # noqa: E402
 from osmabench_ros.ros.node.diagnostics import Level  # noqa: E402
 from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, lossless_profile  # noqa: E402

@@ -61,7 +61,7 @@ def test_a_full_disk_is_told_and_holds_nothing_half_written(
     points = np.arange(3 * 20_000, dtype=np.float32).reshape(-1, 3)
     big = SemanticMap(MapHeader(Provenance('big')), dense=DenseMap(points))
     publisher.publish(big, is_final=True)
-    _, reported = process.communicate(timeout=60)
+    _, reported = process.communicate(timeout=180)
     assert process.returncode == 1, reported
     assert f'cannot write {tmp_path}/map: No space left on device; free disk space' in reported
     assert reported.splitlines()[-1] == 'left:'

@@ -36,8 +36,11 @@ from osmabench_ros.maps.message_content import (  # noqa: E402
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap  # noqa: E402
 from osmabench_ros.maps.topics.standard_messages import graph_of_markers  # noqa: E402
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, class_colors  # noqa: E402
-from osmabench_ros.ros.messages.images import image_from_message, image_to_message  # noqa: E402
-from osmabench_ros.ros.messages.label_messages import label_set_to_message  # noqa: E402
+from osmabench_ros.ros.messages.images import (  # noqa: E402
+    image_from_message,
+    image_to_message,
+    label_set_to_message,
+)
 from osmabench_ros.ros.messages.map_messages import MapPublisher  # noqa: E402
 from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, observer_profile  # noqa: E402
 from osmabench_ros.semantics.labels import UNLABELLED  # noqa: E402
@@ -86,7 +89,7 @@ class Listener:
                 latched_profile(),
             )
 
-    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 40.0) -> None:
+    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, f'timed out; heard {sorted(self.heard)}'
@@ -107,7 +110,7 @@ def viewer(ros_domain: int) -> Iterator[Callable[..., None]]:
     yield start
     for process in started:
         process.terminate()
-        process.wait(timeout=120)
+        process.wait(timeout=180)
 
 
 def cloud(message: PointCloud2) -> DenseMap:

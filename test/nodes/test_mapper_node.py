@@ -29,8 +29,10 @@ from osmabench_ros.maps.semantic_map import SemanticMap  # noqa: E402
 from osmabench_ros.nodes.mapper import node  # noqa: E402
 from osmabench_ros.nodes.mapper.node import MapperNode  # noqa: E402
 from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher  # noqa: E402
-from osmabench_ros.ros.messages.images import image_to_message  # noqa: E402
-from osmabench_ros.ros.messages.label_messages import label_set_to_message  # noqa: E402
+from osmabench_ros.ros.messages.images import (  # noqa: E402
+    image_to_message,
+    label_set_to_message,
+)
 from osmabench_ros.ros.messages.map_messages import MapAssembler  # noqa: E402
 from osmabench_ros.ros.messages.poses import stamp_to_message  # noqa: E402
 from osmabench_ros.ros.node.diagnostics import Level  # noqa: E402

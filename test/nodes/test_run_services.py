@@ -47,7 +47,7 @@ def test_lockstep_that_does_not_wait_says_so_once(
         audience.change(*UP)
         audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)
         running.terminate()
-        _, errors = running.communicate(timeout=120)
+        _, errors = running.communicate(timeout=180)
     assert errors.count(RUNS_FREE) == 1, errors
 
 
@@ -169,6 +169,6 @@ def test_a_contradiction_ends_the_bridge(
 ) -> None:
     values = {'sequence': sequence, 'autostart': True, **parameters}
     with bridge_process(ros_domain, **values) as process:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=180)
         assert process.returncode != 0
         assert reported in errors

@@ -96,7 +96,7 @@ def test_states_steps_and_resets(operator: Operator) -> None:
     operator.spin_until(lambda: operator.state.frames_published == 0)
     assert operator.set(SimulationState.STATE_NO_WORLD) == Result.RESULT_FEATURE_UNSUPPORTED
     assert operator.set(QUITTING) == Result.RESULT_OK
-    assert operator.process.wait(timeout=120) == 0
+    assert operator.process.wait(timeout=180) == 0
 
 
 def test_steps_as_an_action_tell_their_progress_and_can_be_cancelled(operator: Operator) -> None:

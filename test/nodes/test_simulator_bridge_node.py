@@ -64,7 +64,7 @@ class Listener:
                 latched_profile(),
             )
 
-    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 40.0) -> None:
+    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, 'timed out'
@@ -76,7 +76,7 @@ def bridge(ros_domain: int) -> Iterator[subprocess.Popen]:
     process = subprocess.Popen(COMMAND, env=dict(isolated_environment(ros_domain)))
     yield process
     process.terminate()
-    process.wait(timeout=120)
+    process.wait(timeout=180)
 
 
 def test_frames_are_complete_stamped_alike_and_stop_while_inactive(

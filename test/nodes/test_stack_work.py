@@ -9,7 +9,7 @@ import pytest
 ADAPTER = textwrap.dedent(
     """
     import time
-    from osmabench_ros.nodes.map_adapter.stack_work import SAMPLE_EVERY_S, StackWork
+    from osmabench_ros.nodes.map_adapter.map_settling import SAMPLE_EVERY_S, StackWork
 
     work, busy = StackWork(), False
     for step in range(4):
@@ -42,7 +42,7 @@ def test_nodes_of_the_benchmark_are_no_work_of_the_stack(program: str, is_stack:
 
 def test_every_node_of_a_run_is_started_as_one_of_the_benchmark(tmp_path) -> None:
     from osmabench_ros.bringup.spec.node_spec import NodeSpec
-    from osmabench_ros.nodes.map_adapter.stack_work import _OWN_NODE
+    from osmabench_ros.nodes.map_adapter.map_settling import _OWN_NODE
 
     command = NodeSpec('evaluator', 'evaluator_node').command_line(tmp_path)
     assert any(map(_OWN_NODE.search, command))

@@ -90,7 +90,7 @@ def test_a_second_authority_of_an_edge_ends_the_run(
         assert process.poll() is None
         robot.publish('odom', 'base_link')
         robot.spin_until(lambda: process.poll() is not None)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=180)
     assert process.returncode == 1
     assert 'world → base_link of "simulator_bridge"' in errors
     assert 'odom → base_link of "audience"' in errors

@@ -24,8 +24,11 @@ from osmabench_ros.maps.disk.storage import read_map  # noqa: E402
 from osmabench_ros.nodes.map_recorder.node import MapRecorderNode  # noqa: E402
 from osmabench_ros.ros.messages.map_messages import map_to_messages  # noqa: E402
 from osmabench_ros.ros.wire.qos import latched_profile, lossless_profile  # noqa: E402
-from osmabench_ros.ros.wire.run_token import RunToken  # noqa: E402
-from osmabench_ros.ros.wire.token_variable import VARIABLE, new_token  # noqa: E402
+from osmabench_ros.ros.wire.run_token import (  # noqa: E402
+    VARIABLE,
+    RunToken,
+    new_token,
+)
 
 TOKEN = new_token()
 FLOOD = 3000

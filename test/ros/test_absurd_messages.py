@@ -19,13 +19,16 @@ from sensor_msgs.msg import Image  # noqa: E402
 from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
 from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
-from osmabench_ros.nodes.map_recorder.frame_sampler import FrameSampler  # noqa: E402
+from osmabench_ros.nodes.map_recorder.node import FrameSampler  # noqa: E402
 from osmabench_ros.ros.messages.evaluation_messages import (  # noqa: E402
     check_run_info,
     path_from_uri,
 )
-from osmabench_ros.ros.messages.images import camera_info_message, image_to_message  # noqa: E402
-from osmabench_ros.ros.messages.label_messages import label_set_from_message  # noqa: E402
+from osmabench_ros.ros.messages.images import (  # noqa: E402
+    camera_info_message,
+    image_to_message,
+    label_set_from_message,
+)
 from osmabench_ros.ros.messages.poses import stamp_to_message  # noqa: E402
 from osmabench_ros.ros.node.frame_receiver import frame_from_messages  # noqa: E402
 from osmabench_ros.ros.node.lifecycle import MAX_REASON, shortened  # noqa: E402

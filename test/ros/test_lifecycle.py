@@ -17,13 +17,16 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.task import Future  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 
 from osmabench_ros.base.settings import setting  # noqa: E402
 from osmabench_ros.base.strict import Strict  # noqa: E402
+from osmabench_ros.bringup.runner import lifecycle_client  # noqa: E402
 from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient  # noqa: E402
 from osmabench_ros.errors import ConfigError  # noqa: E402
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode  # noqa: E402
+from osmabench_ros.ros.wire.matched_client import MatchedClient  # noqa: E402
 from osmabench_ros.ros.wire.qos import lossless_profile  # noqa: E402
 
 ROUND = (
@@ -43,8 +46,8 @@ class Voice(Strict):
 class Parrot(BenchmarkNode[Voice]):
     """Says again what it hears."""
 
-    def __init__(self) -> None:
-        super().__init__('parrot', Voice)
+    def __init__(self, name: str = 'parrot') -> None:
+        super().__init__(name, Voice)
         self.fault: Exception | None = None
         self.cleanups = 0
         self.ticks = 0
@@ -89,7 +92,7 @@ class World:
             Header, 'said', lambda message: self.echoes.append(message.frame_id),
             lossless_profile(),
         )  # fmt: skip
-        self.manager = LifecycleClient(self.keeper, self.executor, timeout_s=10.0)
+        self.manager = LifecycleClient(self.keeper, self.executor, timeout_s=120.0)
 
     def change(self, *transitions: int) -> None:
         for transition in transitions:
@@ -98,7 +101,7 @@ class World:
     def tell(self, word: str) -> None:
         self.mouth.publish(Header(frame_id=word))
 
-    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+    def spin_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, 'timed out'
@@ -122,6 +125,33 @@ def world(ros_domain: int) -> Iterator[World]:
     world.parrot.destroy_node()
     world.keeper.destroy_node()
     rclpy.shutdown()
+
+
+def test_all_nodes_are_matched_at_once_and_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DDS matches each anew, and nodes that are matched one after another wait for it in turn."""
+    made, asked = [], []
+
+    class Noted(MatchedClient):
+        def __init__(self, node: Node, kind: type, name: str, server: str) -> None:
+            super().__init__(node, kind, name, server)
+            made.append(server)
+
+        def call(self, request: ChangeState.Request) -> Future:
+            asked.append((len(made), request.transition.id))
+            return super().call(request)
+
+    monkeypatch.setattr(lifecycle_client, 'MatchedClient', Noted)
+    other = Parrot('other')
+    world.executor.add_node(other)
+    world.manager.bring_up(['parrot', 'other'], lambda: None)
+    assert made == ['parrot', 'other']
+    assert asked == [(2, ROUND[0]), (2, ROUND[0]), (2, ROUND[1]), (2, ROUND[1])]
+    assert world.parrot.active
+    assert other.active
+    assert not list(world.keeper.clients)
+    other.destroy_node()
 
 
 def test_every_round_works_and_leaves_nothing_on_the_graph(world: World) -> None:

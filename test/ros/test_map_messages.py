@@ -19,8 +19,12 @@ from osmabench_ros.maps.semantic_map import (  # noqa: E402
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.ros.messages.graph_messages import graph_from_message, graph_to_message  # noqa: E402
-from osmabench_ros.ros.messages.map_messages import MapAssembler, map_to_messages  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import (  # noqa: E402
+    MapAssembler,
+    graph_from_message,
+    graph_to_message,
+    map_to_messages,
+)
 from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
 from osmabench_ros.semantics.scene_graph import (  # noqa: E402
     NodeKind,

@@ -10,7 +10,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E
 from osmabench_ros.base.contract import CONTRACT  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
 from osmabench_ros.ros.messages import message_definitions  # noqa: E402
-from osmabench_ros.ros.wire.offered_qos import (  # noqa: E402
+from osmabench_ros.ros.wire.qos import (  # noqa: E402
     profile_for_playing,
     profile_for_recording,
     repeated_messages,

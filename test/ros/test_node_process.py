@@ -91,6 +91,36 @@ def test_a_signal_while_a_message_is_made_asks_the_node_to_end(ros_domain: int) 
     assert running.returncode == 130, errors
 
 
+WAITING = """
+from osmabench_ros.base.strict import Strict
+from osmabench_ros.ros.node import diagnostics, node_process
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
+
+# Nothing but the signal ends the waiting.
+node_process.LOOK_EVERY_S = diagnostics.PERIOD_S = 10000.0
+
+class Idle(BenchmarkNode):
+    def __init__(self):
+        super().__init__('idle', Strict)
+
+    def activate(self):
+        print('up', flush=True)
+
+raise SystemExit(node_process.run_node(Idle, ['--ros-args', '-p', 'autostart:=true']))
+"""
+
+
+def test_a_signal_ends_the_waiting_for_messages(ros_domain: int) -> None:
+    with process(ros_domain, '-c', WAITING) as running:
+        read_until(running, 'up')
+        # Until it waits; asleep in DDS it hears a signal only if something wakes it.
+        time.sleep(1.0)
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=120)
+    assert 'Traceback' not in errors
+    assert running.returncode == 0, errors
+
+
 def read_until(running: subprocess.Popen, word: str) -> None:
     for line in running.stdout:
         if line.strip() == word:

@@ -12,7 +12,7 @@ from osmabench_ros.maps.message_content import (  # noqa: E402
     records_of_buffer,
 )
 from osmabench_ros.maps.semantic_map import DenseMap  # noqa: E402
-from osmabench_ros.ros.messages.point_clouds import point_cloud_message  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import point_cloud_message  # noqa: E402
 
 
 def cloud(count: int) -> DenseMap:
@@ -60,10 +60,10 @@ def test_sensor_msgs_py_makes_the_same_message(monkeypatch: pytest.MonkeyPatch) 
     library = pytest.importorskip(
         'sensor_msgs_py.point_cloud2', reason='sensor_msgs_py is not installed'
     )
-    from osmabench_ros.ros.messages import point_clouds
+    from osmabench_ros.ros.messages import map_messages
 
     dense = cloud(50)
-    monkeypatch.setattr(point_clouds, '_create_cloud', library.create_cloud)
+    monkeypatch.setattr(map_messages, '_create_cloud', library.create_cloud)
     by_library = point_cloud_message(dense, Header())
     np.testing.assert_array_equal(read(by_library).points, dense.points)
     np.testing.assert_array_equal(read(by_library).labels, dense.labels)

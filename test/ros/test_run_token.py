@@ -15,8 +15,7 @@ from rclpy.serialization import deserialize_message, serialize_message  # noqa: 
 from runs.plain_room import labelled_map  # noqa: E402
 
 from osmabench_ros.ros.messages.map_messages import map_to_messages  # noqa: E402
-from osmabench_ros.ros.wire.run_token import RunToken, TokenCheck  # noqa: E402
-from osmabench_ros.ros.wire.token_variable import VARIABLE, new_token  # noqa: E402
+from osmabench_ros.ros.wire.run_token import VARIABLE, RunToken, TokenCheck, new_token  # noqa: E402  # noqa: E402
 
 TOKEN = new_token()
 

@@ -4,7 +4,7 @@ import pytest
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.transform_edges import TfMode
-from osmabench_ros.ros.node.transform_settings import TfSettings
+from osmabench_ros.ros.node.settings import TfSettings
 
 CAMERA = ('camera_link', 'camera_color_optical_frame')
 SLAM = ('map->odom', 'odom->base_link')

@@ -26,7 +26,7 @@ from osmabench_ros.bringup.spec.isolation import launch_environment
 from osmabench_ros.bringup.spec.node_spec import PACKAGE, NodeSpec
 from osmabench_ros.errors import ParticipantError, RunError
 from osmabench_ros.ros.wire.matched_client import MatchedClient
-from osmabench_ros.ros.wire.token_variable import VARIABLE, new_token, token_of_shell
+from osmabench_ros.ros.wire.run_token import VARIABLE, new_token, token_of_shell
 
 LOOK_S = 0.5
 """How often to look whether the launch has been shut down meanwhile."""

@@ -18,7 +18,7 @@ from osmabench_ros.bringup.spec.definition import BRIDGE
 from osmabench_ros.bringup.spec.isolation import environment, isolated_environment, private_domain
 from osmabench_ros.bringup.spec.node_spec import MAPPER, METHOD, NodeSpec
 from osmabench_ros.errors import ParticipantError
-from osmabench_ros.ros.wire.token_variable import VARIABLE, new_token
+from osmabench_ros.ros.wire.run_token import VARIABLE, new_token
 from osmabench_ros.runs.results.timings import Measurements, Participation
 
 START_TIMEOUT_S = 120.0
@@ -52,13 +52,14 @@ def run_live(
         domain = stack.enter_context(private_domain())
         token = new_token()
         isolated = isolated_environment(domain, runs_at_once)
-        watch = stack.enter_context(_observer(domain, isolated, specs, token))
         processes: dict[str, ManagedProcess] = {}
         stack.callback(_stop_all, processes)
         variables = {**isolated, RUN_VARIABLE: log_directory.parent.name, VARIABLE: token}
         progress(f'starting nodes in ROS domain {domain}', 0.0)
         for spec in specs:
             processes[spec.name] = nodes.start(spec, log_directory, variables)
+        # While they start: what they say before they are brought up is latched.
+        watch = stack.enter_context(_observer(domain, isolated, specs, token))
         run = _LiveRun(specs, processes, watch, stall_timeout_s, timeout_after_frames_s, progress)
         try:
             result = run.supervise(pacing, runs_at_once)

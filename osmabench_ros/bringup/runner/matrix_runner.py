@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from osmabench_ros.base.owned_folder import refuse_foreign, settle
@@ -10,16 +11,21 @@ from osmabench_ros.base.progress import Progress, share
 from osmabench_ros.bringup.doctor.run_preflight import check_run
 from osmabench_ros.bringup.runner.admission import Capacity, capacity_here, jobs_here
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
-from osmabench_ros.bringup.runner.one_run import run_one
+from osmabench_ros.bringup.runner.one_run import run_one, without_figures
 from osmabench_ros.bringup.runner.side_by_side import run_side_by_side
 from osmabench_ros.errors import OsmabenchError, RunError
-from osmabench_ros.reports.matrix import Origin, write_matrix_report
+from osmabench_ros.reports.matrix import (
+    MOST_ON_ONE_PAGE,
+    Origin,
+    required_figures,
+    write_matrix_report,
+)
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.inputs import input_digests
-from osmabench_ros.runs.matrix_on_disk import note_runs
+from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk, RunState, note_runs
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.prepare.preparation import Preparation
-from osmabench_ros.runs.results.report_model import MatrixReport, RunReport
+from osmabench_ros.runs.results.report_model import MatrixReport, RunReport, Status
 from osmabench_ros.runs.results.results_folder import claim, held, refuse_foreign_results
 from osmabench_ros.runs.shard import Part, Shard, results_root
 
@@ -96,18 +102,36 @@ def _run_all(
     progress: Progress,
 ) -> MatrixReport:
     at_once = min(jobs_here(capacity) if jobs is None else jobs, len(plans))
-    if at_once > 1:
-        reports = run_side_by_side(plans, at_once, capacity, progress)
-    else:
-        reports = _one_by_one(config, plans, preparation, progress)
-    progress('writing the report', 1.0)
-    try:
-        origin = Origin(config_digest(config), part=part)
-        return write_matrix_report(config, plans, reports, plans[0].root, origin)
-    except OsmabenchError as error:
-        # What cannot be written would say it.
-        failed = (f'{item.run_id}: {item.error}' for item in reports if item.error)
-        raise RunError('. Before that: '.join((str(error), *failed))) from error
+    with ExitStack() as stack:
+        if at_once > 1:
+            runs = run_side_by_side(plans, at_once, capacity, progress)
+            ended = stack.enter_context(runs)
+        else:
+            ended = _one_by_one(config, plans, preparation, progress)
+        progress('writing the report', 1.0)
+        try:
+            origin = Origin(config_digest(config), part=part)
+            reports = _with_figures(config, plans, ended)
+            return write_matrix_report(config, plans, reports, plans[0].root, origin)
+        except OsmabenchError as error:
+            # What cannot be written would say it.
+            failed = (f'{item.run_id}: {item.error}' for item in ended if item.error)
+            raise RunError('. Before that: '.join((str(error), *failed))) from error
+
+
+def _with_figures(
+    config: MatrixConfig, plans: list[RunPlan], ended: list[RunReport]
+) -> Iterator[RunReport]:
+    """Read the reports of runs, one at a time; a run that failed has no figures."""
+    matrix = MatrixOnDisk(plans[0].root)
+    classes = required_figures(config) if len(plans) > MOST_ON_ONE_PAGE else None
+    for report in ended:
+        state = STATES.get(report.status)
+        found = state and matrix.report(RunOnDisk(report.run_id, state), classes)
+        yield found or report
+
+
+STATES = {Status.COMPLETE: RunState.DONE, Status.INCOMPLETE: RunState.INCOMPLETE}
 
 
 def _one_by_one(
@@ -118,5 +142,5 @@ def _one_by_one(
         for number, plan in enumerate(plans):
             label = f'[{number + 1}/{len(plans)}] {plan.identity.run_id}: '
             part = share(progress, number / len(plans), (number + 1) / len(plans), label)
-            reports.append(run_one(plan, preparation, nodes, part))
+            reports.append(without_figures(run_one(plan, preparation, nodes, part)))
     return reports

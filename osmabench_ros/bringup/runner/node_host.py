@@ -14,13 +14,29 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from osmabench_ros.bringup.runner.hosted_run import HostedEnd, HostedRun
+
+@dataclass(frozen=True)
+class HostedRun:
+    """What a node needs for a run: its arguments, its whole environment, and its new log."""
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    log_file: Path
+
+
+@dataclass(frozen=True)
+class HostedEnd:
+    """How a node ended: its exit code, and whether the process may host another."""
+
+    exit_code: int
+    clean: bool
 
 
 def _host(node_main: Callable[[], int], run: HostedRun) -> HostedEnd:
@@ -85,4 +101,5 @@ def main() -> int:
 
 
 if __name__ == '__main__':
-    raise SystemExit(main())
+    # What goes over the channel must be of the module that the runner knows, not of __main__.
+    raise SystemExit(import_module('osmabench_ros.bringup.runner.node_host').main())

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from osmabench_ros.base.files import create_file
 from osmabench_ros.base.processes import end_processes, signals_held
-from osmabench_ros.bringup.runner.hosted_run import HostedEnd, HostedRun
+from osmabench_ros.bringup.runner.node_host import HostedEnd, HostedRun
 from osmabench_ros.bringup.runner.processes import ManagedProcess
 from osmabench_ros.bringup.spec.isolation import MESSAGE_VARIABLE, SEGMENT_VARIABLE
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import RequirementError
-from osmabench_ros.ros.wire.token_variable import VARIABLE as TOKEN_VARIABLE
+from osmabench_ros.ros.wire.run_token import VARIABLE as TOKEN_VARIABLE
 
 RUN_VARIABLE = 'OSMABENCH_RUN'
 OF_A_RUN = frozenset(

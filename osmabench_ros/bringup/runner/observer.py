@@ -37,7 +37,7 @@ class RunObserver:
 
         from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient
         from osmabench_ros.msg import RunState
-        from osmabench_ros.ros.wire.executor import CommandExecutor
+        from osmabench_ros.ros.wire.matched_client import CommandExecutor
         from osmabench_ros.ros.wire.run_token import RunToken, TokenCheck
 
         self._context = rclpy.Context()

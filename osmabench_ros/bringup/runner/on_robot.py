@@ -28,7 +28,7 @@ from osmabench_ros.ros.node.settings import (
     MapAdapterSettings,
     MapRecorderSettings,
 )
-from osmabench_ros.ros.wire.token_variable import token_of_shell
+from osmabench_ros.ros.wire.run_token import token_of_shell
 from osmabench_ros.runs.bag.bag_settings import BagReport
 from osmabench_ros.runs.config import MatrixConfig, PacingConfig, PacingMode
 from osmabench_ros.runs.evaluate.evaluation import REPORT

@@ -70,6 +70,11 @@ def failed(plan: RunPlan, error: str) -> RunReport:
     return report
 
 
+def without_figures(report: RunReport) -> RunReport:
+    """Return what need not be read again of a report: that of thousands fits into memory."""
+    return report.model_copy(update={'metrics': ()})
+
+
 def _run(
     plan: RunPlan,
     preparation: Preparation,

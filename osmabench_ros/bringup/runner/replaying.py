@@ -101,7 +101,7 @@ def _watch() -> Iterator[_Watch]:
     import rclpy
     from rclpy.signals import SignalHandlerOptions
 
-    from osmabench_ros.ros.wire.executor import CommandExecutor
+    from osmabench_ros.ros.wire.matched_client import CommandExecutor
 
     context = rclpy.Context()
     # Ctrl-C stays Python's, so that it ends the player too.

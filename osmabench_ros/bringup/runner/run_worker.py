@@ -16,8 +16,8 @@ from types import FrameType
 from typing import TextIO
 
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
-from osmabench_ros.bringup.runner.one_run import run_one
-from osmabench_ros.bringup.runner.work_order import WorkDone, WorkNews, WorkOrder, WorkWarning
+from osmabench_ros.bringup.runner.one_run import run_one, without_figures
+from osmabench_ros.bringup.runner.side_by_side import WorkDone, WorkNews, WorkOrder, WorkWarning
 from osmabench_ros.bringup.spec.isolation import environment
 from osmabench_ros.errors import OsmabenchError, OsmabenchWarning
 from osmabench_ros.runs.prepare.preparation import Preparation
@@ -68,15 +68,10 @@ def _carried_out(
     visible = {'CUDA_VISIBLE_DEVICES': ','.join(order.gpus)} if order.gpus else {}
     with environment(visible):
         if not order.prepares:
-            return WorkDone(
-                run_one(
-                    order.plan,
-                    preparation,
-                    nodes,
-                    reporter.tell,
-                    runs_at_once=order.runs_at_once,
-                )
+            report = run_one(
+                order.plan, preparation, nodes, reporter.tell, runs_at_once=order.runs_at_once
             )
+            return WorkDone(without_figures(report))
         try:
             preparation.prepare(order.plan, reporter.tell)
         except (OsmabenchError, OSError) as error:

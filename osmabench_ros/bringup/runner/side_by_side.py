@@ -7,8 +7,8 @@ import sys
 import tempfile
 import warnings
 from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Pipe, wait
 from pathlib import Path
@@ -23,7 +23,6 @@ from osmabench_ros.bringup.runner.admission import (
     demand_of,
 )
 from osmabench_ros.bringup.runner.one_run import failed
-from osmabench_ros.bringup.runner.work_order import WorkDone, WorkNews, WorkOrder, WorkWarning
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.results.report_model import RunReport
@@ -68,6 +67,42 @@ class Worker(SupervisedProcess):
 
 
 @dataclass(frozen=True)
+class WorkOrder:
+    """A run, or with `prepares` only what all runs of its scene share.
+
+    Without `gpus` a run sees those that the shell shows it.
+    """
+
+    plan: RunPlan
+    prepares: bool = False
+    runs_at_once: int = 1
+    gpus: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WorkNews:
+    """How far a worker is."""
+
+    text: str
+    fraction: float
+
+
+@dataclass(frozen=True)
+class WorkWarning:
+    """A warning to the user."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class WorkDone:
+    """The report of a run without figures, or why a preparation failed; empty if it went well."""
+
+    report: RunReport | None = None
+    error: str = ''
+
+
+@dataclass(frozen=True)
 class Task:
     """A run by its place in the report, or the preparation of its scene."""
 
@@ -105,19 +140,21 @@ def lined_up(plans: Sequence[RunPlan], jobs: int) -> list[Task]:
     return sorted([*missing.values(), *runs], key=place)
 
 
+@contextmanager
 def run_side_by_side(
     plans: Sequence[RunPlan], jobs: int, capacity: Capacity, progress: Progress
-) -> list[RunReport]:
+) -> Iterator[list[RunReport]]:
     """Run runs, up to `jobs` at once; a run that fails stops no other.
 
-    What the runs of a scene share is made once, as a step of its own. Returns the reports in the
-    order of the plans; those of runs that must be alone are made last.
+    What the runs of a scene share is made once, as a step of its own. Gives the reports in the
+    order of the plans, without figures; those of runs that must be alone are made last. The
+    workers end while the block goes on.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_jobs_')))
         runs = _SideBySide(plans, jobs, capacity, folder, progress)
         stack.callback(runs.end)
-        return runs.run()
+        yield runs.run()
 
 
 class _SideBySide:
@@ -147,12 +184,14 @@ class _SideBySide:
         """Run all; return the reports by number."""
         while len(self._reports) < self._count:
             self._begin()
+            self._retire()
             wait([worker.channel for worker in self._working], LOOK_EVERY_S)
             for worker in list(self._working):
                 worker.poll()
                 for item in worker.news():
                     self._take(worker, item)
             self._tell()
+        self._retire()
         return [self._reports[number] for number in range(self._count)]
 
     def _begin(self) -> None:
@@ -187,6 +226,12 @@ class _SideBySide:
             worker = Worker(self._started, self._folder, self._runs_each)
             self._workers.append(worker)
         return worker
+
+    def _retire(self) -> None:
+        """Let workers end for which there is no more work, beside those that go on."""
+        for worker in self._workers:
+            if not self._waiting and worker not in self._working:
+                worker.retire()
 
     def _take(self, worker: Worker, item: WorkNews | WorkWarning | WorkDone) -> None:
         work = self._working.get(worker)
@@ -234,11 +279,10 @@ class _SideBySide:
 
     def end(self) -> None:
         """End all workers; a run that is cut off can be gone on with."""
-        for worker in self._workers:
-            if worker in self._working:
-                worker.interrupt()
-            else:
-                worker.retire()
+        for worker in self._working:
+            worker.interrupt()
+        self._waiting.clear()
+        self._retire()
         for worker in self._workers:
             worker.wait(END_S)
             worker.stop()

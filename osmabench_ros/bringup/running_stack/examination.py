@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from geometry_msgs.msg import PoseStamped
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.contract import CONTRACT, ContractTopic, Delivery
+from osmabench_ros.base.configuration import config_path, described_names
+from osmabench_ros.base.contract import CONTRACT, TF, TF_STATIC, ContractTopic, Delivery
+from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.bringup.doctor.finding import Finding, Severity
 from osmabench_ros.bringup.running_stack.camera import (
@@ -22,7 +26,6 @@ from osmabench_ros.bringup.running_stack.camera import (
     check_optical,
     check_size,
 )
-from osmabench_ros.bringup.running_stack.names import StackNames
 from osmabench_ros.bringup.running_stack.run_topics import (
     check_cloud,
     check_map,
@@ -39,13 +42,59 @@ from osmabench_ros.bringup.running_stack.timing import (
     check_synchrony,
 )
 from osmabench_ros.bringup.running_stack.transforms import examine_transforms
-from osmabench_ros.errors import ContractError
+from osmabench_ros.errors import ConfigError, ContractError, suggestion
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
-from osmabench_ros.ros.messages.label_messages import label_set_from_message
+from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.node.frame_receiver import camera_pose_from_message
 from osmabench_ros.ros.wire.endpoints import Endpoint, TopicGraph, qos_conflict
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.semantics.labels import LabelSet
+
+
+@dataclass(frozen=True)
+class StackNames:
+    """A stack's names for the topics of the contract, and its other map topics with types."""
+
+    namespace: str = ''
+    remappings: Mapping[str, str] = field(default_factory=dict)
+    extra_topics: Mapping[str, str] = field(default_factory=dict)
+
+
+def names_of_robot(file: Path) -> StackNames:
+    """Read the topics of a stack from a YAML file, or a name in config/methods/live."""
+    if not file.suffix and not file.exists():
+        known = described_names('methods', 'live')
+        if str(file) not in known:
+            raise ConfigError(
+                f'robot "{file}" is neither a file nor a name in config/methods/live. '
+                f'{suggestion(str(file), known)}'
+            )
+        file = config_path('methods', 'live', f'{file}.yaml')
+    data = read_yaml(file, ConfigError)
+    if not isinstance(data, dict) or not isinstance(data.get('topics', {}), dict):
+        raise ConfigError(f'robot file {file}: must be a mapping, and "topics" in it one too')
+    remappings = {str(name): str(value) for name, value in data.get('topics', {}).items()}
+    check_names_of_topics(remappings, f'robot file {file}')
+    said = data.get('map')
+    extra = {}
+    if (
+        isinstance(said, dict)
+        and {'topic', 'type'} <= said.keys()
+        and '$' not in str(said['topic'])
+    ):
+        extra = {str(said['topic']): str(said['type'])}
+    return StackNames(remappings=remappings, extra_topics=extra)
+
+
+def check_names_of_topics(remappings: Mapping[str, str], source: str) -> None:
+    """Refuse a remapping of a topic that is not examined; raises ConfigError."""
+    known = {item.name for item in CONTRACT} | {TF, TF_STATIC}
+    for name in remappings:
+        if name not in known:
+            raise ConfigError(
+                f'{source}: "{name}" is no topic of the contract. '
+                f'Choose from: {", ".join(sorted(known))}.'
+            )
 
 
 def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list[Finding]:

@@ -14,7 +14,7 @@ from osmabench_ros.bringup.running_stack.stack_observation import StackObservati
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.message_content import PointFieldLayout, records_of_buffer
 from osmabench_ros.msg import RunInfo, RunState, SemanticMap
-from osmabench_ros.ros.messages.graph_messages import graph_from_message
+from osmabench_ros.ros.messages.map_messages import graph_from_message
 
 STATES = {
     RunState.STATE_WAITING: 'waiting',

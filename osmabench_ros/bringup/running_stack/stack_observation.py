@@ -35,7 +35,7 @@ from osmabench_ros.ros.wire.endpoints import (
     own_type_hash,
     topic_graph,
 )
-from osmabench_ros.ros.wire.executor import CommandExecutor
+from osmabench_ros.ros.wire.matched_client import CommandExecutor
 
 KEPT_BYTES = 64 * 2**20
 """Whole messages of a topic that are kept, the newest of them."""

@@ -15,8 +15,12 @@ from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.bringup.spec.run_recording import bag_recorder
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.node.participants import DeclaredParticipant
-from osmabench_ros.ros.node.settings import BridgeSettings, EvaluatorSettings, MapRecorderSettings
-from osmabench_ros.ros.node.transform_settings import TfSettings
+from osmabench_ros.ros.node.settings import (
+    BridgeSettings,
+    EvaluatorSettings,
+    MapRecorderSettings,
+    TfSettings,
+)
 from osmabench_ros.runs.config import PacingConfig, PacingMode, SceneConfig, TrajectoryConfig
 from osmabench_ros.runs.mapper_config import Settling
 from osmabench_ros.runs.plan import RunPlan, config_digest

@@ -22,8 +22,7 @@ from osmabench_ros.mappers.live_method import (
 )
 from osmabench_ros.mappers.offline.method import filled
 from osmabench_ros.mappers.transform_edges import MapOrigin
-from osmabench_ros.ros.node.settings import MapAdapterSettings, MapperSettings
-from osmabench_ros.ros.node.transform_settings import TfSettings
+from osmabench_ros.ros.node.settings import MapAdapterSettings, MapperSettings, TfSettings
 from osmabench_ros.runs.mapper_config import MapperConfig, Settling
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER

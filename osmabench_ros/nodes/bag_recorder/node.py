@@ -16,12 +16,12 @@ from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
-from osmabench_ros.ros.wire.offered_qos import profile_for_recording
 from osmabench_ros.ros.wire.qos import (
     clock_profile,
     frame_profile,
     latched_profile,
     lossless_profile,
+    profile_for_recording,
 )
 from osmabench_ros.sequences.bags.background_writer import BackgroundWriter
 from osmabench_ros.sequences.bags.mcap_recording import McapRecording

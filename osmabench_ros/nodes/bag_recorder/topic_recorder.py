@@ -21,7 +21,7 @@ from osmabench_ros.ros.messages.message_definitions import (
     hash_of,
     message_class,
 )
-from osmabench_ros.ros.wire.offered_qos import (
+from osmabench_ros.ros.wire.qos import (
     offered_from_profile,
     profile_for_recording,
     repeated_messages,

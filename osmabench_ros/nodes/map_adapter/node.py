@@ -20,16 +20,15 @@ from osmabench_ros.maps.importer import ImportOptions, TopicOptions, import_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.topics.kinds import READERS, frame_id_of, header_of
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState
-from osmabench_ros.nodes.map_adapter.finish_call import FinishCall
 from osmabench_ros.nodes.map_adapter.map_frame import MapFrame
-from osmabench_ros.nodes.map_adapter.map_settling import MapSettling, Settling
+from osmabench_ros.nodes.map_adapter.map_settling import MapSettling, Settling, StackWork
 from osmabench_ros.nodes.map_adapter.matched_subscription import (
+    FinishCall,
     MatchedSubscription,
     content_digest,
 )
-from osmabench_ros.nodes.map_adapter.stack_work import StackWork
 from osmabench_ros.ros.messages.evaluation_messages import check_run_info
-from osmabench_ros.ros.messages.label_messages import label_set_from_message
+from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.messages.map_messages import MapPublisher
 from osmabench_ros.ros.messages.message_definitions import interface_class
 from osmabench_ros.ros.messages.poses import stamp_from_message
@@ -59,7 +58,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
 
     def configure(self) -> None:
         """Subscribe to the run now, and to the stack as soon as it publishes."""
-        self.scene = self._condition = ''
+        self.scene = self._condition = self._trouble = ''
         self.labels: LabelSet | None = None
         self._finish: FinishCall | None = None
         self._steady, self._work = AttentiveClock(), StackWork()

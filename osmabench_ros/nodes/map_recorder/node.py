@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import Any
 
 from geometry_msgs.msg import PoseStamped
+from PIL import Image as Picture
 from rclpy.duration import Duration
 from sensor_msgs.msg import Image
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.files import check_folder
-from osmabench_ros.base.owned_folder import refuse_foreign
+from osmabench_ros.base.files import check_folder, written_file
+from osmabench_ros.base.image_codec import color_of
+from osmabench_ros.base.owned_folder import claim_folder, refuse_foreign
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.disk.storage import SnapshotFolder, move_map, scratch_beside
 from osmabench_ros.maps.importer import TopicOptions
@@ -20,10 +23,9 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.topics.announced_map import MapArrival, MapAssembler, announced_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
-from osmabench_ros.nodes.map_recorder.frame_sampler import FrameSampler
 from osmabench_ros.ros.messages.evaluation_messages import check_run_info
-from osmabench_ros.ros.messages.label_messages import label_set_from_message
-from osmabench_ros.ros.messages.poses import stamp_from_message
+from osmabench_ros.ros.messages.images import image_from_message, label_set_from_message
+from osmabench_ros.ros.messages.poses import SECOND_NS, stamp_from_message
 from osmabench_ros.ros.node.acknowledger import Acknowledger
 from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
@@ -39,6 +41,60 @@ from osmabench_ros.ros.wire.checked_subscription import create_checked_subscript
 from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, lossless_profile
 from osmabench_ros.ros.wire.run_token import RunToken, TokenCheck
 from osmabench_ros.semantics.labels import LabelSet
+
+MAX_WAITING, MAX_WAITING_BYTES = 32, 2**28
+"""Images that are kept until run_info says which of them count; on a robot it never does."""
+
+MAX_INDEX = 10**6
+"""Of a run that does not say how many frames it has."""
+
+
+class FrameSampler:
+    """Writes every n-th frame, about `samples` of them, as ``%06d.png`` numbered by frame."""
+
+    def __init__(self, directory: Path, samples: int) -> None:
+        self._directory = directory
+        self._samples = samples
+        self.waiting: list[Image] = []
+        self._run: RunInfo | None = None
+
+    def start(self, run: RunInfo) -> None:
+        """Set the first stamp and the number of frames."""
+        if self._run is None:
+            self._run = run
+            for message in self.waiting:
+                self.take(message)
+            self.waiting = []
+
+    def take(self, message: Image) -> None:
+        """Count a frame, and write it if it is in the sample; RunError if it cannot be written."""
+        if self._run is None:
+            self._wait(message)
+            return
+        index = self._index(self._run, message)
+        if not 0 <= index < (self._run.frame_count or MAX_INDEX):
+            return
+        every = math.ceil(self._run.frame_count / self._samples) or 10
+        path = self._directory / f'{index:06d}.png'
+        if index % every or path.exists():
+            return
+        claim_folder(self._directory)
+        with written_file(path) as draft:
+            pixels = image_from_message(message, topics.COLOR, color_of)
+            Picture.fromarray(pixels).save(draft, 'PNG')
+
+    def _wait(self, message: Image) -> None:
+        held_bytes = sum(len(image.data) for image in self.waiting)
+        if len(self.waiting) < MAX_WAITING and held_bytes < MAX_WAITING_BYTES:
+            self.waiting.append(message)
+
+    @staticmethod
+    def _index(run: RunInfo, message: Image) -> int:
+        """Return the index of a frame by its stamp, so that lost frames do not shift it."""
+        first_ns = stamp_from_message(run.header.stamp)
+        since_ns = stamp_from_message(message.header.stamp) - first_ns
+        return round(since_ns * float(run.frame_rate) / SECOND_NS)
+
 
 SNAPSHOTS_SUFFIX = '_snapshots'
 """The intermediate maps of the map in 'map' lie in 'map_snapshots'."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path as PathMessage
 from rclpy.publisher import Publisher
@@ -15,13 +16,13 @@ from visualization_msgs.msg import MarkerArray
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.image_codec import classes_of
 from osmabench_ros.errors import ContractError, MapError
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.topics.announced_map import announced_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
-from osmabench_ros.nodes.map_viewer.path_trace import PathTrace, path_message
 from osmabench_ros.reports.palette import Rgb, class_colors, colors_of_labels
 from osmabench_ros.reports.pictures.graph_errors import (
     coloured_by_class,
@@ -30,12 +31,14 @@ from osmabench_ros.reports.pictures.graph_errors import (
     node_colors,
 )
 from osmabench_ros.ros.messages.evaluation_messages import path_from_uri
-from osmabench_ros.ros.messages.images import image_from_message, image_to_message
-from osmabench_ros.ros.messages.label_messages import label_set_from_message
-from osmabench_ros.ros.messages.map_messages import MapAssembler
+from osmabench_ros.ros.messages.images import (
+    image_from_message,
+    image_to_message,
+    label_set_from_message,
+)
+from osmabench_ros.ros.messages.map_messages import MapAssembler, point_cloud_message
 from osmabench_ros.ros.messages.markers import markers_of_graph
-from osmabench_ros.ros.messages.point_clouds import point_cloud_message
-from osmabench_ros.ros.messages.poses import stamp_to_message
+from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.settings import MapViewerSettings
@@ -43,6 +46,57 @@ from osmabench_ros.ros.wire.checked_subscription import create_checked_subscript
 from osmabench_ros.ros.wire.qos import latched_profile, lossless_profile, observer_profile
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.suites.suite import SuiteContext
+
+MAX_POSES = 20_000
+SMALLEST_STEP_M = 0.02
+
+
+class PathTrace:
+    """Collects poses at a minimum distance; halves its resolution when it gets too long."""
+
+    def __init__(
+        self, max_poses: int = MAX_POSES, smallest_step_m: float = SMALLEST_STEP_M
+    ) -> None:
+        self._max_poses = max_poses
+        self._step_m = smallest_step_m
+        self._poses: list[PoseStamped] = []
+
+    def __len__(self) -> int:
+        return len(self._poses)
+
+    def add(self, message: PoseStamped) -> bool:
+        """Add a pose; return whether it was kept. Poses that are not finite are dropped."""
+        place = _place(message)
+        if not np.isfinite(place).all():
+            return False
+        if self._poses:
+            latest = self._poses[-1]
+            if message.header.frame_id != latest.header.frame_id:
+                self._poses = []
+            elif np.linalg.norm(place - _place(latest)) < self._step_m:
+                return False
+        self._poses.append(message)
+        if len(self._poses) > self._max_poses:
+            self._poses = self._poses[::2]
+            self._step_m *= 2
+        return True
+
+    def message(self) -> PathMessage:
+        """Return the path in the frame of its poses, with the stamp of the newest."""
+        header = self._poses[-1].header if self._poses else Header()
+        return PathMessage(header=header, poses=list(self._poses))
+
+
+def path_message(poses: Iterable[Pose], header: Header) -> PathMessage:
+    """Return the path of a trajectory, all with one header."""
+    stamped = [PoseStamped(header=header, pose=pose_message(pose)) for pose in poses]
+    return PathMessage(header=header, poses=stamped)
+
+
+def _place(message: PoseStamped) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    position = message.pose.position
+    return np.array([position.x, position.y, position.z])
+
 
 PATH_PERIOD_S = 1.0
 _KINDS = {

@@ -17,7 +17,7 @@ from osmabench_ros.msg import LightingState
 from osmabench_ros.nodes.simulator_bridge.transforms import GroundTruthTransforms
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
 from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message
-from osmabench_ros.ros.node.transform_settings import TfSettings
+from osmabench_ros.ros.node.settings import TfSettings
 from osmabench_ros.ros.wire.qos import clock_profile, frame_profile, latched_profile
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 

@@ -30,7 +30,7 @@ from osmabench_ros.nodes.simulator_bridge.run_messages import (
     run_state_message,
 )
 from osmabench_ros.nodes.simulator_bridge.simulation_services import SimulationServices
-from osmabench_ros.ros.messages.label_messages import label_set_to_message
+from osmabench_ros.ros.messages.images import label_set_to_message
 from osmabench_ros.ros.messages.vision_messages import publish_vision_labels
 from osmabench_ros.ros.node.diagnostics import Health
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode, shortened
@@ -47,7 +47,7 @@ from osmabench_ros.ros.wire.run_token import UNSIGNED, TokenCheck
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
 TICK_S = 0.005
-MATCH_PERIOD_S = 0.2
+MATCH_PERIOD_S = 0.05
 
 CHANGE_S = 1.0
 """How much later than the name of a node its publishers, which identify it, may be known."""

@@ -21,7 +21,7 @@ from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.transform_edges import ARROW, MapOrigin, TfMode, way_up
 from osmabench_ros.ros.messages.poses import stamp_to_message, transform_message
-from osmabench_ros.ros.node.transform_settings import TfSettings
+from osmabench_ros.ros.node.settings import TfSettings
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import tf_profile
 

@@ -13,7 +13,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.reports.palette import Rgb, name_color
 from osmabench_ros.reports.pictures.graph_errors import centers
-from osmabench_ros.ros.messages.label_messages import color_message
+from osmabench_ros.ros.messages.images import color_message
 from osmabench_ros.ros.messages.poses import point_message, pose_message, vector_message
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph, SceneNode
 

@@ -20,10 +20,20 @@ from rclpy.timer import Timer
 
 from osmabench_ros.errors import ConfigError, OsmabenchError
 from osmabench_ros.ros.node.diagnostics import DiagnosticsPublisher, Health, Level
-from osmabench_ros.ros.node.parameters import Model, declare, starts_itself
+from osmabench_ros.ros.node.parameters import (
+    PLAN_FILE,
+    Model,
+    declare,
+    parameters_of,
+    planned_anew,
+    starts_itself,
+)
 
 ERROR_PREFIX = 'osmabench: error: '
 """Starts the line on stderr that says why a node ended."""
+
+UNCONFIGURED = 'unconfigured'
+"""Label of the state in which a node may get another plan."""
 
 MAX_REASON = 4000
 """Characters of a failure that are reported."""
@@ -33,11 +43,6 @@ def shortened(error: Exception) -> str:
     """Return the text of an error, shortened: names from messages may have megabytes."""
     text = str(error)
     return text if len(text) <= MAX_REASON else f'{text[:MAX_REASON]} ...'
-
-
-def _refuse_change(_parameters: list[Parameter]) -> SetParametersResult:
-    """Refuse changes of parameters after the start, so that a run keeps its settings."""
-    return SetParametersResult(successful=False, reason='parameters are set when a node starts')
 
 
 class WhileActive(MutuallyExclusiveCallbackGroup):
@@ -62,7 +67,8 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
     The whole lifecycle may be gone through again and again in one process. What `configure` and
     later callbacks create (publishers, subscriptions, timers, services, clients, action servers)
     is destroyed after `cleanup`, so `cleanup` only frees the rest, and `configure` sets all state
-    of the job anew, whatever an earlier round left.
+    of the job anew, whatever an earlier round left. The next round may have another plan: the
+    parameter `plan_file`, and no other, may be set while the node is unconfigured.
 
     While the node is not active, its subscriptions and timers rest. Messages wait in the queues of
     DDS, as long as their QoS lets them: none that is kept is lost, and nothing is acknowledged
@@ -82,9 +88,35 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
         self._diagnostics = DiagnosticsPublisher(self, self._health_or_failure)
         self._lasting = self._entities()
         self.exit_code: int | None = None
+        self._model = model
         self.settings = declare(self, model)
+        self._next_settings: Model | None = None
         self.autostart = starts_itself(self)
-        self.add_on_set_parameters_callback(_refuse_change)
+        self.add_on_set_parameters_callback(self._on_change_of_parameters)
+
+    def _on_change_of_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Refuse changes, so that a run keeps its settings; between runs take another plan."""
+        _, state = self._state_machine.current_state
+        if [item.name for item in parameters] != [PLAN_FILE.name] or state != UNCONFIGURED:
+            reason = (
+                f'parameters are set when a node starts; {PLAN_FILE.name} alone may be set later, '
+                f'while the node is {UNCONFIGURED}, and it is {state}'
+            )
+            return SetParametersResult(successful=False, reason=reason)
+        try:
+            self._next_settings = planned_anew(self, self._model, parameters[0].value)
+        except OsmabenchError as error:
+            return SetParametersResult(successful=False, reason=shortened(error))
+        return SetParametersResult(successful=True)
+
+    def _take_plan(self) -> None:
+        """Go over to the settings of a plan that was given since the start, if there is one."""
+        if self._next_settings is None:
+            return
+        self.settings, self._next_settings = self._next_settings, None
+        self.remove_on_set_parameters_callback(self._on_change_of_parameters)
+        self.set_parameters(parameters_of(self.settings))
+        self.add_on_set_parameters_callback(self._on_change_of_parameters)
 
     @property
     def active(self) -> bool:
@@ -207,6 +239,7 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Handle the transition requested by the lifecycle manager."""
         del state
+        self._take_plan()
         result = self._transition(self.configure)
         if result == TransitionCallbackReturn.FAILURE:
             self._release()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
 from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
@@ -16,6 +19,8 @@ from osmabench_ros.ros.node.lifecycle import ERROR_PREFIX, BenchmarkNode
 
 INTERRUPTED = 130
 """Exit code of a process that was asked to end before it had given its result."""
+
+LOOK_EVERY_S = 0.2
 
 
 def run_node(
@@ -82,10 +87,33 @@ def _spin(node: BenchmarkNode[Any], asked: Sequence[int]) -> int:
         if node.exit_code is None:
             node.trigger_activate()
     try:
-        while node.exit_code is None:
-            executor.spin_once(timeout_sec=0.2)
-            if asked:  # or is lost there
-                raise KeyboardInterrupt
+        with _woken_by_signals(executor):
+            while node.exit_code is None:
+                executor.spin_once(timeout_sec=LOOK_EVERY_S)
+                if asked:  # or is lost there
+                    raise KeyboardInterrupt
     finally:
         executor.shutdown()
     return node.exit_code
+
+
+@contextmanager
+def _woken_by_signals(executor: Executor) -> Iterator[None]:
+    """End the waiting of an executor at a signal; Python calls no handler before it ends."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+
+    def wake() -> None:
+        while os.read(reader, 1):
+            executor.wake()
+        os.close(reader)
+
+    waker = threading.Thread(target=wake, daemon=True)
+    waker.start()
+    previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(previous)
+        os.close(writer)
+        waker.join()

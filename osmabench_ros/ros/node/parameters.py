@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.settings import Model as Model
@@ -23,7 +26,8 @@ PLAN_FILE = Setting(
     (),
     str,
     '',
-    'JSON file with all settings, as a run writes it; parameters that are given too win.',
+    'JSON file with all settings, as a run writes it; parameters that are given too win. May be '
+    'set while the node is unconfigured, for its next configuration.',
 )
 
 
@@ -45,10 +49,35 @@ def declare(node: Node, model: type[Model]) -> Model:
     """Declare all parameters of a node that does not spin yet; return them, or ConfigError."""
     settings = settings_of(model)
     _refuse_unknown(node, {item.name for item in (*settings, PLAN_FILE, AUTOSTART)})
-    file = _declare_one(node, PLAN_FILE, '')
-    planned = validated(model, read_json(file, ConfigError) if file else {}, f'plan {file}')
+    planned = _read_plan(model, _declare_one(node, PLAN_FILE, ''))
     before = {item.name: item.of(planned) for item in settings}
     after = {item.name: _declare_one(node, item, before[item.name]) for item in settings}
+    return _with_given(node, planned, before, after)
+
+
+def planned_anew(node: Node, model: type[Model], file: str) -> Model:
+    """Return the settings by another plan; what was given at the start wins, as it did then."""
+    planned = _read_plan(model, file)
+    before = {item.name: item.of(planned) for item in settings_of(model)}
+    after = {
+        name: node.get_parameter(name).value if name in node._parameter_overrides else value
+        for name, value in before.items()
+    }
+    return _with_given(node, planned, before, after)
+
+
+def parameters_of(settings: BaseModel) -> list[Parameter]:
+    """Return the values of the parameters of a node that has some settings."""
+    return [Parameter(item.name, value=item.of(settings)) for item in settings_of(type(settings))]
+
+
+def _read_plan(model: type[Model], file: str) -> Model:
+    return validated(model, read_json(file, ConfigError) if file else {}, f'plan {file}')
+
+
+def _with_given(
+    node: Node, planned: Model, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Model:
     given = {name: value for name, value in after.items() if value != before[name]}
     return with_settings(planned, given, f'{_of(node)}parameter ')
 
@@ -80,11 +109,11 @@ def _declare_one(node: Node, setting: Setting, default: Any) -> Any:
 
 
 def _descriptor(setting: Setting) -> ParameterDescriptor:
-    """Return the ROS descriptor: read only, with range."""
+    """Return the ROS descriptor, with range."""
     text = setting.description
     if setting.choices:
         text += f' One of: {", ".join(setting.choices)}.'
-    descriptor = ParameterDescriptor(description=text, read_only=True)
+    descriptor = ParameterDescriptor(description=text)
     if setting.minimum is None or setting.maximum is None:
         return descriptor
     kind = FloatingPointRange if setting.kind is float else IntegerRange

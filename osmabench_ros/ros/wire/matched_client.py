@@ -1,4 +1,4 @@
-"""A service client that waits until both request and response can arrive."""
+"""What a command talks to nodes with: an executor, and a client that waits until it is heard."""
 
 from __future__ import annotations
 
@@ -6,8 +6,25 @@ import time
 from typing import Any
 
 from lifecycle_msgs.srv import GetState
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.task import Future
+
+from osmabench_ros.base.processes import signals_held
+
+
+class CommandExecutor(SingleThreadedExecutor):
+    """Raises what a signal handler raises after `spin_once`, never during it.
+
+    rclpy's C code calls Python to make messages. An exception that a handler raises there comes
+    out as another one, or not at all.
+    """
+
+    def spin_once(self, timeout_sec: float | None = None) -> None:
+        """Wait for a callback and run it; signals wait until then."""
+        with signals_held():
+            super().spin_once(timeout_sec)
+
 
 ASK_AGAIN_S = 2.0
 """How long a probe may stay unanswered; a busy node loses nothing by being asked twice."""

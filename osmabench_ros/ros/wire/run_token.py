@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hmac
 import importlib
+import os
+import secrets
 import struct
 from collections.abc import Callable, Collection
 from typing import Any
@@ -22,7 +24,21 @@ from rosidl_parser.definition import (
     NamespacedType,
 )
 
-from osmabench_ros.ros.wire.token_variable import VARIABLE, token_of_shell
+VARIABLE = 'OSMABENCH_RUN_TOKEN'
+"""In the environment, because other users can see arguments."""
+
+TOKEN_BYTES = 32
+
+
+def new_token() -> str:
+    """Return a random token that cannot be guessed."""
+    return secrets.token_hex(TOKEN_BYTES)
+
+
+def token_of_shell() -> str:
+    """Return the token that the user has set for several launches; empty for none."""
+    return os.environ.get(VARIABLE, '')
+
 
 TOLD_EVERY_S = 5.0
 SIGNATURE = 'signature'

@@ -1,0 +1,240 @@
+"""Every node is cleaned up and configured again with another plan, in one process, over DDS."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+import rclpy  # noqa: E402
+from bag_files import write_bag  # noqa: E402
+from bridge_process import write_sequence  # noqa: E402
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from nodes.node_stage import Stage  # noqa: E402
+from pydantic import BaseModel  # noqa: E402
+from rcl_interfaces.srv import SetParameters  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from recorded_frames import FRAMES  # noqa: E402
+from sensor_msgs.msg import PointCloud2  # noqa: E402
+
+from osmabench_ros.base import contract as topics  # noqa: E402
+from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient  # noqa: E402
+from osmabench_ros.nodes.bag_player.node import BagPlayerNode  # noqa: E402
+from osmabench_ros.nodes.bag_recorder.node import BagRecorderNode  # noqa: E402
+from osmabench_ros.nodes.evaluator.node import EvaluatorNode  # noqa: E402
+from osmabench_ros.nodes.map_adapter.node import MapAdapterNode  # noqa: E402
+from osmabench_ros.nodes.map_recorder.node import MapRecorderNode  # noqa: E402
+from osmabench_ros.nodes.map_viewer.node import MapViewerNode  # noqa: E402
+from osmabench_ros.nodes.mapper.node import MapperNode  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge.node import SimulatorBridgeNode  # noqa: E402
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode  # noqa: E402
+from osmabench_ros.ros.node.participants import DeclaredParticipant  # noqa: E402
+from osmabench_ros.ros.node.settings import (  # noqa: E402
+    BridgeSettings,
+    EvaluatorSettings,
+    MapAdapterSettings,
+    MapperSettings,
+    MapRecorderSettings,
+    MapViewerSettings,
+)
+from osmabench_ros.ros.wire.matched_client import MatchedClient  # noqa: E402
+from osmabench_ros.sequences.bags.playback import PlaybackSettings  # noqa: E402
+from osmabench_ros.sequences.bags.recording_report import RecordingSettings  # noqa: E402
+
+CONFIGURE, ACTIVATE, DEACTIVATE, CLEANUP = (
+    Transition.TRANSITION_CONFIGURE,
+    Transition.TRANSITION_ACTIVATE,
+    Transition.TRANSITION_DEACTIVATE,
+    Transition.TRANSITION_CLEANUP,
+)
+OF_STACK = ('first_map', 'second_map')
+
+
+@dataclass(frozen=True)
+class Case:
+    """A node, two plans for it, and what it shows by which it works."""
+
+    factory: Callable[[], BenchmarkNode[Any]]
+    plans: tuple[BaseModel, BaseModel]
+    shown: Callable[[Any, Stage], object]
+    values: tuple[object, object]
+
+
+def topics_of(node: Any) -> set[str]:
+    return {item.topic_name.lstrip('/') for item in node.subscriptions}
+
+
+def bag_player(folder: Path) -> Case:
+    from rosbags.rosbag2 import StoragePlugin
+
+    bags = [write_bag(folder / str(n), StoragePlugin.MCAP, count=n) for n in (3, 5)]
+    plans = [PlaybackSettings(bag=bag, delay_s=1000.0) for bag in bags]
+    return Case(
+        BagPlayerNode, tuple(plans), lambda node, _: node.state_message().frames_total, (6, 10)
+    )
+
+
+def bag_recorder(folder: Path) -> Case:
+    folders = folder / 'first', folder / 'second'
+    plans = [RecordingSettings(bag_directory=item) for item in folders]
+    return Case(
+        BagRecorderNode,
+        tuple(plans),
+        lambda *_: tuple(item.exists() for item in folders),
+        ((True, False), (True, True)),
+    )
+
+
+def evaluator(folder: Path) -> Case:
+    plans = [
+        EvaluatorSettings(
+            ground_truth_directory=folder / 'truth',
+            output_directory=folder / str(last),
+            exit_when_done=last,
+        )
+        for last in (True, False)
+    ]
+    return Case(EvaluatorNode, tuple(plans), lambda node, _: node.owes_result(), (True, False))
+
+
+def map_adapter(_folder: Path) -> Case:
+    plans = [MapAdapterSettings(map_topic=topic) for topic in OF_STACK]
+
+    def heard(_: Any, stage: Stage) -> list[str]:
+        return [topic for topic in OF_STACK if stage.peer.count_subscribers(topic)]
+
+    return Case(MapAdapterNode, tuple(plans), heard, ([OF_STACK[0]], [OF_STACK[1]]))
+
+
+def map_recorder(folder: Path) -> Case:
+    plans = [
+        MapRecorderSettings(map_directory=folder / str(n), frames_directory=frames)
+        for n, frames in enumerate((None, folder / 'frames'))
+    ]
+    return Case(
+        MapRecorderNode,
+        tuple(plans),
+        lambda node, _: topics.COLOR in topics_of(node),
+        (False, True),
+    )
+
+
+def map_viewer(_folder: Path) -> Case:
+    plans = [MapViewerSettings(max_points=count) for count in (1, 2)]
+    return Case(MapViewerNode, tuple(plans), lambda node, _: node.settings.max_points, (1, 2))
+
+
+def mapper(_folder: Path) -> Case:
+    plans = [MapperSettings(mapper=name) for name in ('oracle', 'tsdf')]
+    return Case(
+        MapperNode, tuple(plans), lambda node, _: topics.SEMANTIC in topics_of(node), (True, False)
+    )
+
+
+def simulator_bridge(folder: Path) -> Case:
+    waiting = (DeclaredParticipant(name='nobody', acks=True),)
+    plans = [
+        BridgeSettings(sequence=write_sequence(folder / str(n), FRAMES[:n]), participants=waiting)
+        for n in (4, 2)
+    ]
+    return Case(
+        SimulatorBridgeNode,
+        tuple(plans),
+        lambda node, _: node.state_message().frames_total,
+        (4, 2),
+    )
+
+
+CASES = (
+    bag_player,
+    bag_recorder,
+    evaluator,
+    map_adapter,
+    map_recorder,
+    map_viewer,
+    mapper,
+    simulator_bridge,
+)
+
+
+class Manager:
+    """What a lifecycle manager asks of a node, over its services."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage, self._name = stage, stage.node.get_name()
+        self._lifecycle = LifecycleClient(stage.peer, stage.executor, timeout_s=60.0)
+        self._parameters = MatchedClient(
+            stage.peer, SetParameters, f'{self._name}/set_parameters', self._name
+        )
+
+    def change(self, *transitions: int) -> None:
+        for transition in transitions:
+            self._lifecycle.change(self._name, transition, lambda: None)
+
+    def set(self, name: str, value: object) -> str:
+        """Set a parameter; return why it was refused, empty if it was not."""
+        self._stage.spin_until(self._parameters.ready, 60.0)
+        message = Parameter(name, value=value).to_parameter_msg()
+        answer = self._parameters.call(SetParameters.Request(parameters=[message]))
+        self._stage.spin_until(answer.done, 60.0)
+        [result] = answer.result().results
+        return '' if result.successful else str(result.reason)
+
+
+@pytest.fixture
+def ros(ros_domain: int) -> Iterator[None]:
+    rclpy.init(args=[], domain_id=ros_domain)
+    yield
+    rclpy.shutdown()
+
+
+@pytest.mark.parametrize('case', CASES, ids=lambda case: case.__name__)
+def test_a_node_is_configured_again_with_another_plan(
+    case: Callable[[Path], Case], ros: None, tmp_path: Path
+) -> None:
+    made = case(tmp_path)
+    files = []
+    for number, plan in enumerate(made.plans):
+        files.append(str(tmp_path / f'plan_{number}.json'))
+        Path(files[-1]).write_text(plan.model_dump_json())
+    stage = Stage(made.factory)
+    node = stage.node
+    try:
+        manager = Manager(stage)
+        stack = [stage.peer.create_publisher(PointCloud2, topic, 1) for topic in OF_STACK]
+        for file, plan, value in zip(files, made.plans, made.values, strict=True):
+            assert manager.set('plan_file', file) == ''
+            manager.change(CONFIGURE, ACTIVATE)
+            assert node.settings == plan
+            assert node.get_parameter('plan_file').value == file
+            stage.spin_until(lambda: made.shown(node, stage) == value, 60.0)  # noqa: B023
+            # In the middle of a run its settings stay.
+            assert 'it is active' in manager.set('plan_file', files[0])
+            manager.change(DEACTIVATE, CLEANUP)
+        assert len(stack) == len(OF_STACK)
+    finally:
+        stage.close()
+
+
+def test_a_plan_that_is_wrong_is_refused_and_the_last_one_stays(ros: None, tmp_path: Path) -> None:
+    good, bad = tmp_path / 'good.json', tmp_path / 'bad.json'
+    good.write_text(MapperSettings(mapper='tsdf', seed=4).model_dump_json())
+    bad.write_text('{"mappr": "tsdf"}')
+    stage = Stage(MapperNode)
+    try:
+        manager = Manager(stage)
+        assert manager.set('plan_file', str(good)) == ''
+        assert 'mappr' in manager.set('plan_file', str(bad))
+        assert 'missing.json' in manager.set('plan_file', str(tmp_path / 'missing.json'))
+        assert 'plan_file alone may be set' in manager.set('seed', 5)
+        manager.change(CONFIGURE)
+        assert stage.node.settings == MapperSettings(mapper='tsdf', seed=4)
+        assert stage.node.get_parameter('seed').value == 4
+        assert stage.node.get_parameter('mapper').value == 'tsdf'
+        assert 'it is inactive' in manager.set('plan_file', str(good))
+    finally:
+        stage.close()
