@@ -25,6 +25,7 @@ COMMANDS = {
     'generate': 'generate:generate',
     'ground-truth': 'evaluate:ground_truth',
     'import-scene': 'import_scene:import_scene',
+    'export-scene': 'import_scene:export_scene',
     'record': 'record:record',
     'replay': 'replay:replay',
     'status': 'report:status',

@@ -7,12 +7,12 @@ from pathlib import Path
 from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import ConfigError, SceneError
-from osmabench_ros.scenes.folder.manifest import MANIFEST
-from osmabench_ros.scenes.folder.writer import write_scene_folder
+from osmabench_ros.scenes.folder import MANIFEST
 from osmabench_ros.scenes.gazebo.models import WorldOptions
 from osmabench_ros.scenes.loading import PROCEDURAL, load_scene
 from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.writing import write_scene_folder
 
 WORLD_SUFFIXES = ('.world', '.sdf')
 
