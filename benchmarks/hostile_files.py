@@ -169,7 +169,7 @@ def _write_gazebo(folder: Path) -> None:
 
 
 def _read_gazebo(folder: Path) -> object:
-    from osmabench_ros.scenes.gazebo.world import load_gazebo_world
+    from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
 
     return load_gazebo_world(folder / 'room.world')
 

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from osmabench_ros.base.files import Existing, check_folder
-from osmabench_ros.scenes.gazebo.models import ColladaUp, WorldOptions
 from osmabench_ros.scenes.importing import import_scene as import_scene_folder
 from osmabench_ros.scenes.importing import read_class_patterns, read_known_classes
 from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.worlds.parts import ColladaUp, WorldOptions
 from osmabench_ros.scenes.writing import CLASSES_FILE, write_habitat_dataset
 
 
@@ -19,7 +19,8 @@ def import_scene(
     source: Annotated[
         str,
         typer.Argument(
-            help='Gazebo world (.world, .sdf), Habitat data set, scene folder, or "apartment".'
+            help='World of Gazebo (.world, .sdf), MuJoCo (.xml, .mjcf) or USD, Habitat data set, '
+            'scene folder, or "apartment".'
         ),
     ],
     out: Annotated[
@@ -31,7 +32,7 @@ def import_scene(
     ] = None,
     classes: Annotated[
         Path | None,
-        typer.Option('--classes', help='JSON: class names by pattern of Gazebo model names.'),
+        typer.Option('--classes', help='JSON: class names by pattern of names of models.'),
     ] = None,
     label_set: Annotated[
         str,

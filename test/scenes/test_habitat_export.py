@@ -47,8 +47,8 @@ def apartment(folder: Path) -> Scene:
 def gazebo(folder: Path) -> Scene:
     (folder / 'room.world').write_text(WORLD)
     (folder / 'classes.json').write_text(json.dumps({'helper*': ''}))
-    from osmabench_ros.scenes.gazebo.models import WorldOptions
     from osmabench_ros.scenes.importing import read_class_patterns
+    from osmabench_ros.scenes.worlds.parts import WorldOptions
 
     options = WorldOptions(classes=read_class_patterns(folder / 'classes.json'))
     import_scene(str(folder / 'room.world'), folder / 'imported', world=options)
