@@ -84,7 +84,7 @@ _add('label_file', _write_labels, _read_labels)
 
 
 def _write_scene_folder(folder: Path) -> None:
-    from osmabench_ros.scenes.folder.writer import write_scene_folder
+    from osmabench_ros.scenes.writing import write_scene_folder
 
     write_scene_folder(_scene(), folder / 'scene')
 
@@ -151,9 +151,9 @@ def _read_urdf(folder: Path) -> object:
 
 
 def _write_habitat(folder: Path) -> None:
-    from habitat_folder import write_habitat_folder
+    from osmabench_ros.scenes.writing import write_habitat_dataset
 
-    write_habitat_folder(_scene(), folder / 'data')
+    write_habitat_dataset(_scene(), folder / 'data')
 
 
 def _write_gazebo(folder: Path) -> None:
@@ -169,7 +169,7 @@ def _write_gazebo(folder: Path) -> None:
 
 
 def _read_gazebo(folder: Path) -> object:
-    from osmabench_ros.scenes.gazebo.world import load_gazebo_world
+    from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
 
     return load_gazebo_world(folder / 'room.world')
 

@@ -1,4 +1,4 @@
-"""`osmabench import-scene`: bring a Gazebo world or another scene into a scene folder."""
+"""`osmabench import-scene` and `export-scene`: scenes of other programs, and for them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from typing import Annotated
 
 import typer
 
-from osmabench_ros.scenes.gazebo.models import ColladaUp, WorldOptions
+from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.scenes.importing import import_scene as import_scene_folder
 from osmabench_ros.scenes.importing import read_class_patterns, read_known_classes
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.worlds.parts import ColladaUp, WorldOptions
+from osmabench_ros.scenes.writing import CLASSES_FILE, write_habitat_dataset
 
 
 def import_scene(
     source: Annotated[
         str,
         typer.Argument(
-            help='Gazebo world (.world, .sdf), Habitat data set, scene folder, or "apartment".'
+            help='World of Gazebo (.world, .sdf), MuJoCo (.xml, .mjcf) or USD, Habitat data set, '
+            'scene folder, or "apartment".'
         ),
     ],
     out: Annotated[
@@ -28,7 +32,7 @@ def import_scene(
     ] = None,
     classes: Annotated[
         Path | None,
-        typer.Option('--classes', help='JSON: class names by pattern of Gazebo model names.'),
+        typer.Option('--classes', help='JSON: class names by pattern of names of models.'),
     ] = None,
     label_set: Annotated[
         str,
@@ -84,3 +88,27 @@ def import_scene(
     typer.echo(imported.lamps_told)
     for text in imported.left_out:
         typer.echo(f'left out: {text}')
+
+
+def export_scene(
+    reference: Annotated[
+        str,
+        typer.Argument(metavar='SCENE', help='Scene folder, Habitat data set, or "apartment".'),
+    ],
+    out: Annotated[
+        Path, typer.Option('--out', help='Folder to write; must not exist, or be empty.')
+    ],
+    scene: Annotated[str, typer.Option('--scene', help='Scene of a data set.')] = '',
+    seed: Annotated[int, typer.Option('--seed', help='Seed of the apartment.')] = 0,
+    overwrite: Annotated[
+        bool, typer.Option('--overwrite', help='Replace a data set that was exported there.')
+    ] = False,
+) -> None:
+    """Export a scene as a Habitat scene data set."""
+    check_folder(out, Existing.REPLACE if overwrite else Existing.REFUSE, CLASSES_FILE)
+    exported = load_scene(reference, scene=scene, seed=seed)
+    config = write_habitat_dataset(exported, out, overwrite)
+    typer.echo(
+        f'{config}: {len(exported.objects)} objects, {len(exported.rooms)} rooms, '
+        f'{len(exported.lights)} lights'
+    )

@@ -86,6 +86,7 @@ COMMANDS = {
     'generate': 'generate:generate',
     'ground-truth': 'evaluate:ground_truth',
     'import-scene': 'import_scene:import_scene',
+    'export-scene': 'import_scene:export_scene',
     'record': 'record:record',
     'replay': 'record:replay',
     'status': 'report:status',

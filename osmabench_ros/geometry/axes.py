@@ -66,6 +66,12 @@ def object_pose_from_habitat(pose: Pose) -> Pose:
     return Pose(rotation, WORLD_FROM_HABITAT @ pose.translation)
 
 
+def object_pose_to_habitat(pose: Pose) -> Pose:
+    """Undo `object_pose_from_habitat`."""
+    rotation = WORLD_FROM_HABITAT.T @ pose.rotation @ WORLD_FROM_HABITAT
+    return Pose(rotation, WORLD_FROM_HABITAT.T @ pose.translation)
+
+
 def camera_pose_from_habitat(pose: Pose) -> Pose:
     """Convert a Habitat camera (y up, -z forward) in Habitat's world to an optical pose, z up."""
     rotation = WORLD_FROM_HABITAT @ pose.rotation @ OPENGL_FROM_OPTICAL

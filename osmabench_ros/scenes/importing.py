@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import ConfigError, SceneError
-from osmabench_ros.scenes.folder.manifest import MANIFEST
-from osmabench_ros.scenes.folder.writer import write_scene_folder
-from osmabench_ros.scenes.gazebo.models import WorldOptions
+from osmabench_ros.scenes.folder import MANIFEST
 from osmabench_ros.scenes.loading import PROCEDURAL, load_scene
 from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.worlds.parts import ColladaUp, WorldOptions
+from osmabench_ros.scenes.writing import write_scene_folder
 
-WORLD_SUFFIXES = ('.world', '.sdf')
+GAZEBO_SUFFIXES = ('.world', '.sdf')
+MUJOCO_SUFFIXES = ('.xml', '.mjcf')
+USD_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz')
 
 
 def import_scene(
@@ -26,23 +29,49 @@ def import_scene(
     seed: int = 0,
     overwrite: bool = False,
 ) -> Scene:
-    """Read a Gazebo world or what `load_scene` reads, and write a scene folder; or SceneError.
+    """Read a world of another simulator or what `load_scene` reads, and write a scene folder.
 
-    `world` is for Gazebo worlds alone.
+    `world` is for worlds alone. Raises SceneError for what cannot be read.
     """
     check_folder(out_directory, Existing.REPLACE if overwrite else Existing.REFUSE, MANIFEST)
     path = Path(source).expanduser()
-    if path.suffix.lower() in WORLD_SUFFIXES:
-        from osmabench_ros.scenes.gazebo.world import load_gazebo_world
-
-        imported = load_gazebo_world(path, world)
+    load = _world_loader(path.suffix.lower())
+    if load is not None:
+        if load.__name__ != 'load_gazebo_world':
+            _refuse_gazebo_options(source, world or WorldOptions())
+        imported = load(path, world)
         warn_of_implausible_parts(imported)
     elif world not in (None, WorldOptions()):
-        raise SceneError(f'{source} is no Gazebo world; options of models are for those')
+        raise SceneError(
+            f'{source} is no world of Gazebo, MuJoCo or USD; options of worlds are for those'
+        )
     else:
         imported = load_scene(source, scene=scene, seed=seed)
     write_scene_folder(imported, out_directory, overwrite)
     return imported
+
+
+def _world_loader(suffix: str) -> Callable[[Path, WorldOptions | None], Scene] | None:
+    if suffix in GAZEBO_SUFFIXES:
+        from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
+
+        return load_gazebo_world
+    if suffix in MUJOCO_SUFFIXES:
+        from osmabench_ros.scenes.worlds.mujoco import load_mujoco_model
+
+        return load_mujoco_model
+    if suffix in USD_SUFFIXES:
+        from osmabench_ros.scenes.worlds.usd import load_usd_stage
+
+        return load_usd_stage
+    return None
+
+
+def _refuse_gazebo_options(source: str, world: WorldOptions) -> None:
+    if world.models or world.textures or world.collada_up is not ColladaUp.VERSION:
+        raise SceneError(
+            f'{source} is no Gazebo world; --models, --textures and --collada-up are for those'
+        )
 
 
 def read_known_classes(name_or_path: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ _TEXTURE_FOLDERS = ('.', '..', 'textures', '../textures', '../materials/textures
 def nodes_in_child(path: Path, textures: TextureSearch = NEARBY) -> tuple[AssetNode, ...]:
     """Return what `load_nodes` gives; errors as there, and a `LimitError`."""
     return tuple(
-        AssetNode(tuple(item['names']), tuple(map(_mesh, item['meshes'])))
+        AssetNode(tuple(item['names']), tuple(map(mesh_of_plain, item['meshes'])))
         for item in _read(
             plain_nodes,
             path,
@@ -37,7 +37,7 @@ def nodes_in_child(path: Path, textures: TextureSearch = NEARBY) -> tuple[AssetN
 
 def painted_in_child(path: Path) -> list[tuple[Mesh, NDArray[np.uint8] | None]]:
     """Return what `painted_meshes` gives; errors as there, and a `LimitError`."""
-    return [(_mesh(mesh), colors) for mesh, colors in _read(plain_painted, path)]
+    return [(mesh_of_plain(mesh), colors) for mesh, colors in _read(plain_painted, path)]
 
 
 def plain_nodes(path: Path, roots: Sequence[str], grey_if_missing: bool) -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ def plain_nodes(path: Path, roots: Sequence[str], grey_if_missing: bool) -> list
     _refuse_document_type(path)
     textures = TextureSearch(tuple(map(Path, roots)), grey_if_missing)
     return [
-        {'names': list(node.names), 'meshes': [_plain(mesh) for mesh in node.meshes]}
+        {'names': list(node.names), 'meshes': [plain_mesh(mesh) for mesh in node.meshes]}
         for node in load_nodes(path, textures=textures, in_child=True)
     ]
 
@@ -53,7 +53,7 @@ def plain_nodes(path: Path, roots: Sequence[str], grey_if_missing: bool) -> list
 def plain_painted(path: Path) -> list[tuple[dict[str, Any], NDArray[np.uint8] | None]]:
     """Read meshes whose colours are codes, in the limited child."""
     _refuse_document_type(path)
-    return [(_plain(mesh), colors) for mesh, colors in painted_meshes(path, in_child=True)]
+    return [(plain_mesh(mesh), colors) for mesh, colors in painted_meshes(path, in_child=True)]
 
 
 def _read(function: Any, path: Path, textures: Sequence[Path] = (), **arguments: Any) -> Any:
@@ -86,11 +86,13 @@ def _refuse_document_type(path: Path) -> None:
         )
 
 
-def _plain(mesh: Mesh) -> dict[str, Any]:
+def plain_mesh(mesh: Mesh) -> dict[str, Any]:
+    """Return a mesh as the limited child passes it on."""
     return vars(mesh) | {'material': vars(mesh.material)}
 
 
-def _mesh(found: Mapping[str, Any]) -> Mesh:
+def mesh_of_plain(found: Mapping[str, Any]) -> Mesh:
+    """Undo `plain_mesh`."""
     red, green, blue = found['material']['base_color']
     material = Material((red, green, blue), found['material']['texture'])
     return Mesh(**(dict(found) | {'material': material}))

@@ -68,7 +68,7 @@ def _apartment(scene: str, seed: int) -> Scene:
 
 
 def _folder(path: Path, scene: str) -> Scene:
-    from osmabench_ros.scenes.folder.loader import load_scene_folder
+    from osmabench_ros.scenes.folder import load_scene_folder
 
     loaded = load_scene_folder(path)
     if scene not in ('', loaded.name):

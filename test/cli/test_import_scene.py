@@ -8,7 +8,7 @@ from PIL import Image
 from scenes.gltf_files import write_gltf
 from typer.testing import CliRunner
 
-from osmabench_ros.cli.import_scene import import_scene
+from osmabench_ros.cli.import_scene import export_scene, import_scene
 from osmabench_ros.errors import RunError, SceneError
 from osmabench_ros.scenes.loading import load_scene
 
@@ -83,3 +83,18 @@ def test_missing_world_is_named(tmp_path, app):
     assert isinstance(result.exception, SceneError)
     assert 'no.world' in str(result.exception)
     assert not (tmp_path / 'o').exists()
+
+
+def test_a_scene_is_exported_for_habitat(tmp_path, app):
+    (tmp_path / 'a.world').write_text(WORLD)
+    RUNNER.invoke(app, [str(tmp_path / 'a.world'), '--out', str(tmp_path / 'folder')])
+    exporting = typer.Typer()
+    exporting.command()(export_scene)
+    arguments = [str(tmp_path / 'folder'), '--out', str(tmp_path / 'out')]
+    result = RUNNER.invoke(exporting, arguments)
+    assert result.exit_code == 0, result.output
+    config = tmp_path / 'out' / 'gazebo.scene_dataset_config.json'
+    assert result.output == f'{config}: 1 objects, 0 rooms, 0 lights\n'
+    assert load_scene(str(config)).label_set.by_name.keys() == {'box'}
+    assert isinstance(RUNNER.invoke(exporting, arguments).exception, RunError)
+    assert RUNNER.invoke(exporting, [*arguments, '--overwrite']).exit_code == 0

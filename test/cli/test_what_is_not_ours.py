@@ -39,6 +39,7 @@ FOLDERS = {
     'ground-truth': 'ground-truth IN/small.yaml --out OUT',
     'record': 'record --out OUT --duration 1',
     'import-scene': 'import-scene IN/a.world --out OUT --overwrite',
+    'export-scene': 'export-scene apartment --out OUT --overwrite',
     'map import': 'map import pointcloud IN/map/cloud.ply --out OUT',
     'map label': 'map label IN/map --label-set IN/map/map.json --out OUT',
     'map export': 'map export ply IN/map --out OUT',

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from habitat_folder import write_habitat_folder
 from small_scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError
@@ -15,6 +14,7 @@ from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
 from osmabench_ros.simulation.robot_path import RobotPath
@@ -30,7 +30,7 @@ POINTS = [[-1.0, 0.0], [2.5, 0.0], [-2.0, 1.0]]
 
 @pytest.fixture(scope='module')
 def room(tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    return load_scene(str(write_habitat_folder(room_scene(), tmp_path_factory.mktemp('room'))))
+    return load_scene(str(write_habitat_dataset(room_scene(), tmp_path_factory.mktemp('room'))))
 
 
 def configuration(**trajectory: Any) -> MatrixConfig:

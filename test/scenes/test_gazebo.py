@@ -15,17 +15,17 @@ from osmabench_ros.errors import (
     RunError,
     SceneError,
 )
-from osmabench_ros.scenes.gazebo.models import (
+from osmabench_ros.scenes.importing import import_scene, read_class_patterns, read_known_classes
+from osmabench_ros.scenes.lights import LightKind
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.worlds.gazebo import load_gazebo_world
+from osmabench_ros.scenes.worlds.parts import (
     ColladaUp,
     WorldOptions,
     class_name_of,
     common_prefix,
     known_class,
 )
-from osmabench_ros.scenes.gazebo.world import load_gazebo_world
-from osmabench_ros.scenes.importing import import_scene, read_class_patterns, read_known_classes
-from osmabench_ros.scenes.lights import LightKind
-from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.labels import UNLABELLED
 
 HALF_PI = np.pi / 2
@@ -450,7 +450,7 @@ def test_import_writes_a_folder_that_loads(tmp_path):
     with pytest.raises(RunError, match='out exists'):
         import_scene(str(world), tmp_path / 'out')
     import_scene(str(world), tmp_path / 'out', overwrite=True)
-    with pytest.raises(SceneError, match='is no Gazebo world'):
+    with pytest.raises(SceneError, match='is no world of Gazebo, MuJoCo or USD'):
         import_scene('apartment', tmp_path / 'b', world=WorldOptions(classes={'a': 'b'}))
 
 

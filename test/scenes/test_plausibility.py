@@ -14,11 +14,11 @@ from small_scenes import room_scene
 
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.folder.writer import write_scene_folder
 from osmabench_ros.scenes.importing import import_scene
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.plausibility import implausible_parts
 from osmabench_ros.scenes.scene import Mesh, Scene
+from osmabench_ros.scenes.writing import write_scene_folder
 
 UPRIGHT = np.eye(3)
 LYING = Rotation.from_euler('x', 90, degrees=True).as_matrix()

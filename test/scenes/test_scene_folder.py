@@ -7,9 +7,9 @@ import trimesh
 from osmabench_ros.base.ledger import LEDGER
 from osmabench_ros.errors import RunError, SceneError
 from osmabench_ros.scenes.apartment.generate import generate_apartment
-from osmabench_ros.scenes.folder.writer import write_scene_folder
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.writing import write_scene_folder
 from osmabench_ros.semantics.labels import UNLABELLED
 
 

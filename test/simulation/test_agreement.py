@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from habitat_folder import write_habitat_folder
 from scipy.spatial.transform import Rotation
 from small_scenes import CAMERA, camera_at, room_scene
 
@@ -17,6 +16,7 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene, SceneObject
+from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.agreement import LoadingSimulator, check_agreement
 from osmabench_ros.simulation.conditions import parse_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
@@ -65,7 +65,7 @@ def on_its_side(scene: Scene) -> Scene:
 
 @pytest.fixture(scope='module')
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    return load_scene(str(write_habitat_folder(room_scene(), tmp_path_factory.mktemp('room'))))
+    return load_scene(str(write_habitat_dataset(room_scene(), tmp_path_factory.mktemp('room'))))
 
 
 @pytest.fixture

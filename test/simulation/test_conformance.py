@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from habitat_folder import write_habitat_folder
 from numpy.typing import NDArray
 from shared_data import shared_path
 from small_scenes import CAMERA, camera_at, room_scene, stripes
@@ -21,6 +20,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Material, Scene
+from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.simulation.simulator import (
     Observation,
@@ -60,7 +60,7 @@ def started(name: str, scene: Scene, camera: Intrinsics) -> Simulator:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     folder = tmp_path_factory.mktemp('room')
     wall = Material((1.0, 1.0, 1.0), np.repeat(stripes(STRIPES, 1), 64, axis=1))
-    return load_scene(str(write_habitat_folder(room_scene(wall=wall), folder)))
+    return load_scene(str(write_habitat_dataset(room_scene(wall=wall), folder)))
 
 
 @pytest.fixture(scope='module', params=simulator_names())

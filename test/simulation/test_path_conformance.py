@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from habitat_folder import write_habitat_folder
 from scipy.spatial import cKDTree
 from shared_data import shared_path as shared_data_path
 from small_config import small_config
@@ -16,6 +15,7 @@ from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import sample_surface
+from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.robot_path import RobotPath
 
 CELL_M = 0.05
@@ -25,7 +25,9 @@ CELL_M = 0.05
 @pytest.fixture(scope='module', params=['room', 'small_house'])
 def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Scene:
     if request.param == 'room':
-        return load_scene(str(write_habitat_folder(room_scene(), tmp_path_factory.mktemp('room'))))
+        return load_scene(
+            str(write_habitat_dataset(room_scene(), tmp_path_factory.mktemp('room')))
+        )
     return load_scene(
         str(shared_data_path('scenes', 'small_house', 'house.scene_dataset_config.json'))
     )

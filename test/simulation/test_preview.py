@@ -2,13 +2,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from habitat_folder import write_habitat_folder
 from PIL import Image
 from small_scenes import room_scene
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.conditions import app
 from osmabench_ros.errors import ConfigError, SimulationError
+from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.conditions import list_conditions, load_condition
 from osmabench_ros.simulation.preview import (
     CAPTION_PX,
@@ -20,8 +20,11 @@ from osmabench_ros.simulation.preview import (
 @pytest.fixture(scope='module')
 def settings(tmp_path_factory: pytest.TempPathFactory) -> PreviewSettings:
     folder = tmp_path_factory.mktemp('room')
-    reference = str(write_habitat_folder(room_scene(), folder))
-    return PreviewSettings(reference, seed=1, path_positions=(0.5, 1.5), width=80, height=60)
+    config = write_habitat_dataset(room_scene(), folder)
+    # A setup as others write it does not say which lights are lamps.
+    setup = folder / 'lights' / 'lights.lighting_config.json'
+    setup.write_text(setup.read_text().replace('"lamp": true', '"theirs": true'))
+    return PreviewSettings(str(config), seed=1, path_positions=(0.5, 1.5), width=80, height=60)
 
 
 @pytest.mark.gl

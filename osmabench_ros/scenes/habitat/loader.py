@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,13 @@ from osmabench_ros.scenes.ground_truth import lights_in_rooms, room_of, sizes_of
 from osmabench_ros.scenes.habitat.articulated import load_urdf
 from osmabench_ros.scenes.habitat.dataset import SUFFIX, HabitatDataset
 from osmabench_ros.scenes.habitat.lights import LAMP_RULE, read_lights, says_lamps
-from osmabench_ros.scenes.habitat.semantics import class_id_of, read_label_set, read_rooms
+from osmabench_ros.scenes.habitat.semantics import (
+    Added,
+    added_to,
+    class_id_of,
+    read_label_set,
+    read_rooms,
+)
 from osmabench_ros.scenes.habitat.stage import Stage, read_stage
 from osmabench_ros.scenes.habitat.templates import Templates, placed, pose_of, uniform_scale
 from osmabench_ros.scenes.lights import Light
@@ -54,10 +62,12 @@ class _SceneReader:
         )
         rigid = self._entries('object_instances')
         articulated = self._entries('articulated_object_instances')
-        first_room = first_id + len(rigid) + len(articulated)
+        ids = self._instance_ids([*rigid, *articulated], first_id)
+        first_room = max([first_id - 1, *ids]) + 1
         rooms = (*stage.rooms, *read_rooms(semantics, first_room))
-        objects = self._objects(rigid, articulated, first_id, labels, rooms)
+        objects = self._objects(rigid, articulated, ids, labels, rooms)
         lights, rule = self._lights()
+        added = added_to(self.instance, str(self.path))
         return Scene(
             self.dataset.name,
             self.name,
@@ -65,10 +75,18 @@ class _SceneReader:
             (*stage.objects, *objects),
             rooms,
             lights_in_rooms(lights, rooms),
+            added.ambient,
             source_sha256=self.templates.sha256,
             source=str(self.dataset.path.absolute()),
             lamp_rule=rule,
+            left_out=added.left_out,
         )
+
+    def _instance_ids(self, entries: list[dict[str, Any]], first_id: int) -> list[int]:
+        """Return the ids that entries say, as our export does, and the next free ones else."""
+        said = [added_to(entry, str(self.path)).instance_id for entry in entries]
+        free = (i for i in count(first_id) if i not in said)
+        return [next(free) if i is None else i for i in said]
 
     def _lights(self) -> tuple[tuple[Light, ...], str]:
         """Return the lights, and the rule for lamps unless they say themselves."""
@@ -95,22 +113,23 @@ class _SceneReader:
         self,
         rigid: list[dict[str, Any]],
         articulated: list[dict[str, Any]],
-        first_id: int,
+        ids: list[int],
         labels: LabelSet,
         rooms: tuple[Room, ...],
     ) -> list[SceneObject]:
-        count: Counter[str] = Counter()
+        seen: Counter[str] = Counter()
         objects = []
         entries = [(self._rigid, 'objects', item) for item in rigid]
         entries += [(self._articulated, 'articulated_objects', item) for item in articulated]
-        for i, (build, section, entry) in enumerate(entries):
+        for instance_id, (build, section, entry) in zip(ids, entries, strict=True):
             template = str(entry.get('template_name', ''))
             if not template:
                 raise SceneError(f'{self.path}: an object instance has no "template_name"')
-            template = stem = self.dataset.template_name(section, template)
-            count[stem] += 1
-            item = build(first_id + i, f'{stem}.{count[stem]}', template, entry, labels)
-            objects.append(_completed(item, rooms))
+            template = self.dataset.template_name(section, template)
+            seen[template] += 1
+            name = f'{template}.{seen[template]}'
+            item = build(instance_id, name, template, entry, labels)
+            objects.append(_completed(item, rooms, added_to(entry, f'{self.path}: "{name}"')))
         return objects
 
     def _rigid(
@@ -152,13 +171,9 @@ class _SceneReader:
         return class_id_of(semantic_id, labels, f'object "{name}"', str(self.path))
 
 
-def _completed(item: SceneObject, rooms: tuple[Room, ...]) -> SceneObject:
-    return SceneObject(
-        item.instance_id,
-        item.name,
-        item.class_id,
-        item.meshes,
-        item.pose,
-        sizes_of(item),
-        room_of(item, rooms),
+def _completed(item: SceneObject, rooms: tuple[Room, ...], added: Added) -> SceneObject:
+    return replace(
+        item,
+        attributes={**sizes_of(item), **added.attributes},
+        room_id=room_of(item, rooms) if added.room_id is None else added.room_id,
     )

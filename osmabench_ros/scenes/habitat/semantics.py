@@ -1,4 +1,4 @@
-"""Semantic scene descriptors: class names and regions."""
+"""Semantic scene descriptors, and what our own export adds to data sets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
+from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, SceneError, errors_as
 from osmabench_ros.geometry.axes import points_from_habitat
 from osmabench_ros.geometry.boxes import AxisAlignedBox
@@ -22,16 +24,33 @@ from osmabench_ros.semantics.labels import (
     normalised_name,
 )
 
+ADDED = 'osmabench'
+"""Key below `user_defined`, which Habitat leaves alone, of what its format has no place for."""
+
+
+class Added(Strict):
+    """What our export adds to an object instance, a region or a scene instance."""
+
+    instance_id: int | None = Field(None, ge=1)
+    room_id: int | None = Field(None, ge=1)
+    attributes: dict[str, str | float | bool] = Field(default_factory=dict)
+    ambient: float = Field(0.1, ge=0)
+    left_out: tuple[str, ...] = ()
+
+
+def added_to(entry: Mapping[str, Any], where: str) -> Added:
+    """Return what our export has added to an entry, the defaults for those of others."""
+    own = entry.get('user_defined')
+    found = own.get(ADDED, {}) if isinstance(own, dict) else {}
+    return validated(Added, found, f'{where}: user_defined.{ADDED}', SceneError)
+
 
 def read_label_set(path: Path | None, name: str) -> LabelSet:
     """Read the classes of a semantic scene descriptor, names made unique, without 'unknown'."""
     if path is None:
         return LabelSet(name, ())
-    return label_set_of(_entries(read_object(path), path), name, str(path))
-
-
-def label_set_of(entries: Mapping[int, str], name: str, source: str) -> LabelSet:
-    """Build a label set from names by id; what means 'no class' is left out."""
+    data = read_object(path)
+    entries, structure = _entries(data, path), _said_structure(data)
     classes, seen = [], set()
     for class_id, raw in sorted(entries.items()):
         if is_unnamed(raw) and (class_id == 0 or raw):
@@ -39,8 +58,9 @@ def label_set_of(entries: Mapping[int, str], name: str, source: str) -> LabelSet
         label = normalised_name(raw)
         unique = label if label not in seen else f'{label} {class_id}'
         seen.add(unique)
-        with errors_as(SceneError, str(source), ConfigError):
-            classes.append(LabelClass(class_id, unique, is_structure(label)))
+        with errors_as(SceneError, str(path), ConfigError):
+            marked = structure.get(class_id, is_structure(label))
+            classes.append(LabelClass(class_id, unique, marked))
     return LabelSet(name, tuple(classes))
 
 
@@ -64,6 +84,15 @@ def _entries(data: Mapping[str, Any], path: Path) -> dict[int, str]:
             raise SceneError(f'{path}: class id {item["id"]} has no name; add "name"')
         entries[item['id']] = name
     return entries
+
+
+def _said_structure(data: Mapping[str, Any]) -> dict[int, bool]:
+    """Return by id what classes say about being structure, a key of our own export."""
+    return {
+        item['id']: item['structure']
+        for item in data.get('classes', ())
+        if isinstance(item, dict) and isinstance(item.get('structure'), bool)
+    }
 
 
 def class_id_of(semantic_id: int, labels: LabelSet, what: str, source: str) -> int:
@@ -91,9 +120,9 @@ def read_rooms(path: Path | None, first_id: int) -> tuple[Room, ...]:
     for i, item in enumerate(read_object(path).get('region_annotations', ())):
         name = normalised_name(str(item.get('name', '')) or f'room {i}')
         label = normalised_name(str(item.get('label', '')) or name)
-        rooms.append(
-            Room(first_id + i, name, label, _region_box(item, f'{path}: region "{name}"'))
-        )
+        where = f'{path}: region "{name}"'
+        room_id = added_to(item, where).room_id or first_id + i
+        rooms.append(Room(room_id, name, label, _region_box(item, where)))
     return tuple(rooms)
 
 

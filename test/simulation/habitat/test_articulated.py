@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import trimesh
-from habitat_folder import write_habitat_folder
 from small_scenes import camera_at, room_scene
 
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.scenes.lights import Light, Lighting
 from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 
@@ -84,7 +84,7 @@ def write_part(
 
 
 def write_room_with_cabinet(folder: Path, **entry: Any) -> Path:
-    config = write_habitat_folder(room_scene(), folder)
+    config = write_habitat_dataset(room_scene(), folder)
     urdf = folder / 'urdf' / 'cabinet'
     urdf.mkdir(parents=True)
     (urdf / 'cabinet.urdf').write_text(URDF)

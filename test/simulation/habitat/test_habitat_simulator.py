@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from habitat_folder import write_habitat_folder
 from scenes.gltf_files import encoded_image, write_glb
 from small_scenes import CAMERA, camera_at, room_scene
 
@@ -21,6 +20,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.habitat.simulator import (
     PYTHON_VARIABLE,
     HabitatSimulator,
@@ -32,7 +32,7 @@ VIEW = camera_at(-1.5, 0.3, 1.4, -0.1)
 
 @pytest.fixture(scope='module')
 def room(tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    return load_scene(str(write_habitat_folder(room_scene(), tmp_path_factory.mktemp('room'))))
+    return load_scene(str(write_habitat_dataset(room_scene(), tmp_path_factory.mktemp('room'))))
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_data_set_that_is_not_the_scenes_is_refused(
 ) -> None:
     fewer = room_scene()
     other = Scene('test', 'room', fewer.label_set, fewer.objects[:-2], lights=fewer.lights)
-    config = write_habitat_folder(other, tmp_path / 'other')
+    config = write_habitat_dataset(other, tmp_path / 'other')
     with pytest.raises(SimulationError, match='has 7 objects, Habitat-Sim loaded 5'):
         HabitatSimulator(room, CAMERA, dataset_config=str(config))
 
@@ -96,7 +96,7 @@ def test_similar_names_do_not_stand_for_each_other(habitat: None, tmp_path: Path
     renamed = {'box_6': 'chair', 'box_7': 'armchair', 'wall_2': 'big_armchair'}
     objects = tuple(replace(o, name=renamed.get(o.name, o.name)) for o in scene.objects)
     scene = Scene('test', 'room', scene.label_set, objects, lights=scene.lights)
-    loaded = load_scene(str(write_habitat_folder(scene, tmp_path / 'similar')))
+    loaded = load_scene(str(write_habitat_dataset(scene, tmp_path / 'similar')))
     simulator = HabitatSimulator(loaded, CAMERA)
     seen = simulator.render(VIEW)
     simulator.close()
@@ -217,7 +217,7 @@ def test_a_broken_texture_is_refused_before_habitat_sim_reads_it(
 ) -> None:
     """Habitat-Sim itself would show the object in grey and say nothing."""
     monkeypatch.setenv(PYTHON_VARIABLE, '/no/such/python')
-    config = write_habitat_folder(room_scene(), tmp_path / 'other')
+    config = write_habitat_dataset(room_scene(), tmp_path / 'other')
     (config.parent / 'objects' / 'box_7.glb').unlink()
     whole = encoded_image('jpeg')
     write_glb(config.parent / 'objects' / 'box_7.glb', whole[: len(whole) // 2], name='oak')
@@ -229,7 +229,7 @@ def test_a_broken_texture_is_refused_before_habitat_sim_reads_it(
 
 
 def test_a_missing_asset_is_an_error(habitat: None, tmp_path: Path) -> None:
-    config = write_habitat_folder(room_scene(), tmp_path / 'broken')
+    config = write_habitat_dataset(room_scene(), tmp_path / 'broken')
     scene = load_scene(str(config))
     (config.parent / 'objects' / 'box_7.glb').write_bytes(b'glTF\2\0\0\0')
     with pytest.raises(SimulationError, match='missing or broken|Habitat-Sim, open|died'):

@@ -17,17 +17,12 @@ from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import TextureSearch
 from osmabench_ros.scenes.assets import NEUTRAL, collada_axes, linearly_mapped, load_nodes
-from osmabench_ros.scenes.gazebo.models import ModelFinder
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
 from osmabench_ros.scenes.scene import Material, Mesh
 from osmabench_ros.scenes.scene_files import numbers, text_of
-
-REFERENCE_M = 2.0
-"""Distance at which a light has the brightness that Gazebo's attenuation gives it.
-
-SDF attenuates by constant + linear d + quadratic d^2, a `Light` by d^2 alone.
-"""
+from osmabench_ros.scenes.worlds.gazebo_models import ModelFinder
+from osmabench_ros.scenes.worlds.parts import attenuated_light
 
 
 def read_light(element: Element, pose: Pose, where: str) -> Light:
@@ -40,26 +35,16 @@ def read_light(element: Element, pose: Pose, where: str) -> Light:
             f'{where}: type "{shape}". {suggestion(shape, [k.value for k in LightKind])}'
         )
     kind = LightKind(shape)
-    diffuse = np.maximum(numbers(element.find('diffuse'), 3, (1.0, 1.0, 1.0), where), 0)
-    strength = float(diffuse.max())
-    color = diffuse / strength if strength > 0 else np.ones(3)
-    intensity = strength * float(numbers(element.find('intensity'), 1, (1.0,), where)[0])
-    if kind is not LightKind.DIRECTIONAL:
-        intensity *= REFERENCE_M**2 / _attenuation(element, where)
-    direction = pose.rotation @ numbers(element.find('direction'), 3, (0.0, 0.0, -1.0), where)
     cone = numbers(element.find('spot/outer_angle'), 1, (math.pi / 2,), where)
-    x, y, z = (float(value) for value in pose.translation)
-    dx, dy, dz = (float(value) for value in direction)
-    red, green, blue = (float(value) for value in color)
-    return Light(
+    return attenuated_light(
         name,
         kind,
-        (x, y, z),
-        (dx, dy, dz),
-        (red, green, blue),
-        intensity,
+        pose.translation,
+        pose.rotation @ numbers(element.find('direction'), 3, (0.0, 0.0, -1.0), where),
+        numbers(element.find('diffuse'), 3, (1.0, 1.0, 1.0), where),
         float(cone[0]) / 2,
-        lamp=kind is not LightKind.DIRECTIONAL,
+        _attenuation(element, where),
+        float(numbers(element.find('intensity'), 1, (1.0,), where)[0]),
     )
 
 
@@ -81,12 +66,11 @@ def ground_plane() -> Element:
     return model
 
 
-def _attenuation(element: Element, where: str) -> float:
-    constant, linear, quadratic = (
+def _attenuation(element: Element, where: str) -> list[float]:
+    return [
         float(numbers(element.find(f'attenuation/{key}'), 1, (default,), where)[0])
         for key, default in (('constant', 1.0), ('linear', 0.0), ('quadratic', 0.0))
-    )
-    return max(constant + linear * REFERENCE_M + quadratic * REFERENCE_M**2, 1e-3)
+    ]
 
 
 SCRIPT_COLORS = {

@@ -1,29 +1,31 @@
-"""Loads a scene folder."""
+"""Scene folders: a mesh file, and a manifest, `scene.json`, that says what its nodes are.
+
+`up` and `unit_m` describe the mesh file. Everything else in the manifest is in the z-up world,
+metres and radians.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
+from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.base.limits.reading import read_bytes
+from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, SceneError, errors_as, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import file_within
 from osmabench_ros.scenes.assets import AssetNode, linearly_mapped, load_nodes
-from osmabench_ros.scenes.folder.manifest import (
-    MANIFEST,
-    Manifest,
-    ManifestLight,
-    ManifestNode,
-    read_manifest,
-)
 from osmabench_ros.scenes.ground_truth import room_of, sizes_of
-from osmabench_ros.scenes.lights import Light
+from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.scene import Mesh, Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import (
     UNLABELLED,
@@ -32,6 +34,77 @@ from osmabench_ros.semantics.labels import (
     is_structure,
     normalised_name,
 )
+
+FORMAT = 'osmabench.scene/1'
+MANIFEST = 'scene.json'
+
+Triple = tuple[float, float, float]
+
+
+class ManifestClass(Strict):
+    """A class of the label set."""
+
+    id: int
+    name: str
+    structure: bool | None = None
+
+
+class ManifestNode(Strict):
+    """What a node of the mesh file, with all nodes below it, is.
+
+    Without `class` it is unlabelled, without `instance` it gets the next free id.
+    """
+
+    class_name: str = Field('', alias='class')
+    instance: int | None = Field(None, ge=1)
+    attributes: dict[str, str | float | bool] = Field(default_factory=dict)
+    room: str = ''
+
+
+class ManifestRoom(Strict):
+    """A room and its box."""
+
+    name: str
+    label: str = ''
+    id: int | None = Field(None, ge=1)
+    min: Triple
+    max: Triple
+
+
+class ManifestLight(Strict):
+    """A light of the scene."""
+
+    name: str
+    kind: LightKind = LightKind.POINT
+    position: Triple = (0.0, 0.0, 0.0)
+    direction: Triple = (0.0, 0.0, -1.0)
+    color: Triple = (1.0, 1.0, 1.0)
+    intensity: float = 1.0
+    spot_half_angle_rad: float = math.pi / 4
+    lamp: bool = True
+    room: str = ''
+
+
+class Manifest(Strict):
+    """Content of `scene.json`; without `classes`, names of nodes are numbered by alphabet."""
+
+    format: Literal['osmabench.scene/1'] = 'osmabench.scene/1'
+    dataset: str = 'folder'
+    name: str
+    file: str
+    up: Literal['y', 'z'] = 'y'
+    unit_m: float = Field(1.0, gt=0)
+    classes: tuple[ManifestClass, ...] = ()
+    nodes: dict[str, ManifestNode]
+    rooms: tuple[ManifestRoom, ...] = ()
+    lights: tuple[ManifestLight, ...] = ()
+    ambient: float = Field(0.1, ge=0)
+    left_out: tuple[str, ...] = ()
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read and check a manifest; SceneError names what is missing or malformed."""
+    return validated(Manifest, read_json(path, SceneError), str(path), SceneError)
 
 
 def load_scene_folder(path: Path) -> Scene:

@@ -5,40 +5,32 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from xml.etree.ElementTree import Element
-
-import numpy as np
 
 from osmabench_ros.base.limits.documents import read_xml
 from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError
-from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import moved
-from osmabench_ros.scenes.gazebo.models import (
-    ColladaUp,
-    ModelFinder,
-    WorldOptions,
-    class_name_of,
-    common_prefix,
-    known_class,
-)
-from osmabench_ros.scenes.gazebo.visuals import ground_plane, read_light, sun, visual_meshes
-from osmabench_ros.scenes.ground_truth import sizes_of
 from osmabench_ros.scenes.lights import Light
-from osmabench_ros.scenes.primitives import plane
-from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
+from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.scenes.scene_files import FrameScope, own_pose, text_of
-from osmabench_ros.semantics.labels import UNLABELLED, LabelSet, is_structure
+from osmabench_ros.scenes.worlds.gazebo_models import ModelFinder
+from osmabench_ros.scenes.worlds.gazebo_visuals import (
+    ground_plane,
+    read_light,
+    sun,
+    visual_meshes,
+)
+from osmabench_ros.scenes.worlds.parts import (
+    ColladaUp,
+    Part,
+    WorldOptions,
+    left_out,
+    scene_of_parts,
+)
 
-LAMP_RULE = 'every point or spot light is a lamp'
-
-GROUND_M = 30.0
-"""A flat object longer than this is a ground plane and is cut to what stands on it."""
-
-GROUND_MARGIN_M = 1.0
 LAST_OF_CLASSIC = (1, 7)
 """Version of SDF; Gazebo Classic reads no later ones, new Gazebo writes them."""
 
@@ -47,13 +39,6 @@ IGNORED = ('ambient', 'shadows', 'fog')
 
 MAX_DEPTH = 12
 """Models may be nested this deep; a deeper nest includes itself."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Model:
-    name: str
-    pose: Pose
-    meshes: tuple[Mesh, ...]
 
 
 def load_gazebo_world(path: Path, options: WorldOptions | None = None) -> Scene:
@@ -68,67 +53,10 @@ def load_gazebo_world(path: Path, options: WorldOptions | None = None) -> Scene:
 def _loaded(path: Path, options: WorldOptions) -> Scene:
     reader = _WorldReader(path, options)
     found, lights = reader.read()
-    missing = tuple(dict.fromkeys(reader.finder.missing))
-    if missing and not options.skip_missing:
-        listed = ''.join(f'\n  {text}' for text in missing)
-        raise MissingFileError(
-            f'{path} names {len(missing)} things that are not there, which --skip-missing leaves '
-            f'out:{listed}'
-        )
-    if not found:
-        raise SceneError(f'{path} has no visible models; nothing can be rendered')
-    found = _with_cut_grounds(found)
-    prefix = common_prefix(item.name for item in found)
-    names = [class_name_of(item.name, options.classes, prefix) for item in found]
-    names = [known_class(name, options.known_classes) if name else '' for name in names]
-    known = sorted(set(names) - {''})
-    labels = LabelSet.from_names('gazebo', known, filter(is_structure, known))
-    objects = tuple(
-        _object(i + 1, item, labels.id_of(name) if name else UNLABELLED)
-        for i, (item, name) in enumerate(zip(found, names, strict=True))
+    missing = left_out(path, reader.finder.missing, options)
+    return scene_of_parts(
+        found, 'gazebo', path, options, lights=lights, sha256=reader.sha256, left_out=missing
     )
-    return Scene(
-        'gazebo',
-        path.stem,
-        labels,
-        objects,
-        lights=lights,
-        source_sha256=reader.sha256,
-        lamp_rule=LAMP_RULE if lights else '',
-        left_out=missing,
-    )
-
-
-def _object(instance_id: int, model: _Model, class_id: int) -> SceneObject:
-    item = SceneObject(instance_id, model.name, class_id, model.meshes, model.pose)
-    attributes = sizes_of(item)
-    return SceneObject(instance_id, model.name, class_id, model.meshes, model.pose, attributes)
-
-
-def _with_cut_grounds(models: list[_Model]) -> list[_Model]:
-    """Cut ground planes, often 100 m wide, to the other models."""
-    boxes = [_box(model) for model in models]
-    ground = [box.size[2] < 0.01 and box.size.max() > GROUND_M for box in boxes]
-    rest = [box for box, is_ground in zip(boxes, ground, strict=True) if not is_ground]
-    if not rest:
-        return models
-    low = np.min([box.minimum for box in rest], axis=0) - GROUND_MARGIN_M
-    high = np.max([box.maximum for box in rest], axis=0) + GROUND_MARGIN_M
-    cut = []
-    for model, box, is_ground in zip(models, boxes, ground, strict=True):
-        a, b = np.maximum(low, box.minimum)[:2], np.minimum(high, box.maximum)[:2]
-        if is_ground and (b > a).all():
-            mesh = plane(b - a)
-            mesh = Mesh(mesh.vertices, mesh.faces, mesh.normals, mesh.uv, model.meshes[0].material)
-            pose = Pose(np.eye(3), np.array([*(a + b) / 2, box.maximum[2]]))
-            model = _Model(model.name, pose, (mesh,))
-        cut.append(model)
-    return cut
-
-
-def _box(model: _Model) -> AxisAlignedBox:
-    points = np.concatenate([mesh.vertices for mesh in model.meshes])
-    return AxisAlignedBox.around(model.pose.transform(points))
 
 
 class _WorldReader:
@@ -147,7 +75,7 @@ class _WorldReader:
         """Hex digest of all SDF files read."""
         return self._digest.hexdigest()
 
-    def read(self) -> tuple[list[_Model], tuple[Light, ...]]:
+    def read(self) -> tuple[list[Part], tuple[Light, ...]]:
         """Return all models with something to see, and all lights."""
         world = self._root.find('world')
         world = self._root if world is None else world
@@ -174,7 +102,7 @@ class _WorldReader:
         prefix: str,
         placed: Mapping[str, Pose],
         depth: int,
-    ) -> Iterator[_Model]:
+    ) -> Iterator[Part]:
         """Yield the models of a world or model, those of nested ones too."""
         if depth > MAX_DEPTH:
             raise SceneError(f'{file}: model "{prefix}" includes itself')
@@ -233,7 +161,7 @@ class _WorldReader:
         file: Path,
         placed: Mapping[str, Pose],
         depth: int,
-    ) -> Iterator[_Model]:
+    ) -> Iterator[Part]:
         where = f'{file}: model "{name}"'
         scope = _scope(model, where)
         meshes: list[Mesh] = []
@@ -250,10 +178,10 @@ class _WorldReader:
             self._add_lights(link, FrameScope(), pose @ link_pose, where)
         nested = list(self._children(model, scope, pose, file, f'{name}::', placed, depth + 1))
         if meshes:
-            yield _Model(name, pose, tuple(meshes))
+            yield Part(name, pose, tuple(meshes))
         elif len(nested) == 1:
             # A model that only wraps another stands for it, under the name the world gives it.
-            nested = [_Model(name, nested[0].pose, nested[0].meshes)]
+            nested = [Part(name, nested[0].pose, nested[0].meshes)]
         yield from nested
 
     def _add_lights(self, parent: Element, scope: FrameScope, above: Pose, where: str) -> None:

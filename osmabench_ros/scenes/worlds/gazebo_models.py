@@ -1,63 +1,18 @@
-"""Resolves the URIs of a world, and derives classes from the names of models."""
+"""Resolves the URIs of a Gazebo world."""
 
 from __future__ import annotations
 
 import os
-import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from fnmatch import fnmatchcase
-from itertools import takewhile
 from pathlib import Path
 
 from osmabench_ros.base.limits.documents import read_xml
 from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError
 from osmabench_ros.scenes.asset_files import leads_into, picture_below, resolved
-from osmabench_ros.semantics.labels import STRUCTURE_NOUNS, normalised_name
+from osmabench_ros.scenes.worlds.parts import WorldOptions
 
 VARIABLES = ('GZ_SIM_RESOURCE_PATH', 'GAZEBO_MODEL_PATH', 'SDF_PATH', 'GAZEBO_RESOURCE_PATH')
-
-
-class ColladaUp(str, Enum):
-    """What the `up_axis` of a Collada file does: Gazebo Classic ignores it, new Gazebo does not.
-
-    VERSION takes a world of SDF 1.7, the last that Classic reads, or older for one of Classic.
-    """
-
-    VERSION = 'version'
-    IGNORED = 'ignored'
-    APPLIED = 'applied'
-
-
-@dataclass(frozen=True)
-class WorldOptions:
-    """How a Gazebo world is read.
-
-    Parameters
-    ----------
-    models : sequence of Path
-        Folders that models are searched in first.
-    classes : mapping
-        Class names by shell pattern of model names, see `class_name_of`.
-    known_classes : sequence of str
-        Names that classes guessed from the names of models are matched to by their words.
-    collada_up : ColladaUp
-        Whether the `up_axis` of Collada files turns them.
-    textures : sequence of Path
-        Folders below which textures are searched by name that are not near their mesh.
-    skip_missing : bool
-        Leave out what names files that are not there, instead of raising MissingFileError.
-    """
-
-    models: Sequence[Path] = ()
-    classes: Mapping[str, str] = field(default_factory=dict)
-    known_classes: Sequence[str] = ()
-    collada_up: ColladaUp = ColladaUp.VERSION
-    textures: Sequence[Path] = ()
-    skip_missing: bool = False
 
 
 class ModelFinder:
@@ -156,61 +111,3 @@ def _in_any_case(path: Path) -> Path | None:
 
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split('.') if part.isdigit())
-
-
-def common_prefix(names: Iterable[str]) -> str:
-    """Return what at least three names (behind '::') all start with, up to the last underscore."""
-    every = sorted({name.rpartition('::')[2] for name in names})
-    if len(every) < 3:
-        return ''
-    # All of a sorted list share what its ends share.
-    pairs = zip(every[0], every[-1], strict=False)
-    shared = ''.join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return shared[: shared.rfind('_') + 1]
-
-
-def class_name_of(model: str, patterns: Mapping[str, str], prefix: str = '') -> str:
-    """Return the class of a model by shell `patterns`, else its name without prefix and numbers.
-
-    ``'aws_robomaker_residential_KitchenTable_01_001'`` is by default a ``'kitchen table'``;
-    patterns are tried in order, case-insensitive, and an empty class name means no class.
-    """
-    for pattern, name in patterns.items():
-        if fnmatchcase(model.lower(), pattern.lower()):
-            return normalised_name(name)
-    plain = model.rpartition('::')[2].removeprefix(prefix)
-    plain = re.sub(r'^aws_robomaker_[a-z]+_(?=.)', '', plain)
-    plain = re.sub(r'([_\-. ]?\d+|_clone)+$', '', plain) or plain
-    words = re.sub(r'(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])', ' ', plain)
-    name = normalised_name(words.replace('-', ' ').replace('.', ' '))
-    # Variants of a model are often lettered: ChairA, ChairD.
-    name = re.sub(r'(?<=\w\w) [a-z]$', '', name)
-    before, _, last = name.rpartition(' ')
-    noun = _singular(last)
-    if noun not in STRUCTURE_NOUNS:
-        return name
-    # Parts of buildings are often numbered: "floor 01 walls" are the walls of the first floor.
-    return noun if re.search(r'\d', before) else f'{before} {noun}'.strip()
-
-
-def known_class(name: str, known: Sequence[str]) -> str:
-    """Return the known class that the words of a name end with, else hold, else the name itself.
-
-    Singular and plural are the same, longer known names win: of 'table' and 'coffee table',
-    ``'big coffee tables'`` is a 'coffee table'.
-    """
-    words = [_singular(word) for word in name.split(' ')]
-    spelt = {' '.join(map(_singular, normalised_name(item).split(' '))): item for item in known}
-    ends = [' '.join(words[start:]) for start in range(len(words))]
-    parts = [
-        ' '.join(words[start:end]) for end in range(len(words) - 1, 0, -1) for start in range(end)
-    ]
-    return next((normalised_name(spelt[part]) for part in (*ends, *parts) if part in spelt), name)
-
-
-def _singular(word: str) -> str:
-    """Return an English noun without its plural, as far as its letters tell."""
-    if re.search(r'(ss|us|is)$', word) or len(word) < 4:
-        return word
-    word = re.sub(r'(?<=[^aeiou])ies$', 'y', word)
-    return re.sub(r'(?<=ch)es$|(?<=sh)es$|(?<=[xs])es$|(?<!s)s$', '', word)

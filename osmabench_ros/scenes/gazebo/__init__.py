@@ -1,1 +1,0 @@
-"""Gazebo worlds: SDF with models, found by `model://` URIs."""

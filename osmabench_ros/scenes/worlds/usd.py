@@ -1,0 +1,502 @@
+"""Reads a USD stage as a scene, at its default time; turned to z up and scaled to metres."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import warnings
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.base.color import encoded
+from osmabench_ros.base.limits.child import read_limited
+from osmabench_ros.base.limits.images import undecoded_image
+from osmabench_ros.base.limits.reading import naming_errors, read_bytes, shown
+from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SceneError
+from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.asset_files import leads_into
+from osmabench_ros.scenes.assets import NEUTRAL, linearly_mapped, submesh
+from osmabench_ros.scenes.lights import Light, LightKind
+from osmabench_ros.scenes.limited_assets import mesh_of_plain, plain_mesh
+from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
+from osmabench_ros.scenes.scene import Material, Mesh, Scene
+from osmabench_ros.scenes.worlds.parts import (
+    Part,
+    WorldOptions,
+    bytes_beside,
+    left_out,
+    scene_of_parts,
+)
+
+Z_TO_AXIS = {
+    'X': np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+    'Y': np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]),
+    'Z': np.eye(3),
+}
+
+_LIBRARY_BYTES = 2**26
+"""What USD itself takes, as a size of file; it is loaded within the limits."""
+
+COLOR_INPUTS = ('diffuseColor', 'diffuse_color_constant')
+TEXTURE_INPUT = 'diffuse_texture'
+"""Inputs of UsdPreviewSurface, and of the materials of Isaac Sim."""
+
+
+def load_usd_stage(path: Path, options: WorldOptions | None = None) -> Scene:
+    """Read a .usd, .usda, .usdc or .usdz file; SceneError, or a LimitError, names the fault.
+
+    An object is what has a semantic label, or is a component, else what lies directly in the
+    default prim, with all below it.
+    """
+    with naming_errors(path, SceneError):
+        if find_spec('pxr') is None:
+            raise MissingDependencyError(
+                f"{path}: USD stages need usd-core; pip install 'osmabench_ros[worlds]'"
+            )
+        wanted = options or WorldOptions()
+        digest = hashlib.sha256(read_bytes(path, SceneError)).hexdigest()
+        found = read_limited(
+            plain_stage,
+            path,
+            folders=(path.absolute().parent,),
+            # Not pxr, whose threads do not live on in a fork.
+            libraries=('PIL.Image',),
+            more_bytes=bytes_beside(path) + _LIBRARY_BYTES,
+        )
+        missing = left_out(path, found['missing'], wanted)
+        parts = [
+            Part(
+                item['name'],
+                Pose.identity(),
+                tuple(mesh_of_plain(mesh) for mesh in item['meshes']),
+                item['class_name'],
+            )
+            for item in found['parts']
+        ]
+        lights = tuple(_light(item) for item in found['lights'])
+        return scene_of_parts(
+            parts, 'usd', path, wanted, lights=lights, sha256=digest, left_out=missing
+        )
+
+
+def plain_stage(path: Path) -> dict[str, Any]:
+    """Read what a stage shows, in the limited child."""
+    # Each thread of USD reserves address space, which is what is limited.
+    os.environ['PXR_WORK_THREAD_LIMIT'] = '1'
+    from pxr import Tf, Usd, UsdUtils
+
+    try:
+        layers, assets, unresolved = UsdUtils.ComputeAllDependencies(str(path))
+        stage = Usd.Stage.Open(str(path)) if layers else None
+    except Tf.ErrorException as error:
+        text = ' '.join(str(error).split())
+        raise SceneError(f'{path} is no whole USD file: {shown(text)}') from error
+    if stage is None:
+        raise SceneError(f'{path} is no USD file; export it again')
+    named = [
+        layer.ComputeAbsolutePath(name)
+        for layer in layers
+        for name in layer.GetCompositionAssetDependencies()
+    ]
+    for used in (*named, *assets):
+        # Of a file in an archive, the archive.
+        place = Path(str(used).partition('[')[0])
+        if place.exists() and not leads_into([path.parent], place):
+            raise SceneError(f'{path}: {shown(used)} is outside of its folder; put it there')
+    missing = [f'{shown(name)} is not there' for name in unresolved if not name.endswith('.mdl')]
+    reader = _StageReader(stage, path)
+    return {'parts': reader.parts(), 'lights': list(reader.lights()), 'missing': missing}
+
+
+class _StageReader:
+    """Makes meshes of the prims of a stage."""
+
+    def __init__(self, stage: Any, path: Path) -> None:
+        from pxr import UsdGeom
+
+        self._stage, self._path = stage, path
+        y_up = UsdGeom.GetStageUpAxis(stage) == UsdGeom.Tokens.y
+        self._unit_m = float(UsdGeom.GetStageMetersPerUnit(stage))
+        self._axes = (WORLD_FROM_HABITAT if y_up else np.eye(3)) * self._unit_m
+        self._transforms = UsdGeom.XformCache()
+        self._materials: dict[str, tuple[Material, str]] = {}
+
+    def parts(self) -> list[dict[str, Any]]:
+        """Return objects: a unique name, a class name or '', and plain meshes in the world."""
+        from pxr import UsdGeom
+
+        groups: dict[str, tuple[Any, list[Mesh]]] = {}
+        for prim in self._shown():
+            if prim.IsA(UsdGeom.Gprim):
+                owner = self._owner(prim)
+                meshes = groups.setdefault(str(owner.GetPath()), (owner, []))[1]
+                meshes += [self._placed(mesh, prim) for mesh in self._meshes(prim)]
+        found: list[dict[str, Any]] = []
+        taken: set[str] = set()
+        for owner, meshes in groups.values():
+            if not meshes:
+                continue
+            name = owner.GetName()
+            while name in taken:
+                name = f'{owner.GetName()}_{len(taken)}'
+            taken.add(name)
+            plain = [plain_mesh(mesh) for mesh in meshes]
+            found.append({'name': name, 'class_name': _label(owner), 'meshes': plain})
+        return found
+
+    def lights(self) -> Iterator[dict[str, Any]]:
+        """Yield what `_light` takes for every light; those of the sky are left out."""
+        from pxr import UsdLux
+
+        for prim in self._shown():
+            if prim.IsA(UsdLux.DomeLight):
+                _warn(f'{self._path}: {prim.GetPath()} lights from all sides, which is left out')
+            elif prim.HasAPI(UsdLux.LightAPI):
+                kind, size_m2, area_m2 = self._emitter(prim)
+                if kind is None:
+                    _warn(f'{self._path}: light {prim.GetPath()} is of an unknown kind, left out')
+                    continue
+                light = UsdLux.LightAPI(prim)
+                power = float(light.GetIntensityAttr().Get())
+                power *= 2.0 ** float(light.GetExposureAttr().Get())
+                if light.GetNormalizeAttr().Get():
+                    power /= area_m2
+                half_angle_rad = math.pi / 2
+                if prim.HasAPI(UsdLux.ShapingAPI):
+                    cone = float(UsdLux.ShapingAPI(prim).GetShapingConeAngleAttr().Get())
+                    half_angle_rad = min(math.radians(cone), half_angle_rad)
+                    narrow = half_angle_rad < math.pi / 2 and kind is LightKind.POINT
+                    kind = LightKind.SPOT if narrow else kind
+                matrix = np.array(self._transforms.GetLocalToWorldTransform(prim))
+                direction = self._axes @ -matrix[2, :3]
+                yield {
+                    'name': str(prim.GetPath()),
+                    'kind': kind.value,
+                    'place': self._axes @ matrix[3, :3],
+                    'direction': direction / max(float(np.linalg.norm(direction)), 1e-12),
+                    'color': [float(value) for value in light.GetColorAttr().Get()],
+                    'intensity': power * size_m2,
+                    'half_angle_rad': half_angle_rad,
+                }
+
+    def _emitter(self, prim: Any) -> tuple[LightKind | None, float, float]:
+        """Return kind, factor from radiance to a `Light`'s intensity, and what normalizes power.
+
+        A diffuse surface of albedo a under irradiance E has radiance a E / pi, and is drawn as a
+        times the light that falls on it: the factor is the area that is seen from 1 m, over pi.
+        """
+        from pxr import UsdLux
+
+        def size(name: str) -> float:
+            return float(prim.GetAttribute(f'inputs:{name}').Get()) * self._unit_m
+
+        if prim.IsA(UsdLux.SphereLight):
+            radius = size('radius')
+            return LightKind.POINT, radius**2, 4 * math.pi * radius**2 / self._unit_m**2
+        if prim.IsA(UsdLux.DiskLight):
+            radius = size('radius')
+            return LightKind.SPOT, radius**2, math.pi * radius**2 / self._unit_m**2
+        if prim.IsA(UsdLux.RectLight):
+            area = size('width') * size('height')
+            return LightKind.SPOT, area / math.pi, area / self._unit_m**2
+        if prim.IsA(UsdLux.CylinderLight):
+            radius, length = size('radius'), size('length')
+            area = 2 * math.pi * radius * length
+            return LightKind.POINT, 2 * radius * length / math.pi, area / self._unit_m**2
+        if prim.IsA(UsdLux.DistantLight):
+            half = math.radians(float(prim.GetAttribute('inputs:angle').Get()) / 2)
+            solid = math.pi * math.sin(half) ** 2
+            return LightKind.DIRECTIONAL, (solid or 1.0) / math.pi, solid or 1.0
+        return None, 0.0, 1.0
+
+    def _shown(self) -> Iterator[Any]:
+        """Yield all prims that a camera sees."""
+        from pxr import Usd, UsdGeom
+
+        walk = iter(Usd.PrimRange(self._stage.GetPseudoRoot(), Usd.TraverseInstanceProxies()))
+        for prim in walk:
+            if prim.IsA(UsdGeom.PointInstancer):
+                _warn(f'{self._path}: {prim.GetPath()} repeats prims by points, which is not read')
+                walk.PruneChildren()
+            elif prim.IsA(UsdGeom.Imageable):
+                found = UsdGeom.Imageable(prim)
+                hidden = found.ComputeVisibility() == UsdGeom.Tokens.invisible
+                if not hidden and found.ComputePurpose() in ('default', 'render'):
+                    yield prim
+
+    def _owner(self, prim: Any) -> Any:
+        """Return the prim that is the object a shape belongs to."""
+        from pxr import Kind, Usd, UsdGeom
+
+        chain = []
+        while prim and not prim.IsPseudoRoot():
+            chain.append(prim)
+            prim = prim.GetParent()
+        labelled = [item for item in chain if _label(item)]
+        if labelled:
+            return labelled[0]
+        chain.reverse()
+        for item in chain:
+            kind = Usd.ModelAPI(item).GetKind()
+            if Kind.Registry.IsA(kind, Kind.Tokens.component):
+                return item
+        top = self._stage.GetDefaultPrim()
+        for item in chain[:-1]:
+            group = Kind.Registry.IsA(Usd.ModelAPI(item).GetKind(), Kind.Tokens.group)
+            if item != top and not group and not item.IsA(UsdGeom.Scope):
+                return item
+        return chain[-1]
+
+    def _placed(self, mesh: Mesh, prim: Any) -> Mesh:
+        # USD multiplies rows by matrices.
+        matrix = np.array(self._transforms.GetLocalToWorldTransform(prim))
+        linear = self._axes @ matrix[:3, :3].T
+        if not np.isfinite(matrix).all() or abs(np.linalg.det(linear)) < 1e-18:
+            raise SceneError(f'{self._path}: {prim.GetPath()} is scaled by 0; correct its xform')
+        turned = linearly_mapped(mesh, linear)
+        vertices = turned.vertices + self._axes @ matrix[3, :3]
+        return replace(turned, vertices=vertices.astype(np.float32))
+
+    def _meshes(self, prim: Any) -> list[Mesh]:
+        """Return the meshes of a shape, one a material."""
+        from pxr import UsdGeom, UsdShade
+
+        where = f'{self._path}: {prim.GetPath()}'
+        if not prim.IsA(UsdGeom.Mesh):
+            shape = _shape(prim, where)
+            return [] if shape is None else [replace(shape, material=self._material(prim)[0])]
+        own, uv_name = self._material(prim)
+        subsets = UsdShade.MaterialBindingAPI(prim).GetMaterialBindSubsets()
+        names = [self._material(item.GetPrim())[1] for item in subsets]
+        wanted = next(filter(None, [uv_name, *names]), 'st')
+        mesh, owners = _triangles(UsdGeom.Mesh(prim), wanted, where)
+        if not len(mesh.faces):
+            return []
+        found, rest = [], np.ones(len(mesh.faces), bool)
+        for subset in subsets:
+            chosen = np.isin(owners, np.array(subset.GetIndicesAttr().Get() or (), int)) & rest
+            rest &= ~chosen
+            if chosen.any():
+                material = self._material(subset.GetPrim())[0]
+                found.append(replace(submesh(mesh, chosen), material=material))
+        if rest.all():
+            return [replace(mesh, material=own)]
+        return [*found, replace(submesh(mesh, rest), material=own)] if rest.any() else found
+
+    def _material(self, prim: Any) -> tuple[Material, str]:
+        """Return how a prim looks, and the name of the texture coordinates, '' without any."""
+        from pxr import UsdGeom, UsdShade
+
+        bound = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0]
+        key = str(bound.GetPath()) if bound else ''
+        if key:
+            if key not in self._materials:
+                self._materials[key] = self._shaded(bound)
+            return self._materials[key]
+        shape = prim if prim.IsA(UsdGeom.Gprim) else prim.GetParent()
+        colors = UsdGeom.PrimvarsAPI(shape).FindPrimvarWithInheritance('displayColor')
+        values = np.array(colors.Get() or ()) if colors else np.empty(0)
+        if not values.size:
+            return NEUTRAL, ''
+        return _plain_material(values.reshape(-1, 3).mean(axis=0)), ''
+
+    def _shaded(self, material: Any) -> tuple[Material, str]:
+        from pxr import UsdShade
+
+        for context in ('', 'mdl'):
+            shader = material.ComputeSurfaceSource(context)[0]
+            if shader:
+                break
+        else:
+            return NEUTRAL, ''
+        texture = shader.GetInput(TEXTURE_INPUT)
+        if texture and texture.Get():
+            return self._textured(texture.Get()), 'st'
+        for name in COLOR_INPUTS:
+            given = shader.GetInput(name)
+            for attribute in UsdShade.Utils.GetValueProducingAttributes(given) if given else ():
+                source = UsdShade.Shader(attribute.GetPrim())
+                if source and source.GetIdAttr().Get() == 'UsdUVTexture':
+                    image = source.GetInput('file')
+                    return self._textured(image.Get() if image else None), _uv_name(source)
+                return _plain_material(np.array(attribute.Get(), float)), ''
+        return NEUTRAL, ''
+
+    def _textured(self, asset: Any) -> Material:
+        place = asset.resolvedPath if asset else ''
+        if not place:
+            return NEUTRAL
+        what = f'{self._path}: texture {shown(asset.path)}'
+        archive, _, inner = place.rstrip(']').partition('[')
+        data = read_bytes(Path(archive), SceneError)
+        if inner:
+            try:
+                data = zipfile.ZipFile(io.BytesIO(data)).read(inner)
+            except (KeyError, zipfile.BadZipFile) as error:
+                raise SceneError(f'{what} cannot be read: {error}') from error
+        try:
+            image = np.array(undecoded_image(data, what, SceneError).convert('RGB'), np.uint8)
+        except OSError as error:
+            raise SceneError(f'{what} cannot be decoded: {error}') from error
+        return Material((1.0, 1.0, 1.0), image)
+
+
+def _light(item: dict[str, Any]) -> Light:
+    color = np.maximum(np.array(item['color'], float), 0)
+    strength = float(color.max())
+    red, green, blue = (color / strength if strength > 0 else np.ones(3)).tolist()
+    x, y, z = np.asarray(item['place'], float).tolist()
+    dx, dy, dz = np.asarray(item['direction'], float).tolist()
+    kind = LightKind(item['kind'])
+    return Light(
+        item['name'],
+        kind,
+        (x, y, z),
+        (dx, dy, dz),
+        (red, green, blue),
+        strength * item['intensity'],
+        item['half_angle_rad'],
+        lamp=kind is not LightKind.DIRECTIONAL,
+    )
+
+
+def _label(prim: Any) -> str:
+    """Return the class that a prim is labelled with, by UsdSemantics or the older scheme."""
+    for name in ('semantics:labels:class', 'semantics:labels:category'):
+        found = prim.GetAttribute(name)
+        if found and (labels := found.Get()):
+            return str(labels[0])
+    for attribute in prim.GetAttributes():
+        name = attribute.GetName()
+        if name.startswith('semantic:') and name.endswith(':params:semanticType'):
+            data = prim.GetAttribute(name.replace('semanticType', 'semanticData'))
+            if attribute.Get() == 'class' and data and data.Get():
+                return str(data.Get())
+    return ''
+
+
+def _shape(prim: Any, where: str) -> Mesh | None:
+    from pxr import UsdGeom
+
+    def value(name: str) -> Any:
+        return prim.GetAttribute(name).Get()
+
+    if prim.IsA(UsdGeom.Cube):
+        return box(np.full(3, float(value('size'))))
+    if prim.IsA(UsdGeom.Sphere):
+        return sphere(float(value('radius')))
+    if prim.IsA(UsdGeom.Plane):
+        mesh = plane([float(value('width')), float(value('length'))])
+    elif prim.IsA(UsdGeom.Cylinder):
+        mesh = cylinder(float(value('radius')), float(value('height')))
+    elif prim.IsA(UsdGeom.Capsule):
+        mesh = capsule(float(value('radius')), float(value('height')))
+    else:
+        _warn(f'{where} is a {prim.GetTypeName()}, which is left out; replace it by a mesh')
+        return None
+    return linearly_mapped(mesh, Z_TO_AXIS[str(value('axis'))])
+
+
+def _triangles(mesh: Any, uv_name: str, where: str) -> tuple[Mesh, NDArray[np.int64]]:
+    """Return a mesh of triangles, a vertex a corner, and the face that each one is of."""
+    from pxr import UsdGeom
+
+    points = np.array(mesh.GetPointsAttr().Get() or (), np.float32).reshape(-1, 3)
+    counts = np.array(mesh.GetFaceVertexCountsAttr().Get() or (), int)
+    corners = np.array(mesh.GetFaceVertexIndicesAttr().Get() or (), int)
+    whole = counts.sum() == len(corners) and (counts >= 3).all() and np.isfinite(points).all()
+    if not whole or (len(corners) and not 0 <= corners.min() <= corners.max() < len(points)):
+        raise SceneError(f'{where} has faces without corners, or points that are not there')
+    faces_of_corners = np.repeat(np.arange(len(counts)), counts)
+    starts = np.cumsum(counts) - counts
+    holes = np.array(mesh.GetHoleIndicesAttr().Get() or (), int)
+    kept = np.repeat(~np.isin(np.arange(len(counts)), holes), counts - 2)
+    owners = np.repeat(np.arange(len(counts)), counts - 2)
+    # Faces are fans about their first corners.
+    nth = np.arange(len(owners)) - np.repeat(np.cumsum(counts - 2) - (counts - 2), counts - 2)
+    fans = np.stack([starts[owners], starts[owners] + nth + 1, starts[owners] + nth + 2], axis=1)
+    if mesh.GetOrientationAttr().Get() == UsdGeom.Tokens.leftHanded:
+        fans = fans[:, ::-1]
+    fans, owners = fans[kept], owners[kept]
+
+    def spread(values: Any, how: str, width: int) -> NDArray[np.float32] | None:
+        """Return a row a corner, None if there are too few."""
+        rows = np.array(values if values is not None else (), np.float32).reshape(-1, width)
+        index = {
+            'constant': np.zeros(len(corners), int),
+            'uniform': faces_of_corners,
+            'faceVarying': np.arange(len(corners)),
+        }.get(how, corners)
+        return rows[index] if len(index) and index.max() < len(rows) else None
+
+    primvars = UsdGeom.PrimvarsAPI(mesh)
+    uv = None
+    for name in dict.fromkeys((uv_name, 'st', 'UVMap', 'st0')):
+        found = primvars.GetPrimvar(name)
+        if found and found.HasValue() and uv is None:
+            uv = spread(found.ComputeFlattened(), str(found.GetInterpolation()), 2)
+    normals = spread(mesh.GetNormalsAttr().Get(), str(mesh.GetNormalsInterpolation()), 3)
+    named = primvars.GetPrimvar('normals')
+    if named and named.HasValue():
+        normals = spread(named.ComputeFlattened(), str(named.GetInterpolation()), 3)
+    vertices = points[corners]
+    if normals is None:
+        smooth = mesh.GetSubdivisionSchemeAttr().Get() != UsdGeom.Tokens.none
+        normals = _computed_normals(vertices, fans, corners if smooth else None)
+    length = np.linalg.norm(normals, axis=1, keepdims=True)
+    normals = np.where(length > 1e-6, normals / np.maximum(length, 1e-6), [0, 0, 1])
+    uv = np.zeros((len(corners), 2), np.float32) if uv is None else uv
+    return (
+        Mesh(
+            vertices,
+            fans.astype(np.int32),
+            normals.astype(np.float32),
+            np.column_stack([uv[:, 0], 1.0 - uv[:, 1]]).astype(np.float32),
+        ),
+        owners,
+    )
+
+
+def _computed_normals(
+    vertices: NDArray[np.float32], fans: NDArray[np.int64], points: NDArray[np.int64] | None
+) -> NDArray[np.float32]:
+    """Return a normal a corner: of its faces alone, or of all faces that share its point."""
+    sides = vertices[fans].astype(float)
+    flat = np.cross(sides[:, 1] - sides[:, 0], sides[:, 2] - sides[:, 0])
+    keys = np.arange(len(vertices)) if points is None else points
+    total = np.zeros((keys.max(initial=-1) + 1, 3))
+    for corner in range(3):
+        np.add.at(total, keys[fans[:, corner]], flat)
+    return np.asarray(total[keys], np.float32)
+
+
+def _uv_name(texture: Any) -> str:
+    """Return the name of the texture coordinates that a texture is laid by."""
+    from pxr import UsdShade
+
+    given = texture.GetInput('st')
+    for attribute in UsdShade.Utils.GetValueProducingAttributes(given) if given else ():
+        reader = UsdShade.Shader(attribute.GetPrim())
+        name = reader.GetInput('varname') if reader else None
+        for value in UsdShade.Utils.GetValueProducingAttributes(name) if name else ():
+            return str(value.Get())
+    return 'st'
+
+
+def _plain_material(linear: NDArray[np.float64]) -> Material:
+    red, green, blue = encoded(np.clip(linear[:3], 0, 1)).tolist()
+    return Material((red, green, blue))
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, OsmabenchWarning, stacklevel=2)

@@ -1,0 +1,343 @@
+"""Writes scenes as scene folders and as Habitat scene data sets; glTF files are y-up in both."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.base.color import decoded
+from osmabench_ros.base.files import Existing, filled_folder
+from osmabench_ros.errors import OsmabenchWarning, SceneError
+from osmabench_ros.geometry.axes import (
+    OPENGL_FROM_OPTICAL,
+    object_pose_to_habitat,
+    points_to_habitat,
+)
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.scenes.folder import FORMAT, MANIFEST, Manifest
+from osmabench_ros.scenes.ground_truth import lights_in_rooms
+from osmabench_ros.scenes.habitat.dataset import SUFFIX
+from osmabench_ros.scenes.habitat.semantics import ADDED
+from osmabench_ros.scenes.lights import SPOT_INNER_SHARE, Light, LightKind
+from osmabench_ros.scenes.scene import Material, Mesh, Room, Scene, SceneObject
+from osmabench_ros.semantics.labels import UNLABELLED, is_unnamed, normalised_name
+
+MESH_FILE = 'scene.glb'
+
+CLASSES_FILE = 'semantics/classes.json'
+"""Of a Habitat data set: ids of classes and boxes of rooms; every data set here has it."""
+
+NAVMESH_SETTINGS = {
+    'agent_radius': 0.2,
+    'agent_height': 1.5,
+    'cell_size': 0.05,
+    'cell_height': 0.05,
+    'include_static_objects': True,
+}
+"""Attributes of `habitat_sim.NavMeshSettings` that a run plans with by default.
+
+Without a stage, there are only static objects to walk on.
+"""
+
+
+def write_scene_folder(scene: Scene, directory: Path, overwrite: bool = False) -> Path:
+    """Write a scene folder, over another one if asked, and return the path of its manifest."""
+    existing = Existing.REPLACE if overwrite else Existing.REFUSE
+    with filled_folder(directory, existing, MANIFEST) as draft:
+        names = _node_names(scene)
+        manifest = Manifest.model_validate(_manifest(scene, names))
+        groups = [(names[i.instance_id], i.meshes, i.pose.matrix) for i in scene.objects]
+        text = manifest.model_dump_json(by_alias=True, exclude_none=True, indent=1)
+        (draft / MESH_FILE).write_bytes(_glb(groups))
+        (draft / MANIFEST).write_text(text, encoding='utf-8')
+    return directory / MANIFEST
+
+
+def _node_names(scene: Scene) -> dict[int, str]:
+    """Return unique node names by instance id."""
+    count = Counter(item.name for item in scene.objects)
+    return {
+        item.instance_id: item.name if count[item.name] == 1 else f'{item.name}#{item.instance_id}'
+        for item in scene.objects
+    }
+
+
+def _manifest(scene: Scene, names: dict[int, str]) -> dict[str, Any]:
+    rooms = {room.id: room.name for room in scene.rooms}
+    return {
+        'format': FORMAT,
+        'dataset': scene.dataset,
+        'name': scene.name,
+        'file': MESH_FILE,
+        'classes': scene.label_set.to_json()['classes'],
+        'nodes': {
+            names[item.instance_id]: {
+                'class': '' if item.class_id == UNLABELLED else scene.class_name(item),
+                'instance': item.instance_id,
+                'attributes': dict(item.attributes),
+                'room': rooms.get(item.room_id or 0, ''),
+            }
+            for item in scene.objects
+        },
+        'rooms': [
+            {
+                'name': room.name,
+                'label': room.label,
+                'id': room.id,
+                'min': room.box.minimum.tolist(),
+                'max': room.box.maximum.tolist(),
+            }
+            for room in scene.rooms
+        ],
+        'lights': [
+            {
+                'name': light.name,
+                'kind': light.kind.value,
+                'position': light.position,
+                'direction': light.direction,
+                'color': light.color,
+                'intensity': light.intensity,
+                'spot_half_angle_rad': light.spot_half_angle_rad,
+                'lamp': light.lamp,
+                'room': rooms.get(light.room_id or 0, ''),
+            }
+            for light in scene.lights
+            if not light.attached_to_camera
+        ],
+        'ambient': scene.ambient,
+        'left_out': scene.left_out,
+    }
+
+
+def write_habitat_dataset(scene: Scene, directory: Path, overwrite: bool = False) -> Path:
+    """Write a scene as a Habitat scene data set and return the path of its configuration.
+
+    Parameters
+    ----------
+    scene : Scene
+        Every object becomes a template with one static instance; the stage is empty, because a
+        stage has one semantic id for all that it shows.
+    directory : Path
+        New or empty, or one that was written like this if `overwrite`.
+
+    Returns
+    -------
+    Path
+        `<dataset>.scene_dataset_config.json`, which `load_scene` reads with the same geometry,
+        ids, classes, rooms and lights. Our own part is in `user_defined`, which Habitat passes on.
+
+    Raises
+    ------
+    SceneError
+        If class id 0, which is no class in Habitat, is in use.
+    RunError
+        If the folder is not ours.
+    """
+    if 0 in scene.label_set.by_id:
+        raise SceneError(
+            f'scene {scene.dataset}/{scene.name}: class "{scene.label_set.name_of(0)}" has id 0, '
+            'which means no class in Habitat; number the classes from 1'
+        )
+    _warn_of_unsaid(scene)
+    dataset, name = (_file_name(item) for item in (scene.dataset, scene.name))
+    templates = _template_names(scene.objects)
+    documents = {
+        f'{dataset}{SUFFIX}': {
+            'objects': {'paths': {'.json': ['objects/*.object_config.json']}},
+            'light_setups': {'paths': {'.json': ['lights/*.lighting_config.json']}},
+            'scene_instances': {'paths': {'.json': ['scenes/*.scene_instance.json']}},
+            'semantic_scene_descriptor_instances': {'classes': CLASSES_FILE},
+        },
+        f'scenes/{name}.scene_instance.json': {
+            'stage_instance': {'template_name': 'NONE'},
+            'default_lighting': 'lights' if scene.lights else 'no_lights',
+            'semantic_scene_instance': 'classes',
+            'object_instances': [_instance(i, templates[i.instance_id]) for i in scene.objects],
+            'user_defined': {ADDED: {'ambient': scene.ambient, 'left_out': scene.left_out}},
+        },
+        CLASSES_FILE: {
+            'classes': scene.label_set.to_json()['classes'],
+            'region_annotations': [_region(room) for room in scene.rooms],
+        },
+        'navmesh_settings.json': NAVMESH_SETTINGS,
+    }
+    if scene.lights:
+        lights = {light.name: _habitat_light(light) for light in scene.lights}
+        documents['lights/lights.lighting_config.json'] = {'lights': lights}
+    for item in scene.objects:
+        template = templates[item.instance_id]
+        documents[f'objects/{template}.object_config.json'] = {
+            'render_asset': f'{template}.glb',
+            'up': [0, 1, 0],
+            'front': [0, 0, -1],
+            'semantic_id': _semantic_id(scene, item),
+        }
+    existing = Existing.REPLACE if overwrite else Existing.REFUSE
+    with filled_folder(directory, existing, CLASSES_FILE) as draft:
+        for path, document in documents.items():
+            (draft / path).parent.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(document, indent=1, allow_nan=False)
+            (draft / path).write_text(text + '\n', encoding='utf-8')
+        for item in scene.objects:
+            asset = _glb([(templates[item.instance_id], item.meshes, np.eye(4))])
+            (draft / 'objects' / f'{templates[item.instance_id]}.glb').write_bytes(asset)
+    return directory / f'{dataset}{SUFFIX}'
+
+
+def _warn_of_unsaid(scene: Scene) -> None:
+    """Warn of what a Habitat data set has no place for."""
+    where = f'scene {scene.dataset}/{scene.name}'
+    if len({light.name for light in scene.lights}) < len(scene.lights):
+        raise SceneError(f'{where}: two lights have the same name; Habitat knows them by name')
+    strays = [
+        light.name
+        for light, there in zip(
+            scene.lights, lights_in_rooms(scene.lights, scene.rooms), strict=True
+        )
+        if light.room_id != there.room_id
+    ]
+    if strays:
+        _warn(f'{where}: lights {", ".join(strays)} will belong to the rooms that they hang in')
+    unnamed = [item.name for item in scene.label_set.classes if is_unnamed(item.name)]
+    if unnamed:
+        _warn(f'{where}: class "{unnamed[0]}" means no class in Habitat, and will be none')
+    respelt = [room.name for room in scene.rooms if normalised_name(room.name) != room.name]
+    if respelt:
+        _warn(f'{where}: names of rooms will be in lower case without underscores: {respelt[0]}')
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, OsmabenchWarning, stacklevel=4)
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r'[^A-Za-z0-9_-]+', '_', name) or '_'
+
+
+def _template_names(objects: Iterable[SceneObject]) -> dict[int, str]:
+    """Return names of files by instance id, different even where case does not count."""
+    names: dict[int, str] = {}
+    for item in objects:
+        name = _file_name(item.name)
+        taken = {other.lower() for other in names.values()}
+        while name.lower() in taken:
+            name += f'_{item.instance_id}'
+        names[item.instance_id] = name
+    return names
+
+
+def _semantic_id(scene: Scene, item: SceneObject) -> int:
+    no_class = item.class_id == UNLABELLED or is_unnamed(scene.class_name(item))
+    return 0 if no_class else item.class_id
+
+
+def _instance(item: SceneObject, template: str) -> dict[str, Any]:
+    pose = object_pose_to_habitat(item.pose)
+    x, y, z, w = pose.quaternion
+    added = {'instance_id': item.instance_id, 'attributes': dict(item.attributes)}
+    room = {} if item.room_id is None else {'room_id': item.room_id}
+    return {
+        'template_name': template,
+        'translation': pose.translation.tolist(),
+        'rotation': [w, x, y, z],
+        'translation_origin': 'asset_local',
+        'motion_type': 'STATIC',
+        'user_defined': {ADDED: {**added, **room}},
+    }
+
+
+def _region(room: Room) -> dict[str, Any]:
+    corners = points_to_habitat(np.stack([room.box.minimum, room.box.maximum]))
+    box = AxisAlignedBox.around(corners)
+    (x0, y0, z0), (x1, y1, z1) = box.minimum.tolist(), box.maximum.tolist()
+    return {
+        'name': room.name,
+        'label': room.label,
+        'poly_loop': [[x0, y0, z0], [x1, y0, z0], [x1, y0, z1], [x0, y0, z1]],
+        'floor_height': y0,
+        'extrusion_height': y1 - y0,
+        'min_bounds': [x0, y0, z0],
+        'max_bounds': [x1, y1, z1],
+        'user_defined': {ADDED: {'room_id': room.id}},
+    }
+
+
+def _habitat_light(light: Light) -> dict[str, Any]:
+    def turned(vector: Sequence[float]) -> list[float]:
+        if light.attached_to_camera:
+            return [float(value) for value in OPENGL_FROM_OPTICAL @ vector]
+        return [float(value) for value in points_to_habitat(np.asarray(vector))]
+
+    cone = 2 * light.spot_half_angle_rad
+    spot = {'innerConeAngle': SPOT_INNER_SHARE * cone, 'outerConeAngle': cone}
+    return {
+        'type': light.kind.value,
+        'position': turned(light.position),
+        'direction': turned(light.direction),
+        'color': list(light.color),
+        'intensity': light.intensity,
+        'position_model': 'camera' if light.attached_to_camera else 'global',
+        'lamp': light.lamp,
+        **({'spot': spot} if light.kind is LightKind.SPOT else {}),
+    }
+
+
+Group = tuple[str, Sequence[Mesh], NDArray[np.float64]]
+"""Name of a node, meshes below it, and the matrix (4, 4) that places them, z up."""
+
+
+def _glb(groups: Iterable[Group]) -> bytes:
+    import trimesh
+
+    built = trimesh.Scene()
+    materials: dict[int, Any] = {}
+    for name, meshes, matrix in groups:
+        built.graph.update(frame_to=name, frame_from=built.graph.base_frame, matrix=np.eye(4))
+        for i, mesh in enumerate(meshes):
+            material = materials.setdefault(id(mesh.material), _material(mesh.material))
+            built.add_geometry(
+                _geometry(mesh, matrix, material),
+                node_name=f'{name}/{i}',
+                geom_name=f'{name}/{i}',
+                parent_node_name=name,
+            )
+    return bytes(built.export(file_type='glb'))
+
+
+def _geometry(mesh: Mesh, matrix: Any, material: Any) -> Any:
+    import trimesh
+
+    vertices = mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3]
+    return trimesh.Trimesh(
+        points_to_habitat(vertices),
+        mesh.faces,
+        vertex_normals=points_to_habitat(mesh.normals @ matrix[:3, :3].T),
+        # trimesh counts v from the bottom of the image, a Material from row 0.
+        visual=trimesh.visual.TextureVisuals(
+            uv=np.column_stack([mesh.uv[:, 0], 1.0 - mesh.uv[:, 1]]), material=material
+        ),
+        process=False,
+    )
+
+
+def _material(material: Material) -> Any:
+    """Convert; trimesh keeps factors in 8 bits, linear, so that dark colours move up to 0.03."""
+    import trimesh
+    from PIL import Image
+
+    linear = decoded(np.asarray(material.base_color))
+    texture = None if material.texture is None else Image.fromarray(material.texture)
+    return trimesh.visual.material.PBRMaterial(
+        baseColorFactor=[*np.round(linear * 255).astype(int).tolist(), 255],
+        baseColorTexture=texture,
+        roughnessFactor=1.0,
+        metallicFactor=0.0,
+    )
