@@ -57,15 +57,15 @@ class Lookouts:
         self._max_depth_m = max_depth_m
         self.cloud = sample_surface(scene, POINTS_PER_M2, seed)
         self.places = _spread(navigation, LOOKOUT_SPACING_M)
-        height = navigation.floor_height_m + camera_height_m
         caster = RayCaster(scene)
-        self.sees = np.stack([self._seen_from(caster, (*place, height)) for place in self.places])
+        raised = self.places + np.array([0.0, 0.0, camera_height_m])
+        self.sees = np.stack([self._seen_from(caster, origin) for origin in raised])
 
-    def _seen_from(self, caster: RayCaster, origin: tuple[float, ...]) -> NDArray[np.bool_]:
-        ray = self.cloud.points - np.array(origin, np.float32)
+    def _seen_from(self, caster: RayCaster, origin: NDArray[np.float64]) -> NDArray[np.bool_]:
+        ray = self.cloud.points - origin.astype(np.float32)
         distance = np.linalg.norm(ray, axis=1)
         near = np.flatnonzero(distance < self._max_depth_m)
-        starts = np.broadcast_to(np.array(origin, np.float32), (len(near), 3))
+        starts = np.broadcast_to(origin.astype(np.float32), (len(near), 3))
         reach = caster.distances(starts, ray[near]) * distance[near]
         seen = np.zeros(len(ray), bool)
         seen[near] = reach > distance[near] - TOLERANCE_M
@@ -78,7 +78,7 @@ class Lookouts:
         return Coverage(*(float(count) / POINTS_PER_M2 for count in counts))
 
     def best_places(self, count: int) -> NDArray[np.float64]:
-        """Choose places that see most of the surface together, shape (count or fewer, 2).
+        """Choose places that see most of the surface together, shape (count or fewer, 3).
 
         Each is the one that adds most to the places before it; greedy choice reaches at least
         1 - 1/e of the best cover (Nemhauser, Wolsey and Fisher 1978).
@@ -94,11 +94,9 @@ class Lookouts:
 
 def _spread(navigation: NavigationMap, spacing_m: float) -> NDArray[np.float64]:
     """Return free positions on a coarse grid; the clearest cell of each of its squares."""
-    cells = np.argwhere(navigation.free)
-    clearance = navigation.clearance_m[cells[:, 0], cells[:, 1]]
-    order = np.argsort(-clearance, kind='stable')
-    squares = (cells[order] * navigation.cell_m / spacing_m).astype(int)
-    _, first = np.unique(squares, axis=0, return_index=True)
-    return np.asarray(
-        navigation.origin_m + (cells[order][np.sort(first)] + 0.5) * navigation.cell_m
-    )
+    places = np.argwhere(navigation.free)
+    order = np.argsort(-navigation.clearance_m[tuple(places.T)], kind='stable')
+    squares = places[order].astype(np.float64)
+    squares[:, 1:] *= navigation.cell_m / spacing_m
+    _, first = np.unique(squares.astype(int), axis=0, return_index=True)
+    return navigation.positions(places[order][np.sort(first)])

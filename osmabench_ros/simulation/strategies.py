@@ -7,7 +7,7 @@ from enum import Enum
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.scene import Scene
@@ -36,11 +36,11 @@ def plan_with_strategy(
     goals: int,
     seed: int,
     camera_height_m: float,
-    goal_points: Sequence[tuple[float, float]] = (),
+    goal_points: Sequence[ArrayLike] = (),
 ) -> RobotPath:
     """Plan a path; COVERAGE chooses its own goals and may need fewer.
 
-    `camera_height_m` is above the floor, `goal_points` are start and goals, x and y in metres.
+    `camera_height_m` is above the floor, `goal_points` are start and goals, as of `plan_path`.
     Raises SimulationError if a given point cannot be reached, or COVERAGE is given points.
     """
     if strategy is not Strategy.COVERAGE:
