@@ -16,10 +16,10 @@ from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.simulation.coverage import Lookouts
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path
+from osmabench_ros.simulation.strategies import Lookouts
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 
 EYE_M = 1.2
