@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from small_config import small_config
-from small_scenes import STOREY_M, ramp_house, ramp_house_grounds_m, room_scene
+from small_scenes import (
+    LABELS,
+    STOREY_M,
+    box_object,
+    ramp_house,
+    ramp_house_grounds_m,
+    room_scene,
+)
 
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
@@ -110,6 +117,38 @@ def test_a_floor_without_a_ramp_is_a_storey_of_its_own_and_a_roof_is_none(house:
     assert upstairs.is_free((*UPSTAIRS, STOREY_M))
     room = NavigationMap.of_scene(room_scene(), radius_m=0.2, height_m=1.5)
     assert len(room.storeys_m) == 1
+
+
+def stair_house(count: int) -> Scene:
+    """Return the house with stairs of so many steps, 0.28 m deep, instead of the ramp."""
+    rise_m, end = STOREY_M / count, 1 + 0.28 * count
+    steps = [
+        box_object(
+            20 + i, 'floor', (1 + 0.28 * i, 4.7, 0), (1.28 + 0.28 * i, 5.8, rise_m * (i + 1))
+        )
+        for i in range(count)
+    ]
+    landing = box_object(8, 'floor', (end, 4.7, STOREY_M - 0.1), (10, 6, STOREY_M))
+    rest = [item for item in ramp_house().objects if item.name not in ('ramp', 'floor_3')]
+    return Scene('test', 'stairs', LABELS, (*rest, landing, *steps))
+
+
+def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough() -> None:
+    house = stair_house(16)
+    found = NavigationMap.of_scene(house, radius_m=0.2, height_m=1.5)
+    goals = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
+    seen = eyes(plan_path(found, goals=1, seed=0, goal_points=goals))
+    treads = np.rint((seen[:, 2] - EYE_M) / (STOREY_M / 16))
+    level = np.abs(seen[:, 2] - EYE_M - treads * STOREY_M / 16) < 0.01
+    # On the way the camera is over one step after the other, and between two for an instant.
+    assert {0.0, 16.0} <= set(treads[level])
+    assert len(set(treads[level])) > 12
+    on_stairs = level & (seen[:, 1] > 4.75) & (treads < 16) & (treads > 0)
+    under = np.ceil((seen[on_stairs, 0] - 1) / 0.28)
+    assert on_stairs.sum() > 40
+    assert (under == treads[on_stairs]).mean() > 0.9
+    steep = NavigationMap.of_scene(stair_house(11), radius_m=0.2, height_m=1.5)
+    assert set(steep.random_points(20, np.random.default_rng(0))[:, 2]) == {steep.floor_height_m}
 
 
 def test_a_climbing_path_is_cut_and_read_again(navigation: NavigationMap, tmp_path: Path) -> None:
