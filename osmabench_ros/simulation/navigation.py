@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import ndimage, sparse
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.scene import Scene
@@ -85,6 +84,8 @@ class NavigationMap:
         `storey` is the number of one, from 0; None for the lowest and all that stairs and ramps
         lead to from there.
         """
+        from scipy import ndimage
+
         surfaces = Surfaces(scene, height_m=height_m, cell_m=cell_m, seed=seed)
         storeys_m = surfaces.storeys_m
         if storey is not None and storey >= len(storeys_m):
@@ -116,6 +117,8 @@ class NavigationMap:
 
         The main part is the largest one, on several floors that with most of the lowest.
         """
+        from scipy import ndimage, sparse
+
         clear = self.clearance_m > self.radius_m + self.cell_m
         if len(clear) == 1:
             found, count = ndimage.label(clear[0], structure=np.ones((3, 3)))
@@ -201,6 +204,8 @@ class NavigationMap:
             search.find_costs([start[1:]], [goal[1:]])
             cells = np.array(search.traceback(goal[1:]))
             return np.column_stack([np.zeros(len(cells), np.int64), cells])
+        from scipy import sparse
+
         first, here = (np.ravel_multi_index(place, self.free.shape) for place in (start, goal))
         _, before = sparse.csgraph.dijkstra(
             self._graph, directed=False, indices=first, return_predecessors=True
@@ -211,7 +216,7 @@ class NavigationMap:
         return np.column_stack(np.unravel_index(way[::-1], self.free.shape))
 
     @cached_property
-    def _graph(self) -> sparse.csr_array:
+    def _graph(self) -> Any:
         return neighbours(np.where(self.free, self.heights_m, np.nan), self.cell_m)[0]
 
     def _shortcut(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -250,6 +255,8 @@ class NavigationMap:
 
 def _clearance(heights_m: NDArray[np.float64], cell_m: float) -> NDArray[np.float64]:
     """Return the way from each surface to the nearest end of one, over its neighbours."""
+    from scipy import sparse
+
     graph, inner = neighbours(heights_m, cell_m)
     ends = np.flatnonzero(np.isfinite(heights_m) & ~inner)
     ways = sparse.csgraph.dijkstra(graph, directed=False, indices=ends, min_only=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage, sparse
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.scene import Scene
@@ -62,6 +62,8 @@ class Surfaces:
 
     def floor(self, floor_m: float) -> NDArray[np.bool_]:
         """Return the cells of the floor at a height on which nothing stands."""
+        from scipy import ndimage
+
         height = self._cloud.points[:, 2] - floor_m
         level = (np.abs(height) < STEP_M) & (_upward(self._cloud) > 0.9)
         # Furniture may stand on the floor's samples, and samples may miss a cell.
@@ -77,6 +79,8 @@ class Surfaces:
         The layers, of shape (layers, columns, rows) with NaN where there is no surface, are those
         levels, from below, then stairs and ramps.
         """
+        from scipy import sparse
+
         levels = self._levels if self._has_steps else self._levels[:1]
         floors = np.stack([np.where(self.floor(z), z, np.nan) for z in levels])
         if len(floors) == 1:
@@ -185,14 +189,14 @@ class Surfaces:
         return layers.reshape(-1, *self.shape)
 
 
-def neighbours(
-    heights_m: NDArray[np.float64], cell_m: float
-) -> tuple[sparse.csr_array, NDArray[np.bool_]]:
+def neighbours(heights_m: NDArray[np.float64], cell_m: float) -> tuple[Any, NDArray[np.bool_]]:
     """Return ways from surfaces to those in neighbouring cells, and which surfaces end nowhere.
 
     `heights_m` has shape (layers, columns, rows). The graph has the lengths of the ways in metres,
     once each, between flat indices; a surface ends where one of eight neighbours is missing.
     """
+    from scipy import sparse
+
     index = np.arange(heights_m.size).reshape(heights_m.shape)
     around = np.zeros(heights_m.shape, int)
     parts = []
