@@ -86,3 +86,41 @@ def camera_at(x: float, y: float, z: float, yaw_rad: float = 0.0) -> Pose:
 def stripes(colors: NDArray[np.uint8], height: int = 4) -> NDArray[np.uint8]:
     """Return a texture whose columns have the given colours (N, 3)."""
     return np.repeat(colors[None], height, axis=0)
+
+
+STOREY_M, RAMP_RUN_M = 2.8, 8.0
+"""Height and length in plan of the ramp of `ramp_house`, which begins at x = 1."""
+
+
+def ramp_house() -> Scene:
+    """Return two floors of 10 m x 6 m, z = 0 and STOREY_M, and a ramp where y > 4.7.
+
+    The ramp rises from x = 1 to x = 9; the upper floor is open above it, and a wall on each floor
+    stands in the way.
+    """
+    ramp = Mesh(
+        np.array([(1, 4.7, 0), (9, 4.7, STOREY_M), (9, 6, STOREY_M), (1, 6, 0)], np.float32),
+        np.array([(0, 1, 2), (0, 2, 3)], np.int32),
+        np.tile(
+            np.array([-STOREY_M, 0, RAMP_RUN_M]) / np.hypot(STOREY_M, RAMP_RUN_M), (4, 1)
+        ).astype(np.float32),
+        np.array([(0, 0), (1, 0), (1, 1), (0, 1)], np.float32),
+    )
+    low, high = STOREY_M - 0.1, STOREY_M
+    objects = (
+        box_object(1, 'floor', (0, 0, -0.1), (10, 6, 0)),
+        box_object(2, 'floor', (0, 0, low), (10, 4.7, high)),
+        box_object(3, 'floor', (9, 4.7, low), (10, 6, high)),
+        SceneObject(4, 'ramp', LABELS.id_of('floor'), (ramp,)),
+        box_object(5, 'wall', (4, 1.5, 0), (4.1, 4.7, low)),
+        box_object(6, 'wall', (6, 0, high), (6.1, 3.0, high + 2.5)),
+        box_object(7, 'floor', (0, 0, high + 2.5), (10, 6, high + 2.6)),
+    )
+    return Scene('test', 'ramp_house', LABELS, objects, lights=())
+
+
+def ramp_house_grounds_m(x: float, y: float) -> tuple[float, float]:
+    """Return the heights of both surfaces of `ramp_house` at a place, the lower one first."""
+    if y > 4.7:
+        return 0.0, float(np.clip((x - 1) / RAMP_RUN_M, 0, 1)) * STOREY_M
+    return 0.0, STOREY_M

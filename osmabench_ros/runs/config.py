@@ -7,7 +7,7 @@ import os
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -121,11 +121,14 @@ class TrajectoryConfig(Strict):
     `recorded` names poses to drive along instead of goals: a TUM file, ``BAG:TOPIC``, or the
     folder of a sequence. `goals` is then the number of equal parts that conditions count.
     `navmesh` is a file for the planners of Habitat-Sim, which compute a mesh without one.
+    `storey` is the number of the one to stay on, from 0; by default goals lie on all that stairs
+    and ramps lead to from the lowest one. A goal point is x and y, or x, y and z.
     """
 
     strategy: Strategy = setting(Strategy.FOLLOW, 'How the goals of a path are chosen.')
     goals: int = setting(5, 'Goals of a path that is planned.', 1, 100)
-    goal_points: tuple[tuple[float, float], ...] = ()
+    goal_points: tuple[tuple[float, float] | tuple[float, float, float], ...] = ()
+    storey: Literal['all'] | Annotated[int, Field(ge=0)] = 'all'
     planner: Planner = Planner.GRID
     navmesh: PathText = ''
     recorded: PathText = ''
@@ -147,6 +150,8 @@ class TrajectoryConfig(Strict):
             raise ValueError('the planner greedy_follower has the strategy follow alone')
         if self.recorded and (self.goal_points or self.strategy is not Strategy.FOLLOW):
             raise ValueError('"recorded" says where to drive; leave out strategy and goal_points')
+        if self.recorded and self.storey != 'all':
+            raise ValueError('"recorded" says where to drive; leave out storey')
         if self.recorded_frame is not PoseFrame.BASE and not self.recorded:
             raise ValueError('"recorded_frame" is about "recorded"; name that, or leave both out')
         return self

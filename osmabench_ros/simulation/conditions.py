@@ -15,7 +15,7 @@ from osmabench_ros.base.limits.documents import parse_json, read_yaml
 from osmabench_ros.base.strict import FolderName, Strict, validated
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.simulation.effects.color import MotionBlur
-from osmabench_ros.simulation.effects.section import AnyEffect
+from osmabench_ros.simulation.effects.effect import AnyEffect
 from osmabench_ros.simulation.light_sections import LightingSection
 from osmabench_ros.simulation.light_setups import read_light_setup
 from osmabench_ros.simulation.moving_objects import MovingObjects

@@ -1,44 +1,42 @@
-"""Where a robot can go in a scene, and the shortest way there."""
+"""Where a robot can go in a scene, on every storey, and the shortest way there."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.visibility import sample_surface
+from osmabench_ros.scenes.visibility import RayCaster
+from osmabench_ros.simulation.surfaces import CLIMB_M, Surfaces, neighbours, on_the_ground
 
 CELL_M = 0.05
-POINTS_PER_CELL = 6
-STEP_M = 0.06
-"""Higher things are obstacles; carpets and thresholds are lower."""
+SAME_FLOOR_M = 0.5
+"""A point may be this far above or below the floor that it is on."""
 
 
 class Navigation(Protocol):
     """Where a robot may be, and the ways there, on a grid or a mesh."""
 
-    @property
-    def floor_height_m(self) -> float:
-        """World z of the floor."""
-        ...
-
     def random_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw navigable positions uniformly, shape (count, 2)."""
+        """Draw navigable positions on floors uniformly, shape (count, 3)."""
         ...
 
     def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
-        """Return a collision-free polyline (N, 2) from start to goal, both included."""
+        """Return a collision-free polyline (N, 3) on the ground from start to goal.
+
+        A point is x and y, or x, y and z where floors lie above each other.
+        """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class NavigationMap:
-    """Grid of the places where the centre of a round robot may be.
+    """Grid of the places where the centre of a round robot may be, in layers above each other.
 
     Parameters
     ----------
@@ -46,19 +44,29 @@ class NavigationMap:
         World x and y of the corner of cell (0, 0).
     cell_m : float
         Edge of a cell.
-    clearance_m : ndarray of float64, shape (columns in x, rows in y)
-        Distance to the nearest obstacle or end of the floor.
+    clearance_m : ndarray of float64, shape (layers, columns in x, rows in y)
+        Distance to the nearest obstacle or end of the surface.
+    heights_m : ndarray of float64, shape (layers, columns in x, rows in y)
+        World z of the surfaces; anything where `clearance_m` is 0. The first layers are floors,
+        from below, the others stairs and ramps.
+    floors : int
+        How many layers are floors.
     radius_m : float
         Radius of the robot.
-    floor_height_m : float
-        World z of the floor.
+    storeys_m : tuple of float
+        World z of all floors of the scene, from below, also of those that the map does not have.
+    caster : RayCaster, optional
+        Finds the ground of a map that has more than one floor.
     """
 
     origin_m: NDArray[np.float64]
     cell_m: float
     clearance_m: NDArray[np.float64]
+    heights_m: NDArray[np.float64]
+    floors: int
     radius_m: float
-    floor_height_m: float
+    storeys_m: tuple[float, ...]
+    caster: RayCaster | None = None
 
     @classmethod
     def of_scene(
@@ -69,24 +77,33 @@ class NavigationMap:
         height_m: float,
         cell_m: float = CELL_M,
         seed: int = 0,
+        storey: int | None = None,
     ) -> NavigationMap:
-        """Build from points spread over the meshes; SimulationError if the robot fits nowhere."""
+        """Build from points spread over the meshes; SimulationError if the robot fits nowhere.
+
+        `storey` is the number of one, from 0; None for the lowest and all that stairs and ramps
+        lead to from there.
+        """
         from scipy import ndimage
 
-        cloud = sample_surface(scene, POINTS_PER_CELL / cell_m**2, seed)
-        normals = cloud.normals
-        assert normals is not None
-        floor_m = _floor_height(cloud.points[normals[:, 2] > 0.9, 2])
-        origin = cloud.points[:, :2].min(axis=0).astype(np.float64) - cell_m
-        cells = ((cloud.points[:, :2] - origin) / cell_m).astype(np.int64)
-        shape = tuple(cells.max(axis=0) + 2)
-        height = cloud.points[:, 2] - floor_m
-        floor = _occupied(cells[(np.abs(height) < STEP_M) & (normals[:, 2] > 0.9)], shape)
-        # Furniture may stand on the floor's samples, and samples may miss a cell.
-        floor = ndimage.binary_closing(np.pad(floor, 4), iterations=3)[4:-4, 4:-4]
-        obstacle = _occupied(cells[(height > STEP_M) & (height < height_m)], shape)
-        clearance = ndimage.distance_transform_edt(floor & ~obstacle) * cell_m
-        found = cls(origin, cell_m, clearance, radius_m, float(floor_m))
+        surfaces = Surfaces(scene, height_m=height_m, cell_m=cell_m, seed=seed)
+        storeys_m = surfaces.storeys_m
+        if storey is not None and storey >= len(storeys_m):
+            known = ', '.join(f'{number} at {z:.2f} m' for number, z in enumerate(storeys_m))
+            raise SimulationError(
+                f'scene {scene.dataset}/{scene.name} has no storey {storey}; it has {known}'
+            )
+        origin_m = surfaces.origin_m
+        if storey is None and len(surfaces.linked[0]) > 1:
+            floors, heights = len(surfaces.linked[0]), surfaces.linked[1]
+            clearance, caster = _clearance(heights, cell_m), RayCaster(scene)
+            found = cls(origin_m, cell_m, clearance, heights, floors, radius_m, storeys_m, caster)
+            if found.free[1:floors].any():
+                return found
+        floor_m = storeys_m[storey or 0]
+        clear = ndimage.distance_transform_edt(surfaces.floor(floor_m))[None] * cell_m
+        heights = np.full(clear.shape, floor_m)
+        found = cls(origin_m, cell_m, clear, heights, 1, radius_m, storeys_m)
         if not found.free.any():
             raise SimulationError(
                 f'scene {scene.dataset}/{scene.name}: no floor fits a robot of radius '
@@ -96,57 +113,111 @@ class NavigationMap:
 
     @cached_property
     def free(self) -> NDArray[np.bool_]:
-        """Cells of the largest connected part that keep the robot's radius and a cell clear."""
-        from scipy import ndimage
+        """Places of the main connected part that keep the robot's radius and a cell clear.
+
+        The main part is the largest one, on several floors that with most of the lowest.
+        """
+        from scipy import ndimage, sparse
 
         clear = self.clearance_m > self.radius_m + self.cell_m
-        parts, count = ndimage.label(clear, structure=np.ones((3, 3)))
-        if count == 0:
-            return clear
-        sizes = np.bincount(parts.ravel())[1:]
+        if len(clear) == 1:
+            found, count = ndimage.label(clear[0], structure=np.ones((3, 3)))
+            parts = found[None]
+        else:
+            surfaces = np.where(clear, self.heights_m, np.nan)
+            graph, _ = neighbours(surfaces, self.cell_m)
+            count, labels = sparse.csgraph.connected_components(graph, directed=False)
+            parts = np.where(clear, 1 + labels.reshape(clear.shape), 0)
+        if not clear[0].any():
+            return np.zeros_like(clear)
+        sizes = np.bincount(parts[0].ravel(), minlength=count + 1)[1:]
         return np.asarray(parts == 1 + int(np.argmax(sizes)))
 
-    def cell_of(self, point_m: ArrayLike) -> tuple[int, int]:
-        """Return the cell of a world position (x, y)."""
-        x, y = ((np.asarray(point_m) - self.origin_m) / self.cell_m).astype(int)
-        return int(x), int(y)
+    @property
+    def floor_height_m(self) -> float:
+        """World z of the lowest floor of the map."""
+        return float(self.heights_m[0][self.free[0]][0])
+
+    def positions(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the middles (N, 3) of places (N, 3): layer, column, row."""
+        points = self.origin_m + (places[:, 1:] + 0.5) * self.cell_m
+        return np.column_stack([points, self.heights_m[tuple(places.T)]])
+
+    def place_of(self, point_m: ArrayLike) -> tuple[int, int, int] | None:
+        """Return layer, column and row of a world position, None if the robot is not free there.
+
+        The position is (x, y), for the lowest layer that is free, or (x, y, z).
+        """
+        point = np.asarray(point_m, np.float64)
+        x, y = ((point[:2] - self.origin_m) / self.cell_m).astype(int).tolist()
+        _, columns, rows = self.free.shape
+        if not (0 <= x < columns and 0 <= y < rows):
+            return None
+        layers = np.flatnonzero(self.free[:, x, y])
+        heights = self.heights_m[layers, x, y]
+        if len(point) == 3:
+            near = np.argsort(np.abs(heights - point[2]))[:1]
+            layers = layers[near[np.abs(heights[near] - point[2]) <= SAME_FLOOR_M]]
+        else:
+            layers = layers[np.argsort(heights)]
+        return (int(layers[0]), x, y) if len(layers) else None
 
     def is_free(self, point_m: ArrayLike) -> bool:
-        """Return whether the robot may stand at (x, y) and get there from the main part."""
-        x, y = self.cell_of(point_m)
-        inside = 0 <= x < self.free.shape[0] and 0 <= y < self.free.shape[1]
-        return bool(inside and self.free[x, y])
+        """Return whether the robot may stand at (x, y) or (x, y, z), in the main part."""
+        return self.place_of(point_m) is not None
 
     def random_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw navigable positions uniformly, shape (count, 2)."""
-        cells = np.argwhere(self.free)
-        chosen = cells[rng.integers(len(cells), size=count)]
-        return np.asarray(self.origin_m + (chosen + 0.5) * self.cell_m)
+        """Draw navigable positions on floors uniformly, shape (count, 3)."""
+        places = np.argwhere(self.free[: self.floors])
+        return self.positions(places[rng.integers(len(places), size=count)])
 
     def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
-        """Return a short polyline (N, 2) from start to goal; raises SimulationError if blocked."""
-        from skimage.graph import MCP_Geometric
-
-        for name, point in (('start', start_m), ('goal', goal_m)):
-            if not self.is_free(point):
-                x, y = np.asarray(point, np.float64)
-                raise SimulationError(
-                    f'{name} ({x:.2f}, {y:.2f}) cannot be reached by a robot of radius '
-                    f'{self.radius_m} m; it lies in or near an obstacle, or in a separate part '
-                    'of the scene. Choose another point'
-                )
-        search = MCP_Geometric(np.where(self.free, 1.0, -1.0))
-        goal_cell = self.cell_of(goal_m)
-        search.find_costs([self.cell_of(start_m)], [goal_cell])
-        cells = np.array(search.traceback(goal_cell))
-        points = self.origin_m + (cells + 0.5) * self.cell_m
-        points[0], points[-1] = start_m, goal_m
-        return self._shortcut(points)
+        """Return a short polyline (N, 3) from start to goal; raises SimulationError if blocked."""
+        start, goal = self._required('start', start_m), self._required('goal', goal_m)
+        points = self.positions(self._way(start, goal))
+        points[0, :2], points[-1, :2] = np.asarray(start_m)[:2], np.asarray(goal_m)[:2]
+        line = self._shortcut(points)
+        return line if self.caster is None else on_the_ground(self.caster, line)
 
     def distance_m(self, start_m: ArrayLike, goal_m: ArrayLike) -> float:
         """Return the length of `shortest_path`."""
         path = self.shortest_path(start_m, goal_m)
         return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
+
+    def _required(self, name: str, point_m: ArrayLike) -> tuple[int, int, int]:
+        found = self.place_of(point_m)
+        if found is None:
+            text = ', '.join(f'{value:.2f}' for value in np.asarray(point_m, np.float64))
+            raise SimulationError(
+                f'{name} ({text}) cannot be reached by a robot of radius '
+                f'{self.radius_m} m; it lies in or near an obstacle, or in a separate part '
+                'of the scene. Choose another point'
+            )
+        return found
+
+    def _way(self, start: tuple[int, int, int], goal: tuple[int, int, int]) -> NDArray[np.int64]:
+        """Return the places (N, 3) of a shortest way; a grid where one floor is all there is."""
+        if len(self.free) == 1:
+            from skimage.graph import MCP_Geometric
+
+            search = MCP_Geometric(np.where(self.free[0], 1.0, -1.0))
+            search.find_costs([start[1:]], [goal[1:]])
+            cells = np.array(search.traceback(goal[1:]))
+            return np.column_stack([np.zeros(len(cells), np.int64), cells])
+        from scipy import sparse
+
+        first, here = (np.ravel_multi_index(place, self.free.shape) for place in (start, goal))
+        _, before = sparse.csgraph.dijkstra(
+            self._graph, directed=False, indices=first, return_predecessors=True
+        )
+        way = [here]
+        while way[-1] != first:
+            way.append(before[way[-1]])
+        return np.column_stack(np.unravel_index(way[::-1], self.free.shape))
+
+    @cached_property
+    def _graph(self) -> Any:
+        return neighbours(np.where(self.free, self.heights_m, np.nan), self.cell_m)[0]
 
     def _shortcut(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Replace detours of the eight-connected search by lines of sight."""
@@ -163,24 +234,30 @@ class NavigationMap:
         return points
 
     def _line_is_free(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> bool:
-        steps = max(2, int(np.linalg.norm(end - start) / (self.cell_m / 2)) + 1)
-        line = start + np.linspace(0.0, 1.0, steps)[:, None] * (end - start)
-        cells = ((line - self.origin_m) / self.cell_m).astype(int)
-        return bool(self.free[cells[:, 0], cells[:, 1]].all())
+        way = end[:2] - start[:2]
+        steps = max(2, int(np.linalg.norm(way) / (self.cell_m / 2)) + 1)
+        line = start[:2] + np.linspace(0.0, 1.0, steps)[:, None] * way
+        columns, rows = ((line - self.origin_m) / self.cell_m).astype(int).T
+        free, heights = self.free[:, columns, rows], self.heights_m[:, columns, rows]
+        for layer in range(self.floors):
+            if start[2] == end[2] == heights[layer, 0] and free[layer].all():
+                return True
+        if len(free) == 1 or not free.any(axis=0).all():
+            return False
+        z = start[2]
+        for here in np.where(free, heights, np.inf).T:
+            nearest = here[np.argmin(np.abs(here - z))]
+            if abs(nearest - z) > CLIMB_M:
+                return False
+            z = nearest
+        return bool(abs(z - end[2]) <= CLIMB_M)
 
 
-def _floor_height(heights: NDArray[np.floating]) -> float:
-    """Return the lowest level with a good part of the upward surface, so no ceiling."""
-    if not len(heights):
-        raise SimulationError('the scene has no upward surface to drive on')
-    low = heights.min()
-    counts = np.bincount(((heights - low) / 0.05).astype(int))
-    level = int(np.argmax(counts >= 0.25 * counts.max()))
-    near = heights[np.abs(heights - low - (level + 0.5) * 0.05) < 0.05]
-    return float(np.median(near))
+def _clearance(heights_m: NDArray[np.float64], cell_m: float) -> NDArray[np.float64]:
+    """Return the way from each surface to the nearest end of one, over its neighbours."""
+    from scipy import sparse
 
-
-def _occupied(cells: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    grid = np.zeros(shape, bool)
-    grid[cells[:, 0], cells[:, 1]] = True
-    return grid
+    graph, inner = neighbours(heights_m, cell_m)
+    ends = np.flatnonzero(np.isfinite(heights_m) & ~inner)
+    ways = sparse.csgraph.dijkstra(graph, directed=False, indices=ends, min_only=True)
+    return np.where(np.isfinite(heights_m), ways.reshape(heights_m.shape) + cell_m, 0.0)

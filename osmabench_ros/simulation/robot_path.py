@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.base.limits.documents import read_json
 from osmabench_ros.errors import SimulationError
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.simulation.navigation import Navigation
 
 
@@ -51,6 +52,9 @@ def covered(
 
 
 FORMAT = 'osmabench.path/1'
+CLIMBING_FORMAT = 'osmabench.path/2'
+"""Format 1 with 'heights_m', which one who knows format 1 alone must not overlook."""
+
 SMALLEST_TURN_RAD = 1e-6
 NO_FRAME = 1e-3
 """Share of a frame that needs no frame of its own; simulators give positions in 32 bits."""
@@ -91,7 +95,9 @@ class RobotPath:
     segments : ndarray of int64, shape (K - 1,)
         0-based goal segment of the leg after each state.
     floor_height_m : float
-        World z of base_link.
+        World z of base_link, that of the first state if `heights_m` are given.
+    heights_m : ndarray of float64, shape (K,), optional
+        World z of base_link at each state, on a path that climbs. base_link stays level.
 
     Raises
     ------
@@ -102,6 +108,7 @@ class RobotPath:
     states: NDArray[np.float64]
     segments: NDArray[np.int64]
     floor_height_m: float
+    heights_m: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if self.states.ndim != 2 or self.states.shape[1] != 3 or len(self.states) < 1:
@@ -111,13 +118,40 @@ class RobotPath:
                 f'a path of {len(self.states)} states needs {len(self.states) - 1} segment '
                 f'numbers, not {len(self.segments)}'
             )
-        if not np.isfinite(self.states).all() or not np.isfinite(self.floor_height_m):
+        if self.heights_m is not None and self.heights_m.shape != (len(self.states),):
+            raise SimulationError(
+                f'a path of {len(self.states)} states needs as many heights, not '
+                f'{self.heights_m.shape}'
+            )
+        numbers = (self.states, self.floor_height_m, self._floors_m)
+        if not all(np.isfinite(item).all() for item in numbers):
             raise SimulationError('a path must be finite; it holds NaN or infinity')
+
+    @classmethod
+    def of_rows(
+        cls, rows: Sequence[tuple[float, float, float, float]], segments: Sequence[int]
+    ) -> RobotPath:
+        """Make a path of states (x, y, heading, z); one on one height has no `heights_m`."""
+        table = np.array(rows, np.float64)
+        heights = table[:, 3]
+        climbs = bool((heights != heights[0]).any())
+        return cls(
+            table[:, :3],
+            np.array(segments, np.int64),
+            float(heights[0]),
+            heights if climbs else None,
+        )
+
+    @property
+    def _floors_m(self) -> NDArray[np.float64]:
+        if self.heights_m is not None:
+            return self.heights_m
+        return np.full(len(self.states), self.floor_height_m)
 
     @property
     def length_m(self) -> float:
-        """Distance driven."""
-        return float(np.linalg.norm(np.diff(self.states[:, :2], axis=0), axis=1).sum())
+        """Distance driven, along slopes."""
+        return float(self._legs[0].sum())
 
     def times_s(self, motion: Motion) -> NDArray[np.float64]:
         """Return when each state is reached, shape (K,), starting at 0."""
@@ -131,10 +165,16 @@ class RobotPath:
 
     def states_at(
         self, times_s: NDArray[np.float64], motion: Motion
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return states (T, 3) and legs (T,) at times since the start."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Return states (T, 3), heights (T,) and legs (T,) at times since the start."""
+        floors = self._floors_m
         if len(self.states) == 1:
-            return np.repeat(self.states, len(times_s), axis=0), np.zeros(len(times_s), np.int64)
+            count = len(times_s)
+            return (
+                np.repeat(self.states, count, axis=0),
+                np.repeat(floors, count),
+                np.zeros(count, np.int64),
+            )
         reached = self.times_s(motion)
         legs = np.clip(np.searchsorted(reached, times_s, side='right') - 1, 0, len(reached) - 2)
         since = times_s - reached[legs]
@@ -143,13 +183,24 @@ class RobotPath:
         done = done + covered(since, angles, motion.angular_rad_s, motion.angular_rad_s2)
         share = np.clip(done / np.maximum(distances + angles, 1e-12), 0.0, 1.0)
         states = self.states[legs] + share[:, None] * np.diff(self.states, axis=0)[legs]
-        return states, legs
+        return states, floors[legs] + share * np.diff(floors)[legs], legs
+
+    def base_poses_at(
+        self, times_s: NDArray[np.float64], motion: Motion
+    ) -> tuple[list[Pose], NDArray[np.int64]]:
+        """Return poses of base_link in the world, and legs (T,), at times since the start."""
+        states, heights, legs = self.states_at(times_s, motion)
+        poses = [
+            Pose.from_yaw(yaw, (x, y, z)) for (x, y, yaw), z in zip(states, heights, strict=True)
+        ]
+        return poses, legs
 
     @property
     def _legs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Metres driven and radians turned of each leg; one of them is 0."""
-        steps = np.diff(self.states, axis=0)
-        return np.linalg.norm(steps[:, :2], axis=1), np.abs(steps[:, 2])
+        steps, rises = np.diff(self.states, axis=0), np.diff(self._floors_m)
+        moves = np.column_stack([steps[:, :2], rises])
+        return np.linalg.norm(moves, axis=1), np.abs(steps[:, 2])
 
     def until(self, duration_s: float, motion: Motion) -> RobotPath:
         """Return the part of the path that is done within a time."""
@@ -157,29 +208,40 @@ class RobotPath:
         if reached[-1] <= duration_s:
             return self
         kept = int(np.searchsorted(reached, duration_s, side='right'))
-        end, _ = self.states_at(np.array([duration_s]), motion)
+        end, height, _ = self.states_at(np.array([duration_s]), motion)
         states = np.concatenate([self.states[:kept], end])
-        return RobotPath(states, self.segments[: len(states) - 1], self.floor_height_m)
+        segments = self.segments[: len(states) - 1]
+        if self.heights_m is None:
+            return RobotPath(states, segments, self.floor_height_m)
+        heights = np.concatenate([self.heights_m[:kept], height])
+        return RobotPath(states, segments, self.floor_height_m, heights)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-serialisable form."""
-        return {
+        data = {
             'format': FORMAT,
             'states': self.states.tolist(),
             'segments': self.segments.tolist(),
             'floor_height_m': self.floor_height_m,
         }
+        if self.heights_m is not None:
+            data |= {'format': CLIMBING_FORMAT, 'heights_m': self.heights_m.tolist()}
+        return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], source: str = 'path') -> RobotPath:
         """Rebuild from `to_json`; `source` is named in errors."""
         try:
-            if data['format'] != FORMAT:
-                raise SimulationError(f'{source}: format is {data["format"]}, expected {FORMAT}')
+            if data['format'] not in (FORMAT, CLIMBING_FORMAT):
+                raise SimulationError(
+                    f'{source}: format is {data["format"]}, expected {FORMAT} or {CLIMBING_FORMAT}'
+                )
+            climbs = data['format'] == CLIMBING_FORMAT
             return cls(
                 np.array(data['states'], np.float64).reshape(-1, 3),
                 np.array(data['segments'], np.int64),
                 float(data['floor_height_m']),
+                np.array(data['heights_m'], np.float64) if climbs else None,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SimulationError(f'{source}: malformed path: {error!r}') from error
@@ -195,79 +257,74 @@ def plan_path(
     *,
     goals: int,
     seed: int,
-    goal_points: Sequence[Sequence[float]] = (),
+    goal_points: Sequence[ArrayLike] = (),
     look_around: bool = False,
 ) -> RobotPath:
     """Plan a path through a start and random reachable goals, or through given points.
 
-    `goal_points` are start and goals, x and y in metres; `look_around` turns the robot once at
-    every goal. Raises SimulationError, which names it, if a given point cannot be reached.
+    `goal_points` are start and goals: x and y in metres, and z where floors lie above each other;
+    `look_around` turns the robot once at every goal. Raises SimulationError, which names it, if a
+    given point cannot be reached.
     """
     rng = np.random.default_rng([seed, goals])
-    points = np.asarray(goal_points, np.float64).reshape(-1, 2)
-    if not len(points):
-        points = navigation.random_points(goals + 1, rng)
+    points: Sequence[ArrayLike] = goal_points or list(navigation.random_points(goals + 1, rng))
     if len(points) < 2:
         raise SimulationError('a path needs a start and a goal: two points or more')
     lines = [navigation.shortest_path(start, goal) for start, goal in pairwise(points)]
-    return _with_turns(lines, navigation.floor_height_m, look_around)
+    return _with_turns(lines, look_around)
 
 
-def _with_turns(
-    lines: Sequence[NDArray[np.float64]], floor_height_m: float, look_around: bool
-) -> RobotPath:
-    states: list[tuple[float, float, float]] = []
+def _with_turns(lines: Sequence[NDArray[np.float64]], look_around: bool) -> RobotPath:
+    rows: list[tuple[float, float, float, float]] = []
     segments: list[int] = []
     for number, line in enumerate(lines):
-        for (x, y), (next_x, next_y) in pairwise(line):
+        for (x, y, z), (next_x, next_y, next_z) in pairwise(line):
             if np.hypot(next_x - x, next_y - y) < 1e-9:
                 continue
             heading = float(np.arctan2(next_y - y, next_x - x))
-            if states:
-                turn = (heading - states[-1][2] + np.pi) % (2 * np.pi) - np.pi
-                heading = states[-1][2] + turn
+            if rows:
+                turn = (heading - rows[-1][2] + np.pi) % (2 * np.pi) - np.pi
+                heading = rows[-1][2] + turn
                 if abs(turn) > SMALLEST_TURN_RAD:
-                    states.append((x, y, heading))
+                    rows.append((x, y, heading, z))
                     segments.append(number)
             else:
-                states.append((x, y, heading))
-            states.append((next_x, next_y, states[-1][2]))
+                rows.append((x, y, heading, z))
+            rows.append((next_x, next_y, rows[-1][2], next_z))
             segments.append(number)
-        if look_around and states:
-            x, y, heading = states[-1]
-            states.append((x, y, heading + 2 * np.pi))
+        if look_around and rows:
+            x, y, heading, z = rows[-1]
+            rows.append((x, y, heading + 2 * np.pi, z))
             segments.append(number)
-    if not states:
-        x, y = lines[0][0]
-        states.append((x, y, 0.0))
-    return RobotPath(np.array(states), np.array(segments, np.int64), floor_height_m)
+    if not rows:
+        x, y, z = lines[0][0]
+        rows.append((x, y, 0.0, z))
+    return RobotPath.of_rows(rows, segments)
 
 
 SMALLEST_STEP_M = 1e-4
 """Shorter steps are noise of a robot that stands."""
 
 
-def path_along(
-    points_m: ArrayLike, headings_rad: ArrayLike, *, segments: int, floor_height_m: float
-) -> RobotPath:
-    """Return a path through recorded poses (world x, y, heading) in equal `segments`."""
-    points = np.asarray(points_m, np.float64).reshape(-1, 2)
+def path_along(points_m: ArrayLike, headings_rad: ArrayLike, *, segments: int) -> RobotPath:
+    """Return a path through recorded poses (world x, y, z; heading) in equal `segments`."""
+    points = np.asarray(points_m, np.float64).reshape(-1, 3)
     headings = np.asarray(headings_rad, np.float64)
     if not (np.isfinite(points).all() and np.isfinite(headings).all()):
         raise SimulationError('a recorded pose is NaN or infinite')
-    states = [(*points[0], headings[0])] if len(points) else []
-    for (x, y), heading in zip(points[1:], np.unwrap(headings)[1:], strict=True):
-        here_x, here_y, here_heading = states[-1]
-        if np.hypot(x - here_x, y - here_y) >= SMALLEST_STEP_M:
-            states.append((x, y, here_heading))
+    rows = [(*points[0, :2], headings[0], points[0, 2])] if len(points) else []
+    for (x, y, z), heading in zip(points[1:], np.unwrap(headings)[1:], strict=True):
+        here_x, here_y, here_heading, here_z = rows[-1]
+        if np.linalg.norm((x - here_x, y - here_y, z - here_z)) >= SMALLEST_STEP_M:
+            rows.append((x, y, here_heading, z))
         if abs(heading - here_heading) > SMALLEST_TURN_RAD:
-            states.append((*states[-1][:2], heading))
-    if len(states) < 2:
+            x, y, _, z = rows[-1]
+            rows.append((x, y, heading, z))
+    if len(rows) < 2:
         raise SimulationError(
             'the recorded poses do not move; a path needs two places or headings'
         )
-    found = np.array(states)
-    return RobotPath(found, _segments(found, segments), floor_height_m)
+    return RobotPath.of_rows(rows, _segments(np.array(rows), segments).tolist())
 
 
 def _segments(states: NDArray[np.float64], count: int) -> NDArray[np.int64]:

@@ -59,11 +59,8 @@ class Trajectory:
 
     def camera_poses_at(self, times_s: NDArray[np.float64]) -> list[Pose]:
         """Return optical poses at any times, clipped to those of the path."""
-        states, _ = self.path.states_at(times_s, self.motion)
-        return [
-            Pose.from_yaw(yaw, (x, y, self.path.floor_height_m)) @ self.mount.base_to_camera
-            for x, y, yaw in states
-        ]
+        poses, _ = self.path.base_poses_at(times_s, self.motion)
+        return [base @ self.mount.base_to_camera for base in poses]
 
 
 def sample_trajectory(
@@ -73,14 +70,13 @@ def sample_trajectory(
     reached = path.times_s(motion)
     count = int(np.floor(reached[-1] * frame_rate_hz + 1e-9)) + 1
     times = np.arange(count) / frame_rate_hz
-    states, legs = path.states_at(times, motion)
+    poses, legs = path.base_poses_at(times, motion)
     frames = []
-    for time_s, (x, y, yaw), leg in zip(times, states, legs, strict=True):
+    for time_s, base, leg in zip(times, poses, legs, strict=True):
         segment = int(path.segments[leg]) if len(path.segments) else 0
         own = np.flatnonzero(path.segments == segment)
         start, end = (reached[own[0]], reached[own[-1] + 1]) if len(own) else (0.0, 0.0)
         progress = (time_s - start) / (end - start) if end > start else 0.0
-        base = Pose.from_yaw(yaw, (x, y, path.floor_height_m))
         frames.append(
             TrajectoryFrame(
                 float(time_s),

@@ -3,10 +3,9 @@ import pytest
 from small_scenes import CAMERA, box_object, camera_at, room_scene
 
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.simulation.coverage import Lookouts
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, plan_path
-from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy, short_tour
+from osmabench_ros.simulation.strategies import Lookouts, Strategy, plan_with_strategy, short_tour
 from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
 
 pytest.importorskip('open3d')

@@ -42,9 +42,9 @@ from osmabench_ros.sequences.ground_truth import (
 )
 from osmabench_ros.sequences.reader import RecordedSequence
 from osmabench_ros.sequences.recorded import open_sequence
-from osmabench_ros.simulation.coverage import Lookouts
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
+from osmabench_ros.simulation.strategies import Lookouts
 from osmabench_ros.simulation.trajectory import Trajectory, sample_trajectory
 from osmabench_ros.suites.suite import models_asked_by
 from osmabench_ros.vqa.exact.generation import questions_about

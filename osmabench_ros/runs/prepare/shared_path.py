@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
@@ -30,10 +30,15 @@ UNSEEN = Intrinsics.from_hfov(16, 16, math.pi / 2)
 """Nothing is rendered."""
 
 
-def habitat_path(config: MatrixConfig, seed: int, scene: Scene) -> RobotPath:
-    """Plan the path of a configuration with one of the planners of Habitat-Sim."""
+def habitat_path(
+    config: MatrixConfig, seed: int, scene: Scene, floor_height_m: float | None = None
+) -> RobotPath:
+    """Plan the path of a configuration with one of the planners of Habitat-Sim.
+
+    Goals that are drawn lie on the floor of a height, or everywhere without one.
+    """
     wanted = config.trajectory
-    with _navigation(config, scene) as navigation:
+    with _navigation(config, scene, floor_height_m) as navigation:
         if wanted.planner is Planner.GREEDY:
             return _followed(navigation, wanted.goals, seed, wanted.goal_points)
         return plan_path(
@@ -46,7 +51,9 @@ def habitat_path(config: MatrixConfig, seed: int, scene: Scene) -> RobotPath:
 
 
 @contextmanager
-def _navigation(config: MatrixConfig, scene: Scene) -> Iterator[HabitatNavigation]:
+def _navigation(
+    config: MatrixConfig, scene: Scene, floor_height_m: float | None
+) -> Iterator[HabitatNavigation]:
     options = config.simulator.options if config.simulator.name == HABITAT else {}
     simulator = HabitatSimulator(scene, UNSEEN, **options)
     try:
@@ -54,6 +61,8 @@ def _navigation(config: MatrixConfig, scene: Scene) -> Iterator[HabitatNavigatio
         yield simulator.navigation(
             radius_m=config.robot.radius_m,
             height_m=config.robot.height_m,
+            floor_height_m=floor_height_m,
+            one_floor=floor_height_m is not None,
             mesh_file=str(Path(file).expanduser().absolute()) if file else '',
         )
     finally:
@@ -64,44 +73,51 @@ def _followed(
     navigation: HabitatNavigation,
     goals: int,
     seed: int,
-    goal_points: tuple[tuple[float, float], ...],
+    goal_points: Sequence[ArrayLike],
 ) -> RobotPath:
     """Follow the goals one after another, each from the point reached before."""
-    points = np.asarray(goal_points, np.float64).reshape(-1, 2)
-    if not len(points):
-        points = navigation.random_points(goals + 1, np.random.default_rng([seed, goals]))
+    points = goal_points or list(
+        navigation.random_points(goals + 1, np.random.default_rng([seed, goals]))
+    )
     if len(points) < 2:
         raise SimulationError('a path needs a start and a goal: two points or more')
-    ahead = points[1] - points[0]
+    ahead = np.asarray(points[1])[:2] - np.asarray(points[0])[:2]
     place, heading = points[0], math.atan2(ahead[1], ahead[0])
-    states: list[tuple[float, float, float]] = []
+    rows: list[tuple[float, float, float, float]] = []
     segments: list[int] = []
     for number, goal in enumerate(points[1:]):
         driven = navigation.follow(place, heading, goal)
-        if not states:  # where the mesh has the start
-            states.append((*driven[0, :2], heading))
+        if not rows:  # where the mesh has the start
+            rows.append((*driven[0, :2], heading, driven[0, 2]))
         for before, after in pairwise(driven):
-            turn = math.remainder(after[2] - before[2], 2 * math.pi)
+            turn = math.remainder(after[3] - before[3], 2 * math.pi)
             if np.hypot(*(after - before)[:2]) < 1e-9 and abs(turn) < 1e-9:
                 continue
             heading += turn
-            states.append((*after[:2], heading))
+            rows.append((*after[:2], heading, after[2]))
             segments.append(number)
-        place = driven[-1, :2]
-    return RobotPath(np.array(states), np.array(segments, np.int64), navigation.floor_height_m)
+        place = driven[-1, :3]
+    return RobotPath.of_rows(rows, segments)
 
 
 FREE_SHARE = 0.9
 """Recorded places of which fewer are free do not look like those of a robot in this scene."""
 
 
-def replayed_path(config: TrajectoryConfig, scene: Scene, navigation: NavigationMap) -> RobotPath:
-    """Return the path along poses in the scene's world; warns of obstacles on it."""
-    places, headings = _poses(config)
+def replayed_path(
+    config: TrajectoryConfig, scene: Scene, navigation: NavigationMap, camera_height_m: float
+) -> RobotPath:
+    """Return the path along poses in the scene's world; warns of obstacles on it.
+
+    Poses keep their heights in a house of several storeys; on one floor the robot stands on it.
+    """
+    places, headings = _poses(config, camera_height_m)
+    if len(navigation.storeys_m) == 1:
+        places[:, 2] = navigation.floor_height_m
     low, high = scene.box.minimum[:2], scene.box.maximum[:2]
-    outside = np.flatnonzero(((places < low) | (places > high)).any(axis=1))
+    outside = np.flatnonzero(((places[:, :2] < low) | (places[:, :2] > high)).any(axis=1))
     if len(outside):
-        x, y = places[outside[0]]
+        x, y, _ = places[outside[0]]
         raise ConfigError(
             f'trajectory.recorded {config.recorded}: pose {outside[0]} at ({x:.2f}, {y:.2f}) is '
             f'outside scene {scene.dataset}/{scene.name}, which reaches from ({low[0]:.2f}, '
@@ -117,13 +133,13 @@ def replayed_path(config: TrajectoryConfig, scene: Scene, navigation: Navigation
             OsmabenchWarning,
             stacklevel=2,
         )
-    return path_along(
-        places, headings, segments=config.goals, floor_height_m=navigation.floor_height_m
-    )
+    return path_along(places, headings, segments=config.goals)
 
 
-def _poses(config: TrajectoryConfig) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return positions (N, 2) and headings (N,) of the robot."""
+def _poses(
+    config: TrajectoryConfig, camera_height_m: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return positions (N, 3) and headings (N,) of the robot."""
     path = Path(config.recorded).expanduser()
     if path.is_dir() and not is_bag(path):
         poses = [frame.camera_pose for frame in open_sequence(path)]
@@ -134,14 +150,21 @@ def _poses(config: TrajectoryConfig) -> tuple[NDArray[np.float64], NDArray[np.fl
         positions, rotations = recorded.positions, recorded.rotations
         frame = config.recorded_frame
     # The robot looks along x; an optical frame along z.
-    ahead = rotations[:, :2, 2 if frame is PoseFrame.CAMERA else 0]
-    return positions[:, :2], np.arctan2(ahead[:, 1], ahead[:, 0])
+    of_camera = frame is PoseFrame.CAMERA
+    ahead = rotations[:, :2, 2 if of_camera else 0]
+    bases = positions - [0.0, 0.0, camera_height_m if of_camera else 0.0]
+    return bases, np.arctan2(ahead[:, 1], ahead[:, 0])
 
 
 def navigation_of(config: MatrixConfig, scene: Scene) -> NavigationMap:
-    """Return the navigation map for the robot of a configuration."""
-    robot = config.robot
-    return NavigationMap.of_scene(scene, radius_m=robot.radius_m, height_m=robot.height_m)
+    """Return the navigation map for the robot and the storey of a configuration."""
+    robot, storey = config.robot, config.trajectory.storey
+    return NavigationMap.of_scene(
+        scene,
+        radius_m=robot.radius_m,
+        height_m=robot.height_m,
+        storey=None if storey == 'all' else storey,
+    )
 
 
 def shared_path(
@@ -149,9 +172,11 @@ def shared_path(
 ) -> RobotPath:
     """Plan the path that all conditions of a configuration share."""
     if config.trajectory.recorded:
-        path = replayed_path(config.trajectory, scene, navigation)
+        height_m = config.camera.mounting_height_m
+        path = replayed_path(config.trajectory, scene, navigation, height_m)
     elif config.trajectory.planner is not Planner.GRID:
-        path = habitat_path(config, seed, scene)
+        one = config.trajectory.storey != 'all'
+        path = habitat_path(config, seed, scene, navigation.floor_height_m if one else None)
     else:
         path = plan_with_strategy(
             config.trajectory.strategy,

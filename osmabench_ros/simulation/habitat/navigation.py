@@ -3,40 +3,52 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.axes import points_from_habitat, points_to_habitat
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.simulation.habitat.process import WorkerProcess
+from osmabench_ros.simulation.surfaces import CLIMB_M, ground_below, on_the_ground
 
 CELL_M = 0.05
 STEP_M = 0.06
 TURN_RAD = math.radians(4.0)
 GOAL_RADIUS_M = 0.25
+SAME_FLOOR_M = 0.5
+DRAWS = 50
 
 
 class HabitatNavigation:
-    """A navigation mesh (Recast) on one floor, which `plan_path` takes like a NavigationMap.
+    """A navigation mesh (Recast), which `plan_path` takes like a NavigationMap.
 
     Computed with voxels of `cell_m`, or read from `mesh_file`, a `.navmesh`. `floor_height_m`
     takes the largest surface within half a metre of this world z; by default the lowest of the
-    large ones, because the largest may be a roof. Raises SimulationError without a floor.
+    large ones, because the largest may be a roof. With `one_floor`, random points lie within half
+    a metre of it. The mesh knows heights to a voxel and bridges slopes with straight lines, so
+    what leaves that floor is laid on the meshes of the scene. Raises SimulationError without a
+    floor.
     """
 
     def __init__(
         self,
         worker: WorkerProcess,
+        scene: Scene,
         *,
         radius_m: float,
         height_m: float,
         timeout_s: float,
         cell_m: float = CELL_M,
         floor_height_m: float | None = None,
+        one_floor: bool = False,
         mesh_file: str = '',
     ) -> None:
         self._worker, self._timeout_s = worker, timeout_s
+        self._scene, self._cell_m, self._one_floor = scene, cell_m, one_floor
         self.radius_m = radius_m
         found = worker.call(
             'walk',
@@ -53,17 +65,39 @@ class HabitatNavigation:
         self.floor_height_m = self._mesh_height_m - cell_m
 
     def is_free(self, point_m: ArrayLike) -> bool:
-        """Return whether the robot may stand at (x, y)."""
+        """Return whether the robot may stand at (x, y), on the lowest floor, or (x, y, z)."""
         return self._snapped(point_m) is not None
 
     def random_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw navigable positions uniformly, shape (count, 2)."""
-        seed = int(rng.integers(2**31))
-        points = self._worker.call('random_points', self._timeout_s, count=count, seed=seed)
-        return np.asarray(points_from_habitat(np.array(points, np.float64).reshape(-1, 3))[:, :2])
+        """Draw navigable positions uniformly, shape (count, 3)."""
+        found = np.zeros((0, 3))
+        for _ in range(DRAWS):
+            seed = int(rng.integers(2**31))
+            points = self._worker.call('random_points', self._timeout_s, count=count, seed=seed)
+            drawn = self._floor_points(points)
+            if self._one_floor:
+                drawn = drawn[np.abs(drawn[:, 2] - self.floor_height_m) <= SAME_FLOOR_M]
+            found = np.concatenate([found, drawn])[:count]
+            if len(found) == count:
+                return found
+        raise SimulationError(
+            f'the navigation mesh has too little room at height {self.floor_height_m:.2f} m to '
+            f'draw {count} goals; choose another trajectory.storey, or goal_points'
+        )
+
+    def _floor_points(self, points: list[list[float]]) -> NDArray[np.float64]:
+        found = points_from_habitat(np.array(points, np.float64).reshape(-1, 3))
+        return np.asarray(found - [0.0, 0.0, self._cell_m])
+
+    def _keeps_to_floor(self, points: NDArray[np.float64]) -> bool:
+        return bool((np.abs(points[:, 2] - self.floor_height_m) <= CLIMB_M).all())
+
+    @cached_property
+    def _caster(self) -> RayCaster:
+        return RayCaster(self._scene)
 
     def geodesic_distance(self, start_m: ArrayLike, goal_m: ArrayLike) -> float:
-        """Return the length in metres of the shortest way between two (x, y); inf without one."""
+        """Return the length in metres of the shortest way between two points; inf without one."""
         start, goal = self._snapped(start_m), self._snapped(goal_m)
         if start is None or goal is None:
             return math.inf
@@ -71,15 +105,18 @@ class HabitatNavigation:
         return math.inf if reply['distance_m'] is None else float(reply['distance_m'])
 
     def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
-        """Return the shortest polyline (N, 2) from start to goal; SimulationError without one."""
+        """Return the shortest polyline (N, 3) from start to goal; SimulationError without one."""
         start, goal = self._required('start', start_m), self._required('goal', goal_m)
         reply = self._worker.call('shortest_path', self._timeout_s, start=start, goal=goal)
         if reply['distance_m'] is None:
             raise SimulationError(
                 f'no way leads from {_text(start_m)} to {_text(goal_m)}; choose other goals'
             )
-        points = np.asarray(points_from_habitat(np.array(reply['points'], np.float64))[:, :2])
-        points[0], points[-1] = start_m, goal_m
+        points = self._floor_points(reply['points'])
+        points[0, :2], points[-1, :2] = np.asarray(start_m)[:2], np.asarray(goal_m)[:2]
+        if not self._keeps_to_floor(points):
+            return on_the_ground(self._caster, points)
+        points[:, 2] = self.floor_height_m
         return points
 
     def follow(
@@ -92,7 +129,7 @@ class HabitatNavigation:
         turn_rad: float = TURN_RAD,
         goal_radius_m: float = GOAL_RADIUS_M,
     ) -> NDArray[np.float64]:
-        """Drive by the greedy follower; return x, y, heading at the start and then (K, 3)."""
+        """Drive by the greedy follower; return x, y, z, heading at the start and then (K, 4)."""
         states = self._worker.call(
             'follow',
             self._timeout_s,
@@ -105,11 +142,15 @@ class HabitatNavigation:
         )
         raw = np.array(states, np.float64).reshape(-1, 4)
         headings = (raw[:, 3] + math.pi / 2 + math.pi) % (2 * math.pi) - math.pi
-        return np.column_stack([points_from_habitat(raw[:, :3])[:, :2], headings])
+        points = self._floor_points(raw[:, :3].tolist())
+        level = self._keeps_to_floor(points)
+        points[:, 2] = self.floor_height_m if level else ground_below(self._caster, points)
+        return np.column_stack([points, headings])
 
     def _snapped(self, point_m: ArrayLike) -> list[float] | None:
-        x, y = (float(value) for value in np.asarray(point_m, np.float64))
-        point = points_to_habitat(np.array([x, y, self._mesh_height_m])).tolist()
+        x, y, *z = np.asarray(point_m, np.float64).tolist()
+        height_m = z[0] + self._cell_m if z else self._mesh_height_m
+        point = points_to_habitat(np.array([x, y, height_m])).tolist()
         found: list[float] | None = self._worker.call('snapped', self._timeout_s, point=point)
         return found
 
@@ -125,5 +166,4 @@ class HabitatNavigation:
 
 
 def _text(point_m: ArrayLike) -> str:
-    x, y = np.asarray(point_m, np.float64)
-    return f'({x:.2f}, {y:.2f})'
+    return '(' + ', '.join(f'{value:.2f}' for value in np.asarray(point_m, np.float64)) + ')'

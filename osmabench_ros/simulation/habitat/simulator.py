@@ -243,6 +243,7 @@ class HabitatSimulator:
         """Return Habitat-Sim's navigation mesh for a robot; see `HabitatNavigation`."""
         return HabitatNavigation(
             self._worker,
+            self._scene,
             radius_m=radius_m,
             height_m=height_m,
             timeout_s=self._load_timeout_s,

@@ -200,7 +200,9 @@ def test_a_navigation_mesh_is_on_the_floor_of_the_room(simulator: HabitatSimulat
     detour = mesh.geodesic_distance((-1.0, 0.0), (2.5, 0.0))
     # Tangents to circles of the radius about the corners: 3.91 m. Recast rounds up to voxels.
     assert 3.90 < detour < 4.05
-    np.testing.assert_allclose(mesh.shortest_path((-1, 0), (2.5, 0))[[0, -1]], [[-1, 0], [2.5, 0]])
+    way = mesh.shortest_path((-1, 0), (2.5, 0))
+    np.testing.assert_allclose(way[[0, -1], :2], [[-1, 0], [2.5, 0]])
+    assert set(way[:, 2]) == {mesh.floor_height_m}
     with pytest.raises(SimulationError, match=r'goal \(1.00, 0.00\) cannot be reached'):
         mesh.shortest_path((-1, 0), (1, 0))
     assert mesh.geodesic_distance((-1, 0), (1, 0)) == np.inf

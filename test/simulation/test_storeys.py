@@ -1,0 +1,237 @@
+"""Paths in a house with a ramp between two floors, whose heights are known everywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from small_config import small_config
+from small_scenes import (
+    LABELS,
+    STOREY_M,
+    box_object,
+    ramp_house,
+    ramp_house_grounds_m,
+    room_scene,
+)
+
+from osmabench_ros.errors import ConfigError, SimulationError
+from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
+from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
+from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.robot_path import Motion, RobotPath, plan_path
+from osmabench_ros.simulation.strategies import Lookouts
+from osmabench_ros.simulation.trajectory import CameraMount, sample_trajectory
+
+EYE_M = 1.2
+DOWNSTAIRS, UPSTAIRS = (2.0, 0.8), (8.5, 0.8)
+
+
+@pytest.fixture(scope='module')
+def house() -> Scene:
+    return ramp_house()
+
+
+@pytest.fixture(scope='module')
+def navigation(house: Scene) -> NavigationMap:
+    return NavigationMap.of_scene(house, radius_m=0.2, height_m=1.5)
+
+
+def eyes(path: RobotPath) -> NDArray[np.float64]:
+    frames = sample_trajectory(path, Motion(), 20.0, CameraMount(height_m=EYE_M)).frames
+    return np.array([frame.camera_pose.translation for frame in frames])
+
+
+def off_m(points: NDArray[np.float64], above_m: float) -> NDArray[np.float64]:
+    """Return how far points are from a height above the nearer of the surfaces there."""
+    grounds = np.array([ramp_house_grounds_m(x, y) for x, y, _ in points.tolist()])
+    # At the side of the ramp, where the ground has a step, a path is between both.
+    beside = np.abs(points[:, 1] - 4.7) < 0.04
+    return np.asarray(np.abs(points[:, 2:] - above_m - grounds).min(axis=1)[~beside])
+
+
+def test_the_camera_keeps_its_height_above_the_ground_on_floors_and_ramp(
+    navigation: NavigationMap,
+) -> None:
+    goals = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M), (0.6, 5.4, 0.0), (3.0, 3.0, STOREY_M)]
+    path = plan_path(navigation, goals=3, seed=0, goal_points=goals)
+    seen = eyes(path)
+    assert off_m(seen, EYE_M).max() < 0.01
+    heights = seen[:, 2] - EYE_M
+    assert ((heights > 0.1) & (heights < STOREY_M - 0.1)).sum() > 100
+    # Beside the ramp's ends a step of up to 0.2 m is climbed, elsewhere no more than the slope.
+    assert np.abs(np.diff(heights)).max() < 0.2
+    ends = [path.states[np.flatnonzero(path.segments == s)[-1] + 1, :2] for s in range(3)]
+    np.testing.assert_allclose(ends, [goal[:2] for goal in goals[1:]])
+    assert path.heights_m is not None
+    assert path.heights_m[[0, -1]] == pytest.approx([0.0, STOREY_M], abs=0.005)
+
+
+def test_speed_is_along_the_slope(navigation: NavigationMap) -> None:
+    points = [(2.0, 5.4), (8.0, 5.4, STOREY_M * 7 / 8)]
+    path = plan_path(navigation, goals=1, seed=0, goal_points=points)
+    slope = np.hypot(6.0, 6.0 * STOREY_M / 8.0)
+    assert path.length_m == pytest.approx(slope, abs=0.01)
+    assert path.times_s(Motion())[-1] == pytest.approx(slope / 0.75, abs=0.02)
+    steps = np.linalg.norm(np.diff(eyes(path), axis=0), axis=1)
+    np.testing.assert_allclose(steps[:-1], 0.75 / 20, atol=1e-6)
+
+
+def test_goals_lie_on_both_floors_or_on_the_one_of_storey(house: Scene) -> None:
+    for storey, expected in ((None, {0, 1}), (0, {0}), (1, {1})):
+        found = NavigationMap.of_scene(house, radius_m=0.2, height_m=1.5, storey=storey)
+        points = found.random_points(40, np.random.default_rng(2))
+        assert set(np.rint(points[:, 2] / STOREY_M).astype(int)) == expected
+        assert off_m(points, 0.0).max() < 0.01
+        assert found.storeys_m == pytest.approx((0.0, STOREY_M), abs=0.01)
+        path = plan_path(found, goals=4, seed=1)
+        assert (path.heights_m is None) == (storey is not None)
+    assert found.floor_height_m == pytest.approx(STOREY_M, abs=0.01)
+    with pytest.raises(SimulationError, match=r'no storey 2; it has 0 at 0\.00 m, 1 at 2\.80 m'):
+        NavigationMap.of_scene(house, radius_m=0.2, height_m=1.5, storey=2)
+
+
+def test_a_point_above_another_is_told_by_its_height(navigation: NavigationMap) -> None:
+    assert navigation.is_free(UPSTAIRS)
+    assert navigation.is_free((*UPSTAIRS, 0.1))
+    assert navigation.is_free((*UPSTAIRS, STOREY_M))
+    assert not navigation.is_free((*UPSTAIRS, 1.4))
+    with pytest.raises(SimulationError, match=r'goal \(8\.50, 0\.80, 1\.40\) cannot be reached'):
+        navigation.shortest_path((*DOWNSTAIRS, 0.0), (*UPSTAIRS, 1.4))
+
+
+def test_a_floor_without_a_ramp_is_a_storey_of_its_own_and_a_roof_is_none(house: Scene) -> None:
+    cut = Scene(
+        'test', 'cut', house.label_set, tuple(o for o in house.objects if o.name != 'ramp')
+    )
+    found = NavigationMap.of_scene(cut, radius_m=0.2, height_m=1.5)
+    assert found.storeys_m == pytest.approx((0.0, STOREY_M), abs=0.01)
+    assert set(found.random_points(20, np.random.default_rng(0))[:, 2]) == {found.floor_height_m}
+    upstairs = NavigationMap.of_scene(cut, radius_m=0.2, height_m=1.5, storey=1)
+    assert upstairs.is_free((*UPSTAIRS, STOREY_M))
+    room = NavigationMap.of_scene(room_scene(), radius_m=0.2, height_m=1.5)
+    assert len(room.storeys_m) == 1
+
+
+def stair_house(count: int) -> Scene:
+    """Return the house with stairs of so many steps, 0.28 m deep, instead of the ramp."""
+    rise_m, end = STOREY_M / count, 1 + 0.28 * count
+    steps = [
+        box_object(
+            20 + i, 'floor', (1 + 0.28 * i, 4.7, 0), (1.28 + 0.28 * i, 5.8, rise_m * (i + 1))
+        )
+        for i in range(count)
+    ]
+    landing = box_object(8, 'floor', (end, 4.7, STOREY_M - 0.1), (10, 6, STOREY_M))
+    rest = [item for item in ramp_house().objects if item.name not in ('ramp', 'floor_3')]
+    return Scene('test', 'stairs', LABELS, (*rest, landing, *steps))
+
+
+def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough() -> None:
+    house = stair_house(16)
+    found = NavigationMap.of_scene(house, radius_m=0.2, height_m=1.5)
+    goals = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
+    seen = eyes(plan_path(found, goals=1, seed=0, goal_points=goals))
+    treads = np.rint((seen[:, 2] - EYE_M) / (STOREY_M / 16))
+    level = np.abs(seen[:, 2] - EYE_M - treads * STOREY_M / 16) < 0.01
+    # On the way the camera is over one step after the other, and between two for an instant.
+    assert {0.0, 16.0} <= set(treads[level])
+    assert len(set(treads[level])) > 12
+    on_stairs = level & (seen[:, 1] > 4.75) & (treads < 16) & (treads > 0)
+    under = np.ceil((seen[on_stairs, 0] - 1) / 0.28)
+    assert on_stairs.sum() > 40
+    assert (under == treads[on_stairs]).mean() > 0.9
+    steep = NavigationMap.of_scene(stair_house(11), radius_m=0.2, height_m=1.5)
+    assert set(steep.random_points(20, np.random.default_rng(0))[:, 2]) == {steep.floor_height_m}
+
+
+def test_a_climbing_path_is_cut_and_read_again(navigation: NavigationMap, tmp_path: Path) -> None:
+    path = plan_path(
+        navigation, goals=1, seed=0, goal_points=[(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
+    )
+    half = path.until(path.times_s(Motion())[-1] / 2, Motion())
+    assert off_m(eyes(half), EYE_M).max() < 0.01
+    np.testing.assert_allclose(eyes(half), eyes(path)[: len(eyes(half))], atol=1e-9)
+    file = tmp_path / 'path.json'
+    file.write_text(json.dumps(half.to_json()))
+    again = RobotPath.read(file)
+    np.testing.assert_array_equal(again.heights_m, half.heights_m)
+    data = half.to_json()
+    assert data['format'] == 'osmabench.path/2'
+    file.write_text(json.dumps({**data, 'heights_m': data['heights_m'][1:]}))
+    with pytest.raises(SimulationError, match='needs as many heights'):
+        RobotPath.read(file)
+
+
+def test_surface_of_both_floors_is_visible_from_where_the_robot_gets_to(
+    house: Scene, navigation: NavigationMap
+) -> None:
+    found = Lookouts(house, navigation, EYE_M)
+    # The last cells of a floor reach a step up its ramp.
+    assert off_m(found.places, 0.0).max() < 0.07
+    assert (found.places[:, 2] > STOREY_M / 2).any()
+    assert len(found.best_places(4)) == 4
+
+
+def configuration(**trajectory: Any) -> MatrixConfig:
+    base = {'goals': 3, 'max_frames': 5000, 'frame_rate_hz': 5.0}
+    return parse_config(small_config(trajectory={**base, **trajectory}), 'test')
+
+
+def test_the_configuration_chooses_a_storey(house: Scene) -> None:
+    config = configuration(storey=1)
+    path = shared_path(config, 3, house, navigation_of(config, house))
+    assert path.heights_m is None
+    assert path.floor_height_m == pytest.approx(STOREY_M, abs=0.01)
+    everywhere = configuration()
+    path = shared_path(everywhere, 3, house, navigation_of(everywhere, house))
+    assert off_m(eyes(path), EYE_M).max() < 0.01
+    with pytest.raises(ConfigError, match='storey'):
+        configuration(storey=-1)
+    with pytest.raises(ConfigError, match='leave out storey'):
+        configuration(storey=1, recorded='poses.tum')
+
+
+def test_a_recorded_trajectory_keeps_its_heights(house: Scene, tmp_path: Path) -> None:
+    x = np.linspace(0.5, 9.5, 40)
+    z = [ramp_house_grounds_m(value, 5.4)[1] for value in x]
+    rows = [f'{i} {a} 5.4 {b} 0 0 0 1' for i, (a, b) in enumerate(zip(x, z, strict=True))]
+    file = tmp_path / 'ramp.tum'
+    file.write_text('\n'.join(rows) + '\n')
+    config = configuration(recorded=str(file))
+    path = shared_path(config, 3, house, navigation_of(config, house))
+    np.testing.assert_allclose(path.states[:, 0], x)
+    np.testing.assert_allclose(path.heights_m, z)
+
+
+class Mesh:
+    """Answers as the worker of Habitat-Sim with a mesh of voxels of 5 cm, y up."""
+
+    def call(self, name: str, _timeout_s: float, **request: Any) -> Any:
+        if name == 'walk':
+            return {'height_m': 0.05, 'area_m2': 100.0}
+        if name == 'snapped':
+            return request['point']
+        if name == 'shortest_path':
+            # From floor to floor a mesh has corners where the way bends, not where it slopes.
+            corners = [(0.5, 5.4, 0.05), (9.5, 5.4, STOREY_M + 0.05)]
+            return {'distance_m': 9.5, 'points': [[a, c, -b] for a, b, c in corners]}
+        x = np.arange(0.5, 9.5, 0.06)
+        rise = [round((ramp_house_grounds_m(a, 5.4)[1] + 0.05) / 0.05) * 0.05 for a in x]
+        return [[a, b, -5.4, 0.0] for a, b in zip(x, rise, strict=True)]
+
+
+def test_ways_on_a_navigation_mesh_lie_on_the_ground(house: Scene) -> None:
+    mesh = HabitatNavigation(Mesh(), house, radius_m=0.2, height_m=1.5, timeout_s=1.0)
+    way = mesh.shortest_path((0.5, 5.4), (9.5, 5.4, STOREY_M))
+    assert off_m(way, 0.0).max() < 0.01
+    assert any(way[:, 0] == pytest.approx(1.0, abs=0.1) for way in way[:, None])
+    driven = mesh.follow((0.5, 5.4), 0.0, (9.5, 5.4, STOREY_M))
+    assert driven.shape[1] == 4
+    assert off_m(driven[:, :3], 0.0).max() < 0.01
