@@ -22,7 +22,7 @@ from osmabench_ros.reports.headline import HEADLINES
 from osmabench_ros.reports.page.page import write_page
 from osmabench_ros.reports.page.paged import RUNS_A_PAGE, PagedReport
 from osmabench_ros.reports.report_run import Run
-from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.config import MatrixConfig, Requirement
 from osmabench_ros.runs.evaluate.evaluation import versions
 from osmabench_ros.runs.evaluate.over_time import judged_records
 from osmabench_ros.runs.plan import RunPlan, config_digest
@@ -85,7 +85,8 @@ def write_matrix_report(
     if len(plans) > MOST_ON_ONE_PAGE:
         return _write_large_report(config, plans, reports, root, origin)
     runs = tuple(reports)
-    report = _matrix_report(config, plans, runs, judged_records(plans, runs), origin)
+    judged = judged_records(plans, runs, config.requirements)
+    report = _matrix_report(config, plans, runs, judged, origin)
     write_json(root / 'report.json', report.model_dump(mode='json'))
     write_csv(report, root / 'report.csv')
     write_page(report, plans, root)
@@ -158,7 +159,7 @@ def _write_large_report(
             for run in batch:
                 figures.write((',\n' if kept else '') + run.report.model_dump_json())
                 table.write(csv_text(columns, map(vars, run.report.metrics), names=False))
-                judged += _required(run, required)
+                judged += _required(run, config.requirements, required)
                 kept.append(Run(run.plan, _headlines_of(run.report)))
             pages.write_runs(batch)
         report = _matrix_report(config, plans, [run.report for run in kept], judged, origin)
@@ -183,10 +184,12 @@ def _key(record: Record) -> tuple[str, str, str]:
     return record.suite, record.metric, record.class_name
 
 
-def _required(run: Run, required: Collection[tuple[str, str, str]]) -> Iterator[Record]:
-    if required:
-        records = judged_records([run.plan], [run.report])
-        yield from (record for record in records if _key(record) in required)
+def _required(
+    run: Run, requirements: Sequence[Requirement], figures: Collection[tuple[str, str, str]]
+) -> Iterator[Record]:
+    if figures:
+        records = judged_records([run.plan], [run.report], requirements)
+        yield from (record for record in records if _key(record) in figures)
 
 
 def _headlines_of(report: RunReport) -> RunReport:

@@ -92,7 +92,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
 def _requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[RequirementRow]:
     required = plans[0].config.requirements if plans else ()
     required = required if report.part is None else for_part(required, plans)
-    return requirement_rows(judged_records(plans, report.runs), required) if required else []
+    return requirement_rows(judged_records(plans, report.runs, required), required)
 
 
 def home_advantages(runs: Sequence[Run]) -> dict[str, str]:
@@ -154,4 +154,6 @@ def configuration_text(plans: Sequence[RunPlan]) -> str:
     """Return the configuration of runs as YAML."""
     if not plans:
         return ''
-    return yaml.safe_dump(plans[0].config.model_dump(mode='json'), sort_keys=False)
+    # The scenes of a large matrix take the other dumper seconds.
+    dumper = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
+    return str(yaml.dump(plans[0].config.model_dump(mode='json'), Dumper=dumper, sort_keys=False))
