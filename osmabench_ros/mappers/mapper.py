@@ -63,6 +63,11 @@ def home_advantage(name: str) -> str:
     return str(getattr(mapper_class(name), 'home_advantage', ''))
 
 
+def knows_ground_truth(name: str) -> bool:
+    """Return whether a bundled mapper is told the truth, and so competes with no method."""
+    return bool(getattr(mapper_class(name), 'uses_ground_truth', False))
+
+
 def reads_albedo(options: Mapping[str, Any]) -> bool:
     """Return whether a bundled mapper with these options reads `Frame.albedo`."""
     return bool(options.get('albedo', False))

@@ -18,7 +18,7 @@ from osmabench_ros.base.files import (
 )
 from osmabench_ros.base.owned_folder import remove_ours
 from osmabench_ros.reports.cells import csv_text
-from osmabench_ros.reports.headline import HEADLINES
+from osmabench_ros.reports.headline import table_headlines
 from osmabench_ros.reports.page.page import write_page
 from osmabench_ros.reports.page.paged import RUNS_A_PAGE, PagedReport
 from osmabench_ros.reports.report_run import Run
@@ -44,8 +44,6 @@ _MOST_NAMED = 3
 
 MOST_ON_ONE_PAGE = 100
 """Runs in one file; the report of more is a first page and pages of runs."""
-
-_HEADLINES = {(item.suite, item.mode, item.metric, '') for item in HEADLINES}
 
 
 def write_csv(report: MatrixReport, path: Path) -> Path:
@@ -193,12 +191,9 @@ def _required(
 
 
 def _headlines_of(report: RunReport) -> RunReport:
-    shown = (
-        item
-        for item in report.metrics
-        if (item.suite, item.mode, item.metric, item.class_name) in _HEADLINES
-    )
-    return report.model_copy(update={'metrics': tuple(shown)})
+    columns = table_headlines([report.metrics])
+    shown = (item.record_in(report.metrics) for item in columns)
+    return report.model_copy(update={'metrics': tuple(item for item in shown if item)})
 
 
 def _of_unfinished(unfinished: Sequence[str], others: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.reports.cells import plain
-from osmabench_ros.reports.headline import HEADLINES, NOT_APPLICABLE
+from osmabench_ros.reports.headline import HEADLINES, NOT_APPLICABLE, table_headlines
 from osmabench_ros.runs.config import PacingMode
 from osmabench_ros.runs.results.report_model import MatrixReport, Record, RunReport, Status
 from osmabench_ros.runs.results.timings import (
@@ -135,13 +135,14 @@ def _table(runs: Sequence[RunReport]) -> Table:
     table = Table(box=None, pad_edge=False, header_style='bold')
     for name in ('scene', 'condition', 'mapper'):
         table.add_column(name, no_wrap=True)
-    for headline in HEADLINES:
+    columns = table_headlines(run.metrics for run in runs)[: len(HEADLINES)]
+    for headline in columns:
         table.add_column(headline.title, justify='right')
     for run in runs:
         if run.status is Status.FAILED:
-            table.add_row(run.run_id, '', '', *['[red]failed[/]'] * len(HEADLINES))
+            table.add_row(run.run_id, '', '', *['[red]failed[/]'] * max(1, len(columns)))
             continue
-        cells = [headline.text(headline.record_in(run.metrics)) for headline in HEADLINES]
+        cells = [headline.text(headline.record_in(run.metrics)) for headline in columns]
         table.add_row(*_names(run), *cells)
     return table
 

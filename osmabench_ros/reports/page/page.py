@@ -24,7 +24,13 @@ from osmabench_ros.reports.page.figure_tables import (
     figure_table,
     requirement_rows,
 )
-from osmabench_ros.reports.page.headline_table import cost_rows, headline_table, summary_table
+from osmabench_ros.reports.page.headline_table import (
+    cost_rows,
+    headline_sentence,
+    headline_table,
+    machine_rows,
+    summary_table,
+)
 from osmabench_ros.reports.page.over_time import (
     SUMMARIES,
     ViewOverTime,
@@ -63,6 +69,9 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             runs=runs,
             content=content,
             whole=True,
+            sentence=headline_sentence(runs),
+            verdict=report.verdict(plans[0].config.requirements if plans else ()),
+            machines=machine_rows(runs),
             requirements=_requirements(report, plans),
             headline=headline_table(runs),
             summary=summary_table(runs),
