@@ -50,8 +50,11 @@ def compare(
     Differences are paired by run; intervals come from resampling scenes. Exits with 4 if a figure
     got worse than --worse allows; then a run that is missing from the second result fails too.
     """
+    from osmabench_ros.base.owned_folder import claim_folder
     from osmabench_ros.reports.changes import Threshold, broken, changes_between, read_records
 
+    if out is not None:
+        claim_folder(out)
     thresholds = [Threshold.parse(text) for text in worse or ()]
     renamed = dict(_pair(text) for text in mapper or ())
     found = changes_between(read_records(before), read_records(after), renamed=renamed)
@@ -70,13 +73,11 @@ def compare(
 def _write_page(
     found: ResultChanges, faults: list[str], before: Path, after: Path, out: Path
 ) -> Path:
-    from osmabench_ros.base.owned_folder import claim_folder
     from osmabench_ros.reports.page.changes_page import write_changes_page
     from osmabench_ros.runs.results.results_folder import undisturbed
 
-    claim_folder(out)
     with undisturbed(out):
-        return write_changes_page(found, faults, (str(before), str(after)), out)
+        return write_changes_page(found, faults, (before, after), out)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -40,9 +40,9 @@ class ChangeRow:
 
 
 def write_changes_page(
-    found: ResultChanges, broken: Sequence[str], titles: tuple[str, str], directory: Path
+    found: ResultChanges, broken: Sequence[str], results: tuple[Path, Path], directory: Path
 ) -> Path:
-    """Write comparison.html of two results with titles; byte-identical for equal input."""
+    """Write comparison.html of two results; byte-identical for equal input."""
     moved = [item for item in found.changes if item.verdict is not Verdict.EQUAL]
     overall = [item for item in moved if not item.figure.class_name]
     classes = sorted(
@@ -50,13 +50,17 @@ def write_changes_page(
         key=lambda item: (item.verdict is Verdict.UNCLEAR, -abs(item.gain)),
     )
     counted = Counter(item.verdict for item in found.changes)
+    names = [path.absolute().name for path in results]
+    if names[0] == names[1]:
+        names = ['before', 'after']
     script = (TEMPLATES / 'tables.js').read_text(encoding='utf-8')
     text = (
         page_environment()
         .get_template('changes.html')
         .render(
-            before=titles[0],
-            after=titles[1],
+            before=names[0],
+            after=names[1],
+            paths=[str(path) for path in results],
             counts={item: counted[item] for item in Verdict},
             broken=broken,
             sentence=_sentence(overall),
