@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from osmabench_ros.base.files import write_text
 from osmabench_ros.mappers.mapper import home_advantage
-from osmabench_ros.reports.comparison import ComparisonView, comparison_view
+from osmabench_ros.reports.comparison import ComparisonView, comparison_view, power_view
 from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.outcomes import OUTCOMES
 from osmabench_ros.reports.pacing import PacingView, pacing_view
@@ -42,7 +42,6 @@ from osmabench_ros.reports.plots.change_plot import change_plot, robustness_plot
 from osmabench_ros.reports.plots.class_plot import class_plot
 from osmabench_ros.reports.plots.condition_plots import condition_plot, latency_plot
 from osmabench_ros.reports.plots.question_plot import question_plot
-from osmabench_ros.reports.power import power_view
 from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.report_run import Run, baseline_condition, joined
 from osmabench_ros.runs.evaluate.over_time import judged_records

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from osmabench_ros.base.files import write_text
-from osmabench_ros.reports.comparison import comparison_view
+from osmabench_ros.reports.comparison import comparison_view, power_view
 from osmabench_ros.reports.content import PageContent, RunSection
 from osmabench_ros.reports.headline import table_headlines
 from osmabench_ros.reports.page.figure_tables import figure_table
@@ -26,7 +26,6 @@ from osmabench_ros.reports.page.page import (
     trusted,
 )
 from osmabench_ros.reports.plots.change_plot import robustness_plot
-from osmabench_ros.reports.power import power_view
 from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.results.report_model import MatrixReport, Status
 
