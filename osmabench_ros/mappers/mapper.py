@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Protocol, cast
 
 from osmabench_ros.base.extensions import MAPPERS, extension_names, load_extension
@@ -63,6 +64,7 @@ def home_advantage(name: str) -> str:
     return str(getattr(mapper_class(name), 'home_advantage', ''))
 
 
+@cache
 def knows_ground_truth(name: str) -> bool:
     """Return whether a bundled mapper is told the truth, and so competes with no method."""
     return bool(getattr(mapper_class(name), 'uses_ground_truth', False))
