@@ -41,24 +41,43 @@ def compare(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option('--json', help='Print JSON for programs.')] = False,
+    out: Annotated[
+        Path | None, typer.Option(help='Folder that gets the comparison as a page.')
+    ] = None,
 ) -> None:
     """Say what got better and worse between two results, over equal scenes and seeds.
 
     Differences are paired by run; intervals come from resampling scenes. Exits with 4 if a figure
     got worse than --worse allows; then a run that is missing from the second result fails too.
     """
+    from osmabench_ros.base.owned_folder import claim_folder
     from osmabench_ros.reports.changes import Threshold, broken, changes_between, read_records
 
+    if out is not None:
+        claim_folder(out)
     thresholds = [Threshold.parse(text) for text in worse or ()]
     renamed = dict(_pair(text) for text in mapper or ())
     found = changes_between(read_records(before), read_records(after), renamed=renamed)
     faults = broken(found, thresholds)
+    page = None if out is None else _write_page(found, faults, before, after, out)
     if as_json:
         typer.echo(json.dumps({**_as_data(found), 'broken': faults}, indent=2))
     else:
         _print(found)
+        if page is not None:
+            typer.echo(page)
     if faults:
         raise RequirementError('; '.join(faults))
+
+
+def _write_page(
+    found: ResultChanges, faults: list[str], before: Path, after: Path, out: Path
+) -> Path:
+    from osmabench_ros.reports.page.changes_page import write_changes_page
+    from osmabench_ros.runs.results.results_folder import undisturbed
+
+    with undisturbed(out):
+        return write_changes_page(found, faults, (before, after), out)
 
 
 def _pair(text: str) -> tuple[str, str]:

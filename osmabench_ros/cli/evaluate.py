@@ -17,6 +17,7 @@ from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import RerunFile, with_option_groups
 from osmabench_ros.errors import RequirementError
 from osmabench_ros.reports.outcomes import max_distance_of
+from osmabench_ros.reports.page.bag_page import write_map_page
 from osmabench_ros.reports.rerun.rerun_export import record_map
 from osmabench_ros.reports.terminal import print_figures
 from osmabench_ros.runs.config import MatrixConfig, Requirement, SuiteConfig, load_config
@@ -52,7 +53,7 @@ class Scoring:
     config: Annotated[
         str, typer.Option(help='Configuration that suites, requirements, text_features are from.')
     ] = DEFAULT_CONFIG
-    out: Annotated[Path, typer.Option(help='Folder that gets report.json.')] = Path('evaluation')
+    out: Annotated[Path, typer.Option(help='Folder of report.json and page.')] = Path('evaluation')
     device: Annotated[Device, typer.Option(help='Where to compute.')] = Device.AUTO
     seed: Annotated[int, typer.Option(min=0, help='Seed of resampling and questions.')] = 0
     force: Annotated[
@@ -146,8 +147,9 @@ def evaluate(
             replace=scoring.force,
             progress=progress,
         )
+        page = write_map_page(report, scoring.out)
         scoring.record(map_directory, ground_truth, progress)
-    conclude(report, scoring.out / 'report.json')
+    conclude(report, scoring.out / 'report.json', page)
 
 
 def ground_truth(

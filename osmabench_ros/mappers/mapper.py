@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Protocol, cast
 
 from osmabench_ros.base.extensions import MAPPERS, extension_names, load_extension
@@ -61,6 +62,12 @@ def mapper_class(name: str) -> MapperFactory:
 def home_advantage(name: str) -> str:
     """Return what a bundled mapper has ahead of others here, by its class; '' if nothing."""
     return str(getattr(mapper_class(name), 'home_advantage', ''))
+
+
+@cache
+def knows_ground_truth(name: str) -> bool:
+    """Return whether a bundled mapper is told the truth, and so competes with no method."""
+    return bool(getattr(mapper_class(name), 'uses_ground_truth', False))
 
 
 def reads_albedo(options: Mapping[str, Any]) -> bool:

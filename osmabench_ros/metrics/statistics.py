@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -284,12 +285,19 @@ def sign_flip_p(
     if n <= _EXACT_UP_TO:
         signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
     else:
-        signs = np.random.default_rng(seed).choice([-1.0, 1.0], (resamples, n))
-        signs[0] = 1.0
+        signs = _random_signs(seed, resamples, n)
     sums = np.abs(signs @ values)
     # Sums that differ only by rounding are ties; of changes that cancel, the sum is rounding.
     rounding = 1e-12 * float(np.abs(values).sum())
     return float((sums >= np.abs(values.sum()) - rounding).mean())
+
+
+@lru_cache(maxsize=1)
+def _random_signs(seed: int, resamples: int, units: int) -> NDArray[np.float64]:
+    """Return sign patterns, the first without a flip; the figures of a matrix share them."""
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], (resamples, units))
+    signs[0] = 1.0
+    return signs
 
 
 def holm_adjusted(p_values: Mapping[str, float]) -> dict[str, float]:

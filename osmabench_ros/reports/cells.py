@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from osmabench_ros.reports.headline import NOT_APPLICABLE
@@ -27,6 +28,16 @@ class Cell:
     best: bool = False
     note: str = ''
     warning: str = ''
+
+    def __html__(self) -> str:
+        """Return the cell as HTML; of the millions of a large report a template takes long."""
+        more = '<span class="star" title="best of the column">★</span>' if self.best else ''
+        for kind, text in (('interval', self.interval), ('warning', self.warning)):
+            more += f'<span class="{kind}">{escape(text)}</span>' if text else ''
+        return (
+            f'<td class="number{" best" if self.best else ""}" data-sort="{escape(self.sort)}"'
+            f' title="{escape(self.note)}">{escape(self.text)}{more}</td>'
+        )
 
 
 _NOISE = 1e-9
@@ -74,8 +85,18 @@ def csv_text(
     writer = csv.writer(buffer, lineterminator='\n')
     if names:
         writer.writerow(columns)
-    writer.writerows([_in_csv(row.get(name, '')) for name in columns] for row in rows)
+    writer.writerows(
+        # Most values are figures, and ten thousand runs have millions.
+        [
+            value if type(value := row.get(name, '')) in _FIGURES else _in_csv(value)
+            for name in columns
+        ]
+        for row in rows
+    )
     return buffer.getvalue()
+
+
+_FIGURES = frozenset({float, int, type(None)})
 
 
 def _in_csv(value: object) -> object:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from osmabench_ros.runs.results.report_model import Record
 
 NOT_APPLICABLE = '–'  # noqa: RUF001 - the en dash is the sign for it
-
-COMMON = 'VQA common'
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ HEADLINES = (
         'Mean of the accuracies of the categories, which weighs small categories like large.',
     ),
     Headline(
-        COMMON,
+        'VQA common',
         'exact_questions',
         None,
         'accuracy_of_common',
@@ -113,3 +111,61 @@ HEADLINES = (
         'What the most frequent answer of each category scores without any map.',
     ),
 )
+
+OTHER_SUITES = (
+    Headline(
+        'F-score 5 cm',
+        'map_geometry',
+        None,
+        'f_score_0.05m',
+        True,
+        'Harmonic mean of the shares of map and visible surface within 5 cm of the other.',
+    ),
+    Headline(
+        'PQ',
+        'instances',
+        'strict',
+        'pq',
+        True,
+        'Panoptic quality: how well objects are found, times how well they are outlined.',
+    ),
+    Headline(
+        'Node F1',
+        'scene_graph',
+        'strict',
+        'node_f1',
+        True,
+        'Harmonic mean of precision and recall of the objects of the scene graph.',
+    ),
+)
+"""Figures of tables alone, where their suites were run."""
+
+
+def table_headlines(reports: Iterable[Collection[Record]]) -> list[Headline]:
+    """Return the figures that a table of runs shows: those that have a value in some run.
+
+    A suite that none of them is of, such as one of another package, gives its first figure. Where
+    nothing has a value, the figures that were computed stay, so that the table says so.
+    """
+    computed: dict[tuple[str, str | None, str], bool] = {}
+    for records in reports:
+        for item in records:
+            if not item.class_name:
+                key = item.suite, item.mode, item.metric
+                computed[key] = computed.get(key, False) or item.value is not None
+    known = [*HEADLINES, *OTHER_SUITES]
+    columns = [*known, *_first_of_others(computed, {item.suite for item in known})]
+    columns = [item for item in columns if (item.suite, item.mode, item.metric) in computed]
+    filled = [item for item in columns if computed[item.suite, item.mode, item.metric]]
+    return filled or columns
+
+
+def _first_of_others(
+    computed: Iterable[tuple[str, str | None, str]], known: Collection[str]
+) -> Iterator[Headline]:
+    seen = set(known)
+    for suite, mode, metric in computed:
+        if suite not in seen:
+            seen.add(suite)
+            explanation = f'{metric} of the suite {suite}, in its own unit.'
+            yield Headline(f'{suite} {metric}', suite, mode, metric, False, explanation)

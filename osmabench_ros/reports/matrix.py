@@ -20,11 +20,11 @@ from osmabench_ros.base.files import (
 from osmabench_ros.base.owned_folder import remove_ours
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.cells import csv_text
-from osmabench_ros.reports.headline import HEADLINES
+from osmabench_ros.reports.headline import table_headlines
 from osmabench_ros.reports.page.page import write_page
 from osmabench_ros.reports.page.paged import RUNS_A_PAGE, PagedReport
 from osmabench_ros.reports.report_run import Run
-from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.config import MatrixConfig, Requirement
 from osmabench_ros.runs.evaluate.evaluation import versions
 from osmabench_ros.runs.evaluate.over_time import judged_records
 from osmabench_ros.runs.plan import RunPlan, config_digest
@@ -47,8 +47,6 @@ _MOST_NAMED = 3
 
 MOST_ON_ONE_PAGE = 100
 """Runs in one file; the report of more is a first page and pages of runs."""
-
-_HEADLINES = {(item.suite, item.mode, item.metric, '') for item in HEADLINES}
 
 
 def write_csv(report: MatrixReport, path: Path) -> Path:
@@ -89,7 +87,8 @@ def write_matrix_report(
         return _write_large_report(config, plans, reports, root, origin)
     done = tuple(reports)
     runs = _with_common_accuracies(done, {run.run_id: _accuracies(run) for run in done})
-    report = _matrix_report(config, plans, runs, judged_records(plans, runs), origin)
+    judged = judged_records(plans, runs, config.requirements)
+    report = _matrix_report(config, plans, runs, judged, origin)
     write_json(root / 'report.json', report.model_dump(mode='json'))
     write_csv(report, root / 'report.csv')
     write_page(report, plans, root)
@@ -200,7 +199,7 @@ def _write_large_report(
             for run in batch:
                 figures.write((',\n' if kept else '') + run.report.model_dump_json())
                 table.write(csv_text(columns, map(vars, run.report.metrics), names=False))
-                judged += _required(run, required)
+                judged += _required(run, config.requirements, required)
                 kept.append(Run(run.plan, _headlines_of(run.report)))
             pages.write_runs(batch)
         # What all maps can serve is known when the last was read; the first page shows it.
@@ -228,19 +227,18 @@ def _key(record: Record) -> tuple[str, str, str]:
     return record.suite, record.metric, record.class_name
 
 
-def _required(run: Run, required: Collection[tuple[str, str, str]]) -> Iterator[Record]:
-    if required:
-        records = judged_records([run.plan], [run.report])
-        yield from (record for record in records if _key(record) in required)
+def _required(
+    run: Run, requirements: Sequence[Requirement], figures: Collection[tuple[str, str, str]]
+) -> Iterator[Record]:
+    if figures:
+        records = judged_records([run.plan], [run.report], requirements)
+        yield from (record for record in records if _key(record) in figures)
 
 
 def _headlines_of(report: RunReport) -> RunReport:
-    shown = (
-        item
-        for item in report.metrics
-        if (item.suite, item.mode, item.metric, item.class_name) in _HEADLINES
-    )
-    return report.model_copy(update={'metrics': tuple(shown)})
+    columns = table_headlines([report.metrics])
+    shown = (item.record_in(report.metrics) for item in columns)
+    return report.model_copy(update={'metrics': tuple(item for item in shown if item)})
 
 
 def _of_unfinished(unfinished: Sequence[str], others: int) -> Iterator[str]:

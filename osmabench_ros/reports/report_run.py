@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from osmabench_ros.mappers.mapper import knows_ground_truth
 from osmabench_ros.metrics.comparison import nested_level, nested_means
 from osmabench_ros.reports.headline import HEADLINES, Headline
 from osmabench_ros.runs.plan import RunPlan
@@ -46,6 +47,12 @@ class Run:
     def mapper(self) -> str:
         """Name of the mapping method."""
         return self.plan.identity.mapper
+
+    @cached_property
+    def is_reference(self) -> bool:
+        """Whether its mapper is told the truth: a line to compare with, not a competitor."""
+        bundled = self.plan.mapper.bundled
+        return bool(bundled) and knows_ground_truth(bundled)
 
     @property
     def repetition(self) -> str:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.reports.cells import plain
-from osmabench_ros.reports.headline import COMMON, HEADLINES, NOT_APPLICABLE
+from osmabench_ros.reports.headline import HEADLINES, NOT_APPLICABLE, table_headlines
 from osmabench_ros.runs.config import PacingMode
 from osmabench_ros.runs.results.report_model import MatrixReport, Record, RunReport, Status
 from osmabench_ros.runs.results.timings import (
@@ -135,16 +135,14 @@ def _table(runs: Sequence[RunReport]) -> Table:
     table = Table(box=None, pad_edge=False, header_style='bold')
     for name in ('scene', 'condition', 'mapper'):
         table.add_column(name, no_wrap=True)
-    # Where all maps can serve the same questions there is no such figure.
-    records = [record for run in runs for record in run.metrics]
-    shown = [item for item in HEADLINES if item.title != COMMON or item.record_in(records)]
-    for headline in shown:
+    columns = table_headlines(run.metrics for run in runs)[: len(HEADLINES)]
+    for headline in columns:
         table.add_column(headline.title, justify='right')
     for run in runs:
         if run.status is Status.FAILED:
-            table.add_row(run.run_id, '', '', *['[red]failed[/]'] * len(shown))
+            table.add_row(run.run_id, '', '', *['[red]failed[/]'] * max(1, len(columns)))
             continue
-        cells = [headline.text(headline.record_in(run.metrics)) for headline in shown]
+        cells = [headline.text(headline.record_in(run.metrics)) for headline in columns]
         table.add_row(*_names(run), *cells)
     return table
 

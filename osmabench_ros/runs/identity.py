@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 _LONGEST_WORD = 40
 """Five of them, a seed and a speed make one name, of which file systems take 255 bytes."""
@@ -68,7 +69,7 @@ class RunIdentity:
         """The seeds that its name has."""
         return Seeds(self.scene_key.seed, self.scene_key.path_seed, self.method_seed)
 
-    @property
+    @cached_property
     def place(self) -> tuple[str, str, str]:
         """Scene, path in it and repetition on that, by which runs are paired and averaged."""
         key = self.scene_key
@@ -85,6 +86,7 @@ class RunIdentity:
         return '.'.join((*(slug(part) for part in parts), str(self.seeds), *speed))
 
 
+@lru_cache(maxsize=65_536)
 def slug(text: str) -> str:
     """Return a name in the form of folder names; a long one ends in its hash."""
     plain = re.sub(r'[^A-Za-z0-9_-]+', '-', text) or '-'

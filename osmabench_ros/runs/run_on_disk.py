@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import RunError, errors_as
-from osmabench_ros.runs.config import MatrixConfig, SceneConfig, parse_config
+from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds, slug
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.simulation.conditions import (
@@ -31,47 +31,49 @@ def open_run(directory: Path) -> RunPlan:
     manifest = directory.parent / MANIFEST
     with errors_as(RunError, f'{manifest} has no configuration', KeyError, TypeError, shown=repr):
         config = parse_config(read_json(manifest)['config'], str(manifest))
-    return plan_of_run(directory, config)
+    return PlansOfRuns(config).of(directory)
 
 
-def plan_of_run(directory: Path, config: MatrixConfig) -> RunPlan:
-    """Return the plan of a run of a configuration, whose folder need not be there yet."""
-    manifest, noted = directory.parent / MANIFEST, _noted(directory)
-    dataset, scene, condition, mapper, simulator, seed, *speed = directory.name.split('.')
-    seeds = Seeds.of_text(seed)
-    assert seeds is not None
-    given = _named(
-        condition, ((name_of_condition(item), item) for item in config.conditions), manifest
-    )
-    identity = RunIdentity(
-        SceneKey(
-            noted.get('dataset', dataset), noted.get('scene', scene), seeds.scene, seeds.path
-        ),
-        name_of_condition(given),
-        mapper,
-        simulator,
-        float(speed[0].removeprefix('x').replace('-', '.')) if speed else None,
-        seeds.method,
-    )
-    return RunPlan(
-        identity,
-        _seeded(seeds, config, manifest),
-        _named(mapper, ((item.name, item) for item in config.mappers), manifest),
-        _condition(directory, noted, given),
-        config,
-        directory.parent,
-    )
+class PlansOfRuns:
+    """Finds the plans of the runs of a configuration, of any number of them."""
+
+    def __init__(self, config: MatrixConfig) -> None:
+        self._config = config
+        scenes = ((str(Seeds(item.seed, item.path_seed)), item) for item in config.seeded_scenes)
+        self._scenes = _by_slug(scenes)
+        self._mappers = _by_slug((item.name, item) for item in config.mappers)
+        self._conditions = _by_slug((name_of_condition(item), item) for item in config.conditions)
+
+    def of(self, directory: Path) -> RunPlan:
+        """Return the plan of the run of a folder, which need not be there yet."""
+        manifest, noted = directory.parent / MANIFEST, noted_of_run(directory)
+        dataset, scene, condition, mapper, simulator, seed, *speed = directory.name.split('.')
+        seeds = Seeds.of_text(seed)
+        assert seeds is not None
+        if seeds.method is not None and seeds.method not in self._config.seeds.method:
+            raise _unknown(str(seeds), manifest)
+        given = _known(condition, self._conditions, manifest)
+        identity = RunIdentity(
+            SceneKey(
+                noted.get('dataset', dataset), noted.get('scene', scene), seeds.scene, seeds.path
+            ),
+            name_of_condition(given),
+            mapper,
+            simulator,
+            float(speed[0].removeprefix('x').replace('-', '.')) if speed else None,
+            seeds.method,
+        )
+        return RunPlan(
+            identity,
+            _known(str(Seeds(seeds.scene, seeds.path)), self._scenes, manifest),
+            _known(mapper, self._mappers, manifest),
+            _condition(directory, noted, given),
+            self._config,
+            directory.parent,
+        )
 
 
-def _seeded(seeds: Seeds, config: MatrixConfig, manifest: Path) -> SceneConfig:
-    of_path = Seeds(seeds.scene, seeds.path)
-    of_scenes = ((str(Seeds(item.seed, item.path_seed)), item) for item in config.seeded_scenes)
-    if seeds.method is not None and seeds.method not in config.seeds.method:
-        raise _unknown(str(seeds), manifest)
-    return _named(str(of_path), of_scenes, manifest)
-
-
-def _noted(directory: Path) -> Mapping[str, Any]:
+def noted_of_run(directory: Path) -> Mapping[str, Any]:
     """Return the manifest of a run, empty if it has none yet."""
     manifest = directory / MANIFEST
     return read_json(manifest) if manifest.exists() else {}
@@ -106,11 +108,18 @@ def is_run_name(name: str) -> bool:
     return len(parts) in (_PARTS, _PARTS + 1) and Seeds.of_text(parts[_PARTS - 1]) is not None
 
 
-def _named(part: str, items: Iterable[tuple[str, _Item]], manifest: Path) -> _Item:
+def _by_slug(items: Iterable[tuple[str, _Item]]) -> dict[str, _Item]:
+    """Return items by their part of a folder's name, the first of those that have the same."""
+    found: dict[str, _Item] = {}
     for name, item in items:
-        if slug(name) == part:
-            return item
-    raise _unknown(part, manifest)
+        found.setdefault(slug(name), item)
+    return found
+
+
+def _known(part: str, items: Mapping[str, _Item], manifest: Path) -> _Item:
+    if part not in items:
+        raise _unknown(part, manifest)
+    return items[part]
 
 
 def _unknown(part: str, manifest: Path) -> RunError:

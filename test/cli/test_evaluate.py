@@ -55,7 +55,11 @@ def test_a_faultless_map_gets_full_marks_and_its_name(folders, tmp_path: Path) -
     assert {record.suite for record in report.metrics} == {'osma_segmentation'}
     row = next(line for line in result.output.splitlines() if ' strict' in line)
     assert row.split()[:4] == ['osma_segmentation', 'strict', 'macc', '1']
-    assert result.output.splitlines()[-1] == str(out / 'report.json')
+    assert result.output.splitlines()[-2:] == [str(out / 'report.json'), str(out / 'report.html')]
+    page = (out / 'report.html').read_text(encoding='utf-8')
+    assert '<h1>faultless</h1>' in page
+    for item in report.metrics:
+        assert f'<th scope="row">{item.class_name or item.metric}</th>' in page
 
 
 def test_a_worse_map_gets_less(tmp_path: Path) -> None:

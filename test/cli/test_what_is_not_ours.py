@@ -44,6 +44,7 @@ FOLDERS = {
     'map label': 'map label IN/map --label-set IN/map/map.json --out OUT',
     'map export': 'map export ply IN/map --out OUT',
     'report': 'report IN/runs --out OUT',
+    'compare': 'compare IN/runs IN/runs --out OUT',
     'score trajectory': 'score trajectory IN/a.tum IN/a.tum --out OUT',
     'vqa generate': f'vqa generate OUT/../{RUN} --folder ../OUTNAME',
     'vqa answer': f'vqa answer OUT/../{RUN} --folder ../OUTNAME',
@@ -60,7 +61,7 @@ FILES = {
 }
 READERS = {
     'conditions list', 'map check', 'map info', 'map methods', 'replay', 'score answers',
-    'compare', 'score confusion', 'status', 'vqa judge-check',
+    'score confusion', 'status', 'vqa judge-check',
 }  # fmt: skip
 LOOKERS = {'doctor'}
 """Those that only look whether there is room at --out."""

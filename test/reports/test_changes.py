@@ -167,6 +167,27 @@ def test_the_command_is_a_gate(tmp_path: Path) -> None:
     assert change['low'] <= change['difference'] <= change['high'] < 0
 
 
+def test_the_page_says_what_got_better_and_worse(tmp_path: Path) -> None:
+    hostile = '<b id="injected">'
+    old = [*scenes(BEFORE), *scenes(AFTER, condition='dark'), *scenes(BEFORE, class_name=hostile)]
+    new = [*scenes(AFTER), *scenes(BEFORE, condition='dark'), *scenes(AFTER, class_name=hostile)]
+    before, after = result(tmp_path / 'a', old), result(tmp_path / 'b', new)
+    error, text = compare(before, after, '--worse', 'macc=0.01', '--out', tmp_path / 'out')
+    assert isinstance(error, RequirementError)
+    page = tmp_path / 'out' / 'comparison.html'
+    assert str(page) in text
+    html = page.read_text(encoding='utf-8')
+    assert '1 better under “baseline”; 1 worse under “dark”' in html
+    assert 'by 95 % t intervals' in html
+    assert 'at most 0.01 may be lost' in html
+    difference = np.mean(np.subtract(AFTER, BEFORE))
+    assert html.count(f'>{difference:+.3g}<span class="interval">') == 2
+    assert html.count(f'>{-difference:+.3g}<span class="interval">') == 1
+    assert hostile not in html
+    compare(before, after, '--out', tmp_path / 'out')
+    assert 'at most 0.01 may be lost' not in page.read_text(encoding='utf-8')
+
+
 def test_runs_that_did_not_complete_have_no_figures(tmp_path: Path) -> None:
     folder = result(tmp_path / 'a', scenes(AFTER), Status.INCOMPLETE)
     assert read_records(folder) == ()

@@ -9,12 +9,11 @@ from reports.synthetic_matrix import Matrix
 
 from osmabench_ros.metrics.power import smallest_difference
 from osmabench_ros.metrics.statistics import jackknife_interval
-from osmabench_ros.reports.comparison import OBJECTS, ComparisonView, comparison_view
+from osmabench_ros.reports.comparison import OBJECTS, ComparisonView, comparison_view, power_view
 from osmabench_ros.reports.content import PageContent, gather
 from osmabench_ros.reports.outcomes import OUTCOMES, object_shares
 from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.reports.plots.change_plot import robustness_plot
-from osmabench_ros.reports.power import power_view
 from osmabench_ros.reports.report_run import Run, joined
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.results.report_model import RunReport

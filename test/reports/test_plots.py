@@ -1,11 +1,14 @@
+import itertools
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 import pytest
+from matplotlib.figure import Figure
 from reports.synthetic_matrix import HOSTILE, Matrix
 
 from osmabench_ros.reports.headline import HEADLINES
+from osmabench_ros.reports.plots import condition_plots
 from osmabench_ros.reports.plots.change_plot import change_plot, changes
 from osmabench_ros.reports.plots.class_plot import class_plot
 from osmabench_ros.reports.plots.condition_plots import condition_plot
@@ -87,3 +90,41 @@ def test_a_change_is_the_difference_to_the_baseline_of_the_same_mapper(runs: lis
     assert found.value == pytest.approx(expected)
     assert (found.low, found.high, found.scenes) == (-5.0, 5.0, 1)
     assert changes(runs, 'oracle', 'velocity', VQA, no_interval) is None
+
+
+def figures_drawn(runs: list[Run], monkeypatch) -> Figure:
+    drawn = []
+    monkeypatch.setattr(
+        condition_plots, 'inline_svg', lambda figure, *_: drawn.append(figure) or 'svg'
+    )
+    assert condition_plot(runs) == 'svg'
+    drawn[0].draw_without_rendering()
+    return drawn[0]
+
+
+def test_references_are_lines_beside_a_method(runs: list[Run]):
+    command = runs[1].plan.mapper.model_copy(update={'command': ('mine',)})
+    method = Run(replace(runs[1].plan, mapper=command), runs[1].report)
+    assert 'oracle (reference)' in condition_plot([runs[0], method])
+    assert '(reference)' not in condition_plot(runs[:2])
+
+
+@pytest.mark.parametrize('count', [3, 5, 10])
+def test_names_of_conditions_and_numbers_do_not_collide(runs: list[Run], count, monkeypatch):
+    many = [
+        Run(
+            replace(run.plan, identity=replace(run.plan.identity, condition=f'condition {i}')),
+            run.report,
+        )
+        for run in runs[:2]
+        for i in range(count)
+    ]
+    for axes in figures_drawn(many, monkeypatch).axes:
+        names = axes.get_xticklabels()
+        level = [name for name in names if not name.get_rotation()]
+        assert len(level) in (0, len(names))
+        # Turned names are as far from each other as a line is high.
+        places = [name.get_window_extent() for name in level]
+        assert all(a.x1 <= b.x0 for a, b in itertools.pairwise(places))
+        numbers = sorted((t.get_window_extent() for t in axes.texts), key=lambda box: box.x0)
+        assert all(a.x1 <= b.x0 + 1 for a, b in itertools.pairwise(numbers))

@@ -1,15 +1,24 @@
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from reports.synthetic_matrix import Matrix
 
+from osmabench_ros.base.files import write_json
+from osmabench_ros.reports.headline import table_headlines
 from osmabench_ros.reports.page.figure_tables import (
     CLASS_FIGURES,
     class_table,
     figure_table,
     requirement_rows,
 )
-from osmabench_ros.reports.page.headline_table import headline_table, summary_table
+from osmabench_ros.reports.page.headline_table import (
+    headline_sentence,
+    headline_table,
+    machine_rows,
+    summary_table,
+)
 from osmabench_ros.reports.report_run import Run, joined
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.results.report_model import RunReport
@@ -31,11 +40,19 @@ def with_values(run: Run, **values: float | None) -> Run:
     return Run(run.plan, RunReport(**{**dict(run.report), 'metrics': metrics}))
 
 
+def as_method(run: Run, scene: str = 'room', condition: str = 'baseline') -> Run:
+    """Return a run of a mapper that is not told the truth, in a scene under a condition."""
+    mapper = run.plan.mapper.model_copy(update={'command': ('mine',)})
+    key = SceneKey('boxes', scene, 0)
+    identity = replace(run.plan.identity, scene_key=key, condition=condition)
+    return Run(replace(run.plan, mapper=mapper, identity=identity), run.report)
+
+
 def test_the_best_of_a_column_is_marked_and_only_there(runs: list[Run]):
     columns, rows = headline_table(
         [
-            with_values(runs[0], macc=0.7, baseline_most_frequent=0.5),
-            with_values(runs[1], macc=0.3),
+            as_method(with_values(runs[0], macc=0.7, baseline_most_frequent=0.5)),
+            as_method(with_values(runs[1], macc=0.3)),
         ]
     )
     titles = [column.title for column in columns]
@@ -46,7 +63,7 @@ def test_the_best_of_a_column_is_marked_and_only_there(runs: list[Run]):
 
 
 def test_nothing_is_best_where_all_are_equal(runs: list[Run]):
-    columns, rows = headline_table([with_values(run, macc=0.5) for run in runs[:2]])
+    columns, rows = headline_table([as_method(with_values(run, macc=0.5)) for run in runs[:2]])
     macc = [column.title for column in columns].index('mAcc')
     assert not any(row.cells[macc].best for row in rows)
 
@@ -109,5 +126,94 @@ def test_means_over_scenes_come_with_their_range(runs: list[Run]):
     oracle, noisy = summary_table([*here, other])
     macc = [column.title for column in columns].index('mAcc')
     assert (oracle.mapper, oracle.runs, noisy.runs) == ('oracle', 2, 1)
+    # Two scenes are too few for a range.
+    assert (oracle.cells[macc].text, oracle.cells[macc].interval) == ('40.0', '')
+    # Both are told the truth, and stand in no ranking.
+    assert (oracle.cells[macc].best, noisy.cells[macc].best) == (False, False)
+    ranked = [
+        as_method(with_values(runs[number], macc=value), scene)
+        for number, scene, value in (
+            (0, 'a', 0.2), (0, 'b', 0.6), (0, 'c', 0.4), (1, 'a', 0.1), (1, 'b', 0.3)
+        )
+    ]  # fmt: skip
+    oracle, noisy = summary_table(ranked)
     assert (oracle.cells[macc].text, oracle.cells[macc].interval) == ('40.0', '20.0 to 60.0')
     assert (oracle.cells[macc].best, noisy.cells[macc].best) == (True, False)
+
+
+def test_nothing_is_best_beside_references_alone(runs: list[Run]):
+    columns, rows = headline_table(
+        [with_values(runs[0], macc=0.9), as_method(with_values(runs[1], macc=0.3))]
+    )
+    macc = [column.title for column in columns].index('mAcc')
+    assert [row.run.is_reference for row in rows] == [True, False]
+    assert not any(row.cells[macc].best for row in rows)
+
+
+def test_the_columns_are_those_of_suites_that_gave_a_figure(runs: list[Run]):
+    first = runs[0].report.metrics[0]
+
+    def figure(suite: str, metric: str, value: float | None, mode: str | None = None):
+        fields = {'suite': suite, 'metric': metric, 'mode': mode, 'value': value}
+        return first.model_copy(update={**fields, 'class_name': ''})
+
+    unlabelled = figure('osma_segmentation', 'macc', None, 'strict')
+    geometry = figure('map_geometry', 'f_score_0.05m', 0.9)
+    other = [figure('map_height', 'error_m', 0.2), figure('map_height', 'bias_m', 0.1)]
+    titles = [item.title for item in table_headlines([[unlabelled, geometry, *other]])]
+    assert titles == ['F-score 5 cm', 'map_height error_m']
+    assert [item.title for item in table_headlines([[unlabelled]])] == ['mAcc']
+    assert table_headlines([[]]) == []
+
+
+def matrix_of(runs: list[Run], scenes: int) -> list[Run]:
+    """Return two methods in scenes under two conditions, one always 10 points ahead."""
+    return [
+        as_method(with_values(runs[number], macc=value + scene / 100), f's{scene}', condition)
+        for scene in range(scenes)
+        for number, condition, value in (
+            (0, 'baseline', 0.6), (1, 'baseline', 0.5), (0, 'dark', 0.3), (1, 'dark', 0.2)
+        )
+    ]  # fmt: skip
+
+
+def test_the_sentence_names_the_best_its_loss_and_the_test(runs: list[Run]):
+    # Eight differences of one sign have the p of 2 / 2**8 in a sign-flip test.
+    assert headline_sentence(matrix_of(runs, 8)) == (
+        'oracle is best under “baseline”, with mAcc 63.5 %; 10.0 points ahead of noisy_oracle '
+        '(significant: sign-flip test over 8 scenes, adjusted by Holm, p = 0.0078); it loses most '
+        'under “dark”, 30.0 points (significant: sign-flip test over 8 scenes, adjusted by Holm, '
+        'p = 0.0078).'
+    )
+    few = headline_sentence(matrix_of(runs, 4))
+    assert few.count('no test can tell: the 95 % t interval over 4 scenes excludes 0') == 2
+    assert headline_sentence(matrix_of(runs, 1)).count('1 scene cannot tell') == 2
+    assert headline_sentence([run for run in runs if run.failed]) == ''
+
+
+def test_references_do_not_take_part_in_the_sentence(runs: list[Run]):
+    told = with_values(runs[0], macc=0.9)
+    assert headline_sentence([told, as_method(with_values(runs[1], macc=0.4))]) == (
+        'noisy_oracle is the only method under “baseline”, with mAcc 40.0 %.'
+    )
+
+
+def test_there_is_nothing_to_pass_without_requirements(matrix: Matrix):
+    report = matrix.report.model_copy(update={'passed': True})
+    required = matrix.plans[0].config.requirements
+    assert (report.verdict(required), report.verdict(())) == ('passed', 'complete')
+    assert matrix.report.verdict(()) == 'failed'
+
+
+def test_date_and_machine_come_from_the_folders_of_the_runs(runs: list[Run], tmp_path: Path):
+    plan = replace(runs[0].plan, root=tmp_path)
+    assert machine_rows([Run(plan, runs[0].report)]) == []
+    plan.directory.mkdir()
+    (plan.directory / 'report.json').touch()
+    os.utime(plan.directory / 'report.json', (86_400.0 * 365, 86_400.0 * 365))
+    host = {'cpu': 'Z80', 'gpus': [], 'os': 'CP/M'}
+    write_json(plan.directory / 'manifest.json', {'host': host, 'versions': {'python': '3.10'}})
+    assert machine_rows([Run(plan, runs[0].report)]) == [
+        ('Date', '1971-01-01'), ('CPU', 'Z80'), ('GPU', 'none'), ('Operating system', 'CP/M'),
+        ('Python', '3.10'),
+    ]  # fmt: skip

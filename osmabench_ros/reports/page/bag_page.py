@@ -1,19 +1,19 @@
-"""The report of a bag as one self-contained page."""
+"""The reports of a bag, of a map and of a trajectory, each as one self-contained page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from osmabench_ros.base.files import write_text
 from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore
-from osmabench_ros.reports.cells import plain
+from osmabench_ros.reports.cells import Cell, plain, record_cell
 from osmabench_ros.reports.page.page import PAGE, page_environment, trusted
 from osmabench_ros.reports.plots.trajectory_plot import trajectory_plot
 from osmabench_ros.runs.bag.bag_settings import REFERENCE_FREE, TIMING_SUITE, BagReport
-from osmabench_ros.runs.results.report_model import Record
+from osmabench_ros.runs.results.report_model import Record, RunReport
 
 TRAJECTORY_PAGE = 'trajectory.html'
 
@@ -89,6 +89,37 @@ def write_bag_page(report: BagReport, trajectory: TrajectoryScore | None, direct
     )
     write_text(directory / PAGE, text)
     return directory / PAGE
+
+
+def write_map_page(report: RunReport, directory: Path) -> Path:
+    """Write report.html of a map; byte-identical for equal input."""
+    first = next(iter(report.metrics), None)
+    text = (
+        page_environment()
+        .get_template('map_report.html')
+        .render(
+            report=report,
+            mapper=first.mapper if first else report.run_id,
+            scene=f'{first.dataset} {first.scene}' if first else '',
+            condition=first.condition if first else '',
+            overall=_by_suite(item for item in report.metrics if not item.class_name),
+            classes=_by_suite(item for item in report.metrics if item.class_name),
+        )
+    )
+    write_text(directory / PAGE, text)
+    return directory / PAGE
+
+
+MapRow = tuple[str, str, str, Cell, int]
+"""Figure, mode, class, value and samples."""
+
+
+def _by_suite(records: Iterable[Record]) -> list[tuple[str, list[MapRow]]]:
+    found: dict[str, list[MapRow]] = {}
+    for item in records:
+        row = (item.metric, item.mode or '', item.class_name, record_cell(item), item.n)
+        found.setdefault(item.suite, []).append(row)
+    return list(found.items())
 
 
 def suite_tables(records: Sequence[Record]) -> list[SuiteTable]:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.errors import RunError
+from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
+from osmabench_ros.metrics.statistics import LEAST_UNITS
 from osmabench_ros.reports.cells import ABSENT, Cell, record_cell
-from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline
+from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, table_headlines
 from osmabench_ros.reports.report_run import (
     MeanFigure,
     Run,
-    computed_headlines,
+    baseline_condition,
+    distinct,
     estimate,
 )
+from osmabench_ros.runs.run_on_disk import noted_of_run
 
 TIMINGS = 'timings.json'
+ALPHA = 0.05
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,32 @@ def cost_rows(runs: Sequence[Run]) -> list[CostRow]:
     return rows
 
 
+def machine_rows(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """Return date and machine of the runs as their folders tell, by name; each value once."""
+    found: dict[str, dict[str, None]] = {}
+    for run in runs:
+        folder = run.plan.directory
+        noted = noted_of_run(folder)
+        host = noted.get('host') or {}
+        told = {
+            'Date': _date(folder / 'report.json'),
+            'CPU': host.get('cpu', ''),
+            'GPU': ', '.join(host.get('gpus', ())) or ('none' if host else ''),
+            'Operating system': host.get('os', ''),
+            'Python': noted.get('versions', {}).get('python', ''),
+        }
+        for name, text in told.items():
+            if text:
+                found.setdefault(name, {})[str(text)] = None
+    return [(name, ' or '.join(texts)) for name, texts in found.items()]
+
+
+def _date(file: Path) -> str:
+    if not file.exists():
+        return ''
+    return datetime.fromtimestamp(file.stat().st_mtime, timezone.utc).date().isoformat()
+
+
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
@@ -79,7 +113,7 @@ class HeadlineRow:
 
 def headline_table(runs: Sequence[Run]) -> tuple[list[Headline], list[HeadlineRow]]:
     """Return the columns and the rows of the headline table."""
-    headlines = computed_headlines(runs)
+    headlines = table_headlines(run.report.metrics for run in runs)
     best = {item: _best(runs, item) for item in headlines}
     rows = [
         HeadlineRow(
@@ -95,9 +129,14 @@ def headline_table(runs: Sequence[Run]) -> tuple[list[Headline], list[HeadlineRo
 
 def _best(runs: Sequence[Run], headline: Headline) -> float | None:
     """Return the best value of a column; None with fewer than two different values."""
-    records = [record for run in runs if (record := run.headline(headline)) is not None]
+    records = [
+        record
+        for run in runs
+        if not run.is_reference and (record := run.headline(headline)) is not None
+    ]
     values = [record.value for record in records if record.value is not None]
-    if headline.is_baseline or len(set(values)) < 2:
+    ranked = {record.mapper for record in records if record.value is not None}
+    if headline.is_baseline or len(ranked) < 2 or len(set(values)) < 2:
         return None
     return max(values) if records[0].higher_is_better else min(values)
 
@@ -112,7 +151,7 @@ def _headline_cell(run: Run, headline: Headline, best: float | None) -> Cell:
         )
     return replace(
         record_cell(record, headline.number),
-        best=best is not None and record.value == best,
+        best=best is not None and record.value == best and not run.is_reference,
         warning=_warning(run, headline, record.value),
     )
 
@@ -142,33 +181,151 @@ def summary_table(runs: Sequence[Run]) -> list[SummaryRow]:
     scored = [run for run in runs if not run.failed]
     if len({run.plan.identity.place for run in runs}) < 2:
         return []
-    headlines = computed_headlines(runs)
+    headlines = table_headlines(run.report.metrics for run in runs)
+    references = {run.mapper for run in runs if run.is_reference}
     groups = list(dict.fromkeys((run.condition, run.mapper) for run in scored))
     means = {
         (group, item): estimate(scored, group[1], group[0], item)
         for group in groups
         for item in headlines
     }
-    best = {item: _best_mean(item, [means[group, item] for group in groups]) for item in headlines}
+    ranked = [group for group in groups if group[1] not in references]
+    competing = [run for run in scored if not run.is_reference]
+    best = {
+        item: _best_mean(competing, item, [means[group, item] for group in ranked])
+        for item in headlines
+    }
     return [
         SummaryRow(
             *group,
             sum((run.condition, run.mapper) == group for run in scored),
-            tuple(_mean_cell(item, means[group, item], best[item]) for item in headlines),
+            tuple(
+                _mean_cell(item, means[group, item], best[item] if group in ranked else None)
+                for item in headlines
+            ),
         )
         for group in groups
     ]
 
 
-def _best_mean(headline: Headline, means: Sequence[MeanFigure | None]) -> float | None:
+def _best_mean(
+    runs: Sequence[Run], headline: Headline, means: Sequence[MeanFigure | None]
+) -> float | None:
     values = {mean.value for mean in means if mean is not None}
-    return None if headline.is_baseline or len(values) < 2 else max(values)
+    if headline.is_baseline or len(values) < 2 or len({run.mapper for run in runs}) < 2:
+        return None
+    return max(values) if _higher_is_better(runs, headline) else min(values)
+
+
+def _higher_is_better(runs: Sequence[Run], headline: Headline) -> bool:
+    found = (record for run in runs if (record := run.headline(headline)) is not None)
+    return next((record.higher_is_better for record in found), True)
 
 
 def _mean_cell(headline: Headline, mean: MeanFigure | None, best: float | None) -> Cell:
     if mean is None:
         return ABSENT
-    low, high = (headline.number(pick(mean.units)) for pick in (min, max))
-    return Cell(
-        headline.number(mean.value), repr(mean.value), f'{low} to {high}', mean.value == best
-    )
+    spread = ''
+    if len(mean.units) >= LEAST_UNITS:
+        spread = ' to '.join(headline.number(pick(mean.units)) for pick in (min, max))
+    return Cell(headline.number(mean.value), repr(mean.value), spread, mean.value == best)
+
+
+def headline_sentence(runs: Sequence[Run]) -> str:
+    """Return what the figures say: the best method, where it loses, and what a test says of it.
+
+    Methods that are told the truth do not take part, unless there is no other. '' without figures.
+    """
+    scored = [run for run in runs if not run.failed]
+    competing = [run for run in scored if not run.is_reference] or scored
+    columns = table_headlines(run.report.metrics for run in competing)
+    headline = next((item for item in columns if not item.is_baseline), None)
+    if headline is None:
+        return ''
+    condition, sign = baseline_condition(runs), -1 + 2 * _higher_is_better(competing, headline)
+    means = {
+        mapper: sign * found.value
+        for mapper in distinct(run.mapper for run in competing)
+        if (found := estimate(competing, mapper, condition, headline)) is not None
+    }
+    if not means:
+        return ''
+    ordered = sorted(means, key=lambda mapper: -means[mapper])
+    best, others = ordered[0], ordered[1:]
+    value = _with_unit(headline, sign * means[best])
+    rank = 'is best' if others else 'is the only method'
+    parts = [f'{best} {rank} under “{condition}”, with {headline.title} {value}']
+    if others:
+        figures = {name: _by_place(competing, name, condition, headline) for name in ordered[:2]}
+        parts.append(f'{_ahead(figures, others[0], headline, sign)} {others[0]}')
+        parts[-1] += f' ({_verdict(figures, others[0])})'
+    lost = {
+        other: _by_place(competing, best, other, headline)
+        for other in distinct(run.condition for run in competing)
+    }
+    changes = _compared(lost, condition)
+    if changes:
+        worst = min(changes, key=lambda name: sign * changes[name].paired.difference.value)
+        change = changes[worst].paired.difference.value
+        if sign * change < 0:
+            by = _with_unit(headline, abs(change), points=True)
+            parts.append(
+                f'it loses most under “{worst}”, {by} ({_verdict(lost, condition, worst)})'
+            )
+        else:
+            parts.append('it loses under no other condition')
+    return '; '.join(parts) + '.'
+
+
+Values = Mapping[str, Mapping[tuple[str, ...], float]]
+
+
+def _ahead(figures: Values, other: str, headline: Headline, sign: int) -> str:
+    found = next(iter(_compared(figures, other).values()), None)
+    if found is None:
+        return 'shares no scene with'
+    change = found.paired.difference.value
+    by = _with_unit(headline, abs(change), points=True)
+    return f'{by} {"ahead of" if sign * change >= 0 else "behind, on common scenes,"}'
+
+
+def _by_place(
+    runs: Sequence[Run], mapper: str, condition: str, headline: Headline
+) -> dict[tuple[str, ...], float]:
+    return {
+        run.plan.identity.place: record.value
+        for run in runs
+        if (run.mapper, run.condition) == (mapper, condition)
+        and (record := run.headline(headline)) is not None
+        and record.value is not None
+    }
+
+
+def _compared(figures: Values, reference: str) -> dict[str, Comparison]:
+    figures = {name: found for name, found in figures.items() if found}
+    if reference not in figures:
+        return {}
+    compared = compare_with_reference(figures, reference)
+    return {name: item for name, item in compared.items() if item.paired.difference.n}
+
+
+def _verdict(figures: Values, reference: str, other: str = '') -> str:
+    """Return whether a difference is more than chance, and by which test."""
+    compared = _compared(figures, reference)
+    found = compared.get(other) or next(iter(compared.values()), None)
+    if found is None:
+        return 'not compared'
+    interval, p = found.paired.difference, found.adjusted_p
+    over = f'{interval.n} {interval.unit if interval.n > 1 else interval.unit.rstrip("s")}'
+    if math.isfinite(p):
+        verdict = 'significant' if p <= ALPHA else 'not significant'
+        return f'{verdict}: sign-flip test over {over}, adjusted by Holm, p = {p:.2g}'
+    if math.isfinite(interval.low):
+        which = 'excludes' if interval.excludes_zero else 'contains'
+        return f'no test can tell: the 95 % t interval over {over} {which} 0'
+    return f'{over} cannot tell whether that is chance'
+
+
+def _with_unit(headline: Headline, value: float, *, points: bool = False) -> str:
+    unit = (' points' if points else ' %') if headline.percent else ''
+    return f'{headline.number(value)}{unit}'

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from osmabench_ros.base.files import write_text
 from osmabench_ros.mappers.mapper import home_advantage
-from osmabench_ros.reports.comparison import ComparisonView, comparison_view
+from osmabench_ros.reports.comparison import ComparisonView, comparison_view, power_view
 from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.outcomes import OUTCOMES
 from osmabench_ros.reports.pacing import PacingView, pacing_view
@@ -24,7 +24,13 @@ from osmabench_ros.reports.page.figure_tables import (
     figure_table,
     requirement_rows,
 )
-from osmabench_ros.reports.page.headline_table import cost_rows, headline_table, summary_table
+from osmabench_ros.reports.page.headline_table import (
+    cost_rows,
+    headline_sentence,
+    headline_table,
+    machine_rows,
+    summary_table,
+)
 from osmabench_ros.reports.page.over_time import (
     SUMMARIES,
     ViewOverTime,
@@ -36,7 +42,6 @@ from osmabench_ros.reports.plots.change_plot import change_plot, robustness_plot
 from osmabench_ros.reports.plots.class_plot import class_plot
 from osmabench_ros.reports.plots.condition_plots import condition_plot, latency_plot
 from osmabench_ros.reports.plots.question_plot import question_plot
-from osmabench_ros.reports.power import power_view
 from osmabench_ros.reports.question_data import Dialogue, paired_interval
 from osmabench_ros.reports.report_run import Run, baseline_condition, joined
 from osmabench_ros.runs.evaluate.over_time import judged_records
@@ -63,6 +68,9 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
             runs=runs,
             content=content,
             whole=True,
+            sentence=headline_sentence(runs),
+            verdict=report.verdict(plans[0].config.requirements if plans else ()),
+            machines=machine_rows(runs),
             requirements=_requirements(report, plans),
             headline=headline_table(runs),
             summary=summary_table(runs),
@@ -92,7 +100,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
 def _requirements(report: MatrixReport, plans: Sequence[RunPlan]) -> list[RequirementRow]:
     required = plans[0].config.requirements if plans else ()
     required = required if report.part is None else for_part(required, plans)
-    return requirement_rows(judged_records(plans, report.runs), required) if required else []
+    return requirement_rows(judged_records(plans, report.runs, required), required)
 
 
 def home_advantages(runs: Sequence[Run]) -> dict[str, str]:
@@ -154,4 +162,6 @@ def configuration_text(plans: Sequence[RunPlan]) -> str:
     """Return the configuration of runs as YAML."""
     if not plans:
         return ''
-    return yaml.safe_dump(plans[0].config.model_dump(mode='json'), sort_keys=False)
+    # The scenes of a large matrix take the other dumper seconds.
+    dumper = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
+    return str(yaml.dump(plans[0].config.model_dump(mode='json'), Dumper=dumper, sort_keys=False))

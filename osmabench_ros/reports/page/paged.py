@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from osmabench_ros.base.files import write_text
-from osmabench_ros.reports.comparison import comparison_view
+from osmabench_ros.reports.comparison import comparison_view, power_view
 from osmabench_ros.reports.content import PageContent, RunSection
+from osmabench_ros.reports.headline import table_headlines
 from osmabench_ros.reports.page.figure_tables import figure_table
 from osmabench_ros.reports.page.headline_table import (
     HeadlineRow,
+    headline_sentence,
     headline_table,
     summary_table,
 )
@@ -24,8 +26,7 @@ from osmabench_ros.reports.page.page import (
     trusted,
 )
 from osmabench_ros.reports.plots.change_plot import robustness_plot
-from osmabench_ros.reports.power import power_view
-from osmabench_ros.reports.report_run import Run, computed_headlines
+from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.results.report_model import MatrixReport, Status
 
 RUNS_A_PAGE = 100
@@ -103,7 +104,9 @@ class PagedReport:
             runs=runs,
             notices=_at_most(notices),
             warnings=_at_most(report.warnings),
-            headline=(computed_headlines(runs), ()),
+            headline=(table_headlines(run.report.metrics for run in runs), ()),
+            sentence=headline_sentence(runs),
+            verdict=report.verdict(runs[0].plan.config.requirements if runs else ()),
             summary=summary_table(runs),
             comparison=comparison,
             power=power_view(runs, comparison),

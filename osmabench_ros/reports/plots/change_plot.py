@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from osmabench_ros.metrics.statistics import LEAST_UNITS
 from osmabench_ros.reports.comparison import Contrast
 from osmabench_ros.reports.headline import Headline
 from osmabench_ros.reports.plots.svg import INK, MUTED, SERIES, inline_svg, new_figure, page_style
@@ -106,8 +107,10 @@ def changes(
         return None
     values = [value for *_, value in found]
     mean = math.fsum(values) / len(values)
-    if len(found) > 1:
+    if len(found) >= LEAST_UNITS:
         return Change(mean, min(values), max(values), len(found))
+    if len(found) > 1:
+        return Change(mean, None, None, len(found))
     interval = None
     if headline.suite == 'exact_questions':
         interval = paired_interval(found[0][0], found[0][1])

@@ -65,7 +65,11 @@ def _milliseconds(node: Participation) -> list[float]:
 _BAR_GROUP = 0.8
 _WIDTH = 9.3
 _MOST_BARS_OF_NARROW_PANEL = 6
-_MOST_NUMBERED_BARS = 12
+_NUMBER_IN = 0.3
+"""Width of the number over a bar."""
+_LETTER_IN = 0.075
+_USED_SHARE = 0.85
+"""Of the width of a panel, what its axis leaves to bars."""
 
 
 def condition_plot(runs: Sequence[Run]) -> str:
@@ -76,11 +80,11 @@ def condition_plot(runs: Sequence[Run]) -> str:
     conditions = distinct(run.condition for run in runs)
     bars = len(conditions) * len(distinct(run.mapper for run in runs))
     with page_style('conditions'):
-        figure, panels = _panels(
-            len(headlines), len(headlines) if bars <= _MOST_BARS_OF_NARROW_PANEL else 2
-        )
+        most = len(headlines) if bars <= _MOST_BARS_OF_NARROW_PANEL else 2
+        columns = min(len(headlines), most)
+        figure, panels = _panels(len(headlines), columns)
         for axes, headline in zip(panels, headlines, strict=True):
-            _bars(axes, runs, headline, conditions)
+            _bars(axes, runs, headline, conditions, _WIDTH / columns)
             axes.set_title(headline.title)
         _legend(figure, runs)
         return inline_svg(
@@ -92,8 +96,7 @@ def _shown(runs: Sequence[Run]) -> list[Headline]:
     return [item for item in computed_headlines(runs) if not item.is_baseline]
 
 
-def _panels(count: int, most_columns: int) -> tuple[Figure, list[Axes]]:
-    columns = min(count, most_columns)
+def _panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
     rows = -(-count // columns)
     figure = new_figure(_WIDTH, 2.3 * rows + 0.45)
     grid = figure.subplots(rows, columns, squeeze=False)
@@ -103,16 +106,35 @@ def _panels(count: int, most_columns: int) -> tuple[Figure, list[Axes]]:
     return figure, panels[:count]
 
 
-def _bars(axes: Axes, runs: Sequence[Run], headline: Headline, conditions: list[str]) -> None:
+def _references(runs: Sequence[Run]) -> set[str]:
+    """Return mappers that are told the truth; none where no other is there to compare with."""
+    found = {run.mapper for run in runs if run.is_reference}
+    return found if any(run.mapper not in found for run in runs) else set()
+
+
+def _bars(
+    axes: Axes,
+    runs: Sequence[Run],
+    headline: Headline,
+    conditions: list[str],
+    width_in: float,
+) -> None:
     mappers = distinct(run.mapper for run in runs)
-    width = _BAR_GROUP / len(mappers)
+    references = _references(runs)
+    barred = [mapper for mapper in mappers if mapper not in references]
+    width = _BAR_GROUP / max(1, len(barred))
+    most_numbered = int(_USED_SHARE * _BAR_GROUP * width_in / _NUMBER_IN)
     factor = 100.0 if headline.percent else 1.0
     for i, mapper in enumerate(mappers):
         for j, condition in enumerate(conditions):
             found = estimate(runs, mapper, condition, headline)
             if found is None:
                 continue
-            x = j + (i - (len(mappers) - 1) / 2) * width
+            if mapper in references:
+                ends = j - _BAR_GROUP / 2, j + _BAR_GROUP / 2
+                axes.hlines(factor * found.value, *ends, color=_color(i), linewidth=1.8)
+                continue
+            x = j + (barred.index(mapper) - (len(barred) - 1) / 2) * width
             value = factor * found.value
             axes.bar(x, value, width * 0.92, color=_color(i))
             top = value
@@ -123,7 +145,7 @@ def _bars(axes: Axes, runs: Sequence[Run], headline: Headline, conditions: list[
                 heights = [factor * item for item in found.units]
                 axes.plot([x] * len(heights), heights, 'o', color=INK, markersize=2.5)
                 top = max(heights)
-            if len(mappers) * len(conditions) <= _MOST_NUMBERED_BARS:
+            if len(barred) * len(conditions) <= most_numbered:
                 axes.annotate(
                     headline.number(found.value),
                     (x, top),
@@ -133,7 +155,12 @@ def _bars(axes: Axes, runs: Sequence[Run], headline: Headline, conditions: list[
                     fontsize=8,
                 )
     _constant(axes, runs, headline)
+    longest = max(map(len, conditions))
     axes.set_xticks(range(len(conditions)), conditions)
+    if longest * _LETTER_IN > _USED_SHARE * width_in / len(conditions):
+        # Names would run into each other.
+        for label in axes.get_xticklabels():
+            label.set(rotation=35, ha='right', rotation_mode='anchor')
     if headline.percent:
         axes.set_ylim(0, 112)
         axes.set_yticks(range(0, 101, 20))
@@ -152,10 +179,17 @@ def _constant(axes: Axes, runs: Sequence[Run], headline: Headline) -> None:
 
 
 def _legend(figure: Figure, runs: Sequence[Run]) -> None:
+    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     mappers = distinct(run.mapper for run in runs)
-    handles = [Patch(color=_color(i), label=mapper) for i, mapper in enumerate(mappers)]
+    references = _references(runs)
+    handles = [
+        Line2D([], [], color=_color(i), linewidth=1.8, label=f'{mapper} (reference)')
+        if mapper in references
+        else Patch(color=_color(i), label=mapper)
+        for i, mapper in enumerate(mappers)
+    ]
     figure.legend(handles=handles, loc='outside upper left', ncols=min(len(handles), 6))
 
 

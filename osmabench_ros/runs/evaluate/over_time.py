@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -16,11 +16,12 @@ from osmabench_ros.maps.disk.storage import read_map, snapshots_in
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.over_time import ScoresAtTime, over_time_records
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.runs.config import SuiteConfig
+from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, made_suites, suite_context
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.results.report_model import Record, RunReport, Status
+from osmabench_ros.runs.results.timings import SUITE as TIMING_SUITE
 from osmabench_ros.runs.results.timings import TIMINGS
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
@@ -123,15 +124,22 @@ def scores_at_time(
     return ScoresAtTime(frames, time_s, records)
 
 
-def judged_records(plans: Sequence[RunPlan], runs: Sequence[RunReport]) -> tuple[Record, ...]:
-    """Return the records of report.json, timings.json and growth.json of all done runs."""
+def judged_records(
+    plans: Sequence[RunPlan], runs: Sequence[RunReport], required: Collection[Requirement]
+) -> tuple[Record, ...]:
+    """Return the records of report.json, timings.json and growth.json of all done runs.
+
+    timings.json is not read where no requirement is about times: of many runs it takes long.
+    """
+    timed = any(item.suite == TIMING_SUITE for item in required)
     folders = {plan.identity.run_id: plan.directory for plan in plans}
     found: list[Record] = []
     for report in runs:
         found += report.metrics
         folder = folders.get(report.run_id)
         if folder is not None and report.status is Status.COMPLETE:
-            found += _records_in(folder / TIMINGS, 'records')
+            if timed:
+                found += _records_in(folder / TIMINGS, 'records')
             found += _records_in(folder / GROWTH, 'metrics')
     return tuple(found)
 

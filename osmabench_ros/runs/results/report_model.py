@@ -107,6 +107,12 @@ class MatrixReport(Strict):
         """All records of all runs."""
         return tuple(record for run in self.runs for record in run.metrics)
 
+    def verdict(self, requirements: Sequence[Requirement]) -> str:
+        """Return how it ended in a word; there is nothing to pass without requirements."""
+        if not self.passed:
+            return 'failed'
+        return 'passed' if requirements else 'complete'
+
 
 def map_remarks(header: MapHeader) -> tuple[str, ...]:
     """Return remarks on the header of a map, besides its origin."""

@@ -1,0 +1,124 @@
+"""The comparison of two results as one self-contained page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from osmabench_ros.base.files import write_text
+from osmabench_ros.reports.cells import plain
+from osmabench_ros.reports.changes import Change, ResultChanges, Verdict
+from osmabench_ros.reports.page.page import (
+    TEMPLATES,
+    csp_hash,
+    page_environment,
+    trusted,
+)
+
+COMPARISON_PAGE = 'comparison.html'
+_KINDS = {Verdict.BETTER: 'passed', Verdict.WORSE: 'failed'}
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """A change as text; `kind` is how its verdict looks."""
+
+    figure: str
+    class_name: str
+    condition: str
+    mapper: str
+    before: str
+    after: str
+    difference: str
+    gain: float
+    interval: str
+    scenes: int
+    verdict: str
+    kind: str
+
+
+def write_changes_page(
+    found: ResultChanges, broken: Sequence[str], results: tuple[Path, Path], directory: Path
+) -> Path:
+    """Write comparison.html of two results; byte-identical for equal input."""
+    moved = [item for item in found.changes if item.verdict is not Verdict.EQUAL]
+    overall = [item for item in moved if not item.figure.class_name]
+    classes = sorted(
+        (item for item in moved if item.figure.class_name),
+        key=lambda item: (item.verdict is Verdict.UNCLEAR, -abs(item.gain)),
+    )
+    counted = Counter(item.verdict for item in found.changes)
+    names = [path.absolute().name for path in results]
+    if names[0] == names[1]:
+        names = ['before', 'after']
+    script = (TEMPLATES / 'tables.js').read_text(encoding='utf-8')
+    text = (
+        page_environment()
+        .get_template('changes.html')
+        .render(
+            before=names[0],
+            after=names[1],
+            paths=[str(path) for path in results],
+            counts={item: counted[item] for item in Verdict},
+            broken=broken,
+            sentence=_sentence(overall),
+            overall=[_row(item) for item in overall],
+            classes=[_row(item) for item in classes],
+            missing=[
+                (title, names)
+                for title, names in (
+                    ('Only in the first result', found.only_before),
+                    ('Only in the second result', found.only_after),
+                    ('Without a value any more', [item.names[0] for item in found.lost]),
+                )
+                if names
+            ],
+            script=trusted(script),
+            script_hash=csp_hash(script),
+        )
+    )
+    write_text(directory / COMPARISON_PAGE, text)
+    return directory / COMPARISON_PAGE
+
+
+def _sentence(overall: Sequence[Change]) -> str:
+    """Return under which conditions figures over all classes got better and worse."""
+    if not overall:
+        return 'No figure over all classes changed.'
+    parts = []
+    for condition in dict.fromkeys(item.figure.condition for item in overall):
+        own = Counter(item.verdict for item in overall if item.figure.condition == condition)
+        told = [
+            f'{own[verdict]} {verdict.value}'
+            for verdict in (Verdict.BETTER, Verdict.WORSE, Verdict.UNCLEAR)
+            if own[verdict]
+        ]
+        parts.append(f'{", ".join(told)} under “{condition}”')
+    scenes = min(item.paired.difference.n for item in overall)
+    test = (
+        'by 95 % t intervals of the paired differences'
+        if scenes >= 3
+        else 'by sign alone: fewer than three scenes cannot tell a change from chance'
+    )
+    return f'Figures over all classes: {"; ".join(parts)} ({test}).'
+
+
+def _row(change: Change) -> ChangeRow:
+    data, figure = change.to_json(), change.figure
+    interval = '' if data['low'] is None else f'[{data["low"]:+.3g}, {data["high"]:+.3g}]'
+    return ChangeRow(
+        figure.names[0],
+        figure.class_name,
+        figure.condition,
+        figure.mapper,
+        plain(change.before),
+        plain(change.after),
+        f'{data["difference"]:+.3g}',
+        change.gain,
+        interval,
+        data['scenes'],
+        change.verdict.value,
+        _KINDS.get(change.verdict, ''),
+    )
