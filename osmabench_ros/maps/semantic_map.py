@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.contract import WORLD_FRAME
 from osmabench_ros.errors import MapError
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
 
@@ -194,6 +195,8 @@ class SemanticMap:
         Feature tables by name.
     extras : mapping
         JSON-serialisable data of the source that has no place here.
+    trajectory : StampedTrajectory, optional
+        Optical poses in the frame of the map that a method found by itself, one a frame.
     """
 
     header: MapHeader
@@ -204,3 +207,4 @@ class SemanticMap:
         default_factory=lambda: MappingProxyType({})
     )
     extras: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    trajectory: StampedTrajectory | None = None

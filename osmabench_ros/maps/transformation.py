@@ -26,13 +26,16 @@ def transformed_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) ->
         dense = dataclasses.replace(dense, points=points)
     turned = by.angle_deg > _TURN_DEG
     bounds = _bounds(dense) if turned and dense is not None else {}
-    graph = semantic_map.graph
+    graph, poses = semantic_map.graph, semantic_map.trajectory
+    if poses is not None:
+        poses = dataclasses.replace(poses.transformed(by), frame_id=frame_id)
     nodes = tuple(_node(node, by, bounds.get(node.id)) for node in graph.nodes)
     return dataclasses.replace(
         semantic_map,
         header=dataclasses.replace(semantic_map.header, frame_id=frame_id),
         graph=dataclasses.replace(graph, nodes=nodes, frame_id=frame_id),
         dense=dense,
+        trajectory=poses,
     )
 
 

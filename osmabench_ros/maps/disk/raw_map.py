@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import (
     FORMAT,
     DenseMap,
@@ -37,12 +38,13 @@ PART_TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class RawMap:
-    """Unchecked content of a map's files: map.json, .npy by name, cloud.ply, extras."""
+    """Unchecked content of a map's files: map.json, .npy by name, cloud.ply, extras, poses."""
 
     document: dict[str, Any]
     arrays: Mapping[str, NDArray[Any]]
     cloud: Mapping[str, NDArray[Any]] | None
     extras: dict[str, Any]
+    trajectory: StampedTrajectory | None = None
 
 
 def array_names(document: Mapping[str, Any]) -> list[str]:
@@ -77,7 +79,7 @@ def raw_map_of(semantic_map: SemanticMap) -> RawMap:
         else _dense_to_json(semantic_map.dense, arrays),
     }
     cloud = None if semantic_map.dense is None else _cloud_of(semantic_map.dense)
-    return RawMap(document, arrays, cloud, dict(semantic_map.extras))
+    return RawMap(document, arrays, cloud, dict(semantic_map.extras), semantic_map.trajectory)
 
 
 def semantic_map_of(raw: RawMap, source: str) -> SemanticMap:
@@ -102,6 +104,7 @@ def semantic_map_of(raw: RawMap, source: str) -> SemanticMap:
         LabelSet.from_json(label_set) if label_set else None,
         spaces,
         raw.extras,
+        raw.trajectory and replace(raw.trajectory, frame_id=made.frame_id),
     )
 
 

@@ -19,9 +19,17 @@ from osmabench_ros.base.owned_folder import claim_folder, make_folder, naming, r
 from osmabench_ros.base.scratch import scratch_in
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.point_files import write_ply
+from osmabench_ros.geometry.stamped_trajectory import tum_text
 from osmabench_ros.maps.disk.faults import Fault
 from osmabench_ros.maps.disk.raw_map import RawMap, raw_map_of, semantic_map_of
-from osmabench_ros.maps.disk.validation import CLOUD, DOCUMENT, EXTRAS, faults_of_raw, load_raw
+from osmabench_ros.maps.disk.validation import (
+    CLOUD,
+    DOCUMENT,
+    EXTRAS,
+    TRAJECTORY,
+    faults_of_raw,
+    load_raw,
+)
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 
@@ -104,6 +112,12 @@ def _writers(raw: RawMap) -> Iterator[tuple[str, Writer]]:
         yield name, partial(write_npy, array=raw.arrays[name])
     if raw.extras:
         yield EXTRAS, partial(_write_json, raw.extras)
+    if raw.trajectory is not None:
+        yield TRAJECTORY, partial(_write_text, tum_text(raw.trajectory))
+
+
+def _write_text(text: str, stream: IO[bytes]) -> None:
+    stream.write(text.encode())
 
 
 def _write_json(data: dict[str, Any], stream: IO[bytes]) -> None:

@@ -15,11 +15,13 @@ from osmabench_ros.base.limits.reading import naming_errors, read_bytes
 from osmabench_ros.base.strict import fault_text
 from osmabench_ros.errors import MapError, OsmabenchError
 from osmabench_ros.geometry.point_files import read_ply
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tum
 from osmabench_ros.maps.disk.document import MAX_FORM_FAULTS, MapDocument, TooManyFaultsError
 from osmabench_ros.maps.disk.faults import Fault, faults_of_content
 from osmabench_ros.maps.disk.raw_map import RawMap, array_names
 
 DOCUMENT, CLOUD, EXTRAS = 'map.json', 'cloud.ply', 'extras/extras.json'
+TRAJECTORY = 'trajectory.tum'
 
 
 def faults_of_directory(directory: Path) -> list[Fault]:
@@ -64,7 +66,13 @@ def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
             arrays[name] = read_npy(directory / name, MapError)
         except OsmabenchError as error:
             faults.append(Fault(name, '', str(error)))
-    raw = RawMap(document, arrays, _cloud(directory, document, faults), _extras(directory, faults))
+    raw = RawMap(
+        document,
+        arrays,
+        _cloud(directory, document, faults),
+        _extras(directory, faults),
+        _trajectory(directory / TRAJECTORY, faults),
+    )
     return raw, [*faults, *faults_of_content(raw)]
 
 
@@ -114,3 +122,13 @@ def _extras(directory: Path, faults: list[Fault]) -> dict[str, Any]:
         faults.append(Fault(EXTRAS, '', f'must hold an object, not a {type(extras).__name__}'))
         return {}
     return extras
+
+
+def _trajectory(path: Path, faults: list[Fault]) -> StampedTrajectory | None:
+    if not path.is_file():
+        return None
+    try:
+        return read_tum(path)
+    except OsmabenchError as error:
+        faults.append(Fault(TRAJECTORY, '', str(error)))
+        return None
