@@ -23,7 +23,8 @@ ITERATIONS = (20, 15, 10)
 """Of the odometry, from the coarsest image to the full one."""
 
 OUTLIER_M = 0.1
-"""Pixels whose depths differ by more do not count. With 0.3 whole frames slide by as much."""
+"""Pixels whose depths differ by more do not count. On the path of the demo 0.3 is worse at 10 Hz
+(one step slides by 0.14 m), and better at 5 Hz."""
 
 MAX_LOST = 5
 """Frames that may be lost in a row before tracking starts anew from the pose that was kept."""
