@@ -60,9 +60,9 @@ class TsdfMapper:
         self.options = validated(TsdfOptions, options, 'mapper "tsdf"')
         with needing('mapper "tsdf" needs Open3D', "pip install 'osmabench_ros[geometry]'"):
             import open3d
-        self._library: Any = open3d
+        self.library: Any = open3d
         kind = open3d.core.float32
-        self._grid = self._library.t.geometry.VoxelBlockGrid(
+        self._grid = self.library.t.geometry.VoxelBlockGrid(
             ('tsdf', 'weight', 'color'), (kind, kind, kind), (1, 1, 3),
             voxel_size=self.options.voxel_m, block_resolution=8, block_count=10_000,
         )  # fmt: skip
@@ -73,12 +73,10 @@ class TsdfMapper:
         """Take one frame into the map."""
         self._frames += 1
         self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
-        used = frame.valid & (frame.depth_m <= self.options.max_depth_m)
-        if not used.any():
+        if not (frame.valid & (frame.depth_m <= self.options.max_depth_m)).any():
             return
-        tensor, image = self._library.core.Tensor, self._library.t.geometry.Image
-        depth = image(tensor(np.where(used, frame.depth_m, np.float32(0.0))[..., None]))
-        color = image(tensor(frame.color.astype(np.float32) / 255.0))
+        tensor = self.library.core.Tensor
+        depth, color = self.images(frame)
         matrix, to_camera = frame.intrinsics.matrix, tensor(frame.camera_pose.inverse().matrix)
         reach = 1.0, self.options.max_depth_m, self.options.truncation_voxels
         blocks = self._grid.compute_unique_block_coordinates(
@@ -86,11 +84,18 @@ class TsdfMapper:
         )
         self._grid.integrate(blocks, depth, color, tensor(matrix + HALF_PIXEL), to_camera, *reach)
 
+    def images(self, frame: Frame) -> tuple[Any, Any]:
+        """Return depth, 0 where there is none, and colour as images of Open3D."""
+        tensor, image = self.library.core.Tensor, self.library.t.geometry.Image
+        used = frame.valid & (frame.depth_m <= self.options.max_depth_m)
+        depth = image(tensor(np.where(used, frame.depth_m, np.float32(0.0))[..., None]))
+        return depth, image(tensor(frame.color.astype(np.float32) / 255.0))
+
     def semantic_map(self, *, final: bool) -> SemanticMap:
         """Return the map so far; `final` if no frame will follow."""
         points, colors = self._surface()
         provenance = Provenance(
-            'tsdf', method_version=f'Open3D {self._library.__version__}', frames_used=self._frames
+            'tsdf', method_version=f'Open3D {self.library.__version__}', frames_used=self._frames
         )
         return SemanticMap(
             header=MapHeader(provenance, stamp_ns=self._stamp_ns, complete=final),

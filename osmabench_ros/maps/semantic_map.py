@@ -16,6 +16,7 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
@@ -198,6 +199,8 @@ class SemanticMap:
         Feature tables by name.
     extras : mapping
         JSON-serialisable data of the source that has no place here.
+    trajectory : StampedTrajectory, optional
+        Optical poses in the frame of the map that a method found by itself, one a frame.
     """
 
     header: MapHeader
@@ -208,6 +211,7 @@ class SemanticMap:
         default_factory=lambda: MappingProxyType({})
     )
     extras: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    trajectory: StampedTrajectory | None = None
 
 
 _TURN_DEG = 1e-6
@@ -222,13 +226,16 @@ def transformed_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) ->
         dense = dataclasses.replace(dense, points=points)
     turned = by.angle_deg > _TURN_DEG
     bounds = _bounds(dense) if turned and dense is not None else {}
-    graph = semantic_map.graph
+    graph, poses = semantic_map.graph, semantic_map.trajectory
+    if poses is not None:
+        poses = dataclasses.replace(poses.transformed(by), frame_id=frame_id)
     nodes = tuple(_node(node, by, bounds.get(node.id)) for node in graph.nodes)
     return dataclasses.replace(
         semantic_map,
         header=dataclasses.replace(semantic_map.header, frame_id=frame_id),
         graph=dataclasses.replace(graph, nodes=nodes, frame_id=frame_id),
         dense=dense,
+        trajectory=poses,
     )
 
 

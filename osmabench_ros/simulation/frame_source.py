@@ -24,6 +24,11 @@ FIRST_STAMP_NS = 1_000_000_000
 """Stamp of frame 0; zero would mean "no time" to TF."""
 
 
+def stamp_of(time_s: float) -> int:
+    """Return the stamp of the frame at a time since the start."""
+    return FIRST_STAMP_NS + round(time_s * 1e9)
+
+
 @dataclass(frozen=True, eq=False)
 class SimulatedFrame:
     """A frame, the light it was taken in, and its 0-based goal segment of the path."""
@@ -163,7 +168,7 @@ class SimulatedFrames:
         true = pose is instant.camera_pose
         frame = Frame(
             index=index,
-            stamp_ns=FIRST_STAMP_NS + int(np.rint(instant.time_s * 1e9)),
+            stamp_ns=stamp_of(instant.time_s),
             camera_pose=pose,
             intrinsics=self._simulator.intrinsics,
             color=seen.color,

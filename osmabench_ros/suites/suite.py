@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from osmabench_ros.base.extensions import SUITES, extension_names, load_extension
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.strict import Strict
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.geometry import surfel_distances
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, Neighbours
@@ -146,6 +147,8 @@ class SuiteContext:
         Encodes prompts for the feature spaces of the map.
     progress : callable, optional
         Called with a text and the fraction done.
+    true_trajectory : StampedTrajectory, optional
+        True optical poses in the world, for maps that say their own.
     """
 
     scene_name: str
@@ -160,6 +163,7 @@ class SuiteContext:
     similarity: Similarity | None = None
     text_encoder: TextEncoder | None = None
     progress: Progress = silent
+    true_trajectory: StampedTrajectory | None = None
 
     @cached_property
     def matches(self) -> Correspondences:

@@ -6,6 +6,7 @@ import numpy as np
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
     FeatureSpace,
@@ -73,4 +74,7 @@ def sample_map(points: int = 6) -> SemanticMap:
         LABELS,
         {'clip': FeatureSpace('clip', vectors, 'ViT-H-14', 'laion2b', True, True, ('a {}',))},
         {'cfg': {'voxel_m': 0.02, 'tags': ['a', None]}},
+        StampedTrajectory.from_poses(
+            [(5, Pose.identity()), (123456789, Pose.from_yaw(0.25, (1.0, 0.5, 0.0)))], 'world'
+        ),
     )

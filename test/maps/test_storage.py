@@ -7,6 +7,7 @@ import pytest
 from maps.sample_maps import sample_map
 
 from osmabench_ros.errors import MapError, RunError
+from osmabench_ros.geometry.stamped_trajectory import tum_text
 from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.maps.semantic_map import (
     DenseMap,
@@ -37,6 +38,10 @@ def assert_equal(one: SemanticMap, other: SemanticMap) -> None:
             np.testing.assert_array_equal(
                 getattr(space, field.name), getattr(other.feature_spaces[name], field.name)
             )
+    assert (one.trajectory is None) == (other.trajectory is None)
+    if one.trajectory is not None and other.trajectory is not None:
+        assert tum_text(one.trajectory) == tum_text(other.trajectory)
+        assert one.trajectory.frame_id == other.trajectory.frame_id == one.header.frame_id
     assert (one.dense is None) == (other.dense is None)
     if one.dense is None or other.dense is None:
         return
@@ -55,6 +60,13 @@ def assert_equal(one: SemanticMap, other: SemanticMap) -> None:
 def test_every_part_survives_the_round_trip(tmp_path: Path) -> None:
     write_map(sample_map(), tmp_path / 'map')
     assert_equal(read_map(tmp_path / 'map'), sample_map())
+
+
+def test_poses_that_are_none_are_named(tmp_path: Path) -> None:
+    write_map(sample_map(), tmp_path / 'map')
+    (tmp_path / 'map/trajectory.tum').write_text('1.0 0 0 0\n')
+    with pytest.raises(MapError, match=r'trajectory\.tum.*line 1: 4 columns'):
+        read_map(tmp_path / 'map')
 
 
 @pytest.mark.parametrize(

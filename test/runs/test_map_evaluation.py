@@ -16,11 +16,12 @@ from runs.plain_room import (
 from osmabench_ros.errors import ConfigError, OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, tum_text
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs
+from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, EvaluationInputs
 from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
 from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.semantics.scene_graph import ScoredLabel
@@ -113,3 +114,15 @@ def test_a_map_in_its_place_is_scored_without_a_warning(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter('error', OsmabenchWarning)
         evaluated(tmp_path, labelled_map(), SuiteConfig(name='scene_graph'))
+
+
+def test_poses_of_a_map_are_scored_against_the_true_ones_beside_it(tmp_path: Path) -> None:
+    poses = [(i * 10**9, Pose.from_yaw(0.0, (i, i * i, 0.0))) for i in range(4)]
+    true = StampedTrajectory.from_poses(poses)
+    own = true.transformed(UPWARDS)
+    (tmp_path / TRUE_TRAJECTORY).write_text(tum_text(true))
+    suite = SuiteConfig(name='map_trajectory')
+    report = evaluated(tmp_path, replace(labelled_map(), trajectory=own), suite)
+    found = {item.metric: item.value for item in report.metrics}
+    assert found['ape_translation_rmse_m'] == pytest.approx(50.0)
+    assert found['aligned_ape_translation_rmse_m'] == pytest.approx(0.0, abs=1e-6)

@@ -14,10 +14,19 @@ from small_scenes import box_object, room_scene
 from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig, parse_config
-from osmabench_ros.runs.prepare.preparation import COVERAGE_FILE, PATH_FILE, Preparation
+from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
+from osmabench_ros.runs.prepare.preparation import (
+    COVERAGE_FILE,
+    GROUND_TRUTH_FOLDER,
+    PATH_FILE,
+    Preparation,
+)
 from osmabench_ros.runs.run_warnings import run_warnings
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.sequences.ground_truth import read_ground_truth
+from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.strategies import Strategy
 
@@ -157,3 +166,19 @@ def test_colours_without_light_need_a_simulator_that_shows_them() -> None:
     elsewhere = config.simulator.model_copy(update={'name': 'habitat'})
     with pytest.raises(ConfigError, match='albedo, but habitat shows no colours without light'):
         Preparation(divided_room).check_mappers(config.model_copy(update={'simulator': elsewhere}))
+
+
+def test_the_true_poses_of_a_run_follow_its_speed(tmp_path: Path) -> None:
+    config = configuration()
+    fast = config.model_copy(update={'conditions': ('baseline', 'velocity')})
+    rooms = Preparation(divided_room)
+    slow, quick = rooms.plans(fast, tmp_path)
+    rooms.prepare(slow, silent)
+    for plan in (slow, quick):
+        plan.directory.mkdir(parents=True)
+        rooms.write_true_trajectory(plan)
+    found = [read_tum(plan.directory / TRUE_TRAJECTORY) for plan in (slow, quick)]
+    truth = read_ground_truth(slow.shared_directory / GROUND_TRUTH_FOLDER).camera_poses
+    np.testing.assert_allclose(found[0].positions, [pose.translation for pose in truth], atol=1e-6)
+    assert found[0].stamps_ns[:2].tolist() == [FIRST_STAMP_NS, FIRST_STAMP_NS + 10**9]
+    assert abs(found[0].duration_s - 2 * found[1].duration_s) <= 2.0

@@ -60,6 +60,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) ->
     preparation.prepare(plan, progress)
     found = run_warnings(plan, preparation)
     write_run_manifest(plan, preparation.digest_of(plan), found)
+    preparation.write_true_trajectory(plan)
     return plan
 
 

@@ -87,6 +87,7 @@ def _run(
     preparation.prepare(plan, progress)
     found = run_warnings(plan, preparation)
     write_run_manifest(plan, preparation.digest_of(plan), found)
+    preparation.write_true_trajectory(plan)
     if plan.map_directory.exists():
         # A map is complete or not there: the run was cut off while it was evaluated.
         progress('evaluating', 0.9)

@@ -22,7 +22,8 @@ MAX_FILES = 1000
 
 _DATE = (1980, 1, 1, 0, 0, 0)
 _NAME = re.compile(
-    r'map\.json|cloud\.ply|(dense|features)/[A-Za-z0-9_-]+\.npy|extras/extras\.json'
+    r'map\.json|cloud\.ply|(dense|features)/[A-Za-z0-9_-]+\.npy|extras/extras\.json|'
+    r'trajectory\.tum'
 )
 _WHAT = 'the packed map'
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from osmabench_ros.errors import MapError
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import (
     FORMAT,
     DenseMap,
@@ -225,12 +226,13 @@ PART_TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class RawMap:
-    """Unchecked content of a map's files: map.json, .npy by name, cloud.ply, extras."""
+    """Unchecked content of a map's files: map.json, .npy by name, cloud.ply, extras, poses."""
 
     document: dict[str, Any]
     arrays: Mapping[str, NDArray[Any]]
     cloud: Mapping[str, NDArray[Any]] | None
     extras: dict[str, Any]
+    trajectory: StampedTrajectory | None = None
 
 
 def array_names(document: Mapping[str, Any]) -> list[str]:
@@ -265,7 +267,7 @@ def raw_map_of(semantic_map: SemanticMap) -> RawMap:
         else _dense_to_json(semantic_map.dense, arrays),
     }
     cloud = None if semantic_map.dense is None else cloud_of(semantic_map.dense)
-    return RawMap(document, arrays, cloud, dict(semantic_map.extras))
+    return RawMap(document, arrays, cloud, dict(semantic_map.extras), semantic_map.trajectory)
 
 
 def semantic_map_of(raw: RawMap, source: str) -> SemanticMap:
@@ -290,6 +292,7 @@ def semantic_map_of(raw: RawMap, source: str) -> SemanticMap:
         LabelSet.from_json(label_set) if label_set else None,
         spaces,
         raw.extras,
+        raw.trajectory and replace(raw.trajectory, frame_id=made.frame_id),
     )
 
 

@@ -23,6 +23,7 @@ from osmabench_ros.base.scratch import scratch_in
 from osmabench_ros.base.strict import fault_text
 from osmabench_ros.errors import MapError, OsmabenchError
 from osmabench_ros.geometry.point_files import read_ply, write_ply
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tum, tum_text
 from osmabench_ros.maps.disk.document import (
     MAX_FORM_FAULTS,
     MapDocument,
@@ -36,6 +37,7 @@ from osmabench_ros.maps.disk.faults import Fault, faults_of_content
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 DOCUMENT, CLOUD, EXTRAS = 'map.json', 'cloud.ply', 'extras/extras.json'
+TRAJECTORY = 'trajectory.tum'
 
 
 def faults_of_directory(directory: Path) -> list[Fault]:
@@ -80,7 +82,13 @@ def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
             arrays[name] = read_npy(directory / name, MapError)
         except OsmabenchError as error:
             faults.append(Fault(name, '', str(error)))
-    raw = RawMap(document, arrays, _cloud(directory, document, faults), _extras(directory, faults))
+    raw = RawMap(
+        document,
+        arrays,
+        _cloud(directory, document, faults),
+        _extras(directory, faults),
+        _trajectory(directory / TRAJECTORY, faults),
+    )
     return raw, [*faults, *faults_of_content(raw)]
 
 
@@ -130,6 +138,16 @@ def _extras(directory: Path, faults: list[Fault]) -> dict[str, Any]:
         faults.append(Fault(EXTRAS, '', f'must hold an object, not a {type(extras).__name__}'))
         return {}
     return extras
+
+
+def _trajectory(path: Path, faults: list[Fault]) -> StampedTrajectory | None:
+    if not path.is_file():
+        return None
+    try:
+        return read_tum(path)
+    except OsmabenchError as error:
+        faults.append(Fault(TRAJECTORY, '', str(error)))
+        return None
 
 
 def write_npy(stream: IO[bytes], array: NDArray[Any]) -> None:
@@ -211,6 +229,12 @@ def _writers(raw: RawMap) -> Iterator[tuple[str, Writer]]:
         yield name, partial(write_npy, array=raw.arrays[name])
     if raw.extras:
         yield EXTRAS, partial(_write_json, raw.extras)
+    if raw.trajectory is not None:
+        yield TRAJECTORY, partial(_write_text, tum_text(raw.trajectory))
+
+
+def _write_text(text: str, stream: IO[bytes]) -> None:
+    stream.write(text.encode())
 
 
 def _write_json(data: dict[str, Any], stream: IO[bytes]) -> None:

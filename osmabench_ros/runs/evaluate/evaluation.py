@@ -14,6 +14,7 @@ from osmabench_ros.base.owned_folder import claim_folder, remove_ours
 from osmabench_ros.base.progress import Progress, StagedProgress, silent
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, IncompleteError, RunError
+from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -74,6 +75,8 @@ class QuestionFolders:
 
 ANSWERS_FOLDER = 'vqa'
 REPORT, INCOMPLETE = 'report.json', 'incomplete.json'
+TRUE_TRAJECTORY = 'true_trajectory.tum'
+"""Beside the folder of a map: the true poses of the camera, by stamp."""
 SUITES = 'suites'
 """Name of the digest of suites and options in incomplete.json."""
 
@@ -267,6 +270,7 @@ def suite_context(
 ) -> SuiteContext:
     """Return the context of the suites; `answers` is the folder for questions and answers."""
     questions = inputs.questions_file
+    poses = inputs.map_directory.absolute().parent / TRUE_TRAJECTORY
     return SuiteContext(
         scene_name=inputs.identity.scene_key.scene,
         semantic_map=semantic_map,
@@ -280,6 +284,7 @@ def suite_context(
         similarity=text.similarity,
         text_encoder=text.text_encoder,
         progress=progress,
+        true_trajectory=read_tum(poses) if poses.is_file() else None,
     )
 
 

@@ -8,16 +8,17 @@ from functools import lru_cache
 from pathlib import Path
 
 from osmabench_ros.base.extensions import SIMULATORS, load_extension
-from osmabench_ros.base.files import filled_folder, write_json
+from osmabench_ros.base.files import filled_folder, write_json, write_text
 from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, tum_text
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
-from osmabench_ros.runs.evaluate.evaluation import made_suites
+from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, made_suites
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.plan import RunPlan, plan_runs
@@ -42,6 +43,7 @@ from osmabench_ros.sequences.ground_truth import (
 )
 from osmabench_ros.sequences.reader import RecordedSequence
 from osmabench_ros.sequences.recorded import open_sequence
+from osmabench_ros.simulation.frame_source import stamp_of
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
 from osmabench_ros.simulation.strategies import Lookouts
@@ -164,6 +166,20 @@ class Preparation:
             write_json(temporary / COVERAGE_FILE, coverage)
             _write_truth(plan, truth, temporary, progress)
         return directory
+
+    def write_true_trajectory(self, plan: RunPlan) -> None:
+        """Write the true poses of a prepared run that is simulated, before any effect."""
+        file = plan.shared_directory / PATH_FILE
+        if not file.exists():
+            return
+        rate_hz = plan.config.trajectory.frame_rate_hz
+        motion = plan.condition.motion_at(rate_hz)
+        path, mount = RobotPath.read(file), plan.config.camera.mount
+        frames = sample_trajectory(path, motion, rate_hz, mount).frames
+        poses = StampedTrajectory.from_poses(
+            (stamp_of(frame.time_s), frame.camera_pose) for frame in frames
+        )
+        write_text(plan.directory / TRUE_TRAJECTORY, tum_text(poses))
 
     def prepare_all(self, config: MatrixConfig, root: Path, progress: Progress) -> list[Path]:
         """Make the shared folder of every scene of a configuration under a new root."""

@@ -1,0 +1,227 @@
+"""RGB-D SLAM by Open3D that finds its own poses, and says where it lost track."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.spatial.transform import Rotation
+
+from osmabench_ros.base.contract import CAMERA_FRAME, WORLD_FRAME
+from osmabench_ros.base.strict import validated
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+from osmabench_ros.mappers.tsdf import TsdfMapper, TsdfOptions
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.semantics.labels import LabelSet
+
+ITERATIONS = (20, 15, 10)
+"""Of the odometry, from the coarsest image to the full one."""
+
+OUTLIER_M = 0.1
+"""Pixels whose depths differ by more do not count. On the path of the demo 0.3 is worse at 10 Hz
+(one step slides by 0.14 m), and better at 5 Hz."""
+
+MAX_LOST = 5
+"""Frames that may be lost in a row before tracking starts anew from the pose that was kept."""
+
+SAMPLE_PX = 4
+"""Every so many-th pixel tells whether the surfaces in view hold the camera."""
+
+
+class SlamOptions(TsdfOptions):
+    """Options of the open3d_slam mapper, beside those of tsdf.
+
+    Parameters
+    ----------
+    keyframe_fitness : float
+        A frame that fits the keyframe in a smaller share of its pixels begins a new one.
+    min_fitness : float
+        Track is lost where a smaller share of the pixels fits.
+    min_hold : float
+        Where surfaces hold the camera less firmly, colours are aligned too; see `hold_of`.
+    max_step_m, max_turn_deg : float
+        Track is lost where the camera would have moved farther since the frame before.
+    """
+
+    keyframe_fitness: float = Field(0.8, gt=0.0, le=1.0)
+    min_fitness: float = Field(0.4, gt=0.0, le=1.0)
+    min_hold: float = Field(0.002, ge=0.0, le=1.0)
+    max_step_m: float = Field(0.75, gt=0.0)
+    max_turn_deg: float = Field(45.0, gt=0.0, le=180.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """Images of a frame for the odometry, the pose it was given, and how firmly it holds."""
+
+    images: Any
+    pose: Pose
+    hold: float
+
+
+class Open3dSlamMapper:
+    """Tracks the camera from keyframe to keyframe by Open3D's odometry, and fuses by tsdf.
+
+    Of the poses of the frames it reads the first one alone: there its map begins. Frames are
+    aligned with the last keyframe by point-to-plane distances, from coarse to fine, and where
+    surfaces leave a direction open, as one wall does, by colours too. A frame that cannot be
+    aligned keeps the last pose and is not fused; the remark of the map counts such frames. There
+    is no loop closure, so errors add up.
+
+    References
+    ----------
+    Park, Zhou and Koltun, Colored Point Cloud Registration Revisited, ICCV 2017; Steinbruecker,
+    Sturm and Cremers, Real-Time Visual Odometry from Dense RGB-D Images, ICCV Workshops 2011.
+    """
+
+    uses_ground_truth = False
+
+    def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
+        self.options = validated(SlamOptions, options, 'mapper "open3d_slam"')
+        fusion = {name: getattr(self.options, name) for name in TsdfOptions.model_fields}
+        self._tsdf = TsdfMapper(label_set=label_set, seed=seed, options=fusion)
+        self._library = self._tsdf.library
+        # Without this it warns of every frame.
+        self._library.utility.set_verbosity_level(self._library.utility.VerbosityLevel.Error)
+        self._key: View | None = None
+        self._before: View | None = None
+        self._poses: list[tuple[int, Pose]] = []
+        self._motion = Pose.identity()
+        self._lost: list[int] = []
+        self._lost_in_a_row = 0
+
+    def integrate(self, frame: Frame) -> None:
+        """Find the pose of a frame, and take it into the map."""
+        if self._before is None:
+            self._key = self._before = self._view(frame, frame.camera_pose)
+            self._fuse(frame, frame.camera_pose)
+            return
+        last = self._before.pose
+        pose = self._tracked(frame)
+        if pose is None:
+            self._lost.append(frame.index)
+            self._lost_in_a_row += 1
+            self._poses.append((frame.stamp_ns, last))
+            if self._lost_in_a_row >= MAX_LOST:
+                self._key = self._before = self._view(frame, last)
+                self._motion, self._lost_in_a_row = Pose.identity(), 0
+            return
+        # After a loss the step since the frame before is not known.
+        self._motion = Pose.identity() if self._lost_in_a_row else last.inverse() @ pose
+        self._lost_in_a_row = 0
+        self._before = self._view(frame, pose)
+        self._fuse(frame, pose)
+
+    def semantic_map(self, *, final: bool) -> SemanticMap:
+        """Return the map so far, with the poses that were found."""
+        fused = self._tsdf.semantic_map(final=final)
+        stamp_ns = self._poses[-1][0] if self._poses else 0
+        provenance = dataclasses.replace(
+            fused.header.provenance, method='open3d_slam', frames_used=len(self._poses)
+        )
+        header = dataclasses.replace(
+            fused.header, provenance=provenance, stamp_ns=stamp_ns, remark=self._remark()
+        )
+        trajectory = (
+            StampedTrajectory.from_poses(self._poses, WORLD_FRAME, CAMERA_FRAME)
+            if self._poses
+            else None
+        )
+        return dataclasses.replace(fused, header=header, trajectory=trajectory)
+
+    def _remark(self) -> str:
+        if not self._lost:
+            return ''
+        return (
+            f'track was lost in {len(self._lost)} of {len(self._poses)} frames, first in frame '
+            f'{self._lost[0]}; they keep the last pose and are not in the map'
+        )
+
+    def _fuse(self, frame: Frame, pose: Pose) -> None:
+        self._poses.append((frame.stamp_ns, pose))
+        self._tsdf.integrate(dataclasses.replace(frame, camera_pose=pose))
+
+    def _view(self, frame: Frame, pose: Pose) -> View:
+        depth, color = self._tsdf.images(frame)
+        images = self._library.t.geometry.RGBDImage(color, depth)
+        return View(images, pose, hold_of(frame, self.options.max_depth_m))
+
+    def _tracked(self, frame: Frame) -> Pose | None:
+        """Return the pose of a frame, None if it cannot be told."""
+        key, before = self._key, self._before
+        assert key is not None
+        assert before is not None
+        if not frame.valid.any():
+            return None
+        view = self._view(frame, before.pose)
+        guess = before.pose @ self._motion
+        pose, fitness = self._aligned(view, key, guess, frame)
+        if fitness < self.options.keyframe_fitness and key is not before:
+            self._key = before
+            pose, fitness = self._aligned(view, before, guess, frame)
+        if fitness < self.options.min_fitness:
+            return None
+        step = before.pose.inverse() @ pose
+        turn_deg = np.degrees(np.arccos(np.clip((np.trace(step.rotation) - 1) / 2, -1, 1)))
+        frames = 1 + self._lost_in_a_row
+        far = np.linalg.norm(step.translation) > frames * self.options.max_step_m
+        return None if far or turn_deg > frames * self.options.max_turn_deg else pose
+
+    def _aligned(self, view: View, target: View, guess: Pose, frame: Frame) -> tuple[Pose, float]:
+        """Return the pose by alignment with a view, and the share of pixels that fits."""
+        odometry, tensor = self._library.t.pipelines.odometry, self._library.core.Tensor
+        held = min(view.hold, target.hold) >= self.options.min_hold
+        try:
+            found = odometry.rgbd_odometry_multi_scale(
+                view.images,
+                target.images,
+                tensor(frame.intrinsics.matrix),
+                tensor((target.pose.inverse() @ guess).matrix),
+                1.0,
+                self.options.max_depth_m,
+                [odometry.OdometryConvergenceCriteria(most, 1e-6, 1e-6) for most in ITERATIONS],
+                odometry.Method.PointToPlane if held else odometry.Method.Hybrid,
+                odometry.OdometryLossParams(OUTLIER_M, 0.05, 0.1),
+            )
+        except RuntimeError:  # equations without a solution
+            return guess, 0.0
+        matrix = found.transformation.numpy()
+        if not np.isfinite(matrix).all():
+            return guess, 0.0
+        moved = target.pose.matrix @ matrix
+        # Of single precision; errors of rotations would add up.
+        rotation = Rotation.from_matrix(moved[:3, :3]).as_matrix()
+        return Pose(rotation, moved[:3, 3]), float(found.fitness)
+
+
+def hold_of(frame: Frame, max_depth_m: float) -> float:
+    """Return how firmly the surfaces in view hold the camera by their planes, in [0, 1].
+
+    It is the smallest eigenvalue of the mean of J J^T, where J = (p x n, n) is the row of a
+    pixel in point-to-plane alignment, p its point relative to the mean in units of the mean
+    distance from that, n its normal; 0 where a motion changes no distance, as before one wall.
+    Gelfand et al., Geometrically Stable Sampling for the ICP Algorithm, 3DIM 2003.
+    """
+    used = frame.valid & (frame.depth_m <= max_depth_m)
+    points = frame.intrinsics.back_project(np.where(used, frame.depth_m, np.float32(0.0)))
+    points = points[::SAMPLE_PX, ::SAMPLE_PX].astype(np.float64)
+    used = used[::SAMPLE_PX, ::SAMPLE_PX]
+    right, down = points[:-1, 1:] - points[:-1, :-1], points[1:, :-1] - points[:-1, :-1]
+    normals: NDArray[np.float64] = np.cross(right, down)
+    length = np.linalg.norm(normals, axis=-1)
+    used = used[:-1, :-1] & used[:-1, 1:] & used[1:, :-1] & (length > 0)
+    # Neighbours of which one lies far behind the other show no surface.
+    near = 0.1 * points[:-1, :-1, 2]
+    used &= (np.abs(right[..., 2]) < near) & (np.abs(down[..., 2]) < near)
+    if used.sum() < 6:
+        return 0.0
+    where, across = points[:-1, :-1][used], normals[used] / length[used][:, None]
+    where = where - where.mean(axis=0)
+    scale = np.linalg.norm(where, axis=1).mean()
+    rows = np.concatenate([np.cross(where / scale, across), across], axis=1)
+    return float(np.clip(np.linalg.eigvalsh(rows.T @ rows / len(rows))[0], 0.0, 1.0))

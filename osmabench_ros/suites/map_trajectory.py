@@ -1,0 +1,102 @@
+"""The poses that a map says it was made from, against the true ones; its surface after both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from pydantic import Field
+
+from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.errors import ConfigError, MetricError
+from osmabench_ros.maps.semantic_map import transformed_map
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.trajectory import (
+    DEFAULT_MAX_DIFFERENCE_S,
+    DeltaInterval,
+    DeltaUnit,
+    TrajectoryAlignment,
+)
+from osmabench_ros.metrics.trajectory_records import (
+    SUITE,
+    TrajectoryScore,
+    TrajectorySettings,
+    score_trajectory,
+)
+from osmabench_ros.suites.map_geometry import MapGeometrySuite
+from osmabench_ros.suites.suite import SuiteContext
+
+AFTER = 'aligned_'
+"""Before the name of a figure: after the alignment of the poses."""
+
+
+class MapTrajectoryOptions(Strict):
+    """Options of the suite.
+
+    Parameters
+    ----------
+    alignment : {'se3', 'sim3', 'origin'}
+        How the poses are aligned for the figures ``aligned_...``.
+    max_difference_s : float
+        Largest difference of stamps that belong together.
+    delta : float
+        Interval of relative errors.
+    delta_unit : {'frames', 'seconds', 'metres'}
+        Its unit.
+    """
+
+    alignment: Literal['se3', 'sim3', 'origin'] = 'se3'
+    max_difference_s: float = Field(DEFAULT_MAX_DIFFERENCE_S, gt=0)
+    delta: float = Field(1.0, gt=0)
+    delta_unit: DeltaUnit = DeltaUnit.FRAMES
+
+
+class MapTrajectorySuite:
+    """Absolute and relative errors of the poses of a method that localises itself.
+
+    The conventions are evo's, as under `osmabench score trajectory`. Figures ``aligned_...`` are
+    those after the alignment of the poses, which moves the map too: they include the overall
+    figures of `map_geometry`. A map without poses, or a run whose true poses are unknown, has
+    none.
+    """
+
+    name = 'map_trajectory'
+
+    def __init__(self, *, options: Mapping[str, Any]) -> None:
+        self._options = validated(MapTrajectoryOptions, options, f'suite "{self.name}"')
+        try:
+            interval = DeltaInterval(self._options.delta, self._options.delta_unit)
+        except MetricError as error:
+            raise ConfigError(f'suite "{self.name}": {error}') from error
+        self._settings = TrajectorySettings(
+            TrajectoryAlignment(self._options.alignment),
+            self._options.max_difference_s,
+            interval=interval,
+        )
+
+    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
+        """Score the poses of one map."""
+        estimate, reference = context.semantic_map.trajectory, context.true_trajectory
+        if estimate is None or reference is None:
+            return [
+                MetricRecord(self.name, '', metric, higher_is_better=False)
+                for name in ('ape_translation_rmse_m', 'rpe_translation_rmse_m')
+                for metric in (name, AFTER + name)
+            ]
+        score = score_trajectory(reference, estimate, self._settings)
+        of_poses = (self._named(record, aligned=record.suite != SUITE) for record in score.records)
+        return [*of_poses, *self._geometry(context, score)]
+
+    def _named(self, record: MetricRecord, *, aligned: bool) -> MetricRecord:
+        metric = f'{AFTER}{record.metric}' if aligned else record.metric
+        return replace(record, suite=self.name, metric=metric)
+
+    def _geometry(self, context: SuiteContext, score: TrajectoryScore) -> Iterator[MetricRecord]:
+        """Yield the overall figures of geometry after the alignment."""
+        frame_id = context.semantic_map.header.frame_id
+        moved = transformed_map(context.semantic_map, score.similarity, frame_id)
+        suite = MapGeometrySuite(options={'normal_samples': 0})
+        for record in suite.evaluate(replace(context, semantic_map=moved)):
+            if not record.class_name:
+                yield self._named(record, aligned=True)

@@ -1,0 +1,120 @@
+"""The poses that open3d_slam finds in a room of boxes, and what it says where it finds none."""
+
+from dataclasses import replace
+
+import box_world
+import numpy as np
+import pytest
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers.open3d_slam import Open3dSlamMapper, hold_of
+from osmabench_ros.maps.semantic_map import SemanticMap
+
+pytest.importorskip('open3d')
+
+CAMERA = Intrinsics.from_hfov(160, 120, np.radians(80))
+
+
+def drive(count: int) -> list[Frame]:
+    """Return frames of a camera that drives 6 cm and turns by about 2 degrees a frame."""
+    frames = []
+    for index in range(count):
+        place = (-1.5 + 0.06 * index, -1.2, 1.3)
+        target = (1.0, 0.8 + 0.12 * index, 0.4)
+        frames.append(
+            box_world.render(box_world.ROOM, box_world.look(place, target), CAMERA, index)
+        )
+    return frames
+
+
+@pytest.fixture(scope='module')
+def frames() -> list[Frame]:
+    return drive(20)
+
+
+def mapped(frames: list[Frame], **options: float) -> SemanticMap:
+    mapper = Open3dSlamMapper(label_set=box_world.LABELS, seed=0, options=options)
+    for frame in frames:
+        mapper.integrate(frame)
+    return mapper.semantic_map(final=True)
+
+
+def errors_m(found: SemanticMap, frames: list[Frame]) -> np.ndarray:
+    assert found.trajectory is not None
+    assert found.trajectory.stamps_ns.tolist() == [frame.stamp_ns for frame in frames]
+    true = [frame.camera_pose.translation for frame in frames]
+    return np.linalg.norm(found.trajectory.positions - true, axis=1)
+
+
+def test_the_camera_is_found_from_its_first_pose_alone(frames):
+    unknown = [frames[0], *(replace(item, camera_pose=Pose.identity()) for item in frames[1:])]
+    found = mapped(unknown)
+    assert errors_m(found, frames).max() < 0.02
+    assert found.header.remark == ''
+    assert found.header.provenance.frames_used == len(frames)
+    # What is seen from the poses that were found lies where it is.
+    true = mapped(frames[:1], min_weight=1).dense.points
+    assert len(found.dense.points) > len(true)
+
+
+def test_blind_frames_keep_the_last_pose_and_are_counted(frames):
+    dark = [
+        replace(item, depth_m=np.full_like(item.depth_m, np.nan)) if item.index in (8, 9) else item
+        for item in frames
+    ]
+    found = mapped(dark)
+    errors = errors_m(found, frames)
+    assert errors[8] == pytest.approx(0.06, abs=0.02)
+    assert errors[9] == pytest.approx(0.12, abs=0.02)
+    assert np.delete(errors, [8, 9]).max() < 0.03
+    assert found.header.remark == (
+        'track was lost in 2 of 20 frames, first in frame 8; they keep the last pose and are not '
+        'in the map'
+    )
+
+
+def test_a_jump_is_a_loss_and_the_map_goes_on_from_the_last_pose(frames):
+    away = box_world.look((2.0, 2.0, 1.3), (2.9, -2.5, 1.0))
+    other = [
+        box_world.render(box_world.ROOM, away, CAMERA, index)
+        for index in range(len(frames), len(frames) + 8)
+    ]
+    found = mapped([*frames, *other], max_step_m=0.2, max_turn_deg=20.0)
+    assert 'track was lost in' in found.header.remark
+    positions = found.trajectory.positions[len(frames) :]
+    assert np.linalg.norm(positions - positions[0], axis=1).max() < 0.25
+
+
+def test_a_single_wall_does_not_hold_the_camera(frames):
+    wall = box_world.look((0.0, -2.0, 1.25), (0.0, -3.0, 1.25))
+    assert hold_of(box_world.render(box_world.ROOM, wall, CAMERA), 6.0) < 1e-6
+    corner = box_world.look((0.0, 0.0, 1.8), (2.9, 2.9, 0.0))
+    assert hold_of(box_world.render(box_world.ROOM, corner, CAMERA), 6.0) > 0.002
+    blind = replace(frames[0], depth_m=np.full_like(frames[0].depth_m, np.nan))
+    assert hold_of(blind, 6.0) == 0.0
+
+
+def test_before_a_wall_its_pattern_tells_the_way():
+    def painted(pose, depth_m, colors):
+        rays = CAMERA.rays().reshape(-1, 3) @ pose.rotation.T
+        x, _, z = (pose.translation + rays * depth_m[:, None]).T
+        waves = 60 * np.sin(7 * x) + 60 * np.sin(5 * z + 3 * x)
+        return np.repeat(np.clip(128 + waves, 0, 255)[:, None], 3, axis=1).astype(np.uint8)
+
+    views = [
+        box_world.render(
+            box_world.ROOM,
+            box_world.look((0.02 * index, -2.0, 1.25), (0.02 * index, -3.0, 1.25)),
+            CAMERA, index, painted,
+        )
+        for index in range(8)
+    ]  # fmt: skip
+    assert errors_m(mapped(views), views).max() < 0.02
+
+
+def test_an_unknown_option_is_named():
+    with pytest.raises(ConfigError, match=r'mapper "open3d_slam": unknown key "voxel"'):
+        mapped([], voxel=0.1)

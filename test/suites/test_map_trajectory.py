@@ -1,0 +1,58 @@
+"""The poses of a map against the true ones, and its surface after their alignment."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
+from osmabench_ros.maps.semantic_map import transformed_map
+from osmabench_ros.suites.map_geometry import MapGeometrySuite
+from osmabench_ros.suites.map_trajectory import MapTrajectorySuite
+
+SHIFT = Similarity(Pose(Rotation.from_euler('z', 10, degrees=True).as_matrix(), [0.3, 0.0, 0.1]))
+
+
+@pytest.fixture
+def path() -> StampedTrajectory:
+    places = [(0.0, 0.0, 1.0), (1.0, 0.0, 1.0), (1.0, 2.0, 1.0), (0.0, 2.0, 1.5)]
+    return StampedTrajectory.from_poses(
+        (second * 10**9, Pose(np.eye(3), place)) for second, place in enumerate(places)
+    )
+
+
+def figures(case, **options):
+    records = MapTrajectorySuite(options=options).evaluate(case)
+    return {record.metric: record.value for record in records}
+
+
+def test_a_map_that_lies_elsewhere_is_right_after_the_alignment(context, path):
+    moved = transformed_map(replace(context.semantic_map, trajectory=path), SHIFT, 'world')
+    case = replace(context, semantic_map=moved, true_trajectory=path)
+    found = figures(case)
+    offsets = np.linalg.norm(SHIFT.transform(path.positions) - path.positions, axis=1)
+    assert found['ape_translation_rmse_m'] == pytest.approx(np.sqrt((offsets**2).mean()))
+    assert found['ape_rotation_mean_deg'] == pytest.approx(10.0)
+    assert found['rpe_translation_max_m'] == pytest.approx(0.0, abs=1e-9)
+    assert found['aligned_ape_translation_rmse_m'] == pytest.approx(0.0, abs=1e-9)
+    whole = {r.metric: r.value for r in MapGeometrySuite(options={}).evaluate(context)}
+    as_is = {r.metric: r.value for r in MapGeometrySuite(options={}).evaluate(case)}
+    assert found['aligned_f_score_0.05m'] == pytest.approx(whole['f_score_0.05m'], abs=1e-3)
+    assert as_is['f_score_0.05m'] < 0.5 < found['aligned_f_score_0.05m']
+
+
+def test_a_map_without_poses_has_no_figures(context, path):
+    for case in (
+        replace(context, true_trajectory=path),
+        replace(context, semantic_map=replace(context.semantic_map, trajectory=path)),
+    ):
+        assert set(figures(case).values()) == {None}
+
+
+def test_an_interval_that_cannot_be_is_named():
+    with pytest.raises(ConfigError, match='map_trajectory.*whole number'):
+        MapTrajectorySuite(options={'delta': 1.5})
