@@ -49,6 +49,7 @@ class Surfaces:
         self._cells = self._cells_of(self._cloud)
         columns, rows = self._cells.max(axis=0) + 2
         self.shape = int(columns), int(rows)
+        self._floors: dict[float, NDArray[np.bool_]] = {}
 
     def _cells_of(self, cloud: LabelledCloud) -> NDArray[np.int64]:
         return np.asarray(((cloud.points[:, :2] - self.origin_m) / self._cell_m).astype(np.int64))
@@ -64,13 +65,16 @@ class Surfaces:
         """Return the cells of the floor at a height on which nothing stands."""
         from scipy import ndimage
 
+        if floor_m in self._floors:
+            return self._floors[floor_m]
         height = self._cloud.points[:, 2] - floor_m
         level = (np.abs(height) < STEP_M) & (_upward(self._cloud) > 0.9)
         # Furniture may stand on the floor's samples, and samples may miss a cell.
         floor = np.pad(_occupied(self._cells[level], self.shape), 4)
         floor = ndimage.binary_closing(floor, iterations=3)[4:-4, 4:-4]
         in_the_way = (height > STEP_M) & (height < self._height_m)
-        return np.asarray(floor & ~_occupied(self._cells[in_the_way], self.shape))
+        self._floors[floor_m] = floor & ~_occupied(self._cells[in_the_way], self.shape)
+        return self._floors[floor_m]
 
     @cached_property
     def linked(self) -> tuple[tuple[int, ...], NDArray[np.float64]]:
@@ -155,10 +159,9 @@ class Surfaces:
         return tuple(levels)
 
     def _is_covered(self, level_m: float) -> bool:
-        tops = np.full(self.shape, -np.inf)
-        np.maximum.at(tops, tuple(self._cells.T), self._cloud.points[:, 2])
-        floor = self.floor(level_m)
-        return bool(floor.any() and (tops[floor] > level_m + self._height_m).mean() > 0.5)
+        above = self._cloud.points[:, 2] > level_m + self._height_m
+        covered, floor = _occupied(self._cells[above], self.shape), self.floor(level_m)
+        return bool(floor.any() and covered[floor].mean() > 0.5)
 
     @property
     def _has_steps(self) -> bool:
