@@ -198,7 +198,7 @@ def test_warm_nodes_give_the_same_bytes_as_new_ones(
         segments.note(item.pid for _, item in self._idle)
         left.extend(map(str, segments.lock_files))
 
-    monkeypatch.setattr(HostProcess, '_begin', noted_begin)
+    monkeypatch.setattr(HostProcess, 'begin', noted_begin)
     monkeypatch.setattr(NodeProcesses, 'end', noted_end)
     new = matrix(tmp_path / 'new', 1, prepared)
     assert len(set(started)) == len(started) == 2 * 5 + 2 * 4
