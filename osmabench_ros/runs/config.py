@@ -212,7 +212,7 @@ DEFAULT_SUITES = (
     'scene_graph',
     'exact_questions',
 )
-"""Suites that ask no model and take seconds; a map that has nothing for one costs nothing."""
+"""Suites that ask no model, take seconds and are about what most maps hold."""
 
 
 class SeedsConfig(Strict):
