@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from osmabench_ros.cli.deferred import DeferredCommand
-from osmabench_ros.cli.main import app
+from osmabench_ros.cli.main import DeferredCommand, app
 
 MODULE = 'osmabench_ros.cli'
 FILES = [

@@ -152,7 +152,7 @@ DOCUMENTED = {
         'max_bounds', 'user_defined',
     },
 }  # fmt: skip
-"""Of "Using JSON Files to configure Attributes" of Habitat-Sim 0.3, and its managers' sources."""
+"""Those of "Using JSON Files to configure Attributes" of Habitat-Sim, and `user_defined`."""
 
 
 def read(path: Path) -> dict:
