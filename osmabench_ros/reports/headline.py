@@ -137,6 +137,14 @@ OTHER_SUITES = (
         True,
         'Harmonic mean of precision and recall of the objects of the scene graph.',
     ),
+    Headline(
+        'ATE (m)',
+        'map_trajectory',
+        None,
+        'ape_translation_rmse_m',
+        False,
+        'Root mean square distance of the poses that the method found from the true ones.',
+    ),
 )
 """Figures of tables alone, where their suites were run."""
 
