@@ -16,25 +16,23 @@ from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.sequences.frame_files import (
-    decoded_classes,
-    decoded_depth,
-    read_16_bit,
-    read_color,
-    read_lines,
-    read_osma_camera,
-    read_osma_poses,
-    read_scannet_camera,
-    read_scannet_pose,
-)
 from osmabench_ros.sequences.layout import (
     OSMA,
     SCANNET,
     STAMPS_FILE,
     SequenceFormat,
     SequenceInfo,
+    decoded_classes,
+    decoded_depth,
     image_path,
+    read_16_bit,
+    read_color,
     read_info,
+    read_lines,
+    read_osma_camera,
+    read_osma_poses,
+    read_scannet_camera,
+    read_scannet_pose,
 )
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS

@@ -13,20 +13,18 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.sequences.bag_messages import make_codec
-from osmabench_ros.sequences.frame_files import (
-    encoded_classes,
-    encoded_depth,
-    encoded_instances,
-    write_camera,
-    write_image,
-    write_poses,
-)
 from osmabench_ros.sequences.layout import (
     STAMPS_FILE,
     SequenceFormat,
     SequenceInfo,
+    encoded_classes,
+    encoded_depth,
+    encoded_instances,
     image_path,
+    write_camera,
+    write_image,
     write_info,
+    write_poses,
 )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from osmabench_ros.bringup.launching.node_claims import NodeClaims, full_name
+from osmabench_ros.bringup.spec.isolation import NodeClaims, full_name
 
 pytestmark = pytest.mark.ros
 

@@ -12,8 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from osmabench_ros.bringup.doctor import beside_ros, preflight
-from osmabench_ros.bringup.doctor.datasets import DATA_SETS, data_folders, find_data_set
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from osmabench_ros.bringup.doctor.preflight import (
+    DATA_SETS,
+    Finding,
+    Severity,
+    data_folders,
+    find_data_set,
+)
 from osmabench_ros.cli.main import app
 
 REPLICA_CAD, AUGMENTED, HM3D = DATA_SETS

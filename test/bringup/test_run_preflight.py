@@ -16,8 +16,11 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup.doctor import run_preflight  # noqa: E402
-from osmabench_ros.bringup.doctor.datasets import examine_scene_files  # noqa: E402
-from osmabench_ros.bringup.doctor.finding import Finding, Severity  # noqa: E402
+from osmabench_ros.bringup.doctor.preflight import (  # noqa: E402
+    Finding,
+    Severity,
+    examine_scene_files,
+)
 from osmabench_ros.bringup.doctor.run_preflight import _disk, check_run, examine_run  # noqa: E402
 from osmabench_ros.bringup.spec import isolation  # noqa: E402
 from osmabench_ros.errors import (  # noqa: E402

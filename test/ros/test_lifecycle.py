@@ -22,11 +22,10 @@ from std_msgs.msg import Header  # noqa: E402
 
 from osmabench_ros.base.settings import setting  # noqa: E402
 from osmabench_ros.base.strict import Strict  # noqa: E402
-from osmabench_ros.bringup.runner import lifecycle_client  # noqa: E402
-from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient  # noqa: E402
 from osmabench_ros.errors import ConfigError  # noqa: E402
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode  # noqa: E402
-from osmabench_ros.ros.wire.matched_client import MatchedClient  # noqa: E402
+from osmabench_ros.ros.wire import matched_client  # noqa: E402
+from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient  # noqa: E402
 from osmabench_ros.ros.wire.qos import lossless_profile  # noqa: E402
 
 ROUND = (
@@ -142,7 +141,7 @@ def test_all_nodes_are_matched_at_once_and_once(
             asked.append((len(made), request.transition.id))
             return super().call(request)
 
-    monkeypatch.setattr(lifecycle_client, 'MatchedClient', Noted)
+    monkeypatch.setattr(matched_client, 'MatchedClient', Noted)
     other = Parrot('other')
     world.executor.add_node(other)
     world.manager.bring_up(['parrot', 'other'], lambda: None)

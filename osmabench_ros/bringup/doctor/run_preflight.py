@@ -11,9 +11,13 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from osmabench_ros.bringup.doctor.datasets import examine_scene_files
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
-from osmabench_ros.bringup.doctor.preflight import MODULES, nearest_folder
+from osmabench_ros.bringup.doctor.preflight import (
+    MODULES,
+    Finding,
+    Severity,
+    examine_scene_files,
+    nearest_folder,
+)
 from osmabench_ros.bringup.spec.isolation import (
     FOLDER,
     free_bytes,

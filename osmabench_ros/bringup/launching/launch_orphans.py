@@ -13,8 +13,7 @@ from launch.event_handlers import OnProcessStart, OnShutdown
 from launch.events.process import ProcessStarted
 from launch.launch_description_entity import LaunchDescriptionEntity
 
-from osmabench_ros.base.processes import end_processes
-from osmabench_ros.bringup.launching import launch_guard
+from osmabench_ros.base import processes
 
 GRACE_S = 5.0
 
@@ -40,7 +39,7 @@ class OrphanReaper:
     def _on_start(self, event: ProcessStarted, _context: object) -> None:
         if self._guard is None:
             self._guard = subprocess.Popen(  # noqa: S603 - a module of this package
-                [sys.executable, '-m', launch_guard.__name__],
+                [sys.executable, '-m', processes.__name__],
                 stdin=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
@@ -56,4 +55,4 @@ class OrphanReaper:
     def _end_children(self) -> None:
         if self._guard is not None:
             self._guard.communicate()
-        end_processes(psutil.Process().children(recursive=True), GRACE_S)
+        processes.end_processes(psutil.Process().children(recursive=True), GRACE_S)

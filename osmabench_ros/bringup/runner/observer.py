@@ -35,9 +35,8 @@ class RunObserver:
         import rclpy
         from rclpy.signals import SignalHandlerOptions
 
-        from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient
         from osmabench_ros.msg import RunState
-        from osmabench_ros.ros.wire.matched_client import CommandExecutor
+        from osmabench_ros.ros.wire.matched_client import CommandExecutor, LifecycleClient
         from osmabench_ros.ros.wire.run_token import RunToken, TokenCheck
 
         self._context = rclpy.Context()

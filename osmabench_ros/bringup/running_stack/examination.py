@@ -15,7 +15,7 @@ from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.contract import CONTRACT, TF, TF_STATIC, ContractTopic, Delivery
 from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from osmabench_ros.bringup.doctor.preflight import Finding, Severity
 from osmabench_ros.bringup.running_stack.camera import (
     ENCODINGS,
     check_classes,
@@ -25,28 +25,26 @@ from osmabench_ros.bringup.running_stack.camera import (
     check_intrinsics,
     check_optical,
     check_size,
+    examine_transforms,
 )
 from osmabench_ros.bringup.running_stack.run_topics import (
+    check_clock,
     check_cloud,
     check_map,
+    check_rate,
     check_run_info,
     check_run_state,
+    check_stamps,
+    check_synchrony,
     declared_rate_hz,
     examine_maps,
 )
 from osmabench_ros.bringup.running_stack.stack_observation import StackObservation, observe
-from osmabench_ros.bringup.running_stack.timing import (
-    check_clock,
-    check_rate,
-    check_stamps,
-    check_synchrony,
-)
-from osmabench_ros.bringup.running_stack.transforms import examine_transforms
 from osmabench_ros.errors import ConfigError, ContractError, suggestion
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.node.frame_receiver import camera_pose_from_message
-from osmabench_ros.ros.wire.endpoints import Endpoint, TopicGraph, qos_conflict
+from osmabench_ros.ros.wire.qos import Endpoint, TopicGraph, qos_conflict
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.semantics.labels import LabelSet
 
@@ -193,10 +191,7 @@ def _no_publisher(topic: ContractTopic, graph: TopicGraph) -> Finding:
 def _wrong_types(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> list[Finding]:
     expected = topic.message_type
     faults = []
-    for role, endpoints in (
-        ('publishes', graph.publishers),
-        ('subscribes to', graph.subscribers),
-    ):
+    for role, endpoints in (('publishes', graph.publishers), ('subscribes to', graph.subscribers)):
         for item in endpoints:
             if item.type_name != expected:
                 detail = f'{item.node} {role} {item.type_name}, not {expected}'

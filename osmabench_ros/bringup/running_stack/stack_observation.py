@@ -28,14 +28,14 @@ from osmabench_ros.errors import ConfigError, ContractError
 from osmabench_ros.ros.messages.message_definitions import interface_class, is_interface_name
 from osmabench_ros.ros.messages.poses import SECOND_NS
 from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
-from osmabench_ros.ros.wire.endpoints import (
+from osmabench_ros.ros.wire.matched_client import CommandExecutor
+from osmabench_ros.ros.wire.qos import (
     Endpoint,
     TopicGraph,
     listening_profile,
     own_type_hash,
     topic_graph,
 )
-from osmabench_ros.ros.wire.matched_client import CommandExecutor
 
 KEPT_BYTES = 64 * 2**20
 """Whole messages of a topic that are kept, the newest of them."""
@@ -218,10 +218,7 @@ def _arguments(namespace: str, remappings: Mapping[str, str]) -> list[str]:
 
 
 def _listen(
-    listeners: _Listeners,
-    executor: CommandExecutor,
-    seconds: float,
-    progress: Progress,
+    listeners: _Listeners, executor: CommandExecutor, seconds: float, progress: Progress
 ) -> None:
     start = next_look = time.monotonic()
     end, latest = start + DISCOVERY_S + seconds, start + DISCOVERY_S + LONGEST * seconds

@@ -250,10 +250,7 @@ def graph_edges(
 
 
 def header(
-    method: Method,
-    options: ImportOptions,
-    spaces: Mapping[str, FeatureSpace],
-    source_sha256: str,
+    method: Method, options: ImportOptions, spaces: Mapping[str, FeatureSpace], source_sha256: str
 ) -> MapHeader:
     """Return the header of an imported map."""
     return MapHeader(

@@ -14,8 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.compressed import checked_zip, maybe_gzip, read_member
-from osmabench_ros.base.limits.meter import Meter
+from osmabench_ros.base.limits.meter import Meter, checked_zip, maybe_gzip, read_member
 from osmabench_ros.errors import LimitError, MapError, UnsafePickleError
 from osmabench_ros.maps.untrusted.pickle_machine import (
     Constructor,

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from osmabench_ros.base.attentive_clock import AttentiveClock
+from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.nodes.simulator_bridge.ack_listener import (
     Acknowledgement,

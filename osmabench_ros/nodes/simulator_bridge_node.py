@@ -9,7 +9,7 @@ from rclpy.duration import Duration
 from rclpy.timer import Timer
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.attentive_clock import AttentiveClock
+from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, RunState
 from osmabench_ros.nodes.simulator_bridge.ack_listener import (
@@ -31,15 +31,17 @@ from osmabench_ros.nodes.simulator_bridge.run_messages import (
 )
 from osmabench_ros.nodes.simulator_bridge.simulation_services import SimulationServices
 from osmabench_ros.ros.messages.images import label_set_to_message
-from osmabench_ros.ros.messages.vision_messages import publish_vision_labels
+from osmabench_ros.ros.messages.map_messages import publish_vision_labels
 from osmabench_ros.ros.node.diagnostics import Health
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode, shortened
 from osmabench_ros.ros.node.node_process import run_node
-from osmabench_ros.ros.node.participants import missing_participants
-from osmabench_ros.ros.node.publisher_watch import PERIOD_S as WATCH_PERIOD_S
-from osmabench_ros.ros.node.publisher_watch import PublisherWatch, publishers_of_run
-from osmabench_ros.ros.node.run_control import RunControl, RunPhase
-from osmabench_ros.ros.node.run_services import RunServices
+from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
+from osmabench_ros.ros.node.participants import (
+    PublisherWatch,
+    missing_participants,
+    publishers_of_run,
+)
+from osmabench_ros.ros.node.run_control import RunControl, RunPhase, RunServices
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import latched_profile
@@ -76,10 +78,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         source = self._source = open_source(value)
         frames = source.frames
         self._publisher = FramePublisher(
-            self,
-            lockstep=value.pacing.lockstep,
-            base_to_camera=frames.base_to_camera,
-            tf=value.tf,
+            self, lockstep=value.pacing.lockstep, base_to_camera=frames.base_to_camera, tf=value.tf
         )
         self._create_endpoints()
         pacing = Pacing(

@@ -17,7 +17,7 @@ from osmabench_ros.base.owned_folder import claim_folder, refuse_foreign
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, ContractError, OsmabenchError, RequirementError
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
-from osmabench_ros.nodes.evaluator.evaluate_server import EvaluateServer, GoalError
+from osmabench_ros.nodes.evaluate_server import EvaluateServer, GoalError
 from osmabench_ros.ros.messages.evaluation_messages import (
     check_run_info,
     path_from_uri,

@@ -9,7 +9,7 @@ from typing import Any
 from sensor_msgs.msg import CameraInfo
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.attentive_clock import AttentiveClock
+from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.errors import (
     ConfigError,
     MissingDependencyError,
@@ -20,13 +20,13 @@ from osmabench_ros.maps.importer import ImportOptions, TopicOptions, import_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.topics.kinds import READERS, frame_id_of, header_of
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState
-from osmabench_ros.nodes.map_adapter.map_frame import MapFrame
-from osmabench_ros.nodes.map_adapter.map_settling import MapSettling, Settling, StackWork
-from osmabench_ros.nodes.map_adapter.matched_subscription import (
+from osmabench_ros.nodes.map_adapter.foreign_stack import (
     FinishCall,
+    MapFrame,
     MatchedSubscription,
     content_digest,
 )
+from osmabench_ros.nodes.map_adapter.map_settling import MapSettling, Settling, StackWork
 from osmabench_ros.ros.messages.evaluation_messages import check_run_info
 from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.messages.map_messages import MapPublisher
@@ -64,9 +64,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         self._steady, self._work = AttentiveClock(), StackWork()
         self._start_over()
         self.frame = MapFrame(
-            self,
-            self.settings.map_topic,
-            is_world=self.settings.map_frame_is_world,
+            self, self.settings.map_topic, is_world=self.settings.map_frame_is_world
         )
         self._maps = MapPublisher(self, self.get_name())
         self._subscription = self._subscribe_to_stack()
