@@ -212,7 +212,7 @@ def test_after_an_unexpected_error_everything_is_freed(
     assert not world.parrot.active
     assert world.parrot.cleanups == 1
     world.spin_until(lambda: world.endpoints() == (0, 0))
-    assert world.parrot._state_machine.current_state[1] == 'unconfigured'
+    assert world.parrot.state_label == 'unconfigured'
 
 
 @pytest.mark.parametrize('wanted', [Transition(id=1), Transition(label='configure')])
