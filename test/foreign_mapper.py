@@ -188,7 +188,7 @@ def upset() -> None:
 def send(node: str, number: signal.Signals) -> None:
     """Signal another node of the run."""
     for process in psutil.Process(os.getppid()).children():
-        if f'osmabench_ros.nodes.{node}.node' in process.cmdline():
+        if f'osmabench_ros.nodes.{node}_node' in process.cmdline():
             process.send_signal(number)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -206,8 +207,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
     def _from_message(self) -> SemanticMap:
         value = self.settings
         options = TopicOptions(value.method, self.labels, self.scene, self._condition)
-        made = READERS[value.map_type](self.newest, value.map_topic, options)
-        return self.frame.placed(made)
+        return self.frame.placed(READERS[value.map_type](self.newest, value.map_topic, options))
 
     def _publish(self, semantic_map: SemanticMap, outcome: Settling) -> None:
         settling, header = self._settling, semantic_map.header
@@ -223,16 +223,12 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
             complete=header.complete and whole,
             remark='; '.join(filter(None, (why, counted))),
         )
-        made = dataclasses.replace(semantic_map, header=header)
-        self._maps.publish(made, is_final=True)
+        self._maps.publish(dataclasses.replace(semantic_map, header=header), is_final=True)
         self._published = True
         self.get_logger().info(f'published the map of {self.settings.method}')
 
 
-def main() -> int:
-    """Run the node."""
-    return run_node(MapAdapterNode)
-
+main = partial(run_node, MapAdapterNode)
 
 if __name__ == '__main__':
     raise SystemExit(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,7 @@ class FrameSampler:
     """Writes every n-th frame, about `samples` of them, as ``%06d.png`` numbered by frame."""
 
     def __init__(self, directory: Path, samples: int) -> None:
-        self._directory = directory
-        self._samples = samples
+        self._directory, self._samples = directory, samples
         self.waiting: list[Image] = []
         self._run: RunInfo | None = None
 
@@ -320,10 +320,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         return message
 
 
-def main() -> int:
-    """Run the node."""
-    return run_node(MapRecorderNode)
-
+main = partial(run_node, MapRecorderNode)
 
 if __name__ == '__main__':
     raise SystemExit(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from rclpy.duration import Duration
 from rclpy.timer import Timer
@@ -18,16 +19,17 @@ from osmabench_ros.nodes.simulator_bridge.ack_listener import (
     RestartWatch,
 )
 from osmabench_ros.nodes.simulator_bridge.bridge_source import BridgeSource, open_source
-from osmabench_ros.nodes.simulator_bridge.frame_player import FramePlayer, Pacing
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import (
-    FramePublisher,
-    lighting_to_message,
-)
-from osmabench_ros.nodes.simulator_bridge.run_messages import (
+from osmabench_ros.nodes.simulator_bridge.frame_player import (
     RUNS_FREE,
+    FramePlayer,
+    Pacing,
     player_health,
     run_info_message,
     run_state_message,
+)
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import (
+    FramePublisher,
+    lighting_to_message,
 )
 from osmabench_ros.nodes.simulator_bridge.simulation_services import SimulationServices
 from osmabench_ros.ros.messages.images import label_set_to_message
@@ -300,10 +302,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         self._simulation_services.notify()
 
 
-def main() -> int:
-    """Run the node."""
-    return run_node(SimulatorBridgeNode)
-
+main = partial(run_node, SimulatorBridgeNode)
 
 if __name__ == '__main__':
     raise SystemExit(main())

@@ -41,8 +41,7 @@ class FusedCloudBuilder:
             raise SequenceError(
                 f'strides of a fused cloud must be at least 1, not {frame_stride}, {point_stride}'
             )
-        self._frame_stride = frame_stride
-        self._point_stride = point_stride
+        self._frame_stride, self._point_stride = frame_stride, point_stride
         self._saturation_m = saturation_m
         self._points: list[NDArray[np.float32]] = []
         self._labels: list[NDArray[np.int32]] = []

@@ -33,11 +33,9 @@ class SequenceWriter(Protocol):
 
     def write(self, frame: Frame) -> None:
         """Write the images and the pose of the next frame."""
-        ...
 
     def close(self) -> None:
         """Write data that is known only at the end, e.g. the trajectory."""
-        ...
 
 
 def open_writer(

@@ -36,7 +36,7 @@ Usage = namedtuple('Usage', 'total used free')
 
 @pytest.fixture(autouse=True)
 def fine_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_preflight, '_egl', lambda: [Finding('OpenGL', Severity.OK, 'fine')])
+    monkeypatch.setattr(run_preflight, 'renderer', lambda: Finding('OpenGL', Severity.OK, 'fine'))
 
 
 def config(**changes: Any) -> MatrixConfig:

@@ -192,7 +192,7 @@ def start(node: str, tmp: Path, environment: dict[str, str]) -> subprocess.Popen
     executable, values = COMMANDS[node]
     pairs = {'autostart': 'true', **{k: str(v).format(tmp=tmp) for k, v in values.items()}}
     options = [text for name, value in pairs.items() for text in ('-p', f'{name}:={value}')]
-    module = f'osmabench_ros.nodes.{executable}.node'
+    module = f'osmabench_ros.nodes.{executable}_node'
     return subprocess.Popen(
         [sys.executable, '-m', module, '--ros-args', '-r', f'__node:={node}', *options],
         env=environment,

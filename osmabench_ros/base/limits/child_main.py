@@ -231,8 +231,7 @@ def main() -> None:
                 # One that is missing is for the reader to name.
                 with contextlib.suppress(ImportError):
                     importlib.import_module(name)
-            status = _served(request, answers)
-            os.write(answers, json.dumps(status).encode() + b'\n')
+            os.write(answers, json.dumps(_served(request, answers)).encode() + b'\n')
 
 
 def _served(request: dict[str, Any], answers: int) -> int:
@@ -259,8 +258,7 @@ def _read(request: dict[str, Any]) -> NoReturn:
     folder = Path(request['folder'])
     try:
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         function = getattr(importlib.import_module(request['module']), request['function'])
         tempfile.tempdir = str(folder)
         _limit(request)

@@ -117,8 +117,7 @@ class _TimedStream(io.RawIOBase):
     """Passes on decompressed data until the time is used up."""
 
     def __init__(self, stream: IO[bytes], meter: Meter) -> None:
-        self._stream = stream
-        self._meter = meter
+        self._stream, self._meter = stream, meter
 
     def readable(self) -> bool:
         """Return True."""

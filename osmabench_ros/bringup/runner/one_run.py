@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import remove_ours, remove_what_was_left
@@ -46,46 +44,43 @@ from osmabench_ros.runs.run_warnings import run_warnings
 
 START_TIMEOUT_S = 120.0
 """For a process to start and one lifecycle transition; Habitat-Sim needs half a minute."""
+STALL_MARGIN_S = 120.0
+"""For a participant that never comes, the bridge itself gives up first."""
 LAST_WORDS_S = 2.0
 """How long /diagnostics may be on the way from a node that has ended."""
 
 
-@dataclass(frozen=True)
-class LiveRunResult:
-    """What a live run leaves besides its files; the exit code is of the node that ends it."""
-
-    exit_code: int
-    reason: str
-    measured: Measurements
-
-
-def run_live(
+def _run_live(
+    plan: RunPlan,
     specs: list[NodeSpec],
-    log_directory: Path,
     nodes: NodeProcesses,
-    *,
-    pacing: str,
-    stall_timeout_s: float,
-    timeout_after_frames_s: float,
     runs_at_once: int,
     progress: Progress,
-) -> LiveRunResult:
-    """Run nodes until the one that ends the run exits; ParticipantError if one dies or hangs."""
+) -> tuple[Measurements, str]:
+    """Run nodes until the one that ends the run exits; return also why, if it failed.
+
+    Raises ParticipantError if one dies or hangs.
+    """
+    logs = plan.directory / 'logs'
     with ExitStack() as stack:
         domain = stack.enter_context(private_domain())
         token = new_token()
         isolated = isolated_environment(domain, runs_at_once)
         processes: dict[str, ManagedProcess] = {}
         stack.callback(_stop_all, processes)
-        variables = {**isolated, RUN_VARIABLE: log_directory.parent.name, VARIABLE: token}
+        variables = {**isolated, RUN_VARIABLE: plan.directory.name, VARIABLE: token}
         progress(f'starting nodes in ROS domain {domain}', 0.0)
         for spec in specs:
-            processes[spec.name] = nodes.start(spec, log_directory, variables)
-        # While they start: what they say before they are brought up is latched.
-        watch = stack.enter_context(_observer(domain, isolated, specs, token))
-        run = _LiveRun(specs, processes, watch, stall_timeout_s, timeout_after_frames_s, progress)
+            processes[spec.name] = nodes.start(spec, logs, variables)
+        unsigned = [spec.name for spec in specs if not spec.signs]
+        # DDS reads its settings when a participant is made, from this process' environment alone.
+        with environment(isolated):
+            # While nodes start: what they say before they are brought up is latched.
+            observer = RunObserver(domain, START_TIMEOUT_S, token=token, unsigned=unsigned)
+        stack.callback(observer.close)
+        run = _LiveRun(plan, specs, processes, observer, progress)
         try:
-            result = run.supervise(pacing, runs_at_once)
+            result = run.supervise(runs_at_once)
         except ParticipantError as error:
             # To be looked at before they are ended.
             raise ParticipantError(f'{error}{_stopped(processes.values())}') from error
@@ -103,40 +98,21 @@ def _stop_all(processes: dict[str, ManagedProcess]) -> None:
         process.stop()
 
 
-@contextmanager
-def _observer(
-    domain: int, isolated: Mapping[str, str], specs: list[NodeSpec], token: str
-) -> Iterator[RunObserver]:
-    # DDS reads its settings when a participant is made, and from this process' environment alone.
-    with environment(isolated):
-        observer = RunObserver(
-            domain,
-            START_TIMEOUT_S,
-            token=token,
-            unsigned=[spec.name for spec in specs if not spec.signs],
-        )
-    try:
-        yield observer
-    finally:
-        observer.close()
-
-
 class _LiveRun:
     """Supervision of one run."""
 
     def __init__(
         self,
+        plan: RunPlan,
         specs: list[NodeSpec],
         processes: dict[str, ManagedProcess],
         observer: RunObserver,
-        stall_timeout_s: float,
-        timeout_after_frames_s: float,
         progress: Progress,
     ) -> None:
-        self._processes = processes
-        self._observer = observer
-        self._stall_timeout_s = stall_timeout_s
-        self._timeout_s = timeout_after_frames_s
+        self._processes, self._observer = processes, observer
+        self._pacing = plan.pacing.value
+        self._stall_timeout_s = plan.config.pacing.ack_timeout_s + STALL_MARGIN_S
+        self._timeout_s = plan.config.pacing.evaluation_timeout_s
         self._watch = AttentiveClock()
         self._changed_s = 0.0
         self._seen: tuple[int, int, str] = (-1, -1, '')
@@ -147,13 +123,13 @@ class _LiveRun:
         self._first_frame_s: float | None = None
         self._finished_s: float | None = None
 
-    def supervise(self, pacing: str, runs_at_once: int) -> LiveRunResult:
+    def supervise(self, runs_at_once: int) -> tuple[Measurements, str]:
         self._observer.lifecycle.bring_up(self._managed, self._check)
         while self._processes[self._last].poll() is None:
             self._check()
             self._observer.executor.spin_once(timeout_sec=0.05)
             self._follow()
-        return self._result(pacing, runs_at_once)
+        return self._result(runs_at_once)
 
     def _check(self) -> None:
         for name, process in self._processes.items():
@@ -203,9 +179,8 @@ class _LiveRun:
                 f'{state.frames_published} frames; the simulator hangs or renders too slowly'
             )
 
-    def _result(self, pacing: str, runs_at_once: int) -> LiveRunResult:
+    def _result(self, runs_at_once: int) -> tuple[Measurements, str]:
         process, watch = self._processes[self._last], self._observer
-        code = process.poll() or 0
         maps = METHOD if METHOD in self._processes else MAPPER
         mapping_s = watch.processing_s(maps)
         if not mapping_s and self._first_frame_s is not None and self._finished_s is not None:
@@ -217,7 +192,7 @@ class _LiveRun:
             if item.peak_gpu_memory_bytes is not None
         }
         measured = Measurements(
-            pacing,
+            self._pacing,
             watch.state.frames_published,
             maps,
             mapping_s,
@@ -229,7 +204,7 @@ class _LiveRun:
             watch.ignored(),
             runs_at_once,
         )
-        return LiveRunResult(code, process.reason() if code else '', measured)
+        return measured, process.reason() if process.poll() else ''
 
     def _participation(self) -> tuple[Participation, ...]:
         """Return what every node did; frames counted by an adapter are the method's."""
@@ -240,10 +215,6 @@ class _LiveRun:
             )
             known.setdefault(METHOD, dataclasses.replace(adapted, name=METHOD))
         return tuple(known.values())
-
-
-STALL_MARGIN_S = 120.0
-"""For a participant that never comes, the bridge itself gives up first."""
 
 
 def run_one(
@@ -297,8 +268,7 @@ def _run(
     if plan.report_file.exists():
         return read_finished(plan)
     preparation.prepare(plan, progress)
-    found = run_warnings(plan, preparation)
-    write_run_manifest(plan, preparation.digest_of(plan), found)
+    write_run_manifest(plan, preparation.digest_of(plan), run_warnings(plan, preparation))
     preparation.write_true_trajectory(plan)
     if plan.map_directory.exists():
         # A map is complete or not there: the run was cut off while it was evaluated.
@@ -312,20 +282,12 @@ def _run(
         work = None
         if plan.mapper.stack:
             work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
-        result = run_live(
-            nodes_of_run(plan, work),
-            plan.directory / 'logs',
-            nodes,
-            pacing=plan.pacing.value,
-            stall_timeout_s=plan.config.pacing.ack_timeout_s + STALL_MARGIN_S,
-            timeout_after_frames_s=plan.config.pacing.evaluation_timeout_s,
-            runs_at_once=runs_at_once,
-            progress=progress,
-        )
-    write_json(plan.directory / TIMINGS, timings_of(plan.identity, result.measured))
+        specs = nodes_of_run(plan, work)
+        measured, reason = _run_live(plan, specs, nodes, runs_at_once, progress)
+    write_json(plan.directory / TIMINGS, timings_of(plan.identity, measured))
     incomplete = incomplete_report(plan.directory)
     if incomplete is None and not plan.report_file.exists():
-        raise RunError(f'node "evaluator" wrote no report: {result.reason or "no reason given"}')
+        raise RunError(f'node "evaluator" wrote no report: {reason or "no reason given"}')
     return incomplete or read_finished(plan)
 
 

@@ -363,8 +363,7 @@ def main() -> int:
             warnings.showwarning = reporter.warn
             with suppress(EOFError, BrokenPipeError, ConnectionResetError):
                 while True:
-                    order = channel.recv()
-                    channel.send(_carried_out(order, preparation, nodes, reporter))
+                    channel.send(_carried_out(channel.recv(), preparation, nodes, reporter))
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0

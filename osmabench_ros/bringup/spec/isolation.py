@@ -241,19 +241,13 @@ class NodeClaims:
 
 def _on_graph(domain: int, names: Sequence[str]) -> list[str]:
     """Return which of the given nodes are in a domain."""
-    import rclpy
+    from osmabench_ros.ros.wire.matched_client import command_node
 
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=domain, args=[])
-    try:
-        node = rclpy.create_node(f'osmabench_look_{os.getpid()}', context=context)
+    found: set[str] = set()
+    with command_node(f'osmabench_look_{os.getpid()}', domain=domain) as (node, _):
         deadline = time.monotonic() + LOOK_S
-        found: set[str] = set()
         while not found and time.monotonic() < deadline:
             time.sleep(LOOK_PERIOD_S)
             present = node.get_node_names_and_namespaces()
             found = {full_name(space, name) for name, space in present} & set(names)
-        node.destroy_node()
-    finally:
-        context.try_shutdown()
     return sorted(found)

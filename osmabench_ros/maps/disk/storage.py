@@ -169,21 +169,10 @@ Writer = Callable[[IO[bytes]], None]
 
 
 def write_map(semantic_map: SemanticMap, directory: Path) -> None:
-    """Write a map; equal maps give byte-identical files.
+    """Write a map to a new or empty folder, which appears whole; equal maps give equal bytes.
 
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        Checked first, nothing is written if it has faults.
-    directory : Path
-        Must not exist, or be empty; its parents are made. The map appears whole.
-
-    Raises
-    ------
-    MapError
-        If the map has faults; the message lists the first ones.
-    RunError
-        If there is something in the directory.
+    Raises MapError, which lists the first faults, if the map has any, RunError if there is
+    something in the folder.
     """
     with filled_folder(directory) as folder:
         write_files(semantic_map, folder)

@@ -169,22 +169,11 @@ class TransformHistory:
         self.available = message_type is not None
         if message_type is None:
             return
-        create_checked_subscription(
-            node,
-            message_type,
-            TF,
-            self.on_moving,
-            tf_profile(static=False),
-            max_bytes=MAX_TF_BYTES,
-        )
-        create_checked_subscription(
-            node,
-            message_type,
-            TF_STATIC,
-            self.on_static,
-            tf_profile(static=True),
-            max_bytes=MAX_TF_BYTES,
-        )
+        for topic, callback in ((TF, self.on_moving), (TF_STATIC, self.on_static)):
+            profile = tf_profile(static=topic == TF_STATIC)
+            create_checked_subscription(
+                node, message_type, topic, callback, profile, max_bytes=MAX_TF_BYTES
+            )
 
     def on_moving(self, message: Any) -> None:
         """Keep transforms that change, the newest messages alone."""
@@ -229,8 +218,7 @@ class TransformHistory:
     def lookup(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
         """Return the last known pose of a frame in another at a time, None if unknown."""
         static = ((TF_STATIC, message) for message in self.static.values())
-        tree = transform_tree_of([*static, *self.messages])
-        return tree.lookup_or_last(parent, child, stamp_ns)
+        return transform_tree_of([*static, *self.messages]).lookup_or_last(parent, child, stamp_ns)
 
 
 PATIENCE_S = 2.0

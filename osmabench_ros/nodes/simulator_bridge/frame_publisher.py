@@ -13,14 +13,6 @@ from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import ColorRGBA
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.contract import (
-    BASE_FRAME,
-    CAMERA_FRAME,
-    CAMERA_LINK_FRAME,
-    TF,
-    TF_STATIC,
-    WORLD_FRAME,
-)
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame
@@ -136,24 +128,28 @@ class GroundTruthTransforms:
         self._static = StaticTransformBroadcaster(node)
         link_in_base = base_to_camera @ optical_pose_in_link().inverse()
         camera = (
-            _stamped(0, BASE_FRAME, CAMERA_LINK_FRAME, link_in_base),
-            _stamped(0, CAMERA_LINK_FRAME, CAMERA_FRAME, optical_pose_in_link()),
+            _stamped(0, topics.BASE_FRAME, topics.CAMERA_LINK_FRAME, link_in_base),
+            _stamped(0, topics.CAMERA_LINK_FRAME, topics.CAMERA_FRAME, optical_pose_in_link()),
         )
         ours = self._settings.of_camera
         self._fixed = [edge for edge in camera if edge.child_frame_id in ours]
-        self._map_is_placed = self._child in ('', BASE_FRAME)
+        self._map_is_placed = self._child in ('', topics.BASE_FRAME)
         self._send_fixed()
-        for topic in (TF, TF_STATIC):
+        for topic in (topics.TF, topics.TF_STATIC):
             create_checked_subscription(
-                node, TFMessage, topic, self._watcher(topic), tf_profile(static=topic == TF_STATIC)
+                node,
+                TFMessage,
+                topic,
+                self._watcher(topic),
+                tf_profile(static=topic == topics.TF_STATIC),
             )
 
     def send(self, stamp_ns: int, base_pose: Pose) -> None:
         """Broadcast our edges for a pose of base_link in the world."""
         if not self._enabled:
             return
-        if self._child == BASE_FRAME:
-            transform = _stamped(stamp_ns, WORLD_FRAME, BASE_FRAME, base_pose)
+        if self._child == topics.BASE_FRAME:
+            transform = _stamped(stamp_ns, topics.WORLD_FRAME, topics.BASE_FRAME, base_pose)
             self._authority.claim([transform], fixed=False)
             self._dynamic.sendTransform(transform)
         elif not self._map_is_placed:
@@ -162,7 +158,7 @@ class GroundTruthTransforms:
     def _place_map(self, first_pose: Pose) -> None:
         at_start = self._settings.map_origin is MapOrigin.FIRST_POSE
         pose = first_pose if at_start else Pose.identity()
-        self._fixed.append(_stamped(0, WORLD_FRAME, self._child, pose))
+        self._fixed.append(_stamped(0, topics.WORLD_FRAME, self._child, pose))
         self._map_is_placed = True
         self._send_fixed()
 

@@ -72,8 +72,7 @@ class FrameReceiver:
         on_repeat: Callable[[int], None] | None = None,
         on_restart: Callable[[], None] | None = None,
     ) -> None:
-        self._on_frame = on_frame
-        self._on_repeat = on_repeat
+        self._on_frame, self._on_repeat = on_frame, on_repeat
         self._on_restart = on_restart
         self.pending: dict[int, dict[str, Any]] = {}
         self._last_stamp_ns = -1
@@ -208,15 +207,7 @@ UNCOUNTED = 2**32 - 1
 
 
 class Acknowledger:
-    """Publishes `frame_ack` for one participant, signed with the token of the run if it has one.
-
-    Parameters
-    ----------
-    node : Node
-        Owner of the publisher.
-    participant : str
-        Name as the run declares it.
-    """
+    """Publishes `frame_ack` for a participant, signed with the token of the run if it has one."""
 
     def __init__(self, node: Node, participant: str) -> None:
         self._participant = participant

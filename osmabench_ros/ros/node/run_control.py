@@ -155,36 +155,28 @@ class ControllableRun(Protocol):
     @property
     def phase(self) -> RunPhase:
         """State of the run."""
-        ...
 
     @property
     def frames_published(self) -> int:
         """Frames since the start or the last reset."""
-        ...
 
     def state_message(self) -> RunState:
         """Return the current run_state message."""
-        ...
 
     def start_run(self) -> None:
         """Resume, or start to wait for the participants."""
-        ...
 
     def pause_run(self) -> None:
         """Publish no further frame."""
-        ...
 
     def step_run(self, frames: int) -> None:
         """Publish some frames, then pause again."""
-        ...
 
     def reset_run(self) -> None:
         """Start over from frame 0."""
-        ...
 
     def quit_run(self) -> None:
         """End the process."""
-        ...
 
 
 class RunServices:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
+import rclpy
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
 from osmabench_ros.base.processes import AttentiveClock, signals_held
@@ -28,6 +30,35 @@ class CommandExecutor(SingleThreadedExecutor):
         """Wait for a callback and run it; signals wait until then."""
         with signals_held():
             super().spin_once(timeout_sec)
+
+
+@contextmanager
+def command_node(
+    name: str, *, domain: int | None = None, arguments: Sequence[str] = (), **options: Any
+) -> Iterator[tuple[Node, CommandExecutor]]:
+    """Yield a node in a ROS context of its own, and an executor that spins it.
+
+    Ctrl-C stays Python's, so that it ends the command and through it all that it has started.
+    """
+    context = rclpy.Context()
+    rclpy.init(
+        context=context,
+        args=list(arguments),
+        domain_id=domain,
+        signal_handler_options=SignalHandlerOptions.NO,
+    )
+    try:
+        node = Node(name, context=context, **options)
+        executor = CommandExecutor(context=context)
+        executor.add_node(node)
+        try:
+            yield node, executor
+        finally:
+            # Otherwise others see it until Python collects its garbage.
+            executor.shutdown()
+            node.destroy_node()
+    finally:
+        context.try_shutdown()
 
 
 ASK_AGAIN_S = 2.0
@@ -87,9 +118,7 @@ class LifecycleClient:
     """Requests lifecycle transitions, each within `timeout_s`, including the node's start-up."""
 
     def __init__(self, node: Node, executor: Executor, timeout_s: float) -> None:
-        self._node = node
-        self._executor = executor
-        self._timeout_s = timeout_s
+        self._node, self._executor, self._timeout_s = node, executor, timeout_s
 
     def bring_up(self, names: list[str], check: Check) -> None:
         """Configure all nodes in order, then activate all; ParticipantError if one refuses."""

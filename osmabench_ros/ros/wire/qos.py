@@ -23,53 +23,44 @@ from osmabench_ros.sequences.bags.bag_storage import Durability, History, Offere
 
 def frame_profile(*, lockstep: bool) -> QoSProfile:
     """Return the profile of the topics of a frame: lockstep keeps all, realtime the last 10."""
-    return _reliable(depth=None if lockstep else 10)
+    return _profile(depth=None if lockstep else 10)
 
 
 def latched_profile() -> QoSProfile:
     """Return the latched profile of run information, labels, maps and reports."""
-    return _reliable(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    return _profile(latched=True, depth=1)
 
 
 def lossless_profile() -> QoSProfile:
     """Return the profile of acknowledgements and map chunks, of which none may be lost."""
-    return _reliable(depth=None)
+    return _profile(depth=None)
 
 
 def observer_profile() -> QoSProfile:
     """Return the profile of an observer: it matches any publisher, and slows none down."""
-    return QoSProfile(
-        reliability=ReliabilityPolicy.BEST_EFFORT,
-        durability=DurabilityPolicy.VOLATILE,
-        history=HistoryPolicy.KEEP_LAST,
-        depth=10,
-    )
+    return _profile(reliable=False, depth=10)
 
 
 def clock_profile() -> QoSProfile:
     """Return the profile of /clock."""
-    return _reliable(depth=1)
+    return _profile(depth=1)
 
 
 def diagnostics_profile() -> QoSProfile:
     """Return the profile of /diagnostics, as aggregators subscribe to it."""
-    return _reliable(depth=10)
+    return _profile(depth=10)
 
 
 def tf_profile(*, static: bool) -> QoSProfile:
     """Return the profile of /tf and /tf_static, as listeners of tf2 have it."""
-    if static:
-        return _reliable(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    return _reliable(depth=100)
+    return _profile(latched=static, depth=100)
 
 
-def _reliable(
-    *, depth: int | None, durability: DurabilityPolicy = DurabilityPolicy.VOLATILE
-) -> QoSProfile:
-    """Return a reliable profile that keeps the last `depth` messages, or all."""
+def _profile(*, reliable: bool = True, latched: bool = False, depth: int | None) -> QoSProfile:
+    """Return a profile that keeps the last `depth` messages, or all."""
     return QoSProfile(
-        reliability=ReliabilityPolicy.RELIABLE,
-        durability=durability,
+        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
         history=HistoryPolicy.KEEP_ALL if depth is None else HistoryPolicy.KEEP_LAST,
         depth=depth or 1,
     )
@@ -138,15 +129,6 @@ def repeated_messages(offered: Sequence[OfferedQos]) -> int:
     """Return how many last messages of a topic a late joiner would get, 0 if it is not latched."""
     latched = [item for item in offered if item.latched]
     return min(sum(max(1, item.depth) for item in latched), MAX_REPEATED)
-
-
-def _profile(*, reliable: bool, latched: bool, depth: int) -> QoSProfile:
-    return QoSProfile(
-        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
-        durability=(DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE),
-        history=HistoryPolicy.KEEP_LAST,
-        depth=depth,
-    )
 
 
 FOREVER_S = 2**31 - 1
@@ -243,8 +225,4 @@ def listening_profile(publishers: tuple[Endpoint, ...], depth: int) -> QoSProfil
         and item.profile.reliability == ReliabilityPolicy.RELIABLE
         for item in publishers
     )
-    return QoSProfile(
-        depth=depth,
-        reliability=ReliabilityPolicy.RELIABLE if latched else ReliabilityPolicy.BEST_EFFORT,
-        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
-    )
+    return _profile(reliable=latched, latched=latched, depth=depth)

@@ -188,8 +188,7 @@ class McapRecording:
     def write(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> None:
         """Write a message of an announced topic; SequenceError if the disk is full or fails."""
         try:
-            current = self._file_for(log_ns)
-            current.put(self._topics[topic], log_ns, publish_ns, data)
+            self._file_for(log_ns).put(self._topics[topic], log_ns, publish_ns, data)
         except OSError as error:
             raise self._disk_error(error.strerror or str(error)) from error
         if topic in self._latched:
