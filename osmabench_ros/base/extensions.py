@@ -31,20 +31,7 @@ def extension_names(group: str) -> list[str]:
 
 
 def load_extension(group: str, name: str) -> Any:
-    """Return the object that an entry point names.
-
-    Parameters
-    ----------
-    group : str
-        One of the groups above.
-    name : str
-        Name of the entry point.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such entry point, or it cannot be imported.
-    """
+    """Return what an entry point names; ConfigError if there is none, or it cannot be imported."""
     registered, kind = _registered(group), KINDS[group]
     if name not in registered:
         raise ConfigError(

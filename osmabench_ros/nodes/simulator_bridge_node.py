@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from rclpy.duration import Duration
 from rclpy.timer import Timer
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.attentive_clock import AttentiveClock
+from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, RunState
 from osmabench_ros.nodes.simulator_bridge.ack_listener import (
@@ -18,28 +19,31 @@ from osmabench_ros.nodes.simulator_bridge.ack_listener import (
     RestartWatch,
 )
 from osmabench_ros.nodes.simulator_bridge.bridge_source import BridgeSource, open_source
-from osmabench_ros.nodes.simulator_bridge.frame_player import FramePlayer, Pacing
-from osmabench_ros.nodes.simulator_bridge.frame_publisher import (
-    FramePublisher,
-    lighting_to_message,
-)
-from osmabench_ros.nodes.simulator_bridge.run_messages import (
+from osmabench_ros.nodes.simulator_bridge.frame_player import (
     RUNS_FREE,
+    FramePlayer,
+    Pacing,
     player_health,
     run_info_message,
     run_state_message,
 )
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import (
+    FramePublisher,
+    lighting_to_message,
+)
 from osmabench_ros.nodes.simulator_bridge.simulation_services import SimulationServices
 from osmabench_ros.ros.messages.images import label_set_to_message
-from osmabench_ros.ros.messages.vision_messages import publish_vision_labels
+from osmabench_ros.ros.messages.map_messages import publish_vision_labels
 from osmabench_ros.ros.node.diagnostics import Health
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode, shortened
 from osmabench_ros.ros.node.node_process import run_node
-from osmabench_ros.ros.node.participants import missing_participants
-from osmabench_ros.ros.node.publisher_watch import PERIOD_S as WATCH_PERIOD_S
-from osmabench_ros.ros.node.publisher_watch import PublisherWatch, publishers_of_run
-from osmabench_ros.ros.node.run_control import RunControl, RunPhase
-from osmabench_ros.ros.node.run_services import RunServices
+from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
+from osmabench_ros.ros.node.participants import (
+    PublisherWatch,
+    missing_participants,
+    publishers_of_run,
+)
+from osmabench_ros.ros.node.run_control import RunControl, RunPhase, RunServices
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import latched_profile
@@ -76,10 +80,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         source = self._source = open_source(value)
         frames = source.frames
         self._publisher = FramePublisher(
-            self,
-            lockstep=value.pacing.lockstep,
-            base_to_camera=frames.base_to_camera,
-            tf=value.tf,
+            self, lockstep=value.pacing.lockstep, base_to_camera=frames.base_to_camera, tf=value.tf
         )
         self._create_endpoints()
         pacing = Pacing(
@@ -301,10 +302,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         self._simulation_services.notify()
 
 
-def main() -> int:
-    """Run the node."""
-    return run_node(SimulatorBridgeNode)
-
+main = partial(run_node, SimulatorBridgeNode)
 
 if __name__ == '__main__':
     raise SystemExit(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -170,8 +171,7 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
         if message.digest == self._shown:
             return
         try:
-            directory = path_from_uri(message.uri, f'topic "{topics.RECORDED_MAP}": uri')
-            self._show(read_map(directory))
+            self._show(read_map(path_from_uri(message.uri, f'topic "{topics.RECORDED_MAP}": uri')))
         except (ContractError, MapError) as error:
             # The recorder may be on another machine; the topics bring the map then.
             self.get_logger().warning(f'cannot show the recorded map: {error}')
@@ -239,10 +239,7 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
             self._views[topics.VIEW_PATH].publish(self._trace.message())
 
 
-def main() -> int:
-    """Run the node."""
-    return run_node(MapViewerNode)
-
+main = partial(run_node, MapViewerNode)
 
 if __name__ == '__main__':
     raise SystemExit(main())

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.duration import Duration
+from rclpy.task import Future
 from std_msgs.msg import Header
 
 from osmabench_ros.action import Evaluate
@@ -17,14 +20,13 @@ from osmabench_ros.base.owned_folder import claim_folder, refuse_foreign
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, ContractError, OsmabenchError, RequirementError
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
-from osmabench_ros.nodes.evaluator.evaluate_server import EvaluateServer, GoalError
 from osmabench_ros.ros.messages.evaluation_messages import (
     check_run_info,
     path_from_uri,
     report_message,
 )
 from osmabench_ros.ros.node.diagnostics import Health, Level
-from osmabench_ros.ros.node.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode, shortened
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.settings import EvaluatorSettings
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
@@ -120,6 +122,18 @@ NEWS_PERIOD_S = 0.3
 ACK_TIMEOUT = Duration(seconds=1)
 
 
+MAX_QUEUED = 8
+"""Evaluations that run or wait; a goal beyond is rejected."""
+
+
+class GoalError(OsmabenchError):
+    """A goal that cannot be evaluated; `error_code` is one of Evaluate.Result."""
+
+    def __init__(self, error_code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.error_code = error_code
+
+
 class _MapJob(EvaluationJob):
     """The evaluation of one map, with the header of its report message."""
 
@@ -131,8 +145,7 @@ class _MapJob(EvaluationJob):
         header: Header,
     ) -> None:
         super().__init__(work, on_done)
-        self._output_directory = output_directory
-        self._header = header
+        self._output_directory, self._header = output_directory, header
 
     def message(self) -> EvaluationReport:
         """Return the report of a successful evaluation."""
@@ -147,12 +160,14 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         super().__init__('evaluator', EvaluatorSettings)
         self._queue = EvaluationQueue()
         self._forget()
-        self._server = EvaluateServer(
+        self._goals: dict[_MapJob, tuple[Any, tuple[str, float] | None]] = {}
+        ActionServer(
             self,
-            self._queue,
-            is_open=lambda: self.active,
-            make_job=self._job_of_goal,
-            make_report=lambda job: job.message(),
+            Evaluate,
+            topics.EVALUATE,
+            self._execute,
+            goal_callback=self._on_goal,
+            cancel_callback=lambda _goal: CancelResponse.ACCEPT,
         )
         self.create_timer(
             FOLLOW_PERIOD_S,
@@ -288,11 +303,52 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
 
     def _follow(self) -> None:
         self._queue.poll(start=self.active)
-        self._server.follow()
+        self._follow_goals()
         self._tell_news()
-        idle = not self._queue and self._server.idle
+        idle = not self._queue and not self._goals
         if self._verdict is not None and self.settings.exit_when_done and idle:
             self._exit_with_verdict(self._verdict)
+
+    def _follow_goals(self) -> None:
+        """Pass on cancellations, and send feedback on progress."""
+        for job, (goal, reported) in list(self._goals.items()):
+            if goal.is_cancel_requested and not job.done:
+                job.cancel()
+            if job.at != reported and not job.done:
+                self._goals[job] = (goal, job.at)
+                stage, fraction = job.at
+                goal.publish_feedback(Evaluate.Feedback(stage=stage, fraction=fraction))
+
+    def _on_goal(self, _request: object) -> GoalResponse:
+        if not self.active:
+            self.get_logger().warning('goal rejected: the evaluator is not active')
+            return GoalResponse.REJECT
+        if len(self._queue) >= MAX_QUEUED:
+            self.get_logger().warning(f'goal rejected: {MAX_QUEUED} evaluations are waiting')
+            return GoalResponse.REJECT
+        return GoalResponse.ACCEPT
+
+    async def _execute(self, goal: Any) -> Any:
+        ended = Future()
+        try:
+            job = self._job_of_goal(goal.request, ended.set_result)
+        except OsmabenchError as error:
+            goal.abort()
+            code = getattr(error, 'error_code', Evaluate.Result.ERROR_FAILED)
+            return Evaluate.Result(error_code=code, error_msg=shortened(error))
+        self._goals[job] = (goal, None)
+        self._queue.submit(job)
+        await ended
+        del self._goals[job]
+        if job.error is None:
+            goal.succeed()
+            return Evaluate.Result(report=job.message())
+        if goal.is_cancel_requested:
+            goal.canceled()
+        else:
+            goal.abort()
+        code = Evaluate.Result.ERROR_CANCELLED if job.cancelled else Evaluate.Result.ERROR_FAILED
+        return Evaluate.Result(error_code=code, error_msg=shortened(job.error))
 
     def _tell_news(self) -> None:
         job = self._queue.current
@@ -336,10 +392,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         self._publisher.wait_for_all_acked(ACK_TIMEOUT)
 
 
-def main() -> int:
-    """Run the node."""
-    return run_node(EvaluatorNode)
-
+main = partial(run_node, EvaluatorNode)
 
 if __name__ == '__main__':
     raise SystemExit(main())

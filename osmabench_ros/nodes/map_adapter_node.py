@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sensor_msgs.msg import CameraInfo
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.attentive_clock import AttentiveClock
+from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.errors import (
     ConfigError,
     MissingDependencyError,
@@ -20,13 +21,13 @@ from osmabench_ros.maps.importer import ImportOptions, TopicOptions, import_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.topics.kinds import READERS, frame_id_of, header_of
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState
-from osmabench_ros.nodes.map_adapter.map_frame import MapFrame
-from osmabench_ros.nodes.map_adapter.map_settling import MapSettling, Settling, StackWork
-from osmabench_ros.nodes.map_adapter.matched_subscription import (
+from osmabench_ros.nodes.map_adapter.foreign_stack import (
     FinishCall,
+    MapFrame,
     MatchedSubscription,
     content_digest,
 )
+from osmabench_ros.nodes.map_adapter.map_settling import MapSettling, Settling, StackWork
 from osmabench_ros.ros.messages.evaluation_messages import check_run_info
 from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.messages.map_messages import MapPublisher
@@ -64,9 +65,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         self._steady, self._work = AttentiveClock(), StackWork()
         self._start_over()
         self.frame = MapFrame(
-            self,
-            self.settings.map_topic,
-            is_world=self.settings.map_frame_is_world,
+            self, self.settings.map_topic, is_world=self.settings.map_frame_is_world
         )
         self._maps = MapPublisher(self, self.get_name())
         self._subscription = self._subscribe_to_stack()
@@ -208,8 +207,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
     def _from_message(self) -> SemanticMap:
         value = self.settings
         options = TopicOptions(value.method, self.labels, self.scene, self._condition)
-        made = READERS[value.map_type](self.newest, value.map_topic, options)
-        return self.frame.placed(made)
+        return self.frame.placed(READERS[value.map_type](self.newest, value.map_topic, options))
 
     def _publish(self, semantic_map: SemanticMap, outcome: Settling) -> None:
         settling, header = self._settling, semantic_map.header
@@ -225,16 +223,12 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
             complete=header.complete and whole,
             remark='; '.join(filter(None, (why, counted))),
         )
-        made = dataclasses.replace(semantic_map, header=header)
-        self._maps.publish(made, is_final=True)
+        self._maps.publish(dataclasses.replace(semantic_map, header=header), is_final=True)
         self._published = True
         self.get_logger().info(f'published the map of {self.settings.method}')
 
 
-def main() -> int:
-    """Run the node."""
-    return run_node(MapAdapterNode)
-
+main = partial(run_node, MapAdapterNode)
 
 if __name__ == '__main__':
     raise SystemExit(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,12 @@ from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.ros.messages.evaluation_messages import check_run_info
 from osmabench_ros.ros.messages.images import image_from_message, label_set_from_message
 from osmabench_ros.ros.messages.poses import SECOND_NS, stamp_from_message
-from osmabench_ros.ros.node.acknowledger import Acknowledger
 from osmabench_ros.ros.node.diagnostics import Health, Level
+from osmabench_ros.ros.node.frame_receiver import Acknowledger
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
-from osmabench_ros.ros.node.publisher_watch import PERIOD_S as WATCH_PERIOD_S
-from osmabench_ros.ros.node.publisher_watch import (
-    STARTING_S,
-    PublisherWatch,
-    publishers_beside_stack,
-)
+from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
+from osmabench_ros.ros.node.participants import STARTING_S, PublisherWatch, publishers_beside_stack
 from osmabench_ros.ros.node.settings import MapRecorderSettings
 from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
 from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, lossless_profile
@@ -53,8 +50,7 @@ class FrameSampler:
     """Writes every n-th frame, about `samples` of them, as ``%06d.png`` numbered by frame."""
 
     def __init__(self, directory: Path, samples: int) -> None:
-        self._directory = directory
-        self._samples = samples
+        self._directory, self._samples = directory, samples
         self.waiting: list[Image] = []
         self._run: RunInfo | None = None
 
@@ -324,10 +320,7 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         return message
 
 
-def main() -> int:
-    """Run the node."""
-    return run_node(MapRecorderNode)
-
+main = partial(run_node, MapRecorderNode)
 
 if __name__ == '__main__':
     raise SystemExit(main())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from functools import partial
 
-from builtin_interfaces.msg import Time
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -15,12 +15,11 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ConfigError, ContractError, suggestion
 from osmabench_ros.msg import RunState
 from osmabench_ros.ros.messages.message_definitions import hash_of, message_class
-from osmabench_ros.ros.messages.poses import SECOND_NS
+from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
-from osmabench_ros.ros.node.run_control import RunControl, RunPhase
-from osmabench_ros.ros.node.run_services import RunServices
+from osmabench_ros.ros.node.run_control import RunControl, RunPhase, RunServices
 from osmabench_ros.ros.wire.qos import clock_profile, latched_profile, profile_for_playing
 from osmabench_ros.sequences.bags.bag import Bag, BagMessage, open_bag
 from osmabench_ros.sequences.bags.bag_storage import BagTopic
@@ -97,8 +96,7 @@ class BagPublishers:
         if stamp_ns is not None and stamp_ns > self._newest_ns:
             self._newest_ns = stamp_ns
             assert self._clock is not None
-            seconds, nanoseconds = divmod(stamp_ns, SECOND_NS)
-            self._clock.publish(Clock(clock=Time(sec=seconds, nanosec=nanoseconds)))
+            self._clock.publish(Clock(clock=stamp_to_message(stamp_ns)))
 
 
 STATE_TOPIC = '~/state'
@@ -300,10 +298,7 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
         self._state.publish(self.state_message())
 
 
-def main() -> int:
-    """Run the node."""
-    return run_node(BagPlayerNode)
-
+main = partial(run_node, BagPlayerNode)
 
 if __name__ == '__main__':
     raise SystemExit(main())

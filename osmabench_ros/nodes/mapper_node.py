@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.mappers.mapper import Mapper, make_mapper, mapper_class, reads_albedo
@@ -68,10 +69,7 @@ class MapperNode(BenchmarkNode[MapperSettings]):
         return Health(level, message, values)
 
 
-def main() -> int:
-    """Run the node."""
-    return run_node(MapperNode)
-
+main = partial(run_node, MapperNode)
 
 if __name__ == '__main__':
     raise SystemExit(main())
