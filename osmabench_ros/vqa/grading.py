@@ -222,3 +222,6 @@ _GRADERS: Mapping[AnswerType, Callable[[Question, AnswerValue], Grade]] = {
     AnswerType.ORDERED_LIST: _same_items,
     AnswerType.BOX: _box,
 }
+
+TYPES_WITH_PARTS = frozenset((AnswerType.SET, AnswerType.ORDERED_LIST, AnswerType.BOX))
+"""Types whose verdicts have a score."""

@@ -14,6 +14,7 @@ from osmabench_ros.language.model import ImagePart
 from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.vqa.answering.pictures import kept_frames
 from osmabench_ros.vqa.llm_generated.pipeline import FrameImage
 from osmabench_ros.vqa.question_files import (
     ANSWERS,
@@ -79,13 +80,18 @@ class RunFolder:
 
     def questions(self) -> list[Question]:
         """Read the stage's questions, else those the runs of the scene share."""
-        own = self.folder / QUESTIONS
-        path = own if own.exists() else self.shared / QUESTIONS
+        path = self.question_images / QUESTIONS
         if not path.exists():
             raise QuestionError(
-                f'{own} does not exist; run: osmabench vqa generate {self.directory}'
+                f'{self.folder / QUESTIONS} does not exist; run: osmabench vqa generate '
+                f'{self.directory}'
             )
         return read_records(path, Question)
+
+    @property
+    def question_images(self) -> Path:
+        """Folder of the file of questions, which their images are relative to."""
+        return self.folder if (self.folder / QUESTIONS).exists() else self.shared
 
     def answers(self) -> list[Answer]:
         """Read the answers of the stage before; all of them, or it is an IncompleteError."""
@@ -115,21 +121,21 @@ class RunFolder:
 
     def frames(self) -> list[FrameImage]:
         """Return the kept frames in order; the digits of a name are the frame's index."""
-        folder = self.directory / 'frames'
-        found = {}
-        for path in sorted(folder.glob('*')):
-            digits = re.findall(r'\d+', path.stem)
-            if digits and path.suffix.lower() in _MEDIA_TYPES:
-                found[int(digits[-1])] = path
+        found = kept_frames(self.frames_folder)
         if not found:
             raise QuestionError(
-                f'{folder} holds no frames (PNG or JPEG named by number); keep some in the run, '
-                'or copy them there'
+                f'{self.frames_folder} holds no frames (PNG or JPEG named by number); keep some '
+                'in the run, or copy them there'
             )
         return [
             FrameImage(
                 index,
                 ImagePart(read_bytes(path, QuestionError), _MEDIA_TYPES[path.suffix.lower()]),
             )
-            for index, path in sorted(found.items())
+            for index, path in found.items()
         ]
+
+    @property
+    def frames_folder(self) -> Path:
+        """Folder of the frames that the run kept."""
+        return self.directory / 'frames'

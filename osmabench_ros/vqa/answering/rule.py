@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.vqa.answering.answerer import Material
 from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.references import ReferenceResolver
 from osmabench_ros.vqa.graph_index import SIMILARITY_THRESHOLD, Embedder, GraphIndex, LabelMatcher
@@ -64,6 +67,12 @@ class RuleAnswerer:
             vocabulary = semantic_map.label_set.by_name
         matcher = LabelMatcher(index.by_label, vocabulary, self._embedder, self._threshold)
         return QueryExecutor(index, ReferenceResolver(index, matcher))
+
+
+def rule_answerer(*, material: Material, options: dict[str, Any]) -> RuleAnswerer:
+    """Make the answerer by rule, which has no options."""
+    validated(Strict, options, 'answerer "rule"')
+    return RuleAnswerer(material.embedder)
 
 
 def _answered(executor: QueryExecutor, item: Inquiry, name: str) -> Answer:
