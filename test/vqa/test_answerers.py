@@ -3,8 +3,10 @@
 import base64
 import io
 import json
+import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,9 +37,9 @@ from osmabench_ros.vqa.answering.pictures import (
     top_view_of,
     view_of_points,
 )
-from osmabench_ros.vqa.evaluation import baseline_answers
+from osmabench_ros.vqa.evaluation import answer_all, baseline_answers
 from osmabench_ros.vqa.question_files import read_records
-from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry, Question, Unit
+from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry, Question, Unit, inquiry
 
 GRAPH = living_room()
 ASKED = [Inquiry(f'q{i}', f'Is there a sofa {i}?', AnswerType.YES_NO) for i in range(12)]
@@ -101,6 +103,18 @@ def test_an_answerer_of_another_distribution_answers_in_a_suite(tmp_path):
     suite.evaluate(context(output_directory=folder))
     answers = read_records(folder / 'answers.jsonl', Answer)
     assert {(answer.value, answer.answerer) for answer in answers} == {('sofa', 'sofas')}
+
+
+def test_the_answerer_of_the_docs_takes_the_first_option():
+    page = (Path(__file__).parents[2] / 'docs' / 'answerers.md').read_text()
+    code = re.search(r'```python\n(.*?)```', page, re.DOTALL)[1]
+    made = {}
+    exec(code, made)
+    answerer = made['FirstOption'](material=Material(), options={})
+    asked = [inquiry(choice(0, 'lamp')), ASKED[0]]
+    answers = answer_all(as_map(GRAPH), [choice(0, 'lamp')], answerer)
+    assert [answer.value for answer in answers] == ['sofa']
+    assert len(answerer.answer(as_map(GRAPH), asked)) == 1
 
 
 @pytest.mark.parametrize(

@@ -341,6 +341,27 @@ def test_a_dry_run_asks_nobody_and_tells_the_cost(run_directory, tmp_path, monke
         assert not server.received
 
 
+def test_a_run_is_answered_with_tools_and_from_its_frames(run_directory, tmp_path):
+    osmabench('vqa', 'generate', run_directory, '--count', 12)
+    with LoopbackModels(reply=scripted_model.reply) as server:
+        words = ('--base-url', server.url, '--cache', tmp_path / 'cache', '--answerer')
+        result = osmabench(
+            'vqa', 'answer', run_directory, *words, 'tools:openai:m', '--dry-run'
+        )  # fmt: skip
+        assert 'depends on the replies' in result.output
+        osmabench('vqa', 'answer', run_directory, *words, 'frames:openai:m')
+        images = {len(r.body['messages'][-1]['content']) - 1 for r in server.received}
+        assert images == {len(list((run_directory / 'frames').iterdir()))}
+        server.act = lambda request: [('list_rooms', '{}')]
+        osmabench('vqa', 'answer', run_directory, *words, 'tools:openai:m')
+        with pytest.raises(OsmabenchError, match='--compat'):
+            osmabench('vqa', 'answer', run_directory, *words, 'tools:openai:m', '--compat')
+    osmabench('vqa', 'judge', run_directory)
+    result = osmabench('vqa', 'report', run_directory)
+    assert 'answering by openai/m tools' in result.output
+    assert '12 answers came to no end: no answer within 12 rounds of tools' in result.output
+
+
 def test_written_questions_need_a_model_and_frames(run_directory):
     with pytest.raises(OsmabenchError, match='--model'):
         osmabench('vqa', 'generate', run_directory, '--kind', 'written')

@@ -19,7 +19,8 @@ from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
 from osmabench_ros.vqa.answering.answerer import Material, make_answerer
 from osmabench_ros.vqa.answering.map_tools import MapTools, declared_tools, free_space
-from osmabench_ros.vqa.questions import AnswerType, Inquiry
+from osmabench_ros.vqa.question_files import read_records, write_records
+from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry
 
 ASKED = Inquiry('q', 'Which chairs are there?', AnswerType.SET)
 
@@ -175,6 +176,18 @@ def test_many_calls_at_once_are_cut(server, tmp_path, mapped):
     assert len(server.received[1].results) == 8
     assert answer.value == 'x'
     assert len(answer.transcript) == 9
+
+
+def test_a_transcript_of_any_length_can_be_read_again(server, tmp_path, mapped):
+    named = tuple(
+        replace(node, captions=('\x07"\n' * 400,)) if node.id == 3 else node
+        for node in mapped.graph.nodes
+    )
+    here = replace(mapped, graph=replace(mapped.graph, nodes=named))
+    server.act = lambda request: [call('describe_object', id=3)] * 8
+    (answer,) = answerer(make_client(server, tmp_path), rounds=24).answer(here, [ASKED])
+    write_records(tmp_path / 'answers.jsonl', [answer])
+    assert read_records(tmp_path / 'answers.jsonl', Answer) == [answer]
 
 
 @pytest.mark.parametrize('said', ['', '  '])

@@ -35,6 +35,9 @@ MOST_CALLS = 8
 _LONGEST_ARGUMENTS = 4000
 _LONGEST_ANSWER = 2000
 _KEPT_ARGUMENTS, _KEPT_RESULT = 300, 1000
+
+_MOST_KEPT = 60
+"""Uses of tools in a transcript, so that its line can be read again."""
 _NOTHING_SAID = 'neither an answer nor a call of a tool'
 
 
@@ -172,7 +175,7 @@ class _Conversation:
     def result(self) -> Answer:
         """The answer with what was looked up."""
         assert self.answer is not None
-        return replace(self.answer, transcript=tuple(self.used))
+        return replace(self.answer, transcript=tuple(self.used[:_MOST_KEPT]))
 
 
 def _bearable(call: ToolCall) -> ToolCall:
