@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,18 +81,20 @@ class RunFolder:
 
     def questions(self) -> list[Question]:
         """Read the stage's questions, else those the runs of the scene share."""
-        path = self.question_images / QUESTIONS
+        own = self.folder / QUESTIONS
+        path = own if own.exists() else self.shared / QUESTIONS
         if not path.exists():
             raise QuestionError(
-                f'{self.folder / QUESTIONS} does not exist; run: osmabench vqa generate '
-                f'{self.directory}'
+                f'{own} does not exist; run: osmabench vqa generate {self.directory}'
             )
         return read_records(path, Question)
 
-    @property
-    def question_images(self) -> Path:
-        """Folder of the file of questions, which their images are relative to."""
-        return self.folder if (self.folder / QUESTIONS).exists() else self.shared
+    def question_images(self, questions: Sequence[Question]) -> Path:
+        """Return the folder that the images of questions lie in: that of the stages, or shared."""
+        names = [name for question in questions for name in question.images]
+        folders = (self.folder, self.shared)
+        holding = (f for f in folders if all((f / name).is_file() for name in names))
+        return next(holding, self.folder)
 
     def answers(self) -> list[Answer]:
         """Read the answers of the stage before; all of them, or it is an IncompleteError."""

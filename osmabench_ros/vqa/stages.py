@@ -147,7 +147,8 @@ def _made(
         chosen['graph_tokens'] = options.graph_tokens
     if name == GRAPH:
         chosen['compat'] = options.compat
-    material = Material(client, asked.embedder, run.frames_folder, run.question_images)
+    images = run.question_images(run.questions())
+    material = Material(client, asked.embedder, run.frames_folder, images)
     return make_answerer(name, material, chosen)
 
 

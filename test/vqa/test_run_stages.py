@@ -32,7 +32,7 @@ from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth, write_ground_truth
 from osmabench_ros.vqa.llm_generated.pipeline import category_requests
 from osmabench_ros.vqa.question_files import read_records, write_records
-from osmabench_ros.vqa.questions import Question, Verdict
+from osmabench_ros.vqa.questions import AnswerType, Question, Verdict
 from osmabench_ros.vqa.run_folder import RunFolder
 
 GRAPH = living_room()
@@ -360,6 +360,20 @@ def test_a_run_is_answered_with_tools_and_from_its_frames(run_directory, tmp_pat
     result = osmabench('vqa', 'report', run_directory)
     assert 'answering by openai/m tools' in result.output
     assert '12 answers came to no end: no answer within 12 rounds of tools' in result.output
+
+
+def test_images_of_questions_are_found_where_their_file_came_from(run_directory):
+    place = RunFolder(run_directory)
+    kind = AnswerType.TEXT
+    asked = [
+        Question('q', 's', place.scene, 'c', 'What is this?', kind, 'sofa', images=('1.png',))
+    ]
+    assert place.question_images(asked) == place.folder, 'it is named where it is missing'
+    Image.new('RGB', (4, 4)).save(place.shared / '1.png')
+    assert place.question_images(asked) == place.shared
+    write_records(place.folder / 'questions.jsonl', asked)
+    Image.new('RGB', (4, 4)).save(place.folder / '1.png')
+    assert place.question_images(asked) == place.folder
 
 
 def test_written_questions_need_a_model_and_frames(run_directory):

@@ -29,8 +29,8 @@ MOST_PX = 1024
 CUT_M = 2.0
 """Views from above leave out what is higher above the lowest point: ceilings, lintels, lamps."""
 
-_SPLAT_M = 0.04
-_MOST_RADIUS_PX = 4
+_SPLAT_M = 0.06
+_MOST_RADIUS_PX = 8
 _NEAR_M = 0.05
 _BACKGROUND = 255
 _TOP_PX = 768
@@ -111,23 +111,20 @@ def _painted(
     height, width = size
     reach = (pixels >= -_MOST_RADIUS_PX).all(1)
     reach &= (pixels < np.array([width, height]) + _MOST_RADIUS_PX).all(1)
-    # The last of equal indices is what stays, so the nearest point comes last.
+    # The higher row wins a pixel, so the nearest point comes last.
     order = np.flatnonzero(reach)[np.argsort(-depth[reach], kind='stable')]
-    pixels, depth, radius, colors = pixels[order], depth[order], radius[order], colors[order]
-    image = np.full((height, width, 3), _BACKGROUND, np.uint8)
-    nearest = np.full((height, width), np.inf)
+    pixels, radius, colors = pixels[order], radius[order], colors[order]
+    best = np.full(height * width, -1, np.int64)
     most = int(radius.max(initial=0))
     for dy in range(-most, most + 1):
         for dx in range(-most, most + 1):
-            x, y = pixels[:, 0] + dx, pixels[:, 1] + dy
-            inside = (radius >= max(abs(dx), abs(dy))) & (x >= 0) & (y >= 0)
-            inside &= (x < width) & (y < height)
-            rows = np.full((height, width), -1, np.int64)
-            rows[y[inside], x[inside]] = np.flatnonzero(inside)
-            drawn = rows >= 0
-            drawn[drawn] = depth[rows[drawn]] < nearest[drawn]
-            nearest[drawn], image[drawn] = depth[rows[drawn]], colors[rows[drawn]]
-    return image
+            rows = np.flatnonzero(radius >= max(abs(dx), abs(dy)))
+            x, y = (pixels[rows] + (dx, dy)).T
+            inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
+            np.maximum.at(best, y[inside] * width + x[inside], rows[inside])
+    image = np.full((height * width, 3), _BACKGROUND, np.uint8)
+    image[best >= 0] = colors[best[best >= 0]]
+    return image.reshape(height, width, 3)
 
 
 def points_of(semantic_map: SemanticMap) -> tuple[NDArray[np.float32], NDArray[np.uint8]] | None:
