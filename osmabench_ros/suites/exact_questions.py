@@ -8,8 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, model_validator
-from typing_extensions import Self
+from pydantic import Field, field_validator
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.strict import validated
@@ -52,7 +51,7 @@ class QuestionModelOptions(ModelAccess):
         Options of that answerer.
     baselines : tuple of str
         Answerers that are asked beside, e.g. 'question_only:openai:qwen3'; the figure of each is
-        `baseline_` and its name.
+        `baseline_asked_` and its name.
     judge : str
         'deterministic', or a model.
     graph_tokens : int
@@ -65,12 +64,13 @@ class QuestionModelOptions(ModelAccess):
     judge: str = DETERMINISTIC
     graph_tokens: int = Field(DEFAULT_GRAPH_TOKENS, ge=100)
 
-    @model_validator(mode='after')
-    def _name_baselines_once(self) -> Self:
-        names = [parsed_reference(item)[0] for item in self.baselines]
-        if len(set(names)) < len(names):
-            raise ValueError('"baselines": each answerer once, its figure has its name')
-        return self
+    @field_validator('baselines')
+    @classmethod
+    def _name_each_once(cls, references: tuple[str, ...]) -> tuple[str, ...]:
+        names = {parsed_reference(item)[0] for item in references}
+        if len(names) < len(references):
+            raise ValueError('name each answerer once, as its figure has its name')
+        return references
 
     def check(self) -> None:
         """Make answerers and models once, so that a wrong name or a missing key is found early."""
@@ -90,7 +90,7 @@ class QuestionModelOptions(ModelAccess):
     def made_baselines(self, material: Material) -> dict[str, Answerer]:
         """Return the answerers that are asked beside, by the names of their figures."""
         return {
-            f'baseline_{parsed_reference(item)[0]}': self.made_answerer(item, material)
+            f'baseline_asked_{parsed_reference(item)[0]}': self.made_answerer(item, material)
             for item in self.baselines
         }
 

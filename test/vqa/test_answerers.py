@@ -138,7 +138,7 @@ def test_a_model_alone_reads_the_graph(reference, parsed):
         ({'answerer': 'caption'}, 'caption:openai:qwen3'),
         ({'answerer': 'rule', 'answerer_options': {'count': 1}}, 'count'),
         ({'answerer': 'frames:openai:m', 'answerer_options': {'count': 0}}, 'count'),
-        ({'baselines': ['caption:openai:a', 'caption:openai:b']}, 'each answerer once'),
+        ({'baselines': ['caption:openai:a', 'caption:openai:b']}, 'name each answerer once'),
     ],
 )
 def test_wrong_answerers_and_options_are_named_before_anything_runs(monkeypatch, options, fault):
@@ -153,10 +153,12 @@ def test_baselines_by_model_stand_beside_the_score_with_their_models(server, tmp
         'baselines': ['question_only:openai:m', 'caption:openai:m'],
     })  # fmt: skip
     assert suite.language_models == ('openai:m',)
-    found = {r.metric: r for r in suite.evaluate(context()) if not r.class_name}
+    records = [r for r in suite.evaluate(context()) if not r.class_name]
+    found = {r.metric: r for r in records}
+    assert len(found) == len(records), 'no figure is there twice'
     assert found['accuracy'].value == 1.0, 'the rules answer'
-    assert found['baseline_question_only'].value is not None
-    assert found['baseline_caption'].value < 1.0
+    assert found['baseline_asked_question_only'].value is not None
+    assert found['baseline_asked_caption'].value < 1.0
 
 
 def test_conversations_without_an_end_are_counted_beside_the_accuracy(server, tmp_path):

@@ -131,6 +131,8 @@ def test_a_second_run_is_replayed_from_kept_replies_offline(client, server, mapp
     ('made', 'fault'),
     [
         (('teleport', '{}'), 'no tool "teleport"'),
+        (('x' * 100_000, '{}'), 'no tool "xxx'),
+        (('', '{}'), 'no tool ""'),
         (('distance', '{"first": 3}'), 'second'),
         (('distance', '{"first": 3, "second": "sofa"}'), 'second'),
         (('distance', '{"first": 3, "second": 999}'), 'no object 999'),
@@ -140,7 +142,7 @@ def test_a_second_run_is_replayed_from_kept_replies_offline(client, server, mapp
         (('look', '{"eye": [0, 0, 1], "target": [1, 1, 1], "width_px": 100000}'), 'width_px'),
         (('look', '{"eye": [0, 0, 1], "target": [0, 0, 1]}'), 'stands at the point'),
         (('look', '{"eye": [0, 0], "target": [0, 0, 1]}'), 'eye'),
-        (('distance', '"' + 'x' * 100_000 + '"'), 'no JSON object'),
+        (('distance', '"' + 'x' * 100_000 + '"'), 'more than 4000 characters'),
         (('answer', '{"reply": "sofa"}'), 'answer'),
     ],
 )
@@ -154,6 +156,8 @@ def test_a_call_that_cannot_be_served_is_said_and_may_be_mended(
     assert said.startswith('error: ')
     assert fault in said
     assert len(json.dumps(server.received[1].body)) < 20_000
+    back = server.received[1].body['messages'][2]['tool_calls'][0]['function']['arguments']
+    assert isinstance(json.loads(back), dict), 'servers choke on their own malformed calls'
 
 
 def test_an_endless_loop_ends_incomplete_with_its_reason(client, server, mapped):

@@ -22,6 +22,7 @@ from osmabench_ros.vqa.answering.map_tools import (
     GiveAnswer,
     MapTools,
     ToolFaultError,
+    arguments_of,
     checked_arguments,
     declared_tools,
 )
@@ -32,8 +33,7 @@ from osmabench_ros.vqa.questions import Answer, Inquiry, ToolUse
 MOST_CALLS = 8
 """Calls of one reply that are served; the rest is dropped."""
 
-_LONGEST_ARGUMENTS = 4000
-_LONGEST_ANSWER = 2000
+_LONGEST_ANSWER, _LONGEST_NAME = 2000, 64
 _KEPT_ARGUMENTS, _KEPT_RESULT = 300, 1000
 
 _MOST_KEPT = 60
@@ -131,16 +131,18 @@ class _Conversation:
         elif not reply.calls:
             self.give_up(_NOTHING_SAID)
         else:
-            calls = tuple(_bearable(call) for call in reply.calls[:MOST_CALLS])
+            calls = reply.calls[:MOST_CALLS]
             results = tuple(self._served(call, tools) for call in calls)
-            self.turns.append(Turn(reply.model_copy(update={'calls': calls}), results))
+            sent = tuple(_well_formed(call) for call in calls)
+            self.turns.append(Turn(ToolReply(text=reply.text, calls=sent), results))
 
     def _served(self, call: ToolCall, tools: MapTools) -> ToolResult:
         result = self._answered(call) if call.name == ANSWER else tools.call(call)
         said = result.text[:_KEPT_RESULT]
         if result.image is not None:
             said += f' (picture {result.image.sha256[:12]})'
-        self.used.append(ToolUse(call.name[:80], call.arguments[:_KEPT_ARGUMENTS], said))
+        name, arguments = call.name[:_LONGEST_NAME], call.arguments[:_KEPT_ARGUMENTS]
+        self.used.append(ToolUse(name, arguments, said))
         return result
 
     def _answered(self, call: ToolCall) -> ToolResult:
@@ -178,8 +180,11 @@ class _Conversation:
         return replace(self.answer, transcript=tuple(self.used[:_MOST_KEPT]))
 
 
-def _bearable(call: ToolCall) -> ToolCall:
-    """Return a call that can be sent back; arguments of absurd length become none."""
-    if len(call.arguments) <= _LONGEST_ARGUMENTS:
-        return call
-    return call.model_copy(update={'arguments': '"too long"'})
+def _well_formed(call: ToolCall) -> ToolCall:
+    """Return a call as it is sent back: servers choke on malformed ones, even their own."""
+    call = call.model_copy(update={'name': call.name[:_LONGEST_NAME] or 'unnamed'})
+    try:
+        arguments_of(call)
+    except ToolFaultError:
+        return call.model_copy(update={'arguments': '{}'})
+    return call

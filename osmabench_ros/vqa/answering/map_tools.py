@@ -27,6 +27,7 @@ ROBOT_RADIUS_M, ROBOT_HEIGHT_M = 0.2, 1.2
 """Of the robot that `navigable_distance` takes through the map."""
 
 MOST_RESULT_CHARACTERS = 6000
+MOST_ARGUMENT_CHARACTERS = 4000
 MOST_PICTURE_PX = 768
 _MOST_ROWS = 60
 _FLOOR_BAND_M = 0.1
@@ -229,9 +230,17 @@ ANSWER = 'answer'
 def checked_arguments(model: type[Any], call: ToolCall) -> Any:
     """Return the arguments of a call as their model; raises ToolFaultError if they do not fit."""
     try:
-        return model.model_validate(json_object(call.arguments.encode()))
+        return model.model_validate(arguments_of(call))
     except ValidationError as error:
         raise ToolFaultError(f'wrong arguments: {first_fault(error)}') from error
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call; raises ToolFaultError if they are no JSON object."""
+    if len(call.arguments) > MOST_ARGUMENT_CHARACTERS:
+        raise ToolFaultError(f'the arguments have more than {MOST_ARGUMENT_CHARACTERS} characters')
+    try:
+        return json_object(call.arguments.encode())
     except ValueError as error:
         raise ToolFaultError(f'the arguments are no JSON object: {error}') from error
 
