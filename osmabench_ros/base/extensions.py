@@ -13,6 +13,7 @@ MAPPERS = 'osmabench.mappers'
 SUITES = 'osmabench.suites'
 LANGUAGE_MODELS = 'osmabench.language_models'
 EFFECTS = 'osmabench.effects'
+ANSWERERS = 'osmabench.answerers'
 
 KINDS = {
     SIMULATORS: 'simulator',
@@ -21,6 +22,7 @@ KINDS = {
     SUITES: 'suite',
     LANGUAGE_MODELS: 'language model',
     EFFECTS: 'effect',
+    ANSWERERS: 'answerer',
 }
 """What the extensions of a group are called in messages."""
 
