@@ -122,10 +122,14 @@ class Daylight(Strict):
 
 
 class LightingSection(Strict):
-    """All light of a condition; a file may give `setup` as a name or a path."""
+    """All light of a condition; a file may give `setup` as a name or a path.
+
+    `compat` keeps images as the embedded simulator's rendering of that name makes them.
+    """
 
     unlit: bool = False
     shadows: bool = True
+    compat: bool = False
     exposure: float = Field(1.0, gt=0)
     ambient: Schedule = Schedule()
     setup: LightSetup | None = None
