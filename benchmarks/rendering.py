@@ -145,7 +145,7 @@ def print_renderings(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
     medians = {key: np.median(found, axis=0) for key, found in rates.items()}
     for key, (rate, cost) in medians.items():
         ratio = cost / medians[Rendering.COMPAT][1]
-        quality = edge_psnr_db(scene, poses[:: max(1, len(poses) // 4)], lighting, key)
+        quality = edge_psnr_db(scene, poses[:: max(1, len(poses) // 3)], lighting, key)
         cells = (f'{rate:.1f}', f'{cost:.0f}', f'{ratio:.2f}', f'{quality:.1f}')
         table.add_row(key.value, *cells)
     console.print(table)

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
+from small_config import small_config
 from small_scenes import CAMERA, LABELS, box_mesh, box_object, camera_at, room_scene
 
 from osmabench_ros.base.color import decoded, encoded
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.plan import config_digest
 from osmabench_ros.scenes.lights import Light, Lighting
 from osmabench_ros.scenes.scene import Material, Scene, SceneObject
 from osmabench_ros.simulation.conditions import list_conditions, load_condition
@@ -248,3 +251,16 @@ def test_the_description_names_what_is_not_compat(make: Maker) -> None:
     assert make(room_scene(), rendering='fine').description.endswith(
         ', fine rendering, fixed exposure'
     )
+
+
+def test_a_configuration_names_the_rendering_and_its_digest_follows() -> None:
+    configs = [
+        MatrixConfig.model_validate(small_config(simulator={'name': 'opengl', 'options': options}))
+        for options in ({}, {'rendering': 'standard', 'exposure': 'automatic'})
+    ]
+    simulator = configs[1].simulator.simulator(room_scene(), configs[1].camera)
+    try:
+        assert simulator.description.endswith(', standard rendering, automatic exposure')
+    finally:
+        simulator.close()
+    assert config_digest(configs[0]) != config_digest(configs[1])
