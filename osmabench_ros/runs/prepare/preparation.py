@@ -33,7 +33,6 @@ from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.scenes.lights import Lighting
-from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.ground_truth import (
@@ -58,11 +57,6 @@ GROUND_TRUTH_FOLDER = 'ground_truth'
 QUESTIONS_FILE = 'questions.jsonl'
 
 
-def load_configured(item: SceneConfig) -> Scene:
-    """Load the scene that an entry of a configuration names."""
-    return load_scene(item.reference, scene=item.scene, seed=item.seed)
-
-
 def _open_recorded(item: SceneConfig) -> RecordedSequence:
     assert item.sequence is not None
     return open_sequence(item.sequence, item.topics)
@@ -71,7 +65,7 @@ def _open_recorded(item: SceneConfig) -> RecordedSequence:
 class Preparation:
     """The scenes of configurations, each loaded once by `load`, and what the runs of one share."""
 
-    def __init__(self, load: Callable[[SceneConfig], Scene] = load_configured) -> None:
+    def __init__(self, load: Callable[[SceneConfig], Scene] = SceneConfig.load) -> None:
         self._scene = lru_cache(maxsize=2)(load)
         self._sequence = lru_cache(maxsize=8)(_open_recorded)
         self._key = lru_cache(maxsize=1024)(self._found_key)
