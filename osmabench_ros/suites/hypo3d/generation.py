@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.changes import (
     Add,
     Change,
@@ -413,10 +412,11 @@ class _Builder:
         # Only what has the same unambiguous name before and after.
         same = {name: key for key, name in self._names.items() if after.get(key) == name}
         thing = told.thing if told.thing in same else ''
-        center = graph.by_id[min(made.touched)].box
+        key = min(made.touched)
+        center = graph.by_id.get(key, made.graph.by_id.get(key))
         near = sorted(
             (name for name, key in same.items() if key in self._seen and name != thing),
-            key=lambda name: (_distance_m(graph.by_id[same[name]].box, center), name),
+            key=lambda name: (_distance_m(graph.by_id[same[name]], center), name),
         )[:_NEAREST]
         if kind is Kind.DIRECTION:
             ways = [way for other in near for way in ((thing, other), (other, thing))]
@@ -519,10 +519,10 @@ def _affected(asked: _Asked, now: AnswerValue, was: AnswerValue | None) -> bool:
     return was is not None and not same_answer(now, was, asked.tolerance)
 
 
-def _distance_m(box: AxisAlignedBox | None, other: AxisAlignedBox | None) -> float:
-    if box is None or other is None:
+def _distance_m(first: SceneNode, second: SceneNode | None) -> float:
+    if first.box is None or second is None or second.box is None:
         return float('inf')
-    return float(np.linalg.norm(box.center - other.center))
+    return float(np.linalg.norm(first.box.center - second.box.center))
 
 
 def _taking_turns(queries: Sequence[Query]) -> list[Query]:
