@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
@@ -30,6 +30,7 @@ from osmabench_ros.suites.hypo3d.answering import GraphReader, direction_questio
 from osmabench_ros.suites.hypo3d.frame import Side, chosen_anchors, frame_of
 from osmabench_ros.suites.hypo3d.told import ToldChange, changed_graph, touched_nodes
 from osmabench_ros.vqa.english import BASIC_COLORS, confusable
+from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import NEIGHBOUR_MARGIN_M
 from osmabench_ros.vqa.exact.view import SceneView, color_of, label_of, shuffled
 from osmabench_ros.vqa.questions import (
@@ -124,6 +125,14 @@ def chosen_hypotheses(
 
 def _structure(scene: Scene) -> list[str]:
     return [item.name for item in scene.label_set.classes if item.structure]
+
+
+def _without(graph: SceneGraph, attributes: Collection[str]) -> SceneGraph:
+    nodes = tuple(
+        replace(n, attributes={k: v for k, v in n.attributes.items() if k not in attributes})
+        for n in graph.nodes
+    )
+    return replace(graph, nodes=nodes)
 
 
 def _anchors(view: SceneView, seen: Collection[int]) -> dict[Side, str]:
@@ -330,8 +339,9 @@ class _Builder:
         self._scene, self._truth, self._key, self._seed = scene, truth, scene_key, seed
         self._vocabulary = tuple(scene.label_set.by_name)
         self._seen = frozenset(truth.seen_instances)
-        visible = truth.visible_graph
-        self._before = [truth.graph, truth.fair_graph, *([visible] if visible else [])]
+        # What no camera sees must not be needed, not even to tell things apart.
+        visible = [_without(graph, UNSEEABLE) for graph in (truth.visible_graph,) if graph]
+        self._before = [truth.graph, truth.fair_graph, *visible]
         self._readers_before = self._readers(self._before, self._seen)
         view = SceneView(truth.graph, truth.graph.by_id, structure=_structure(scene))
         self._names = view.names
