@@ -57,13 +57,13 @@ _HELD = (RelationType.ON.value, RelationType.IN.value, RelationType.ATTACHED_TO.
 class Run(str, Enum):
     """How a question meets a map: with which change made, and which one told.
 
-    UNCHANGED: none told, about the scene that was mapped. TOLD: the change told, about the scene
-    after it. IRRELEVANT: a change told that leaves the answer as it is. REMAPPED: as TOLD, but
+    TOLD: the change told, about the scene after it. UNCHANGED: none told, about the scene that was
+    mapped. IRRELEVANT: a change told that leaves the answer as it is. REMAPPED: as TOLD, but
     nothing is told, because the changed scene itself was mapped.
     """
 
-    UNCHANGED = 'unchanged'
     TOLD = 'told'
+    UNCHANGED = 'unchanged'
     IRRELEVANT = 'irrelevant'
     REMAPPED = 'remapped'
 

@@ -4,8 +4,12 @@ from dataclasses import replace
 
 import pytest
 from furnished_room import furnished_room, truth_of_room
+from small_config import small_config
 
+from osmabench_ros.base.progress import silent
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.runs.config import MatrixConfig, SceneConfig
+from osmabench_ros.runs.prepare.preparation import Preparation
 from osmabench_ros.scenes.changes import changed_scene
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
 from osmabench_ros.semantics.scene_graph import NodeKind, ScoredLabel
@@ -16,7 +20,7 @@ from osmabench_ros.suites.hypo3d.generation import (
 )
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
-from osmabench_ros.vqa.question_files import write_records
+from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import Question
 
 SEED = 1
@@ -172,3 +176,31 @@ def test_a_scene_that_was_mapped_again_is_asked_without_being_told(generated, tm
         assert figure.n == len(told)
         values.append(figure.value)
     assert values[0] == 1.0 > values[1]
+
+
+@pytest.mark.gl
+def test_a_run_with_the_suite_prepares_questions_and_changes_that_load(tmp_path):
+    config = small_config(
+        suites=[{'name': 'hypo3d'}],
+        camera={'width': 320, 'height': 240},
+        trajectory={'goals': 4, 'frame_rate_hz': 1, 'max_frames': 40},
+    )
+    preparation = Preparation(lambda _item: furnished_room())
+    plan = preparation.plans(MatrixConfig.model_validate(config), tmp_path)[0]
+    folder = preparation.prepare(plan, silent)
+    questions = read_records(folder / 'questions.jsonl', Question)
+    told = of([q for q in questions if q.suite == 'hypo3d'], Run.TOLD)
+    assert told
+    assert {q.suite for q in questions} == {'hypo3d', 'exact_questions'}
+    files = sorted(folder.glob('hypo3d_change_*.yaml'))
+    assert len(files) == 3
+    scenes = {
+        changed_scene(
+            furnished_room(), SceneConfig.model_validate({'changes': str(file)}).changes
+        ).name
+        for file in files
+    }
+    assert {q.provenance['changed_scene'] for q in told} <= scenes
+    other = {**config, 'suites': [{'name': 'map_geometry'}]}
+    plan = preparation.plans(MatrixConfig.model_validate(other), tmp_path / 'other')[0]
+    assert not list(preparation.prepare(plan, silent).glob('hypo3d*'))
