@@ -83,7 +83,6 @@ def collision(scene: Scene, item: SceneObject, without: Collection[int]) -> Scen
 def _shrunk(item: SceneObject) -> SceneObject:
     box = item.box
     factor = np.maximum(1.0 - 2 * TOUCH_M / np.maximum(box.size, 1e-6), 0.2)
-
     points = (item.world_vertices - box.center) * factor + box.center
     local = item.pose.inverse().transform(points)
     counts = np.cumsum([len(mesh.vertices) for mesh in item.meshes])[:-1]

@@ -85,9 +85,7 @@ def middle_of(graph: SceneGraph) -> NDArray[np.float64]:
     return AxisAlignedBox.around(np.array(corners or [np.zeros(3)])).center
 
 
-def chosen_anchors(
-    graph: SceneGraph, names: Mapping[int, str], *, front: Side = Side.FRONT
-) -> dict[Side, str]:
+def chosen_anchors(graph: SceneGraph, names: Mapping[int, str]) -> dict[Side, str]:
     """Choose the things that tell the sides of a scene.
 
     Parameters
@@ -96,17 +94,15 @@ def chosen_anchors(
         Of the scene; boxes in the world.
     names : mapping of int to str
         Phrases that mean one thing each, by node id; only these can be anchors.
-    front : Side
-        Which side the world's +x axis is.
 
     Returns
     -------
     dict of Side to str
         For each side where there is one, the bulkiest named thing that lies within 35 degrees of
-        it and in the outer half of the scene, seen from its middle.
+        it and in the outer half of the scene, seen from its middle; the front is the world's +x.
     """
     middle = middle_of(graph)
-    frame = WorldFrame(-_SIDES.index(front) * math.pi / 2)
+    frame = WorldFrame(0.0)
     best: dict[Side, tuple[float, int]] = {}
     for key in sorted(names):
         box = graph.by_id[key].box
