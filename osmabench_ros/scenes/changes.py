@@ -150,7 +150,12 @@ Change = Annotated[
 
 
 def _of_file(given: Any) -> Any:
-    return read_yaml(Path(given).expanduser(), ConfigError) if isinstance(given, str) else given
+    if not isinstance(given, str):
+        return given
+    try:
+        return read_yaml(Path(given).expanduser(), ConfigError)
+    except (ConfigError, RuntimeError) as error:  # the latter for the home of an unknown user
+        raise ValueError(str(error)) from error
 
 
 Changes = Annotated[tuple[Change, ...], BeforeValidator(_of_file)]
