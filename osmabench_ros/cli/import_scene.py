@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from osmabench_ros.base.files import Existing, check_folder
+from osmabench_ros.base.strict import validated
+from osmabench_ros.scenes.changes import Changes
 from osmabench_ros.scenes.folder import MANIFEST
 from osmabench_ros.scenes.importing import MESH_SUFFIXES, read_class_patterns, read_known_classes
 from osmabench_ros.scenes.importing import import_scene as import_scene_folder
@@ -111,10 +113,14 @@ def export_scene(
     overwrite: Annotated[
         bool, typer.Option('--overwrite', help='Replace a data set that was exported there.')
     ] = False,
+    changes: Annotated[
+        Path | None, typer.Option('--changes', help='YAML: what to change in the scene before.')
+    ] = None,
 ) -> None:
     """Export a scene as a Habitat scene data set."""
     check_folder(out, Existing.REPLACE if overwrite else Existing.REFUSE, CLASSES_FILE)
-    exported = load_scene(reference, scene=scene, seed=seed)
+    made = validated(Changes, str(changes), str(changes)) if changes else ()
+    exported = load_scene(reference, scene=scene, seed=seed, changes=made)
     config = write_habitat_dataset(exported, out, overwrite)
     typer.echo(
         f'{config}: {len(exported.objects)} objects, {len(exported.rooms)} rooms, '

@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,8 +15,10 @@ from typing import Annotated, Any
 import typer
 
 from osmabench_ros.cli.score_trajectory import trajectory
+from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.confusion import read_confusion_sets
 from osmabench_ros.metrics.segmentation import COMPAT_IGNORED, score_scenes
+from osmabench_ros.suites.hypo3d.published import hypo3d_scores, read_hypo3d
 from osmabench_ros.vqa.answer_table import AnswerRow, answer_table
 from osmabench_ros.vqa.published import read_saved_answers
 
@@ -111,6 +114,28 @@ def answers(
         read_saved_answers(files), reference_condition=reference, baselines=baselines
     )
     rows = _flat(table, with_changes=bool(reference))
+    if table_format is TableFormat.JSON:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+@app.command()
+def hypo3d(
+    files: Annotated[list[Path], typer.Argument(help='JSON of Hypo3D with "predicted_answer".')],
+    table_format: Annotated[
+        TableFormat, typer.Option('--format', help='How to print the rows.')
+    ] = TableFormat.CSV,
+) -> None:
+    """Score saved answers of Hypo3D by exact and partial match, as published and strictly.
+
+    A row for all answers, then by kind of change and of question. "similarity" is the mean cosine
+    of all-MiniLM-L6-v2, where that is installed.
+    """
+    embedder = SentenceEmbedder() if SentenceEmbedder.is_available() else None
+    rows = [asdict(row) for row in hypo3d_scores(read_hypo3d(files), embedder)]
     if table_format is TableFormat.JSON:
         typer.echo(json.dumps(rows, indent=1))
         return

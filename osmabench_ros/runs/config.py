@@ -25,6 +25,8 @@ from osmabench_ros.runs.mapper_config import RecordingConfig as RecordingConfig
 from osmabench_ros.runs.mapper_config import SweepConfig as SweepConfig
 from osmabench_ros.runs.requirement import Requirement as Requirement
 from osmabench_ros.runs.requirement import known_suites
+from osmabench_ros.scenes.changes import Changes
+from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.simulation.conditions import Condition, load_condition, name_of_condition
@@ -44,6 +46,8 @@ class SceneConfig(Strict):
     seed: int = Field(0, ge=0, lt=2**31, description='Seed of the scene, path and questions.')
     path_seed: Seed | None = None
     """Seed of the path, what the sensors add on it, and the questions; None: as `seed`."""
+    changes: Changes = ()
+    """What is changed in the scene before anything is rendered; a file of changes, or a list."""
     sequence: FilePath | None = None
     """A recorded sequence or bag, in place of a simulated scene."""
     ground_truth: FilePath | None = None
@@ -54,13 +58,21 @@ class SceneConfig(Strict):
     def _simulated_or_recorded(self) -> SceneConfig:
         if (self.sequence is None) != (self.ground_truth is None):
             raise ValueError('a recorded scene needs both sequence and ground_truth')
-        if self.sequence is not None and {'reference', 'scene'} & self.model_fields_set:
-            raise ValueError('a recorded scene has a sequence; leave out reference and scene')
+        if self.sequence is not None and (
+            {'reference', 'scene', 'changes'} & self.model_fields_set
+        ):
+            raise ValueError(
+                'a recorded scene has a sequence; leave out reference, scene and changes'
+            )
         if self.sequence is None and self.topics != SequenceReading():
             raise ValueError('topics are those of a sequence; name it too')
         if self.sequence is not None and self.path_seed is not None:
             raise ValueError('a recorded scene has one path; leave out path_seed')
         return self
+
+    def load(self) -> Scene:
+        """Load the scene, if it is simulated, and change it."""
+        return load_scene(self.reference, scene=self.scene, seed=self.seed, changes=self.changes)
 
     @property
     def seed_of_path(self) -> int:

@@ -110,7 +110,7 @@ def object_node(scene: Scene, item: SceneObject) -> SceneNode:
     label = ScoredLabel(scene.class_name(item), 1.0, item.class_id)
     return SceneNode(
         id=item.instance_id,
-        kind=NodeKind.BACKGROUND if _is_structure(scene, item) else NodeKind.OBJECT,
+        kind=NodeKind.BACKGROUND if is_structure(scene, item) else NodeKind.OBJECT,
         labels=(label,) if known else (),
         attributes=dict(item.attributes),
         box=item.box,
@@ -126,13 +126,14 @@ def room_node(room: Room) -> SceneNode:
     return SceneNode(room.id, NodeKind.ROOM, label, box=room.box, source_id=room.name)
 
 
-def _is_structure(scene: Scene, item: SceneObject) -> bool:
+def is_structure(scene: Scene, item: SceneObject) -> bool:
+    """Return whether an object is a part of the building, by its class."""
     found = scene.label_set.by_id.get(item.class_id)
     return found is not None and found.structure
 
 
 def _density(scene: Scene, item: SceneObject) -> float:
-    return STRUCTURE_POINTS_PER_M2 if _is_structure(scene, item) else THING_POINTS_PER_M2
+    return STRUCTURE_POINTS_PER_M2 if is_structure(scene, item) else THING_POINTS_PER_M2
 
 
 def _rng(item: SceneObject) -> np.random.Generator:

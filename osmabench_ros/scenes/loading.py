@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import SceneError, suggestion
+from osmabench_ros.scenes.changes import Change, changed_scene
 from osmabench_ros.scenes.plausibility import warn_of_implausible_parts
 from osmabench_ros.scenes.scene import Scene
 
@@ -14,8 +16,10 @@ PROCEDURAL = 'apartment'
 MANIFEST = 'scene.json'
 
 
-def load_scene(reference: str, *, scene: str = '', seed: int = 0) -> Scene:
-    """Load a scene, and warn of what is implausible about it.
+def load_scene(
+    reference: str, *, scene: str = '', seed: int = 0, changes: Sequence[Change] = ()
+) -> Scene:
+    """Load a scene, change it, and warn of what is implausible about it.
 
     Parameters
     ----------
@@ -27,12 +31,16 @@ def load_scene(reference: str, *, scene: str = '', seed: int = 0) -> Scene:
         apartment only ``'seed_<seed>'`` is accepted.
     seed : int
         Which apartment.
+    changes : sequence of Change
+        What is changed in it, as by `changed_scene`.
 
     Raises
     ------
     SceneError
-        If there is no such scene; names what there is.
+        If there is no such scene, naming what there is, or if it cannot be changed so.
     """
+    if changes:
+        return changed_scene(load_scene(reference, scene=scene, seed=seed), changes)
     if reference == PROCEDURAL:
         return _apartment(scene, seed)
     path = Path(reference).expanduser()

@@ -100,6 +100,11 @@ class RayCaster:
         index = np.where(np.isfinite(distances), hits['geometry_ids'].numpy(), len(nearest) - 1)
         return distances, nearest[index.astype(np.int64)]
 
+    def encloses(self, points: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Return which points (N, 3) lie inside the surfaces, which should be closed."""
+        inside = self._scene.compute_occupancy(self._o3d.core.Tensor(points), nsamples=3)
+        return np.asarray(inside.numpy() > 0)
+
 
 def visible_mask(
     scene: Scene,

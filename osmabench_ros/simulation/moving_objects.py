@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.changes import displacement
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.simulation.schedule import Moment, Span
 
@@ -89,19 +90,11 @@ def object_poses(
     for movement in movements:
         done = movement.progress(moment)
         for item in movement.selected(scene):
-            change = _change(item, movement, done)
+            offset_m = done * np.array(movement.offset_m)
+            change = displacement(item, offset_m, done * math.radians(movement.turn_deg))
             for part in (item, *_carried(item, scene)):
                 poses[part.instance_id] = change @ poses.get(part.instance_id, part.pose)
     return poses
-
-
-def _change(item: SceneObject, movement: MovingObjects, done: float) -> Pose:
-    """Return the displacement in the world: a turn about the object's middle and an offset."""
-    from scipy.spatial.transform import Rotation
-
-    turn = Rotation.from_euler('z', math.radians(movement.turn_deg) * done).as_matrix()
-    middle = item.box.center
-    return Pose(turn, middle - turn @ middle + done * np.array(movement.offset_m))
 
 
 def _carried(item: SceneObject, scene: Scene) -> list[SceneObject]:

@@ -83,7 +83,9 @@ def configuration(**changes: Any) -> MatrixConfig:
 @pytest.fixture(autouse=True)
 def small_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every reference leads to a small room."""
-    monkeypatch.setattr(generation, 'load_scene', lambda *_args, **_options: room_scene())
+    monkeypatch.setattr(
+        'osmabench_ros.runs.config.load_scene', lambda *_args, **_options: room_scene()
+    )
 
 
 def test_one_run_gives_the_same_frames_in_every_format(tmp_path: Path) -> None:

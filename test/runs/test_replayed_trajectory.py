@@ -13,7 +13,6 @@ from small_scenes import room_scene
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SequenceError
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.inputs import input_digests
-from osmabench_ros.runs.prepare import generation
 from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.sequences.recorded import open_sequence
@@ -64,7 +63,9 @@ def test_base_and_camera_poses_of_a_file(tmp_path: Path) -> None:
 def test_a_generated_sequence_is_driven_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generation, 'load_scene', lambda *_args, **_options: room_scene())
+    monkeypatch.setattr(
+        'osmabench_ros.runs.config.load_scene', lambda *_args, **_options: room_scene()
+    )
     first = configuration(goals=1, max_frames=12)
     (made,) = generate_sequences(first, [OutputFormat.OSMA], tmp_path / 'first')
     again = configuration(recorded=str(made.directory))

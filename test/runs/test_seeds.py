@@ -225,7 +225,7 @@ def test_the_path_seed_alone_gives_what_the_seed_of_the_scene_gave(tmp_path: Pat
 def test_frames_are_generated_for_every_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = 'osmabench_ros.runs.prepare.generation.load_scene'
+    module = 'osmabench_ros.runs.config.load_scene'
     monkeypatch.setattr(module, lambda *_args, **_options: room_scene())
     settings = config(seeds={'path': [3, 4]}, conditions=['baseline'])
     written = generate_sequences(settings, [OutputFormat.OSMA], tmp_path)

@@ -12,7 +12,7 @@ from shared_data import shared_path
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.ground_truth import ground_truth_graph
-from osmabench_ros.scenes.habitat.lights import read_lights
+from osmabench_ros.scenes.habitat.loader import read_lights
 from osmabench_ros.scenes.lights import LightKind
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.labels import UNLABELLED

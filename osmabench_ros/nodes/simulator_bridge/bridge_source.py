@@ -8,7 +8,6 @@ from pathlib import Path
 from osmabench_ros.base.settings import settings_of
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.node.settings import BridgeSettings
-from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.sequences.recorded import RECORDED, RecordedFrames, names_of, open_sequence
@@ -82,7 +81,7 @@ def open_frames(settings: BridgeSettings) -> SimulatedFrames:
     if isinstance(condition, str):
         condition = condition_of_text(condition)
     chosen, camera, rate_hz = settings.scene, settings.camera, settings.trajectory.frame_rate_hz
-    scene = load_scene(chosen.reference, scene=chosen.scene, seed=chosen.seed)
+    scene = chosen.load()
     motion = condition.motion_at(rate_hz)
     trajectory = sample_trajectory(_path(settings, scene), motion, rate_hz, camera.mount)
     simulator = settings.simulator.simulator(scene, camera)

@@ -21,7 +21,6 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, Preparation
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.runs.results.results_folder import held
-from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.layout import DOCUMENT, OSMA, SCANNET, SequenceInfo, read_info
 from osmabench_ros.sequences.writer import BagWriter, SequenceWriter, open_writer
@@ -82,7 +81,7 @@ def _generate_scene(
     out: Path,
     report: Progress,
 ) -> list[GeneratedSequence]:
-    scene = load_scene(item.reference, scene=item.scene, seed=item.seed)
+    scene = item.load()
     key = SceneKey(scene.dataset, scene.name, item.seed, item.path_seed)
     conditions = list(config.loaded_conditions.values())
     digests = [_digest(config, item, condition) for condition in conditions]
@@ -167,8 +166,9 @@ def _digest(config: MatrixConfig, item: SceneConfig, condition: Condition) -> st
 
 
 def _data_of(item: SceneConfig) -> dict[str, Any]:
-    """Return a scene for digests; one without a seed of its path as before there was one."""
-    return item.model_dump(mode='json', exclude={'path_seed'} if item.path_seed is None else None)
+    """Return a scene for digests; without path seed and changes as before there were such."""
+    later = {'path_seed': item.path_seed is None, 'changes': not item.changes}
+    return item.model_dump(mode='json', exclude={key for key, absent in later.items() if absent})
 
 
 def _is_there(directory: Path, digest: str) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 
+import yaml
+
 from osmabench_ros.base.extensions import SIMULATORS, load_extension
 from osmabench_ros.base.files import filled_folder, write_json, write_text
 from osmabench_ros.base.owned_folder import refuse_foreign
@@ -33,7 +35,6 @@ from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.runs.results.results_folder import held
 from osmabench_ros.scenes.lights import Lighting
-from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.ground_truth import (
@@ -48,6 +49,8 @@ from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
 from osmabench_ros.simulation.strategies import Lookouts
 from osmabench_ros.simulation.trajectory import Trajectory, sample_trajectory
+from osmabench_ros.suites.hypo3d.generation import SUITE as HYPO3D
+from osmabench_ros.suites.hypo3d.generation import hypothetical_questions
 from osmabench_ros.suites.suite import models_asked_by
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
@@ -56,11 +59,8 @@ PATH_FILE = 'path.json'
 COVERAGE_FILE = 'coverage.json'
 GROUND_TRUTH_FOLDER = 'ground_truth'
 QUESTIONS_FILE = 'questions.jsonl'
-
-
-def load_configured(item: SceneConfig) -> Scene:
-    """Load the scene that an entry of a configuration names."""
-    return load_scene(item.reference, scene=item.scene, seed=item.seed)
+CHANGE_FILES = 'hypo3d_change_{}.yaml'
+"""Changes that questions of hypo3d tell, for "changes" of a scene."""
 
 
 def _open_recorded(item: SceneConfig) -> RecordedSequence:
@@ -71,7 +71,7 @@ def _open_recorded(item: SceneConfig) -> RecordedSequence:
 class Preparation:
     """The scenes of configurations, each loaded once by `load`, and what the runs of one share."""
 
-    def __init__(self, load: Callable[[SceneConfig], Scene] = load_configured) -> None:
+    def __init__(self, load: Callable[[SceneConfig], Scene] = SceneConfig.load) -> None:
         self._scene = lru_cache(maxsize=2)(load)
         self._sequence = lru_cache(maxsize=8)(_open_recorded)
         self._key = lru_cache(maxsize=1024)(self._found_key)
@@ -164,7 +164,7 @@ class Preparation:
         with filled_folder(directory) as temporary:
             write_json(temporary / PATH_FILE, path.to_json())
             write_json(temporary / COVERAGE_FILE, coverage)
-            _write_truth(plan, truth, temporary, progress)
+            _write_truth(plan, truth, temporary, progress, scene)
         return directory
 
     def write_true_trajectory(self, plan: RunPlan) -> None:
@@ -222,10 +222,25 @@ def _check_albedo(config: MatrixConfig, item: SceneConfig, mapper: MapperConfig)
         )
 
 
-def _write_truth(plan: RunPlan, truth: GroundTruth, directory: Path, progress: Progress) -> None:
+def _write_truth(
+    plan: RunPlan,
+    truth: GroundTruth,
+    directory: Path,
+    progress: Progress,
+    scene: Scene | None = None,
+) -> None:
     progress('generating questions', 0.0)
     key, seed = str(plan.identity.scene_key), plan.scene.seed_of_path
     questions = questions_about(truth, scene=key, seed=seed)
+    if scene is not None and any(item.name == HYPO3D for item in plan.config.suites):
+        progress('changing the scene', 0.0)
+        told, changes = hypothetical_questions(scene, truth, scene_key=key, seed=seed)
+        questions += told
+        for number, change in enumerate(changes):
+            file = directory / CHANGE_FILES.format(number)
+            write_text(
+                file, yaml.safe_dump([change.model_dump(mode='json', exclude_defaults=True)])
+            )
     write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
     write_records(directory / QUESTIONS_FILE, questions)
 

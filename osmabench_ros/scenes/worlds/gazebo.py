@@ -16,8 +16,8 @@ from osmabench_ros.scenes.assets import moved
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.scenes.scene_files import FrameScope, own_pose, text_of
-from osmabench_ros.scenes.worlds.gazebo_models import ModelFinder
-from osmabench_ros.scenes.worlds.gazebo_visuals import (
+from osmabench_ros.scenes.worlds.gazebo_models import (
+    ModelFinder,
     ground_plane,
     read_light,
     sun,

@@ -1,16 +1,30 @@
-"""Resolves the URIs of a Gazebo world."""
+"""What SDF elements name and show: models and files, geometry, materials and lights."""
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
+from dataclasses import replace
 from pathlib import Path
+from xml.etree.ElementTree import Element, SubElement
+
+import numpy as np
+from numpy.typing import NDArray
 
 from osmabench_ros.base.limits.documents import read_xml
-from osmabench_ros.base.limits.reading import shown
-from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError
-from osmabench_ros.scenes.asset_files import leads_into, picture_below, resolved
-from osmabench_ros.scenes.worlds.parts import WorldOptions
+from osmabench_ros.base.limits.images import read_image
+from osmabench_ros.base.limits.reading import read_bytes, shown
+from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError, suggestion
+from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.asset_files import TextureSearch, leads_into, picture_below, resolved
+from osmabench_ros.scenes.assets import NEUTRAL, collada_axes, linearly_mapped, load_nodes
+from osmabench_ros.scenes.lights import Light, LightKind
+from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
+from osmabench_ros.scenes.scene import Material, Mesh
+from osmabench_ros.scenes.scene_files import numbers, text_of
+from osmabench_ros.scenes.worlds.parts import WorldOptions, attenuated_light
 
 VARIABLES = ('GZ_SIM_RESOURCE_PATH', 'GAZEBO_MODEL_PATH', 'SDF_PATH', 'GAZEBO_RESOURCE_PATH')
 
@@ -111,3 +125,169 @@ def _in_any_case(path: Path) -> Path | None:
 
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split('.') if part.isdigit())
+
+
+def read_light(element: Element, pose: Pose, where: str) -> Light:
+    """Convert a <light>; `pose` is its own in the world."""
+    name = element.get('name', 'light')
+    where = f'{where}: light "{name}"'
+    shape = element.get('type', 'point')
+    if shape not in {kind.value for kind in LightKind}:
+        raise SceneError(
+            f'{where}: type "{shape}". {suggestion(shape, [k.value for k in LightKind])}'
+        )
+    kind = LightKind(shape)
+    cone = numbers(element.find('spot/outer_angle'), 1, (math.pi / 2,), where)
+    return attenuated_light(
+        name,
+        kind,
+        pose.translation,
+        pose.rotation @ numbers(element.find('direction'), 3, (0.0, 0.0, -1.0), where),
+        numbers(element.find('diffuse'), 3, (1.0, 1.0, 1.0), where),
+        float(cone[0]) / 2,
+        _attenuation(element, where),
+        float(numbers(element.find('intensity'), 1, (1.0,), where)[0]),
+    )
+
+
+def sun() -> Light:
+    """Return the light that Gazebo's own model `sun` stands for."""
+    return Light(
+        'sun', LightKind.DIRECTIONAL, direction=(-0.5, 0.1, -0.9), intensity=0.8, lamp=False
+    )
+
+
+def ground_plane() -> Element:
+    """Return Gazebo's own model `ground_plane`, 100 m x 100 m and grey."""
+    model = Element('model', name='ground_plane')
+    visual = SubElement(SubElement(model, 'link', name='link'), 'visual', name='visual')
+    shape = SubElement(SubElement(visual, 'geometry'), 'plane')
+    SubElement(shape, 'normal').text = '0 0 1'
+    SubElement(shape, 'size').text = '100 100'
+    SubElement(SubElement(visual, 'material'), 'diffuse').text = '0.7 0.7 0.7 1'
+    return model
+
+
+def _attenuation(element: Element, where: str) -> list[float]:
+    return [
+        float(numbers(element.find(f'attenuation/{key}'), 1, (default,), where)[0])
+        for key, default in (('constant', 1.0), ('linear', 0.0), ('quadratic', 0.0))
+    ]
+
+
+SCRIPT_COLORS = {
+    'white': (1.0, 1.0, 1.0), 'black': (0.05, 0.05, 0.05), 'grey': (0.7, 0.7, 0.7),
+    'darkgrey': (0.35, 0.35, 0.35), 'red': (0.9, 0.1, 0.1), 'green': (0.1, 0.75, 0.1),
+    'blue': (0.1, 0.1, 0.9), 'yellow': (0.95, 0.9, 0.1), 'orange': (1.0, 0.51, 0.02),
+    'purple': (0.6, 0.1, 0.8), 'turquoise': (0.1, 0.8, 0.8), 'wood': (0.6, 0.42, 0.26),
+    'gold': (0.83, 0.69, 0.22), 'indigo': (0.29, 0.0, 0.51), 'skyblue': (0.53, 0.81, 0.92),
+}  # fmt: skip
+"""sRGB of the usual names of Gazebo's material scripts, without 'Gazebo/'."""
+
+
+def visual_meshes(visual: Element, base: Path, finder: ModelFinder, where: str) -> list[Mesh]:
+    """Return the meshes of a <visual> in its own frame, metres; `base` is its file's folder."""
+    geometry = visual.find('geometry')
+    if geometry is None or numbers(visual.find('transparency'), 1, (0.0,), where)[0] >= 1:
+        return []
+    material, overrides = _material(visual.find('material'), base, finder, where)
+    mesh_element = geometry.find('mesh')
+    if mesh_element is None:
+        shape = _shape(geometry, where)
+        return [] if shape is None else [replace(shape, material=material)]
+    meshes = _mesh_file(mesh_element, base, finder, where)
+    if not overrides:
+        return meshes
+    return [replace(m, material=material) if m.material is NEUTRAL else m for m in meshes]
+
+
+def _shape(geometry: Element, where: str) -> Mesh | None:
+    for item in geometry:
+        name = f'{where}: <{item.tag}>'
+        if item.tag == 'box':
+            return box(numbers(item.find('size'), 3, (1, 1, 1), name))
+        if item.tag == 'sphere':
+            return sphere(float(numbers(item.find('radius'), 1, (1,), name)[0]))
+        if item.tag in ('cylinder', 'capsule'):
+            radius = float(numbers(item.find('radius'), 1, (0.5,), name)[0])
+            length = float(numbers(item.find('length'), 1, (1,), name)[0])
+            return (cylinder if item.tag == 'cylinder' else capsule)(radius, length)
+        if item.tag == 'ellipsoid':
+            radii = numbers(item.find('radii'), 3, (1, 1, 1), name)
+            return linearly_mapped(sphere(1.0), np.diag(radii))
+        if item.tag == 'plane':
+            normal = numbers(item.find('normal'), 3, (0, 0, 1), name)
+            return plane(numbers(item.find('size'), 2, (1, 1), name), normal)
+        if item.tag != 'empty':
+            raise SceneError(
+                f'{where}: geometry <{item.tag}> is not supported; replace it by a mesh'
+            )
+    return None
+
+
+def _mesh_file(element: Element, base: Path, finder: ModelFinder, where: str) -> list[Mesh]:
+    uri = text_of(element, 'uri')
+    if not uri:
+        raise SceneError(f'{where}: <mesh> has no <uri>')
+    path = finder.find(uri, base, where)
+    search = TextureSearch(finder.textures)
+    try:
+        nodes = load_nodes(path, textures=search)
+    except MissingFileError as error:
+        finder.missing.append(str(error))
+        nodes = load_nodes(path, textures=replace(search, grey_if_missing=True))
+    wanted = text_of(element, 'submesh/name')
+    if wanted:
+        nodes = tuple(node for node in nodes if wanted in node.names)
+    meshes = [mesh for node in nodes for mesh in node.meshes]
+    if not meshes:
+        part = f'no submesh "{wanted}"' if wanted else 'no triangles'
+        raise SceneError(f'{where}: {path} has {part}')
+    scale: NDArray[np.float64] = np.diag(numbers(element.find('scale'), 3, (1, 1, 1), where))
+    if not scale.any(axis=0).all():
+        raise SceneError(f'{where}: <scale> must not be 0')
+    # glTF has y up by definition; other formats are in Gazebo's z-up, or say otherwise themselves.
+    axes = WORLD_FROM_HABITAT if path.suffix.lower() in ('.glb', '.gltf') else np.eye(3)
+    if path.suffix.lower() == '.dae' and not finder.up_axis_acts:
+        axes = collada_axes(read_bytes(path, SceneError)).T
+    if text_of(element, 'submesh/center', 'false').lower() in ('1', 'true'):
+        meshes = _centred(meshes)
+    return [linearly_mapped(mesh, scale @ axes) for mesh in meshes]
+
+
+def _centred(meshes: list[Mesh]) -> list[Mesh]:
+    points = np.concatenate([mesh.vertices for mesh in meshes])
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2
+    return [replace(mesh, vertices=mesh.vertices - middle) for mesh in meshes]
+
+
+def _material(
+    element: Element | None, base: Path, finder: ModelFinder, where: str
+) -> tuple[Material, bool]:
+    """Return the material and whether the element really says one."""
+    if element is None:
+        return NEUTRAL, False
+    albedo = text_of(element, 'pbr/metal/albedo_map') or text_of(
+        element, 'pbr/specular/albedo_map'
+    )
+    if albedo:
+        try:
+            image = _image(finder.texture(albedo, base, where), where)
+        except MissingFileError as error:
+            finder.missing.append(str(error))
+            return NEUTRAL, False
+        return Material((1.0, 1.0, 1.0), image), True
+    if element.find('diffuse') is not None:
+        red, green, blue = np.clip(numbers(element.find('diffuse'), 3, (1, 1, 1), where), 0, 1)
+        return Material((float(red), float(green), float(blue))), True
+    script = text_of(element, 'script/name').rpartition('/')[2].lower()
+    if script in SCRIPT_COLORS:
+        return Material(SCRIPT_COLORS[script]), True
+    return NEUTRAL, False
+
+
+def _image(path: Path, where: str) -> NDArray[np.uint8]:
+    try:
+        return np.array(read_image(path, SceneError).convert('RGB'), np.uint8)
+    except SceneError as error:
+        raise SceneError(f'{where}: texture {error}') from error

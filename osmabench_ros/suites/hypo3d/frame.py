@@ -1,0 +1,160 @@
+"""The world frame of Hypo3D: front, back, left and right of a scene, by things at its sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
+
+DEAD_BAND_RAD = math.radians(8.0)
+"""This close to the border between two of eight directions there is no direction."""
+
+NEAREST_M = 0.3
+"""Centres that are closer than this in plan have no direction from each other."""
+
+_ANCHOR_RAD = math.radians(35.0)
+"""An anchor is at most this far from the axis of its side, as seen from the scene's middle."""
+
+
+class Side(str, Enum):
+    """Where an anchor is, and the four main directions, counter-clockwise from above."""
+
+    FRONT = 'front'
+    LEFT = 'left'
+    BACK = 'back'
+    RIGHT = 'right'
+
+
+_SIDES = tuple(Side)
+_EIGHT = (
+    'front', 'front left', 'left', 'back left', 'back', 'back right', 'right', 'front right',
+)  # fmt: skip
+"""Directions in steps of 45 degrees, counter-clockwise."""
+
+
+@dataclass(frozen=True)
+class WorldFrame:
+    """Directions in a scene: `front_rad` is the heading of its front, a multiple of 90 degrees."""
+
+    front_rad: float
+
+    def axis(self, side: Side) -> NDArray[np.float64]:
+        """Return the unit vector (3,) towards a side of the scene, in the world."""
+        heading = self.front_rad + _SIDES.index(side) * math.pi / 2
+        return np.array([round(math.cos(heading)), round(math.sin(heading)), 0.0])
+
+    def direction(self, thing: AxisAlignedBox, origin: AxisAlignedBox) -> str:
+        """Return where a thing is as seen from another, by their centres in plan.
+
+        Parameters
+        ----------
+        thing, origin : AxisAlignedBox
+            In the world, z up.
+
+        Returns
+        -------
+        str
+            'front', 'back', 'left', 'right' or two of them, the first one of front or back, each
+            45 degrees wide; '' within DEAD_BAND_RAD of a border, or closer than NEAREST_M.
+        """
+        offset = (thing.center - origin.center)[:2]
+        if float(np.linalg.norm(offset)) < NEAREST_M:
+            return ''
+        turns = (math.atan2(offset[1], offset[0]) - self.front_rad) / (math.pi / 4)
+        sector = round(turns)
+        if abs(turns - sector) * math.pi / 4 > math.pi / 8 - DEAD_BAND_RAD:
+            return ''
+        return _EIGHT[sector % 8]
+
+
+Named = Callable[[str], SceneNode | None]
+"""Finds what a noun phrase means in a graph, None if there is nothing."""
+
+
+def middle_of(graph: SceneGraph) -> NDArray[np.float64]:
+    """Return the middle (3,) of the box around all things of a graph, rooms aside."""
+    boxes = [n.box for n in graph.nodes if n.box is not None and n.kind is not NodeKind.ROOM]
+    corners = [corner for box in boxes for corner in (box.minimum, box.maximum)]
+    return AxisAlignedBox.around(np.array(corners or [np.zeros(3)])).center
+
+
+def chosen_anchors(graph: SceneGraph, names: Mapping[int, str]) -> dict[Side, str]:
+    """Choose the things that tell the sides of a scene.
+
+    Parameters
+    ----------
+    graph : SceneGraph
+        Of the scene; boxes in the world.
+    names : mapping of int to str
+        Phrases that mean one thing each, by node id; only these can be anchors.
+
+    Returns
+    -------
+    dict of Side to str
+        For each side where there is one, the bulkiest named thing that lies within 35 degrees of
+        it and in the outer half of the scene, seen from its middle; the front is the world's +x.
+    """
+    middle = middle_of(graph)
+    frame = WorldFrame(0.0)
+    best: dict[Side, tuple[float, int]] = {}
+    for key in sorted(names):
+        box = graph.by_id[key].box
+        if box is None:
+            continue
+        offset = (box.center - middle)[:2]
+        length = float(np.linalg.norm(offset))
+        for side in _SIDES:
+            along = float(frame.axis(side)[:2] @ offset)
+            reach = abs(float(frame.axis(side)[:2] @ (_extent(graph))[:2])) / 4
+            if along > max(reach, length * math.cos(_ANCHOR_RAD)):
+                best[side] = max(best.get(side, (0.0, 0)), (box.volume, -key))
+    return {side: names[-best[side][1]] for side in _SIDES if side in best}
+
+
+def _extent(graph: SceneGraph) -> NDArray[np.float64]:
+    boxes = [n.box for n in graph.nodes if n.box is not None and n.kind is not NodeKind.ROOM]
+    low, high = (np.array([getattr(box, end) for box in boxes]) for end in ('minimum', 'maximum'))
+    return np.asarray(high.max(axis=0) - low.min(axis=0))
+
+
+def frame_of(graph: SceneGraph, anchors: Mapping[Side, str], named: Named) -> WorldFrame | None:
+    """Return the frame in which a graph has anchors at their sides, None if it has none of them.
+
+    It is that of four, a quarter turn apart, which fits the bearings of the anchors best.
+    """
+    middle = middle_of(graph)
+    found = [(side, node.box) for side, name in anchors.items() if (node := named(name))]
+    bearings = [
+        (
+            side,
+            (box.center - middle)[:2]
+            / max(1e-9, float(np.linalg.norm((box.center - middle)[:2]))),
+        )
+        for side, box in found
+        if box is not None
+    ]
+    if not bearings:
+        return None
+
+    def fit(frame: WorldFrame) -> float:
+        return sum(float(frame.axis(side)[:2] @ bearing) for side, bearing in bearings)
+
+    return max((WorldFrame(turn * math.pi / 2) for turn in range(4)), key=fit)
+
+
+def orientation(anchors: Mapping[Side, str], definite: Callable[[str], str]) -> str:
+    """Return the anchors as the start of a sentence, e.g. 'With the bed at the front, '."""
+    told = [f'{definite(name)} at the {side.value}' for side, name in anchors.items()]
+    return f'With {" and ".join(told)}, ' if told else ''
+
+
+def sides_of(pairs: Iterable[tuple[str, str]]) -> dict[Side, str]:
+    """Return anchors from pairs of a name and a side."""
+    return {Side(side): name for name, side in pairs}

@@ -1,0 +1,313 @@
+"""Saved answers of Hypo3D, scored by exact and partial match: as its code does, and strictly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.strict import validated
+from osmabench_ros.errors import QuestionError
+from osmabench_ros.language.embedding import TextEmbedder
+from osmabench_ros.metrics.record import Mode
+from osmabench_ros.scenes.changes import ChangeType
+
+QUESTION_TYPES = ('Scale', 'Direction', 'Semantic')
+
+_LATERAL = ('left', 'right')
+_SIDES = ('front', 'back', *_LATERAL)
+
+# The words for directions, as Hypo3D's metric replaces them; the longest that fits wins.
+_SPOKEN: Mapping[str, str] = {
+    **{f'{a} and {b}': f'{a} {b}' for a, b in product(('back', 'front'), _LATERAL)},
+    **{f'behind and to the {side}': f'back {side}' for side in _LATERAL},
+    'in front and to the right': 'front right',
+    **dict.fromkeys(('to the', 'by the', 'on the', 'near', 'next', 'corner'), ''),
+    **dict.fromkeys(('behind', 'bottom', 'bottom of', 'south', 'backward'), 'back'),
+    **dict.fromkeys(('top', 'in front of', 'north', 'forward'), 'front'),
+    **{f'{side} side': side for side in _SIDES},
+    **{f'{side} of': side for side in _SIDES},
+    **{f'on the {side}': side for side in _LATERAL},
+    **{f'on the {side} of': side for side in _LATERAL},
+    'east': 'right',
+    'west': 'left',
+    'northwest': 'front left',
+    'northeast': 'front right',
+    'southwest': 'back left',
+    'southeast': 'back right',
+}
+_ONES = (
+    'zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten',
+    'eleven', 'twelve', 'thirteen', 'fourteen', 'fifteen', 'sixteen', 'seventeen', 'eighteen',
+    'nineteen',
+)  # fmt: skip
+_TENS = ('twenty', 'thirty', 'forty', 'fifty', 'sixty', 'seventy', 'eighty', 'ninety')
+_POWERS = {'hundred': 10**2, 'thousand': 10**3, 'million': 10**6, 'billion': 10**9}
+_NUMBERS: Mapping[str, int] = {
+    **{word: number for number, word in enumerate(_ONES)},
+    **{word: 10 * number for number, word in enumerate(_TENS, start=2)},
+    **_POWERS,
+}
+
+
+def _replacing(words: Iterable[str]) -> re.Pattern[str]:
+    longest_first = sorted(words, key=len, reverse=True)
+    return re.compile(rf'\b({"|".join(map(re.escape, longest_first))})\b')
+
+
+_COMPAT = _replacing(_SPOKEN)
+_ARTICLES = re.compile(r'\b(?:a|an|the)\b')
+
+
+@lru_cache(maxsize=65536)
+def normalised(text: str) -> str:
+    """Return an answer as Hypo3D's metric compares it, with all its quirks.
+
+    "north-west" loses its hyphen and stays one word, "top" and "bottom" of a thing become its
+    front and back, "near" becomes nothing, numbers are taken word by word ("point" is 0), and
+    words that are no numbers are dropped after the first one that is.
+    """
+    text = _COMPAT.sub(lambda match: _SPOKEN[match[0]], text.lower())
+    text = re.sub(r'[^a-z0-9\s]', '', _ARTICLES.sub('', text))
+    words: list[str] = []
+    counted = False
+    for word in text.split():
+        number = (
+            0 if word == 'point' else _NUMBERS.get(word, int(word) if word.isdigit() else None)
+        )
+        if number is not None:
+            words.append(str(number))
+            counted = True
+        elif not counted:
+            words.append(word)
+    return ' '.join(words)
+
+
+_STRICT_SPOKEN = {
+    key: value for key, value in _SPOKEN.items() if not re.match(r'(top|bottom)\b', key) and value
+} | {'in front and to the left': 'front left', 'next to': '', 'to the': '', 'by the': '',
+     'on the': ''}  # fmt: skip
+_STRICT = _replacing(_STRICT_SPOKEN)
+_MAP_SIDE = re.compile(
+    r'\b(top|bottom)\b(?=(?: (?:of )?(?:the )?)(?:map|left|right|corner)\b)'
+    r'|(?<=left )\b(top|bottom)\b|(?<=right )\b(top|bottom)\b'
+)
+_FILLERS = re.compile(r'\b(?:near|next|corner|side)\b')
+
+
+@lru_cache(maxsize=65536)
+def strictly_normalised(text: str) -> str:
+    """Return an answer without the quirks of `normalised`.
+
+    Compass points may be joined by a hyphen; "top" and "bottom" are directions only beside left,
+    right or corner, as on a map; "near" stays where nothing else is said; numbers are read whole,
+    beyond ten and with decimals, and words after them are kept.
+    """
+    text = re.sub(r'\b(north|south)[-\s]?(east|west)(?:ern)?\b', r'\1\2', text.lower())
+    text = re.sub(r'(left|right)[-\s]hand\b', r'\1', text)
+    text = ' '.join(re.sub(r'(?<!\d)\.|\.(?!\d)|[^a-z0-9.\s]', ' ', text).split())
+    text = _MAP_SIDE.sub(lambda match: 'front' if match[0] == 'top' else 'back', text)
+    text = _STRICT.sub(lambda match: _STRICT_SPOKEN[match[0]], text)
+    text = ' '.join(_ARTICLES.sub(' ', text).split())
+    text = re.sub(rf'\b({"|".join(_POWERS)}) and (?=(?:{"|".join(_NUMBERS)})\b)', r'\1 ', text)
+    told = ' '.join(_FILLERS.sub(' ', text).split())
+    return ' '.join(_with_numbers((told or text).split()))
+
+
+def _with_numbers(words: Sequence[str]) -> list[str]:
+    """Return words with runs of number words as one number: twenty one, one point five."""
+    found: list[str] = []
+    position = 0
+    while position < len(words):
+        run = position
+        while run < len(words) and words[run] in _NUMBERS:
+            run += 1
+        if run == position or (found and found[-1] == 'no'):
+            found.append(_plain_number(words[position]))
+            position += 1
+            continue
+        value = str(_whole(words[position:run]))
+        tail = run + 1
+        while run < len(words) and words[run] == 'point' and tail < len(words):
+            if words[tail] not in _ONES[:10]:
+                break
+            tail += 1
+        if tail > run + 1:
+            value += '.' + ''.join(str(_NUMBERS[word]) for word in words[run + 1 : tail])
+            run = tail
+        found.append(value)
+        position = run
+    return found
+
+
+def _whole(words: Sequence[str]) -> int:
+    total = part = 0
+    for word in words:
+        number = _NUMBERS[word]
+        if number >= 1000:
+            total, part = total + max(part, 1) * number, 0
+        else:
+            part = max(part, 1) * number if number == 100 else part + number
+    return total + part
+
+
+def _plain_number(word: str) -> str:
+    if re.fullmatch(r'\d+(?:\.\d+)?', word):
+        return f'{float(word):g}' if '.' in word else str(int(word))
+    return word
+
+
+def exact_match(predicted: str, reference: str) -> float:
+    """Return 1 if two normalised answers are equal, else 0."""
+    return float(predicted == reference)
+
+
+def partial_match(predicted: str, reference: str) -> float:
+    """Return the different words that two answers share per word of the reference (Hypo3D).
+
+    An empty reference, such as "near" in compat, gives 0.
+    """
+    words = reference.split()
+    return len(set(predicted.split()) & set(words)) / len(words) if words else 0.0
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra='ignore', frozen=True, coerce_numbers_to_str=True)
+
+
+class _Asked(_Row):
+    question_type: str
+    question: str
+    answer: str
+    predicted_answer: str
+    question_id: str = ''
+
+
+class _Changed(_Row):
+    context_change: str
+    change_type: str
+    questions_answers: tuple[_Asked, ...]
+
+
+@dataclass(frozen=True)
+class HypotheticalAnswer:
+    """A question about a changed scene, its right answer and what a method said.
+
+    `change_type` is a `ChangeType` value, or as the file has it; `question_types` are of
+    QUESTION_TYPES, one or more.
+    """
+
+    scene: str
+    change: str
+    change_type: str
+    question_types: tuple[str, ...]
+    question: str
+    answer: str
+    predicted: str
+
+
+def read_hypo3d(paths: Sequence[Path]) -> list[HypotheticalAnswer]:
+    """Read files of answers as Hypo3D's code writes them; QuestionError names file and key."""
+    found = []
+    for path in paths:
+        remedy = 'a scored file has "predicted_answer" beside each "answer"'
+        model = dict[str, tuple[_Changed, ...]]
+        data = validated(
+            model, read_json(path, QuestionError), str(path), QuestionError, remedy=remedy
+        )
+        found += [
+            HypotheticalAnswer(
+                scene,
+                change.context_change,
+                _change_type(change.change_type),
+                tuple(item.question_type.split()),
+                item.question,
+                item.answer,
+                item.predicted_answer,
+            )
+            for scene, changes in data.items()
+            for change in changes
+            for item in change.questions_answers
+        ]
+    if not found:
+        raise QuestionError(f'{", ".join(map(str, paths))}: there is no answer to score')
+    return found
+
+
+def _change_type(text: str) -> str:
+    known = (item.value for item in ChangeType)
+    return next((name for name in known if name in text.lower()), text)
+
+
+@dataclass(frozen=True)
+class HypotheticalScore:
+    """Figures of a group of answers, as fractions; '' stands for all types.
+
+    `similarity` is the mean cosine of the answers by a sentence embedder, None without one.
+    """
+
+    mode: str
+    change_type: str
+    question_type: str
+    answers: int
+    em: float
+    pm: float
+    similarity: float | None = None
+
+
+_NORMALISERS: Mapping[Mode, Callable[[str], str]] = {
+    Mode.COMPAT: normalised,
+    Mode.STRICT: strictly_normalised,
+}
+
+
+def hypo3d_scores(
+    answers: Sequence[HypotheticalAnswer], embedder: TextEmbedder | None = None
+) -> list[HypotheticalScore]:
+    """Return exact and partial match over all answers, by change, by question, and by both.
+
+    Every mean is over answers; one of several question types counts for each of them.
+    """
+    scores = []
+    for mode, normaliser in _NORMALISERS.items():
+        said = [(normaliser(item.predicted), normaliser(item.answer)) for item in answers]
+        alike = _similarities(said, embedder)
+        rows = np.array(
+            [(exact_match(*pair), partial_match(*pair)) for pair in said], np.float64
+        ).reshape(-1, 2)
+        for change, question in _groups(answers):
+            chosen = [
+                i
+                for i, item in enumerate(answers)
+                if change in ('', item.change_type)
+                if question == '' or question in item.question_types
+            ]
+            if chosen:
+                em, pm = rows[chosen].mean(axis=0).tolist()
+                close = None if alike is None else float(alike[chosen].mean())
+                scores.append(
+                    HypotheticalScore(mode.value, change, question, len(chosen), em, pm, close)
+                )
+    return scores
+
+
+def _groups(answers: Sequence[HypotheticalAnswer]) -> list[tuple[str, str]]:
+    changes = list(dict.fromkeys(item.change_type for item in answers))
+    others = {name for item in answers for name in item.question_types} - set(QUESTION_TYPES)
+    return list(product(('', *changes), ('', *QUESTION_TYPES, *sorted(others))))
+
+
+def _similarities(
+    pairs: Sequence[tuple[str, str]], embedder: TextEmbedder | None
+) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+    if embedder is None:
+        return None
+    first, second = (embedder.embed(texts) for texts in zip(*pairs, strict=True))
+    return np.asarray((first * second).sum(axis=1), np.float64)

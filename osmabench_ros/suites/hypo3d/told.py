@@ -1,0 +1,252 @@
+"""Changes as they are told in words, and what they make of a scene graph by rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.scenes.changes import ChangeType
+from osmabench_ros.semantics.relations import derive_relations
+from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
+from osmabench_ros.suites.hypo3d.frame import Named, Side, frame_of, orientation, sides_of
+from osmabench_ros.vqa.english import definite, indefinite, without_article
+
+_HELD = frozenset({RelationType.ON.value, RelationType.IN.value, RelationType.ATTACHED_TO.value})
+
+
+@dataclass(frozen=True)
+class ToldChange:
+    """A change in words; phrases are as in questions, without article.
+
+    Parameters
+    ----------
+    type : ChangeType
+        Which sentence tells it.
+    thing : str
+        What moves, goes, is painted or is replaced; of an addition what the new thing is like.
+    other : str
+        Of an addition what the new thing stands beside, of a replacement what comes.
+    side, distance_m : Side, float
+        Where a thing moves, or where the new one is from `other`, centre to centre.
+    color : str
+        The new colour.
+    anchors : mapping of Side to str
+        What tells the sides of the scene.
+    """
+
+    type: ChangeType
+    thing: str
+    other: str = ''
+    side: Side = Side.FRONT
+    distance_m: float = 0.0
+    color: str = ''
+    anchors: Mapping[Side, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def sentence(self) -> str:
+        """The change as a sentence, which `read_change` reads back."""
+        facing = orientation(self.anchors, definite)
+        thing = definite(self.thing)
+        way = f'{self.distance_m:g} m'
+        text = {
+            ChangeType.MOVEMENT: f'{facing}{thing} has been moved {way} to the {self.side.value}.',
+            ChangeType.REMOVAL: f'{thing} has been removed.',
+            ChangeType.ATTRIBUTE: f'{thing} has been painted {self.color}.',
+            ChangeType.ADDITION: (
+                f'{facing}{indefinite(self.thing)} like the one that is there has been added, '
+                f'{way} to the {self.side.value} of {definite(self.other)}.'
+            ),
+            ChangeType.REPLACEMENT: (
+                f'{thing} has been replaced by another {self.other} like the one that is there.'
+            ),
+        }[self.type]
+        return text[0].upper() + text[1:]
+
+
+_FACING = r'(?:with (?P<facing>.+? at the (?:front|left|back|right)), )?'
+_SIDE = r'(?P<side>front|left|back|right)'
+_WAY = r'(?P<distance>\d+(?:\.\d+)?) m to the ' + _SIDE
+_READ: tuple[tuple[ChangeType, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        (ChangeType.MOVEMENT, rf'{_FACING}(?P<thing>the .+) has been moved {_WAY}\.'),
+        (ChangeType.REMOVAL, r'(?P<thing>the .+) has been removed\.'),
+        (ChangeType.ATTRIBUTE, r'(?P<thing>the .+) has been painted (?P<color>.+)\.'),
+        (
+            ChangeType.ADDITION,
+            rf'{_FACING}(?P<thing>an? .+) like the one that is there has been added, '
+            rf'{_WAY} of (?P<other>the .+)\.',
+        ),
+        (
+            ChangeType.REPLACEMENT,
+            r'(?P<thing>the .+) has been replaced by another (?P<other>.+) '
+            r'like the one that is there\.',
+        ),
+    )
+)
+_ANCHOR = re.compile(r'(the .+?) at the (front|left|back|right)(?: and |$)', re.IGNORECASE)
+
+
+def read_anchors(facing: str) -> dict[Side, str]:
+    """Return the anchors of 'the bed at the front and the desk at the left'."""
+    pairs = _ANCHOR.findall(facing)
+    return sides_of((without_article(name), side.lower()) for name, side in pairs)
+
+
+def read_change(sentence: str) -> ToldChange | None:
+    """Return the change that a sentence tells, None if it is worded otherwise."""
+    for kind, pattern in _READ:
+        match = pattern.fullmatch(sentence.strip())
+        if match is None:
+            continue
+        said = match.groupdict()
+        return ToldChange(
+            kind,
+            without_article(_lower(said['thing'])),
+            without_article(said.get('other') or ''),
+            Side((said.get('side') or 'front').lower()),
+            float(said.get('distance') or 0.0),
+            said.get('color') or '',
+            read_anchors(_lower(said.get('facing') or '')),
+        )
+    return None
+
+
+def _lower(text: str) -> str:
+    """Return a text that may have begun a sentence."""
+    return text[:1].lower() + text[1:]
+
+
+def changed_graph(
+    graph: SceneGraph, told: ToldChange, named: Named, *, new_id: int | None = None
+) -> SceneGraph | None:
+    """Apply a told change to a scene graph by rule.
+
+    Parameters
+    ----------
+    graph : SceneGraph
+        Of a map, or the truth.
+    told : ToldChange
+        What has changed.
+    named : callable
+        Finds things in the graph.
+    new_id : int, optional
+        Id of what comes; by default the next free one.
+
+    Returns
+    -------
+    SceneGraph or None
+        What moves takes along what it holds; what comes has the size of the thing that it is
+        like, and stands on the same level; relations of what was touched are derived from boxes
+        anew. None if the graph lacks a thing that the change names, or its box.
+    """
+    thing = named(told.thing)
+    if thing is None or thing.box is None:
+        return None
+    if told.type is ChangeType.ATTRIBUTE:
+        painted = replace(thing, attributes={**thing.attributes, 'color': told.color})
+        return _with(graph, {thing.id: painted}, ())
+    if told.type is ChangeType.REMOVAL:
+        return _without(graph, thing.id)
+    if told.type is ChangeType.MOVEMENT:
+        frame = frame_of(graph, told.anchors, named)
+        if frame is None:
+            return None
+        shift = frame.axis(told.side) * told.distance_m
+        moved = {key: _shifted(graph.by_id[key], shift) for key in _held_by(graph, thing.id)}
+        return _with(graph, moved, moved)
+    key = 1 + max(node.id for node in graph.nodes) if new_id is None else new_id
+    other = named(told.other)
+    if other is None or other.box is None:
+        return None
+    if told.type is ChangeType.REPLACEMENT:
+        foot = np.array([*thing.box.center[:2], thing.box.minimum[2]])
+        new = _stood(replace(other, id=key, parent=thing.parent), other.box, foot)
+        return _with(_without(graph, thing.id), {key: new}, (key,))
+    frame = frame_of(graph, told.anchors, named)
+    if frame is None:
+        return None
+    center = other.box.center + frame.axis(told.side) * told.distance_m
+    foot = np.array([*center[:2], thing.box.minimum[2]])
+    new = _stood(replace(thing, id=key, parent=other.parent), thing.box, foot)
+    return _with(graph, {key: new}, (key,))
+
+
+def touched_nodes(before: SceneGraph, after: SceneGraph) -> frozenset[int]:
+    """Return the ids of nodes that came, went, or have another box or other attributes."""
+    old, new = before.by_id, after.by_id
+    different = {
+        key
+        for key in old.keys() & new.keys()
+        if old[key].attributes != new[key].attributes or _apart(old[key].box, new[key].box)
+    }
+    return frozenset(different | (old.keys() ^ new.keys()))
+
+
+def _apart(first: AxisAlignedBox | None, second: AxisAlignedBox | None) -> bool:
+    if first is None or second is None:
+        return first is not second
+    return bool(np.abs(first.center - second.center).max() > 1e-3)
+
+
+def _held_by(graph: SceneGraph, key: int) -> frozenset[int]:
+    """Return a node and all that it carries."""
+    found = {key}
+    while more := {
+        edge.source
+        for edge in graph.edges
+        if edge.type in _HELD and edge.target in found and edge.source not in found
+    }:
+        found |= more
+    return frozenset(found)
+
+
+def _shifted(node: SceneNode, shift: NDArray[np.float64]) -> SceneNode:
+    if node.box is None:
+        return node
+    box = AxisAlignedBox(node.box.minimum + shift, node.box.maximum + shift)
+    return replace(node, box=box, oriented_box=None)
+
+
+def _stood(node: SceneNode, box: AxisAlignedBox, foot: NDArray[np.float64]) -> SceneNode:
+    """Return a node with the size of a box, the middle of its lower side at a point."""
+    half = np.array([*box.size[:2] / 2, 0.0])
+    placed = AxisAlignedBox(foot - half, foot + half + [0.0, 0.0, box.size[2]])
+    return replace(node, box=placed, oriented_box=None, feature_row=None, feature_space='')
+
+
+def _without(graph: SceneGraph, key: int) -> SceneGraph:
+    nodes = tuple(
+        replace(node, parent=None) if node.parent == key else node
+        for node in graph.nodes
+        if node.id != key
+    )
+    edges = tuple(edge for edge in graph.edges if key not in (edge.source, edge.target))
+    return replace(graph, nodes=nodes, edges=edges)
+
+
+def _with(
+    graph: SceneGraph,
+    changed: Mapping[int, SceneNode],
+    moved: Mapping[int, object] | tuple[int, ...],
+) -> SceneGraph:
+    """Return a graph with nodes changed or new, and new relations of those that moved."""
+    rest = dict(changed)
+    nodes = [rest.pop(node.id, node) for node in graph.nodes] + list(rest.values())
+    if not moved:
+        return replace(graph, nodes=tuple(nodes))
+    ids = frozenset(moved)
+
+    def concerns(source: int, target: int) -> bool:
+        """Whether a relation is new: what moves together keeps what holds within."""
+        return (source in ids) != (target in ids)
+
+    kept = [edge for edge in graph.edges if not concerns(edge.source, edge.target)]
+    new = [edge for edge in derive_relations(nodes) if concerns(edge.source, edge.target)]
+    return replace(graph, nodes=tuple(nodes), edges=(*kept, *new))

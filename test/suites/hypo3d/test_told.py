@@ -1,0 +1,87 @@
+"""Changes in words: how they are read back, and what they make of a graph."""
+
+import numpy as np
+import pytest
+from furnished_room import furnished_room
+from pydantic import TypeAdapter
+
+from osmabench_ros.scenes.changes import Changes, ChangeType, changed_scene
+from osmabench_ros.scenes.ground_truth import ground_truth_graph
+from osmabench_ros.suites.hypo3d.answering import GraphReader
+from osmabench_ros.suites.hypo3d.frame import Side
+from osmabench_ros.suites.hypo3d.told import ToldChange, changed_graph, read_change, touched_nodes
+
+ANCHORS = {Side.FRONT: 'bed', Side.LEFT: 'desk'}
+MOVED = ToldChange(ChangeType.MOVEMENT, 'stool', side=Side.BACK, distance_m=0.8, anchors=ANCHORS)
+REMOVED = ToldChange(ChangeType.REMOVAL, 'plant')
+PAINTED = ToldChange(ChangeType.ATTRIBUTE, 'sofa', color='green')
+ADDED = ToldChange(ChangeType.ADDITION, 'stool', 'chair', Side.RIGHT, 1.2, anchors=ANCHORS)
+REPLACED = ToldChange(ChangeType.REPLACEMENT, 'plant', 'stool')
+PAIRS = [
+    (MOVED, {'kind': 'move', 'object': 'stool_11', 'offset_m': [-0.8, 0, 0]}),
+    (REMOVED, {'kind': 'remove', 'object': 'plant_12'}),
+    (PAINTED, {'kind': 'recolor', 'object': 'sofa_7', 'color': 'green'}),
+    (ADDED, {'kind': 'add', 'name': 'new', 'like': 'stool_11', 'position_m': [1.0, 0.0, 0.0]}),
+    (REPLACED, {'kind': 'replace', 'object': 'plant_12', 'like': 'stool_11'}),
+]
+
+
+def test_sentences_tell_the_change():
+    assert MOVED.sentence == (
+        'With the bed at the front and the desk at the left, the stool has been moved 0.8 m to '
+        'the back.'
+    )
+    assert ADDED.sentence == (
+        'With the bed at the front and the desk at the left, a stool like the one that is there '
+        'has been added, 1.2 m to the right of the chair.'
+    )
+    assert REMOVED.sentence == 'The plant has been removed.'
+
+
+@pytest.mark.parametrize('told', [told for told, _ in PAIRS], ids=lambda told: told.type.value)
+def test_a_sentence_is_read_back_as_the_change_that_it_tells(told):
+    assert read_change(told.sentence) == told
+
+
+def test_other_sentences_are_not_read():
+    assert read_change('The plant is sad.') is None
+    assert read_change('') is None
+
+
+@pytest.mark.parametrize(('told', 'change'), PAIRS, ids=lambda item: getattr(item, 'type', ''))
+def test_by_rule_a_graph_changes_as_that_of_the_meshes(told, change):
+    scene = furnished_room()
+    before = ground_truth_graph(scene)
+    changes = TypeAdapter(Changes).validate_python([change])
+    expected = ground_truth_graph(changed_scene(scene, changes))
+    found = changed_graph(before, told, GraphReader(before).named)
+    assert found.by_id.keys() == expected.by_id.keys()
+    for key, node in expected.by_id.items():
+        assert found.by_id[key].label == node.label
+        assert found.by_id[key].attributes.get('color') == node.attributes.get('color')
+        np.testing.assert_allclose(found.by_id[key].box.center, node.box.center, atol=1e-6)
+        np.testing.assert_allclose(found.by_id[key].box.size, node.box.size, atol=1e-6)
+    edges = [{(e.source, e.type, e.target) for e in g.edges} for g in (found, expected)]
+    assert edges[0] == edges[1]
+    assert touched_nodes(before, found) == touched_nodes(before, expected) != frozenset()
+
+
+def test_what_moves_takes_along_what_it_holds():
+    graph = ground_truth_graph(furnished_room())
+    told = ToldChange(ChangeType.MOVEMENT, 'desk', side=Side.BACK, distance_m=1, anchors=ANCHORS)
+    found = changed_graph(graph, told, GraphReader(graph).named)
+    shifts = {
+        node.label: (found.by_id[node.id].box.center - node.box.center)[0] for node in graph.nodes
+    }
+    assert {label for label, shift in shifts.items() if shift} == {'desk', 'vase'}
+    assert (13, 'on', 8) in {(edge.source, edge.type, edge.target) for edge in found.edges}
+
+
+def test_a_graph_that_lacks_the_thing_is_not_changed():
+    graph = ground_truth_graph(furnished_room())
+    for told in (
+        ToldChange(ChangeType.REMOVAL, 'piano'),
+        ToldChange(ChangeType.REPLACEMENT, 'plant', 'piano'),
+        ToldChange(ChangeType.MOVEMENT, 'stool', side=Side.BACK, distance_m=1.0),
+    ):
+        assert changed_graph(graph, told, GraphReader(graph).named) is None
