@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from osmabench_ros.semantics.color_names import COLOR_EXAMPLES
 from small_scenes import CAMERA, box_mesh, camera_at
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Material, Scene, SceneObject
-from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.labels import COLOR_EXAMPLES, LabelSet
 from osmabench_ros.sequences.ground_truth import GroundTruth, build_ground_truth
 
 THINGS = ('bed', 'box', 'chair', 'desk', 'lamp', 'plant', 'shelf', 'sofa', 'stool', 'vase')

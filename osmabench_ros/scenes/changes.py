@@ -24,7 +24,7 @@ from osmabench_ros.scenes.folder import centred
 from osmabench_ros.scenes.ground_truth import is_structure, room_of, sizes_of
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Material, Scene, SceneObject
-from osmabench_ros.semantics.color_names import COLOR_EXAMPLES
+from osmabench_ros.semantics.labels import COLOR_EXAMPLES
 
 LAMP_REACH_M = 0.1
 """A lamp's light hangs in its box or this close to it, and goes where the lamp goes."""

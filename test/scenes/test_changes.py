@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import yaml
-from osmabench_ros.semantics.color_names import COLOR_EXAMPLES
 from pydantic import TypeAdapter
 from small_config import small_config
 from small_scenes import CAMERA, LABELS, box_object, camera_at, room_scene
@@ -24,7 +23,7 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.primitives import box
 from osmabench_ros.scenes.scene import Material, Scene, SceneObject
 from osmabench_ros.scenes.writing import write_habitat_dataset, write_scene_folder
-from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.labels import COLOR_EXAMPLES, LabelSet
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 
