@@ -316,6 +316,17 @@ def moved(mesh: Mesh, pose: Pose) -> Mesh:
     return replace(turned, vertices=(turned.vertices + pose.translation).astype(np.float32))
 
 
+def centred(meshes: list[Mesh]) -> tuple[tuple[Mesh, ...], Pose]:
+    """Move the origin of world meshes to the middle of their bottom."""
+    points = np.concatenate([mesh.vertices for mesh in meshes]).astype(float)
+    low, high = points.min(axis=0), points.max(axis=0)
+    origin = np.array([*(low + high)[:2] / 2, low[2]])
+    moved = tuple(
+        replace(mesh, vertices=(mesh.vertices - origin).astype(np.float32)) for mesh in meshes
+    )
+    return moved, Pose(np.eye(3), origin)
+
+
 def linearly_mapped(mesh: Mesh, matrix: NDArray[np.float64]) -> Mesh:
     """Return a mesh under a linear map (3, 3); a mirrored one keeps its faces outwards."""
     normals = mesh.normals @ np.linalg.inv(matrix)

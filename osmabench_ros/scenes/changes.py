@@ -18,9 +18,8 @@ from osmabench_ros.base.strict import FilePath, Strict
 from osmabench_ros.errors import ConfigError, SceneError, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.assets import linearly_mapped, load_meshes
+from osmabench_ros.scenes.assets import centred, linearly_mapped, load_meshes
 from osmabench_ros.scenes.contact import carried_by, collision, holders
-from osmabench_ros.scenes.folder import centred
 from osmabench_ros.scenes.ground_truth import is_structure, room_of, sizes_of
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Material, Scene, SceneObject

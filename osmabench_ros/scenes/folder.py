@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,9 +21,8 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, SceneError, errors_as, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import file_within
-from osmabench_ros.scenes.assets import AssetNode, linearly_mapped, load_nodes
+from osmabench_ros.scenes.assets import AssetNode, centred, linearly_mapped, load_nodes
 from osmabench_ros.scenes.ground_truth import room_of, sizes_of
 from osmabench_ros.scenes.lights import Light, LightKind
 from osmabench_ros.scenes.scene import Mesh, Room, Scene, SceneObject
@@ -221,17 +219,6 @@ def _object(
     room_id = rooms[entry.room].id if entry.room else room_of(item, list(rooms.values()))
     attributes = {**sizes_of(item), **entry.attributes}
     return SceneObject(instance_id, name, class_id, local, pose, attributes, room_id)
-
-
-def centred(meshes: list[Mesh]) -> tuple[tuple[Mesh, ...], Pose]:
-    """Move the origin of world meshes to the middle of their bottom."""
-    points = np.concatenate([mesh.vertices for mesh in meshes]).astype(float)
-    low, high = points.min(axis=0), points.max(axis=0)
-    origin = np.array([*(low + high)[:2] / 2, low[2]])
-    moved = tuple(
-        replace(mesh, vertices=(mesh.vertices - origin).astype(np.float32)) for mesh in meshes
-    )
-    return moved, Pose(np.eye(3), origin)
 
 
 def _light(item: ManifestLight, rooms: Mapping[str, Room], path: Path) -> Light:

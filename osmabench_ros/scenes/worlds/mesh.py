@@ -10,8 +10,7 @@ import numpy as np
 from osmabench_ros.base.limits.reading import naming_errors, read_bytes
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
-from osmabench_ros.scenes.assets import linearly_mapped, load_nodes
-from osmabench_ros.scenes.folder import centred
+from osmabench_ros.scenes.assets import centred, linearly_mapped, load_nodes
 from osmabench_ros.scenes.lights import Light
 from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.scenes.worlds.parts import Part, WorldOptions, scene_of_parts
