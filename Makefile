@@ -1,5 +1,5 @@
 # Needs Python 3.10 to 3.13, a C++ compiler and CMake; everything else goes into $(VENV).
-# Targets: demo, test, lint, unit, coverage, env, messages, clean. Those that make something are
+# Targets: demo, test, lint, unit, coverage, docs, env, messages, clean. Those that make something are
 # quick when nothing has changed.
 
 PYTHON ?= python3
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.osmabench
 BUILD := $(VENV)/build
 
-.PHONY: help env messages demo test lint unit coverage clean
+.PHONY: help env messages demo test lint unit coverage docs clean
 
 help:
 	@echo 'make demo   the main job on the embedded scene; ends with a report'
@@ -16,6 +16,7 @@ help:
 	@echo 'make lint   the first three of these'
 	@echo 'make unit   tests alone; PYTEST_ARGS="-k word" chooses, PYTEST_ARGS=-n0 runs one at a time'
 	@echo 'make coverage  the same, with a table of what no test runs and htmlcov/index.html'
+	@echo 'make docs   the pages of docs/ as a site, with a reference made from the code'
 	@echo 'make env    the local environment in $(VENV)'
 	@echo 'make clean  remove $(VENV)'
 
@@ -78,6 +79,11 @@ unit: env
 
 coverage: override PYTEST_ARGS += --cov --cov-report=term --cov-report=html
 coverage: unit
+
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: env
+	$(BIN)/mkdocs build --quiet
+	@echo 'open site/index.html'
 
 # Beside the tests, which leave processors idle while they wait; printed after them.
 test: env

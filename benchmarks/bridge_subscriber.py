@@ -16,8 +16,7 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.ros.node.acknowledger import Acknowledger
-from osmabench_ros.ros.node.frame_receiver import FrameReceiver
+from osmabench_ros.ros.node.frame_receiver import Acknowledger, FrameReceiver
 
 NAME = 'idle_mapper'
 

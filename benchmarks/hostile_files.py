@@ -197,7 +197,7 @@ def _write_images(folder: Path) -> None:
 
 
 def _read_images(folder: Path) -> object:
-    from osmabench_ros.sequences.frame_files import read_16_bit, read_color
+    from osmabench_ros.sequences.layout import read_16_bit, read_color
 
     for suffix in ('jpg', 'png'):
         read_color(folder / f'color.{suffix}', 0)
@@ -367,13 +367,13 @@ def _read_map(folder: Path) -> object:
 
 
 def _write_archive(folder: Path) -> None:
-    from osmabench_ros.maps.disk.archive import pack_map
+    from osmabench_ros.maps.disk.storage import pack_map
 
     (folder / 'map.zip').write_bytes(pack_map(sample_map()))
 
 
 def _read_archive(folder: Path) -> object:
-    from osmabench_ros.maps.disk.archive import unpack_map
+    from osmabench_ros.maps.disk.storage import unpack_map
 
     return unpack_map((folder / 'map.zip').read_bytes())
 

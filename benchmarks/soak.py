@@ -48,12 +48,11 @@ from osmabench_ros.base import contract
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import check_file, written_file
 from osmabench_ros.bringup.runner.foreground import FINISH_S
-from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient
 from osmabench_ros.bringup.runner.processes import ManagedProcess
-from osmabench_ros.bringup.spec.definition import EVALUATOR, nodes_of_run
+from osmabench_ros.bringup.spec.definition import EVALUATOR, bag_directory, nodes_of_run
 from osmabench_ros.bringup.spec.isolation import isolated_environment, private_domain
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
-from osmabench_ros.bringup.spec.run_recording import bag_directory
+from osmabench_ros.ros.wire.matched_client import LifecycleClient
 from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.plan import RunPlan

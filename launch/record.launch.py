@@ -15,7 +15,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     values,
 )
 from osmabench_ros.bringup.launching.launch_nodes import ManagedNodes, ended
-from osmabench_ros.bringup.spec.run_recording import recorder_node
+from osmabench_ros.bringup.spec.definition import recorder_node
 from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 
 ARGUMENTS = (

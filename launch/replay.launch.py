@@ -22,7 +22,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     values,
 )
 from osmabench_ros.bringup.launching.launch_nodes import ManagedNodes, ended
-from osmabench_ros.bringup.runner.replaying import BAG_PLAYER
+from osmabench_ros.bringup.runner.foreground import BAG_PLAYER
 from osmabench_ros.bringup.spec.definition import sequence_player
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.sequences.bags.bag import is_bag

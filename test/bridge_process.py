@@ -18,13 +18,11 @@ from recorded_frames import FRAMES, INFO
 from rosgraph_msgs.msg import Clock
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient
 from osmabench_ros.bringup.spec.isolation import isolated_environment
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.ros.messages.poses import stamp_from_message
-from osmabench_ros.ros.node.acknowledger import Acknowledger
-from osmabench_ros.ros.node.frame_receiver import FrameReceiver
-from osmabench_ros.ros.wire.matched_client import MatchedClient
+from osmabench_ros.ros.node.frame_receiver import Acknowledger, FrameReceiver
+from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient
 from osmabench_ros.ros.wire.qos import clock_profile, latched_profile
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.writer import open_writer
@@ -44,7 +42,7 @@ def write_sequence(directory: Path, frames: Sequence[Frame] = FRAMES) -> Path:
 @contextmanager
 def bridge_process(domain: int, **parameters: Any) -> Iterator[subprocess.Popen[str]]:
     """Start a bridge; it waits to be configured."""
-    command = [sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge.node', '--ros-args']
+    command = [sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args']
     for name, value in parameters.items():
         command += ['-p', f'{name}:={value}']
     process = subprocess.Popen(

@@ -21,8 +21,7 @@ from sensor_msgs.msg import Image
 from osmabench_ros.base import contract as topics
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.ros.messages.map_messages import MapPublisher
-from osmabench_ros.ros.node.acknowledger import Acknowledger
-from osmabench_ros.ros.node.frame_receiver import FrameReceiver
+from osmabench_ros.ros.node.frame_receiver import Acknowledger, FrameReceiver
 from osmabench_ros.ros.wire.qos import latched_profile
 from osmabench_ros.ros.wire.run_token import RunToken
 from osmabench_ros.semantics.labels import LabelSet
@@ -189,7 +188,7 @@ def upset() -> None:
 def send(node: str, number: signal.Signals) -> None:
     """Signal another node of the run."""
     for process in psutil.Process(os.getppid()).children():
-        if f'osmabench_ros.nodes.{node}.node' in process.cmdline():
+        if f'osmabench_ros.nodes.{node}_node' in process.cmdline():
             process.send_signal(number)
 
 

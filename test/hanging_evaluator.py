@@ -3,7 +3,7 @@
 import sys
 import time
 
-from osmabench_ros.nodes.evaluator.node import EvaluatorNode
+from osmabench_ros.nodes.evaluator_node import EvaluatorNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.runs.evaluate import evaluation, map_evaluation
 

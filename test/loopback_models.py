@@ -37,12 +37,21 @@ class Received:
     body: dict[str, Any]
 
     @property
+    def results(self) -> list[str]:
+        """What the tools gave back so far, in either API."""
+        parts = [part for turn in self.body.get('contents', ()) for part in turn['parts']]
+        found = [part['functionResponse'] for part in parts if 'functionResponse' in part]
+        if found:
+            return [response['response']['result'] for response in found]
+        return [m['content'] for m in self.body.get('messages', ()) if m['role'] == 'tool']
+
+    @property
     def prompt(self) -> str:
         """The text of the user's part, in either API."""
         if 'contents' in self.body:
             parts = self.body['contents'][0]['parts']
             return ''.join(part.get('text', '') for part in parts)
-        content = self.body['messages'][-1]['content']
+        content = next(m for m in self.body['messages'] if m['role'] == 'user')['content']
         if isinstance(content, str):
             return content
         return ''.join(part.get('text', '') for part in content)
@@ -57,6 +66,8 @@ class LoopbackModels:
     received: list[Received] = field(default_factory=list)
     most_at_once: int = 0
     tokens: tuple[int, int] = (11, 7)
+    act: Callable[[Received], str | list[tuple[str, str]]] | None = None
+    """Replies in place of `reply` with a text, or with calls: name and arguments as they are."""
     always: Misstep | None = None
 
     def __enter__(self) -> LoopbackModels:
@@ -130,10 +141,13 @@ class _Handler(BaseHTTPRequestHandler):
             while misstep.again and not self.models.released.wait(misstep.interval_s):
                 self.wfile.write(misstep.again)
         else:
-            text = self.models.reply(request.prompt)
+            act = self.models.act
+            said = act(request) if act is not None else self.models.reply(request.prompt)
+            calls = said if isinstance(said, list) else []
+            text = '' if isinstance(said, list) else said
             text = text[: len(text) // 2] if kind == 'truncated' else text
             speak = _gemini if 'generateContent' in request.path else _openai
-            self._send(200, json.dumps(speak(text, kind, self.models.tokens)))
+            self._send(200, json.dumps(speak(text, kind, self.models.tokens, calls)))
 
     def _send(self, status: int, body: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
         data = body.encode()
@@ -151,18 +165,29 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-def _openai(text: str, kind: str, tokens: tuple[int, int]) -> dict[str, Any]:
+def _openai(
+    text: str, kind: str, tokens: tuple[int, int], calls: list[tuple[str, str]]
+) -> dict[str, Any]:
     usage = {'prompt_tokens': tokens[0], 'completion_tokens': tokens[1]}
     if kind == 'empty':
         return {'choices': [], 'usage': usage}
-    message = {'role': 'assistant', 'content': text}
+    message: dict[str, Any] = {'role': 'assistant', 'content': text}
+    if calls:
+        functions = [{'name': name, 'arguments': arguments} for name, arguments in calls]
+        message['content'] = None
+        message['tool_calls'] = [
+            {'id': f'c{i}', 'type': 'function', 'function': function}
+            for i, function in enumerate(functions)
+        ]
     if kind == 'refusal':
         message = {'role': 'assistant', 'content': None, 'refusal': 'I would rather not.'}
     finish = 'length' if kind == 'length' else 'stop'
     return {'choices': [{'index': 0, 'message': message, 'finish_reason': finish}], 'usage': usage}
 
 
-def _gemini(text: str, kind: str, tokens: tuple[int, int]) -> dict[str, Any]:
+def _gemini(
+    text: str, kind: str, tokens: tuple[int, int], calls: list[tuple[str, str]]
+) -> dict[str, Any]:
     usage = {
         'promptTokenCount': tokens[0],
         'candidatesTokenCount': tokens[1] - 2,
@@ -172,6 +197,13 @@ def _gemini(text: str, kind: str, tokens: tuple[int, int]) -> dict[str, Any]:
         return {'candidates': [], 'usageMetadata': usage}
     if kind == 'refusal':
         return {'promptFeedback': {'blockReason': 'SAFETY'}, 'usageMetadata': usage}
-    content = {'role': 'model', 'parts': [{'text': text}]}
+    parts: list[dict[str, Any]] = [
+        {
+            'functionCall': {'name': name, 'args': json.loads(arguments)},
+            'thoughtSignature': 'c2lnbmVk',
+        }
+        for name, arguments in calls
+    ]
+    content = {'role': 'model', 'parts': parts or [{'text': text}]}
     finish = 'MAX_TOKENS' if kind == 'length' else 'STOP'
     return {'candidates': [{'content': content, 'finishReason': finish}], 'usageMetadata': usage}

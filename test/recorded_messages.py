@@ -14,7 +14,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.disk.archive import pack_map
+from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.maps.message_content import fields_of, records_of
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 

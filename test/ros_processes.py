@@ -91,7 +91,7 @@ def node_arguments(name: str, parameters: Mapping[str, Any]) -> list[str]:
     """Return what runs a node of this package, active at once."""
     settings = {**parameters, 'autostart': True}
     pairs = [item for key, value in settings.items() for item in ('-p', f'{key}:={_text(value)}')]
-    return ['-m', f'osmabench_ros.nodes.{name.removesuffix("_node")}.node', '--ros-args', *pairs]
+    return ['-m', f'osmabench_ros.nodes.{name}', '--ros-args', *pairs]
 
 
 def _text(value: Any) -> str:

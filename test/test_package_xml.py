@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from osmabench_ros.bringup.doctor.beside_ros import requirements, requirements_file
+from osmabench_ros.base.configuration import requirements, requirements_file
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -1,4 +1,4 @@
-"""The package's own configuration files, and its version."""
+"""The package's own configuration files and version, and the packages that pip installs for it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import sys
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.errors import ConfigError, suggestion
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 
 def version() -> str:
@@ -63,3 +66,39 @@ def described(name_or_path: str, *folder: str) -> tuple[Any, str]:
             )
         path = config_path(*folder, f'{name_or_path}.yaml')
     return read_yaml(path, ConfigError), str(path)
+
+
+SAME = {'open3d': 'open3d-cpu'}
+"""Distributions by the name of another that holds the same modules."""
+
+
+def requirements_file() -> Path:
+    """Return the file that the README gives to pip."""
+    return shared_path('requirements', 'beside_ros.txt')
+
+
+def requirements() -> list[Requirement]:
+    """Return the requirements in the file."""
+    from packaging.requirements import Requirement
+
+    lines = requirements_file().read_text('utf-8').splitlines()
+    return [Requirement(line) for line in lines if line and not line.startswith('#')]
+
+
+def unmet_requirements() -> list[str]:
+    """Return descriptions of the requirements that are missing here, or too old."""
+    found = [(item, _installed(item.name)) for item in requirements()]
+    return [
+        f'{item} ({version_here or "not installed"})'
+        for item, version_here in found
+        if not (version_here and item.specifier.contains(version_here, prereleases=True))
+    ]
+
+
+def _installed(name: str) -> str | None:
+    for candidate in (name, SAME.get(name, name)):
+        try:
+            return installed_version(candidate)
+        except PackageNotFoundError:
+            continue
+    return None

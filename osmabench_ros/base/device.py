@@ -12,22 +12,10 @@ if TYPE_CHECKING:
 
 
 def resolve_device(name: str = 'auto', kinds: tuple[str, ...] = ('cuda',)) -> torch.device:
-    """Return a torch device.
+    """Return a torch device: a name of torch's, or 'auto' for the first of `kinds` usable here.
 
-    Parameters
-    ----------
-    name : str
-        'auto' takes the first of `kinds` that is usable here, else the CPU; otherwise what torch
-        understands, e.g. 'cpu' or 'cuda:1'.
-    kinds : tuple of str
-        Accelerators that will do. Metrics need 64-bit floats, which 'mps' does not have.
-
-    Raises
-    ------
-    MissingDependencyError
-        If torch is not installed.
-    ConfigError
-        If the device does not exist here, or is an accelerator that will not do.
+    Metrics need 64-bit floats, which 'mps' does not have. Raises MissingDependencyError without
+    torch, ConfigError for a device that is not here, or an accelerator that will not do.
     """
     with needing('torch is needed', 'install it with: pip install "osmabench_ros[metrics]"'):
         import torch
@@ -52,12 +40,7 @@ def resolve_device(name: str = 'auto', kinds: tuple[str, ...] = ('cuda',)) -> to
 def to_tensor(values: Any, device: torch.device | str = 'cpu') -> torch.Tensor:
     """Return an array or tensor as a tensor on a device, without copying where that is possible.
 
-    Parameters
-    ----------
-    values : array_like or torch.Tensor
-        Of any shape; unsigned 16- and 32-bit integers widen, torch computes little with them.
-    device : torch.device or str
-        'auto' or a torch device.
+    Unsigned integers of 16 and 32 bits widen, as torch computes little with them.
     """
     import numpy as np
     import torch

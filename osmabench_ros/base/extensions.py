@@ -13,6 +13,7 @@ MAPPERS = 'osmabench.mappers'
 SUITES = 'osmabench.suites'
 LANGUAGE_MODELS = 'osmabench.language_models'
 EFFECTS = 'osmabench.effects'
+ANSWERERS = 'osmabench.answerers'
 
 KINDS = {
     SIMULATORS: 'simulator',
@@ -21,6 +22,7 @@ KINDS = {
     SUITES: 'suite',
     LANGUAGE_MODELS: 'language model',
     EFFECTS: 'effect',
+    ANSWERERS: 'answerer',
 }
 """What the extensions of a group are called in messages."""
 
@@ -31,20 +33,7 @@ def extension_names(group: str) -> list[str]:
 
 
 def load_extension(group: str, name: str) -> Any:
-    """Return the object that an entry point names.
-
-    Parameters
-    ----------
-    group : str
-        One of the groups above.
-    name : str
-        Name of the entry point.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such entry point, or it cannot be imported.
-    """
+    """Return what an entry point names; ConfigError if there is none, or it cannot be imported."""
     registered, kind = _registered(group), KINDS[group]
     if name not in registered:
         raise ConfigError(

@@ -28,24 +28,10 @@ INSTANCE_ENCODINGS = ('32SC1', *SEMANTIC_ENCODINGS)
 
 
 def pixels_of(message: Any, encodings: Sequence[str] = tuple(PIXEL_TYPES)) -> NDArray[Any]:
-    """Return the pixels of an image.
+    """Return the pixels of an image as they are encoded: (height, width), maybe with channels.
 
-    Parameters
-    ----------
-    message : sensor_msgs/Image
-        Any object with its fields.
-    encodings : sequence of str
-        Which it may have.
-
-    Returns
-    -------
-    ndarray, shape (height, width) or (height, width, channels)
-        As they are encoded.
-
-    Raises
-    ------
-    ValueError
-        If the encoding is another, or the size of the data contradicts the header.
+    `message` has the fields of sensor_msgs/Image. Raises ValueError if its encoding is none of
+    `encodings`, or the size of its data contradicts its header.
     """
     if message.encoding not in encodings:
         raise ValueError(

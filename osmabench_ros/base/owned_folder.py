@@ -255,8 +255,7 @@ def _is_not_ours(path: Path, *, folders: bool) -> str:
 
 def _warn_of(staying: list[Path]) -> None:
     if staying:
-        text = f'{_names(staying)} is not ours and stays'
-        warnings.warn(text, OsmabenchWarning, stacklevel=3)
+        warnings.warn(f'{_names(staying)} is not ours and stays', OsmabenchWarning, stacklevel=3)
 
 
 def _names(paths: list[Path]) -> str:

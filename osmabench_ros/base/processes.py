@@ -1,4 +1,7 @@
-"""Child processes that end with their parent, and signals that wait for a critical block."""
+"""Processes that end with others: children with their parent, and what a killed launch left.
+
+Watchdogs take their time from `AttentiveClock`; `signals_held` keeps signals out of a block.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,40 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 
 from osmabench_ros.errors import RunError
+
+LONGEST_S = 0.5
+
+
+class AttentiveClock:
+    """Steady seconds, of which at most `longest_s` count from one reading to the next.
+
+    A process that was stopped received nothing meanwhile: that is not others' silence.
+    """
+
+    def __init__(
+        self, longest_s: float = LONGEST_S, steady_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._longest_s, self._steady_s = longest_s, steady_s
+        self._read_s = steady_s()
+        self._now_s = 0.0
+
+    def now_s(self) -> float:
+        """Return the seconds counted since the clock was made."""
+        read_s = self._steady_s()
+        self._now_s += min(read_s - self._read_s, self._longest_s)
+        self._read_s = read_s
+        return self._now_s
+
 
 FULL_BELOW_BYTES = 2**20
 """Free space of a disk on which a process could not write why it ended."""
@@ -221,3 +249,25 @@ def _group_alive(group: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+GUARD_GRACE_S = 30.0
+"""A recorder may have a map or a bag to finish."""
+
+
+def left_behind(numbers: Iterable[str]) -> list[psutil.Process]:
+    """Read process ids until the input ends; return those that still run, with their children."""
+    started = []
+    for number in numbers:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            started.append(psutil.Process(int(number)))
+    found = []
+    # A number that has gone to somebody else meanwhile is no longer the process that started.
+    for process in filter(psutil.Process.is_running, started):
+        with contextlib.suppress(psutil.Error):
+            found += [process, *process.children(recursive=True)]
+    return found
+
+
+if __name__ == '__main__':  # the guard of a `ros2 launch`, which writes their numbers to it
+    end_processes(left_behind(sys.stdin), GUARD_GRACE_S)

@@ -29,11 +29,7 @@ class Named:
     """
 
     def __init__(
-        self,
-        *same: str,
-        panel: str = '',
-        changes: type[BaseModel] | None = None,
-        **names: str,
+        self, *same: str, panel: str = '', changes: type[BaseModel] | None = None, **names: str
     ) -> None:
         self.panel, self.changes = panel, changes
         self.names: Mapping[str, str] = {**dict(zip(same, same, strict=True)), **names}

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from osmabench_ros.base.progress import shown_progress
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from osmabench_ros.bringup.doctor.preflight import Finding, Severity
 from osmabench_ros.cli.run import needs_ros
 from osmabench_ros.errors import ConfigError, ContractError, MissingDependencyError
 

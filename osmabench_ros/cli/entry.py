@@ -13,7 +13,7 @@ def main() -> NoReturn:
 
         command()
     except ImportError as error:
-        from osmabench_ros.bringup.doctor.beside_ros import requirements_file, unmet_requirements
+        from osmabench_ros.base.configuration import requirements_file, unmet_requirements
 
         unmet = unmet_requirements()
         if not unmet:

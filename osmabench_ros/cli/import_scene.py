@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from osmabench_ros.base.files import Existing, check_folder
+from osmabench_ros.scenes.folder import MANIFEST
+from osmabench_ros.scenes.importing import MESH_SUFFIXES, read_class_patterns, read_known_classes
 from osmabench_ros.scenes.importing import import_scene as import_scene_folder
-from osmabench_ros.scenes.importing import read_class_patterns, read_known_classes
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.worlds.parts import ColladaUp, WorldOptions
 from osmabench_ros.scenes.writing import CLASSES_FILE, write_habitat_dataset
@@ -19,8 +20,8 @@ def import_scene(
     source: Annotated[
         str,
         typer.Argument(
-            help='World of Gazebo (.world, .sdf), MuJoCo (.xml, .mjcf) or USD, Habitat data set, '
-            'scene folder, or "apartment".'
+            help='Mesh file (.glb, .gltf, .obj, .dae), world of Gazebo (.world, .sdf), MuJoCo '
+            '(.xml, .mjcf) or USD, Habitat data set, scene folder, or "apartment".'
         ),
     ],
     out: Annotated[
@@ -86,6 +87,13 @@ def import_scene(
         f'{triangles} triangles, {len(imported.lights)} lights'
     )
     typer.echo(imported.lamps_told)
+    if Path(source).suffix.lower() in MESH_SUFFIXES:
+        for item in imported.objects:
+            typer.echo(f'  {item.name}: {imported.class_name(item) or "no class"}')
+        typer.echo(
+            f'The classes are guesses from names. Mend them in {out / MANIFEST}, add rooms and '
+            f'lights there, and run it: scenes: [{{reference: {out}}}]'
+        )
     for text in imported.left_out:
         typer.echo(f'left out: {text}')
 

@@ -124,7 +124,7 @@ def replay(
     given = {'bag': bag.absolute(), 'paused': step, 'duration_s': length_s}
     settings = playback.model_copy(update=given)
     with needs_ros('playing'):
-        from osmabench_ros.bringup.runner.replaying import replay as replay_bag
+        from osmabench_ros.bringup.runner.foreground import replay as replay_bag
         from osmabench_ros.bringup.spec.isolation import transport_environment
     # An unreadable bag is reported before a node is started.
     open_bag(bag, settings.msg_paths).close()

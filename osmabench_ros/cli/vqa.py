@@ -22,6 +22,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.evaluate.questioned_map import questioned_map
 from osmabench_ros.runs.results.results_folder import undisturbed
 from osmabench_ros.vqa import stages
+from osmabench_ros.vqa.answering.answerer import parsed_reference
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT
 from osmabench_ros.vqa.judging.agreement import JudgeCheck, check_judge, judged_answers
@@ -204,7 +205,9 @@ def answer(
     run: RunArgument,
     access: Access,
     dry_run: DryRun = False,
-    answerer: Annotated[str, typer.Option(help='"rule", or a model.')] = 'rule',
+    answerer: Annotated[
+        str, typer.Option(help='"rule", a model, or e.g. tools:MODEL, frames:MODEL.')
+    ] = 'rule',
     compat: Annotated[bool, typer.Option(help='Prompts built as the published code does.')] = (
         False
     ),
@@ -217,13 +220,14 @@ def answer(
     """Answer a run's questions from its recorded scene graph."""
     place = RunFolder(run, folder)
     shown = stages.AnswerOptions(compat, graph_tokens, without_map)
-    client = _client(access, answerer)
+    answerer = stages.RULE if answerer in _OFFLINE else answerer
+    client = _client(access, parsed_reference(answerer)[1])
     if dry_run:
-        _print_dry_answers(place, client, shown)
+        _print_dry_answers(place, answerer, client, shown)
         return
     given = questioned_map(place)
     with undisturbed(place.folder), shown_progress() as progress:
-        answers = stages.answer(place, given, client, shown, progress)
+        answers = stages.answer(place, given, answerer, client, shown, progress)
     asked = [item for item in answers if item.note != UNSERVED]
     silent = sum(item.value is None for item in asked)
     typer.echo(
@@ -242,12 +246,18 @@ def _not_asked(count: int) -> str:
 
 
 def _print_dry_answers(
-    place: RunFolder, client: ModelClient | None, shown: stages.AnswerOptions
+    place: RunFolder, answerer: str, client: ModelClient | None, shown: stages.AnswerOptions
 ) -> None:
+    count = len(place.questions())
     if client is None:
-        typer.echo(f'{len(place.questions())} questions by rule: no request')
+        typer.echo(f'{count} questions by {answerer}: no request')
         return
-    print_estimate(stages.estimate_answers(place, questioned_map(place), client, shown))
+    given = questioned_map(place)
+    estimate = stages.estimate_answers(place, given, answerer, client, shown)
+    if estimate is None:
+        typer.echo(f'{count} questions; how many requests each takes depends on the replies')
+    else:
+        print_estimate(estimate)
 
 
 @app.command()

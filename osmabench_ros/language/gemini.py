@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError, needing
 from osmabench_ros.language.model import (
+    ImagePart,
     ModelReply,
     ModelRequest,
     RefusalError,
+    ToolCall,
+    ToolReply,
     Usage,
     cut_off,
     json_object,
@@ -73,15 +77,41 @@ class GeminiModel:
             response = self._client.models.generate_content(
                 model=self._model, contents=self._contents(request), config=self._config(request)
             )
-            return self._reply(response)
+            return self._reply(response, with_tools=bool(request.tools))
 
     def _contents(self, request: ModelRequest) -> list[Any]:
-        parts = [
+        parts = [*self._shown(request.images), self._types.Part.from_text(text=request.prompt)]
+        contents = [self._types.Content(role='user', parts=parts)]
+        for turn in request.turns:
+            said = [self._types.Part.from_text(text=turn.reply.text)] if turn.reply.text else []
+            calls = [self._call_part(call) for call in turn.reply.calls]
+            contents.append(self._types.Content(role='model', parts=[*said, *calls]))
+            results = [
+                self._types.Part(
+                    function_response=self._types.FunctionResponse(
+                        id=call.id or None, name=call.name, response={'result': result.text}
+                    )
+                )
+                for call, result in zip(turn.reply.calls, turn.results, strict=True)
+            ]
+            shown = self._shown(turn.images)
+            contents.append(self._types.Content(role='user', parts=[*results, *shown]))
+        return contents
+
+    def _shown(self, images: Sequence[ImagePart]) -> list[Any]:
+        return [
             self._types.Part.from_bytes(data=image.data, mime_type=image.media_type)
-            for image in request.images
+            for image in images
         ]
-        parts.append(self._types.Part.from_text(text=request.prompt))
-        return [self._types.Content(role='user', parts=parts)]
+
+    def _call_part(self, call: ToolCall) -> Any:
+        try:
+            arguments = json_object(call.arguments.encode())
+        except ValueError:
+            arguments = {}
+        function = self._types.FunctionCall(id=call.id or None, name=call.name, args=arguments)
+        signature = base64.b64decode(call.signature) or None
+        return self._types.Part(function_call=function, thought_signature=signature)
 
     def _config(self, request: ModelRequest) -> Any:
         structured = request.schema is not None
@@ -92,10 +122,15 @@ class GeminiModel:
             seed=request.seed,
             response_mime_type='application/json' if structured else None,
             response_json_schema=dict(request.schema) if request.schema is not None else None,
+            tools=self._tools(request) or None,
             automatic_function_calling=self._types.AutomaticFunctionCallingConfig(disable=True),
         )
 
-    def _reply(self, response: Any) -> ModelReply:
+    def _tools(self, request: ModelRequest) -> list[Any]:
+        declared = [self._types.FunctionDeclaration(**tool.key) for tool in request.tools]
+        return [self._types.Tool(function_declarations=declared)] if declared else []
+
+    def _reply(self, response: Any, *, with_tools: bool) -> ModelReply:
         feedback = getattr(response, 'prompt_feedback', None)
         if feedback is not None and feedback.block_reason:
             raise RefusalError(f'{self.name} declined: {_name(feedback.block_reason)}')
@@ -107,7 +142,10 @@ class GeminiModel:
         text = ''.join(part.text for part in parts if part.text and not part.thought)
         if finish == 'MAX_TOKENS':
             raise cut_off(self.name)
-        if not text:
+        if with_tools:
+            calls = tuple(_call(part) for part in parts if part.function_call is not None)
+            text = ToolReply(text=text, calls=calls).model_dump_json()
+        elif not text:
             raise ValueError(f'it is empty ({finish})')
         return ModelReply(text, _usage(response.usage_metadata))
 
@@ -155,6 +193,16 @@ _OWN_HEADERS = frozenset(
     )
 )
 _COUNTS = ('promptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount')
+
+
+def _call(part: Any) -> ToolCall:
+    call = part.function_call
+    return ToolCall(
+        name=call.name or '',
+        arguments=json.dumps(call.args or {}, sort_keys=True),
+        id=call.id or '',
+        signature=base64.b64encode(part.thought_signature or b'').decode(),
+    )
 
 
 def _name(reason: Any) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from pydantic import BaseModel, ConfigDict
+
 from osmabench_ros.base.limits.documents import parse_json
 from osmabench_ros.errors import LanguageModelError, OsmabenchError
 
@@ -49,6 +51,75 @@ class ImagePart:
 
 
 @dataclass(frozen=True)
+class Tool:
+    """A function that a model may call; `parameters` is the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """The tool as JSON data, as servers are told of it."""
+        return {
+            'name': self.name,
+            'description': self.description,
+            'parameters': dict(self.parameters),
+        }
+
+
+class ToolCall(BaseModel):
+    """A call of a tool as the model made it: the arguments are a text that should be JSON."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    arguments: str
+    id: str = ''
+    signature: str = ''
+    """What some servers want back with the call, in base64."""
+
+
+class ToolReply(BaseModel):
+    """A reply to a request with tools, which `ModelReply.text` holds as JSON."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str = ''
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a tool gives back: a text, and maybe a picture."""
+
+    text: str
+    image: ImagePart | None = None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A reply that called tools, and their results in the order of the calls."""
+
+    reply: ToolReply
+    results: tuple[ToolResult, ...]
+
+    @property
+    def images(self) -> tuple[ImagePart, ...]:
+        """The pictures among the results."""
+        return tuple(result.image for result in self.results if result.image is not None)
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """What tells the turn from others, as JSON data."""
+        return {
+            'reply': self.reply.model_dump(),
+            'results': [result.text for result in self.results],
+            'images': [image.sha256 for image in self.images],
+        }
+
+
+@dataclass(frozen=True)
 class ModelRequest:
     """One question to a language model.
 
@@ -68,6 +139,10 @@ class ModelRequest:
         Longest reply.
     seed : int
         For models that have one.
+    tools : tuple of Tool
+        What the model may call. The reply is then a `ToolReply` as JSON.
+    turns : tuple of Turn
+        Calls and results that followed the prompt.
     """
 
     prompt: str
@@ -77,10 +152,12 @@ class ModelRequest:
     temperature: float = 0.0
     max_output_tokens: int = 8192
     seed: int = 0
+    tools: tuple[Tool, ...] = ()
+    turns: tuple[Turn, ...] = ()
 
     def cache_key(self, model: str, server: str) -> str:
         """Return a digest of a model, its server's address and all that shapes the reply."""
-        parts = {
+        parts: dict[str, Any] = {
             'model': model,
             'server': server,
             'prompt': self.prompt,
@@ -91,6 +168,9 @@ class ModelRequest:
             'max_output_tokens': self.max_output_tokens,
             'seed': self.seed,
         }
+        if self.tools:  # keys of other requests stay what they were
+            parts['tools'] = [tool.key for tool in self.tools]
+            parts['turns'] = [turn.key for turn in self.turns]
         text = json.dumps(parts, sort_keys=True, separators=(',', ':'))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -123,7 +203,7 @@ class ModelReply:
     Parameters
     ----------
     text : str
-        The reply, JSON if a schema was given.
+        The reply, JSON if a schema or tools were given.
     usage : Usage
         Tokens used.
     cached : bool
@@ -186,7 +266,11 @@ IMAGE_TOKENS = 800
 def estimated_prompt_tokens(request: ModelRequest) -> int:
     """Return about how many tokens a request sends."""
     text = estimated_tokens(request.system) + estimated_tokens(request.prompt)
-    return text + IMAGE_TOKENS * len(request.images)
+    images = len(request.images) + sum(len(turn.images) for turn in request.turns)
+    if request.tools:
+        sent = [tool.key for tool in request.tools], [turn.key for turn in request.turns]
+        text += estimated_tokens(json.dumps(sent))
+    return text + IMAGE_TOKENS * images
 
 
 def excerpt(text: str) -> str:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from osmabench_ros.errors import LanguageModelError
 from osmabench_ros.language.model import (
+    ImagePart,
     ModelReply,
     ModelRequest,
     RefusalError,
+    ToolCall,
+    ToolReply,
+    Turn,
     Usage,
     cut_off,
     excerpt,
@@ -83,25 +87,17 @@ class OpenAIModel:
                 raise failure(self.name, reply)
             self._unsupported |= {rejected}
         with malformed_replies(self.name, reply.host):
-            return self._reply(json_object(reply.content))
+            return self._reply(json_object(reply.content), with_tools=bool(request.tools))
 
     def _payload(self, request: ModelRequest) -> dict[str, Any]:
-        content: list[dict[str, Any]] = [
-            {
-                'type': 'image_url',
-                'image_url': {
-                    'url': f'data:{image.media_type};base64,'
-                    f'{base64.b64encode(image.data).decode()}'
-                },
-            }
-            for image in request.images
-        ]
-        content.append({'type': 'text', 'text': request.prompt})
+        content = [*_shown(request.images), {'type': 'text', 'text': request.prompt}]
         messages: list[dict[str, Any]] = [
             {'role': 'user', 'content': content if request.images else request.prompt}
         ]
         if request.system:
             messages.insert(0, {'role': 'system', 'content': request.system})
+        for turn in request.turns:
+            messages += _messages(turn)
         payload: dict[str, Any] = {
             'model': self._model,
             'messages': messages,
@@ -114,6 +110,10 @@ class OpenAIModel:
                 'type': 'json_schema',
                 'json_schema': {'name': 'reply', 'strict': True, 'schema': dict(request.schema)},
             }
+        if request.tools:
+            payload['tools'] = [
+                {'type': 'function', 'function': tool.key} for tool in request.tools
+            ]
         return {
             substitute: value
             for key, value in payload.items()
@@ -123,7 +123,7 @@ class OpenAIModel:
     def _spelt(self, key: str) -> str | None:
         return _SUBSTITUTES[key] if key in self._unsupported else key
 
-    def _reply(self, data: dict[str, Any]) -> ModelReply:
+    def _reply(self, data: dict[str, Any], *, with_tools: bool) -> ModelReply:
         choice = data['choices'][0]
         message, finish = choice['message'], choice.get('finish_reason')
         usage = _usage(data.get('usage'))
@@ -134,9 +134,52 @@ class OpenAIModel:
         if finish == 'length':
             raise cut_off(self.name)
         text = _text(message.get('content'))
+        if with_tools:
+            calls = tuple(_call(*item) for item in enumerate(message.get('tool_calls') or ()))
+            return ModelReply(ToolReply(text=text, calls=calls).model_dump_json(), usage)
         if not text:
             raise ValueError('it is empty')
         return ModelReply(text, usage)
+
+
+def _shown(images: Sequence[ImagePart]) -> list[dict[str, Any]]:
+    """Return images as parts of a content."""
+    encoded = ((image.media_type, base64.b64encode(image.data).decode()) for image in images)
+    return [
+        {'type': 'image_url', 'image_url': {'url': f'data:{kind};base64,{data}'}}
+        for kind, data in encoded
+    ]
+
+
+def _messages(turn: Turn) -> list[dict[str, Any]]:
+    """Return the messages of a turn; results have no images in this API, the user shows them."""
+    calls = [
+        {
+            'id': call.id,
+            'type': 'function',
+            'function': {'name': call.name, 'arguments': call.arguments},
+        }
+        for call in turn.reply.calls
+    ]
+    messages: list[dict[str, Any]] = [
+        {'role': 'assistant', 'content': turn.reply.text or None, 'tool_calls': calls}
+    ]
+    messages += [
+        {'role': 'tool', 'tool_call_id': call.id, 'content': result.text}
+        for call, result in zip(turn.reply.calls, turn.results, strict=True)
+    ]
+    if turn.images:
+        messages.append({'role': 'user', 'content': _shown(turn.images)})
+    return messages
+
+
+def _call(place: int, data: dict[str, Any]) -> ToolCall:
+    function = data['function']
+    arguments = function.get('arguments') or '{}'
+    # Some servers send the object itself.
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, sort_keys=True)
+    name, number = str(function['name']), str(data.get('id') or f'call_{place}')
+    return ToolCall(name=name, arguments=text, id=number)
 
 
 def _text(content: Any) -> str:

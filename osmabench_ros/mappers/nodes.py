@@ -12,8 +12,7 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.fusion import FusedCells
 from osmabench_ros.mappers.without_light import without_light
-from osmabench_ros.semantics.color_names import color_indices, most_frequent_color
-from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.labels import LabelSet, color_indices, most_frequent_color
 from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneNode, ScoredLabel
 

@@ -64,7 +64,6 @@ class MapImporter(Protocol):
 
     def __call__(self, path: Path, options: ImportOptions) -> SemanticMap:
         """Read a method's output at `path`; a MapError names the expected files."""
-        ...
 
 
 def importer_names() -> list[str]:
@@ -78,28 +77,10 @@ def find_importer(method: str) -> MapImporter:
 
 
 def import_map(method: str, path: Path, options: ImportOptions | None = None) -> SemanticMap:
-    """Read the output files of a mapping method.
+    """Read the output files of a method, by the name of its importer, as a map: z up, metres.
 
-    Parameters
-    ----------
-    method : str
-        Name of an importer, e.g. ``'conceptgraphs'``.
-    path : Path
-        File or folder of the method.
-    options : ImportOptions, optional
-        What the files do not say themselves.
-
-    Returns
-    -------
-    SemanticMap
-        z up, metres.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such importer.
-    MapError
-        If the files are missing or malformed; names them.
+    `options` say what the files do not. Raises ConfigError if there is no such importer, MapError,
+    which names the files, if they are missing or malformed.
     """
     importer = find_importer(method)
     with naming_errors(path, MapError):

@@ -69,30 +69,11 @@ def label_by_features(
 ) -> SemanticMap:
     """Give every node and point the class with the highest cosine to its feature.
 
-    Parameters
-    ----------
-    semantic_map : SemanticMap
-        With a feature space that text can be compared with.
-    text_features : ndarray, shape (C, D)
-        One row a class, in the order of the label set, of the same encoder as the map's.
-    label_set : LabelSet
-        The C classes.
-    space : str
-        Feature space to use; default: that of the points, else the first comparable one.
-    top_k : int
-        Labels a node keeps, best first.
-
-    Returns
-    -------
-    SemanticMap
-        Scores are cosines. Nodes without a feature of the space keep their names, with class ids
-        of the label set. Points without a feature take the label of their node; what has neither
-        is unlabelled.
-
-    Raises
-    ------
-    MapError
-        If there is no such feature space, or the shapes do not fit.
+    `text_features` (C, D) are of the C classes, from the encoder of `space`: by default that of
+    the points, else the first that text can be compared with. Scores are cosines; a node keeps its
+    `top_k` best labels. One without a feature keeps its names, with class ids of the label set; a
+    point without takes the label of its node, and is unlabelled without one. Raises MapError if
+    there is no such feature space, or the shapes do not fit.
     """
     chosen = space_to_label_by(semantic_map, space)
     text = _checked_text(text_features, chosen, label_set)

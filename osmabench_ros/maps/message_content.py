@@ -103,6 +103,22 @@ def records_of_buffer(
     return np.ascontiguousarray(rows).reshape(-1).view(layout)
 
 
+def records_of_message(message: Any) -> NDArray[Any]:
+    """Return the records of a sensor_msgs/PointCloud2, or of what has its fields."""
+    return records_of_buffer(
+        message.data,
+        [
+            PointFieldLayout(item.name, item.offset, item.datatype, item.count)
+            for item in message.fields
+        ],
+        width=message.width,
+        height=message.height,
+        point_step=message.point_step,
+        row_step=message.row_step,
+        big_endian=bool(message.is_bigendian),
+    )
+
+
 def dense_of_records(records: NDArray[Any]) -> tuple[DenseMap, int]:
     """Return the finite points of records, and the number of dropped ones."""
     names = records.dtype.names or ()
@@ -187,8 +203,7 @@ def detection_of_node(node: SceneNode) -> Detection | None:
         box = node.oriented_box
         return Detection(box.pose, box.size, hypotheses, str(node.id))
     if node.box is not None:
-        pose = Pose(np.eye(3), node.box.center)
-        return Detection(pose, node.box.size, hypotheses, str(node.id))
+        return Detection(Pose(np.eye(3), node.box.center), node.box.size, hypotheses, str(node.id))
     return None
 
 

@@ -222,8 +222,7 @@ def transformed_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) ->
     """Return a map in the new frame; axis-aligned boxes are drawn anew and may become larger."""
     dense = semantic_map.dense
     if dense is not None:
-        points = by.transform(dense.points).astype(np.float32)
-        dense = dataclasses.replace(dense, points=points)
+        dense = dataclasses.replace(dense, points=by.transform(dense.points).astype(np.float32))
     turned = by.angle_deg > _TURN_DEG
     bounds = _bounds(dense) if turned and dense is not None else {}
     graph, poses = semantic_map.graph, semantic_map.trajectory

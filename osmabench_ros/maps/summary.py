@@ -84,20 +84,10 @@ _THINGS = (NodeKind.OBJECT, NodeKind.BACKGROUND)
 
 @dataclass(frozen=True)
 class Holdings:
-    """What there is in a map.
+    """What there is in a map: things are nodes of objects or of the building.
 
-    Parameters
-    ----------
-    things : bool
-        Nodes of objects or of the building.
-    relations : bool
-        Edges between things; those that say in which room a thing is are none.
-    attributes : frozenset of str
-        Keys that any thing has a value for, such as 'color' and 'material'.
-    captions : bool
-        Text about things.
-    instances : bool
-        Points that belong to nodes.
+    Relations are between things, not of a thing to its room; attributes are the keys that any
+    thing has a value for, captions texts about things, instances points that belong to nodes.
     """
 
     things: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,8 @@ def question_rows(dialogue: Dialogue) -> list[dict[str, Any]]:
             'category': item.category,
             'text': item.text,
             'answer': shown(item.answer, item.tolerance),
+            **({'options': list(item.options)} if item.options else {}),
+            **({'changed': item.context_change} if item.context_change else {}),
             'nodes': list(item.evidence.nodes),
             'kind': item.provenance.get('kind', ''),
             'visible': _percent(item.provenance.get('visible_share', '')),
@@ -116,6 +118,11 @@ def answer_rows(dialogue: Dialogue, frames: Sequence[SampleFrame]) -> dict[str, 
             'nodes': list(answer.nodes),
             'note': answer.note,
             'reason': verdict.reason,
+            **(
+                {'transcript': [asdict(used) for used in answer.transcript]}
+                if answer.transcript
+                else {}
+            ),
             'frame': _best_frame(question.evidence, frames),
         }
         for question, answer, verdict in rows
@@ -126,7 +133,10 @@ def shown(value: AnswerValue | None, tolerance: float = 0.0) -> str:
     """Return an answer as people read it, '' if there is none."""
     if value is None:
         return ''
-    text = f'{value:.3g}' if isinstance(value, float) else str(value)
+    if isinstance(value, tuple):
+        text = ', '.join(shown(item) for item in value)
+    else:
+        text = f'{value:.3g}' if isinstance(value, float) else str(value)
     return f'{text} ± {tolerance:.2g}' if tolerance else text
 
 

@@ -45,7 +45,9 @@ class SceneConfig(Strict):
     path_seed: Seed | None = None
     """Seed of the path, what the sensors add on it, and the questions; None: as `seed`."""
     sequence: FilePath | None = None
+    """A recorded sequence or bag, in place of a simulated scene."""
     ground_truth: FilePath | None = None
+    """Folder of the ground truth of `sequence`."""
     topics: SequenceReading = SequenceReading()
 
     @model_validator(mode='after')
@@ -128,11 +130,14 @@ class TrajectoryConfig(Strict):
     strategy: Strategy = setting(Strategy.FOLLOW, 'How the goals of a path are chosen.')
     goals: int = setting(5, 'Goals of a path that is planned.', 1, 100)
     goal_points: tuple[tuple[float, float] | tuple[float, float, float], ...] = ()
+    """Goals in this order, metres; drawn from the scene by default."""
     storey: Literal['all'] | Annotated[int, Field(ge=0)] = 'all'
     planner: Planner = Planner.GRID
+    """What finds the way between goals."""
     navmesh: PathText = ''
     recorded: PathText = ''
     recorded_frame: PoseFrame = PoseFrame.BASE
+    """Whose poses `recorded` holds."""
     frame_rate_hz: float = setting(5.0, 'Frames per second of stamp time.', 0.01, 1000)
     max_frames: int = setting(60, 'Frames at the speed of the baseline.', 2)
 
@@ -174,6 +179,7 @@ class PacingConfig(Strict):
     match_timeout_s: float = setting(60.0, 'Wait for participants, seconds.', 0.1, 86_400)
     ack_timeout_s: float = setting(120.0, 'Wait for acknowledgements, seconds.', 0.1, 86_400)
     evaluation_timeout_s: float = Field(900.0, gt=0)
+    """Longest evaluation of a map, seconds."""
     side_by_side: bool = Field(
         False, description='Whether realtime runs may be measured beside other runs.'
     )
@@ -202,7 +208,9 @@ class SuiteConfig(Strict):
     """A suite of metrics and its options."""
 
     name: str
+    """Entry point in the group osmabench.suites."""
     options: dict[str, Any] = Field(default_factory=dict)
+    """Of the suite."""
 
 
 DEFAULT_SUITES = (
@@ -219,8 +227,11 @@ class SeedsConfig(Strict):
     """Seeds of scenes, paths in each of them, and runs of the method on each; () for `seed`."""
 
     scene: tuple[Seed, ...] = ()
+    """Of scenes; () for `seed` of each."""
     path: tuple[Seed, ...] = ()
+    """Of paths in each scene; () for `path_seed` of each."""
     method: tuple[Seed, ...] = ()
+    """Of runs of the method on each path."""
 
     @field_validator('scene', 'path', 'method')
     @classmethod
@@ -234,9 +245,11 @@ class MatrixConfig(Strict):
     """A list of runs: every scene, by every seed, under every condition with every mapper."""
 
     name: PlainName
+    """Of the matrix, and of its folder."""
     scenes: tuple[SceneConfig, ...] = (SceneConfig(),)
     seeds: SeedsConfig = SeedsConfig()
     conditions: tuple[PathText, ...] = ('baseline',)
+    """Names of conditions, or YAML files."""
     mappers: tuple[MapperConfig, ...]
     simulator: SimulatorConfig = SimulatorConfig()
     camera: CameraConfig = CameraConfig()

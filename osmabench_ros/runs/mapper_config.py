@@ -45,6 +45,7 @@ class RecordingConfig(RecordedTopics):
     """Whether and how the topics of a run are recorded to bag/ in its folder."""
 
     enabled: bool = False
+    """Whether a bag is recorded."""
     split_size_mb: float = setting(0.0, 'Begin a new file at this size; 0 never.', 0)
     split_duration_s: float = setting(0.0, 'Begin a new file after this time; 0 never.', 0)
 
@@ -53,6 +54,7 @@ class SweepConfig(Strict):
     """Which speed factors `osmabench sweep` tries: those listed, or a search on a grid."""
 
     speeds: tuple[float, ...] = ()
+    """Speed factors to try; () for a search."""
     lowest: float = setting(0.25, 'Slowest speed of the search.', 0.001, 1000)
     highest: float = setting(16.0, 'Fastest speed of the search.', 0.001, 1000)
     steps_per_octave: int = setting(2, 'How fine the search is: speeds per doubling.', 1, 24)

@@ -54,13 +54,21 @@ class Requirement(Strict):
     """
 
     suite: str
+    """Whose figure it is."""
     metric: str
+    """Name of the figure, as in report.csv."""
     mode: str | None = None
+    """compat or strict; both by default."""
     class_name: str = ''
+    """Class, or node of a figure of `timing`."""
     mapper: str | None = None
+    """Which mapper it is for; all by default."""
     condition: str | None = None
+    """Which condition it is for; all by default."""
     at_least: float | None = None
+    """The lowest value that passes."""
     at_most: float | None = None
+    """The highest value that passes."""
 
     @model_validator(mode='after')
     def _bounded(self) -> Requirement:

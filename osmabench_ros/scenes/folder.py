@@ -215,14 +215,14 @@ def _object(
         choices = [item.name for item in labels.classes]
         hint = suggestion(entry.class_name, choices)
         raise SceneError(f'{where}: class "{entry.class_name}" is not in "classes". {hint}')
-    local, pose = _centred(meshes)
+    local, pose = centred(meshes)
     item = SceneObject(instance_id, name, class_id, local, pose)
     room_id = rooms[entry.room].id if entry.room else room_of(item, list(rooms.values()))
     attributes = {**sizes_of(item), **entry.attributes}
     return SceneObject(instance_id, name, class_id, local, pose, attributes, room_id)
 
 
-def _centred(meshes: list[Mesh]) -> tuple[tuple[Mesh, ...], Pose]:
+def centred(meshes: list[Mesh]) -> tuple[tuple[Mesh, ...], Pose]:
     """Move the origin of world meshes to the middle of their bottom."""
     points = np.concatenate([mesh.vertices for mesh in meshes]).astype(float)
     low, high = points.min(axis=0), points.max(axis=0)

@@ -18,6 +18,7 @@ from osmabench_ros.scenes.writing import write_scene_folder
 GAZEBO_SUFFIXES = ('.world', '.sdf')
 MUJOCO_SUFFIXES = ('.xml', '.mjcf')
 USD_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz')
+MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.dae')
 
 
 def import_scene(
@@ -43,7 +44,8 @@ def import_scene(
         warn_of_implausible_parts(imported)
     elif world not in (None, WorldOptions()):
         raise SceneError(
-            f'{source} is no world of Gazebo, MuJoCo or USD; options of worlds are for those'
+            f'{source} is no mesh file and no world of Gazebo, MuJoCo or USD; options of worlds '
+            'are for those'
         )
     else:
         imported = load_scene(source, scene=scene, seed=seed)
@@ -64,6 +66,10 @@ def _world_loader(suffix: str) -> Callable[[Path, WorldOptions | None], Scene] |
         from osmabench_ros.scenes.worlds.usd import load_usd_stage
 
         return load_usd_stage
+    if suffix in MESH_SUFFIXES:
+        from osmabench_ros.scenes.worlds.mesh import load_mesh_scene
+
+        return load_mesh_scene
     return None
 
 

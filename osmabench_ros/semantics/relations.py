@@ -448,9 +448,7 @@ class _Relations:
         return float(extent[1] * extent[2])
 
     def _neighbours(
-        self,
-        carriers: Mapping[int, tuple[RelationType, int]],
-        related: set[tuple[int, int]],
+        self, carriers: Mapping[int, tuple[RelationType, int]], related: set[tuple[int, int]]
     ) -> Iterable[SceneEdge]:
         limits, a, b = self.limits, self.a, self.b
         distance = np.linalg.norm(self.gap, axis=1)

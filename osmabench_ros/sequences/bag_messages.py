@@ -179,10 +179,7 @@ class Codec:
     def frame_id(self, image: bytes, message_type: str = TYPES[COLOR]) -> str:
         """Return the frame of a serialized image; errors as of `frame`."""
         name: str = self._decoded(
-            COLOR,
-            {COLOR: image},
-            lambda message: message.header.frame_id,
-            {COLOR: message_type},
+            COLOR, {COLOR: image}, lambda message: message.header.frame_id, {COLOR: message_type}
         )
         return name.lstrip('/')
 

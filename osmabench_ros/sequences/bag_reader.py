@@ -6,21 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from osmabench_ros.base.contract import (
-    CAMERA_FRAME,
-    CAMERA_POSE,
-    COLOR,
-    COMPRESSED_IMAGE,
-    DEPTH,
-    DEPTH_INFO,
-    INSTANCE,
-    SEMANTIC,
-    TF,
-    TF_STATIC,
-    TF_TYPE,
-    TYPES,
-    WORLD_FRAME,
-)
+from osmabench_ros.base import contract
 from osmabench_ros.base.limits.reading import naming_errors
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
@@ -55,7 +41,7 @@ def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) ->
     way = trajectory_of(
         (item.deserialise() for item in messages[topic]), messages[topic][0].message_type, topic
     )
-    world, body = way.frame_id or WORLD_FRAME, way.child_frame_id or camera
+    world, body = way.frame_id or contract.WORLD_FRAME, way.child_frame_id or camera
     moving = (
         StampedTransform(world, body, int(stamp), Pose(rotation, position), is_static=False)
         for stamp, rotation, position in zip(
@@ -66,15 +52,15 @@ def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) ->
     tree = TransformTree([*moving, *fixed])
     if not tree.connects(world, camera):
         raise SequenceError(
-            f'{path}: topic "{topic}" has poses of "{body}", and {TF_STATIC} does not '
-            f'connect it with "{camera}", the frame of the images; record {TF_STATIC} too'
+            f'{path}: topic "{topic}" has poses of "{body}", and {contract.TF_STATIC} does not '
+            f'connect it with "{camera}", the frame of the images; record {contract.TF_STATIC} too'
         )
     return CameraPoses(tree, world, camera)
 
 
 def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> CameraPoses:
     """Return the poses that TF gives; raises SequenceError if it does not connect the frames."""
-    tree = transform_tree_of(_transforms(messages, (TF, TF_STATIC)))
+    tree = transform_tree_of(_transforms(messages, (contract.TF, contract.TF_STATIC)))
     if camera not in tree.frames:
         frames = ', '.join(tree.frames) or 'no frames'
         raise SequenceError(
@@ -90,7 +76,7 @@ def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> Ca
 
 
 def _static(messages: Messages) -> Iterator[StampedTransform]:
-    tree = transform_tree_of(_transforms(messages, (TF_STATIC,)))
+    tree = transform_tree_of(_transforms(messages, (contract.TF_STATIC,)))
     for child in tree.frames:
         parent = tree.parent_of(child)
         pose = tree.lookup(parent, child, 0) if parent else None
@@ -101,12 +87,12 @@ def _static(messages: Messages) -> Iterator[StampedTransform]:
 def _transforms(messages: Messages, topics: Iterable[str]) -> Iterator[tuple[str, object]]:
     for topic in topics:
         for item in messages.get(topic, ()):
-            if item.message_type == TF_TYPE:
+            if item.message_type == contract.TF_TYPE:
                 yield item.topic, item.deserialise()
 
 
-NEEDED = (COLOR, DEPTH, DEPTH_INFO)
-OPTIONAL = (SEMANTIC, INSTANCE)
+NEEDED = (contract.COLOR, contract.DEPTH, contract.DEPTH_INFO)
+OPTIONAL = (contract.SEMANTIC, contract.INSTANCE)
 POSE_GAP_NS = 50_000_000
 """Beyond the first and last pose, where stamps need not be equal."""
 
@@ -124,7 +110,7 @@ class BagSequence:
         self._parts = reading.images
         self._codec = make_codec()
         self._bag = open_bag(path, reading.msg_paths)
-        self._frame_id = CAMERA_FRAME
+        self._frame_id = contract.CAMERA_FRAME
         self._types: dict[str, str] = {}
         self._matches, self._poses, self.incomplete, self._intrinsics = self._survey()
         self.cut_off = self._bag.cut_off
@@ -143,7 +129,7 @@ class BagSequence:
     @property
     def stamps_ns(self) -> Sequence[int]:
         """Stamps of the frames, ascending."""
-        return [match[COLOR] for match in self._matches]
+        return [match[contract.COLOR] for match in self._matches]
 
     @property
     def description(self) -> str:
@@ -181,7 +167,7 @@ class BagSequence:
                 following += 1
 
     def _frame(self, index: int, messages: Mapping[str, bytes]) -> Frame:
-        stamp_ns = self._matches[index][COLOR]
+        stamp_ns = self._matches[index][contract.COLOR]
         with naming_errors(self._path, SequenceError):
             frame = self._codec.frame(index, stamp_ns, messages, self._poses[index], self._types)
         if frame.intrinsics != self._intrinsics:
@@ -200,16 +186,18 @@ class BagSequence:
         small: dict[str, list[BagMessage]] = {}
         camera = b''
         pose_topic = self._reading.pose_topic
-        for item in self._bag.messages({*self._parts, pose_topic, TF, TF_STATIC}):
+        for item in self._bag.messages(
+            {*self._parts, pose_topic, contract.TF, contract.TF_STATIC}
+        ):
             if item.topic not in self._parts:
                 small.setdefault(item.topic, []).append(item)
                 continue
             part, stamp_ns = self._part(item)
-            if part == DEPTH_INFO and not camera:
+            if part == contract.DEPTH_INFO and not camera:
                 camera = item.data
-            if part == COLOR and part not in stamps:
+            if part == contract.COLOR and part not in stamps:
                 found_id = self._codec.frame_id(item.data, item.message_type)
-                self._frame_id = found_id or CAMERA_FRAME
+                self._frame_id = found_id or contract.CAMERA_FRAME
             if stamp_ns is not None:
                 stamps.setdefault(part, set()).add(stamp_ns)
         self._require({*stamps, *small})
@@ -217,11 +205,11 @@ class BagSequence:
         parts = {part: stamps[part] for part in (*NEEDED, *OPTIONAL) if part in stamps}
         exact = self._tolerance_ns == 0
         if exact and pose_stamps:
-            parts[CAMERA_POSE] = pose_stamps
-        found = matched({part: sorted(items) for part, items in parts.items()}, COLOR,
+            parts[contract.CAMERA_POSE] = pose_stamps
+        found = matched({part: sorted(items) for part, items in parts.items()}, contract.COLOR,
                         self._tolerance_ns)  # fmt: skip
         gap_ns = 0 if exact and pose_stamps else POSE_GAP_NS
-        placed = [(match, poses.at(match[COLOR], gap_ns)) for match in found]
+        placed = [(match, poses.at(match[contract.COLOR], gap_ns)) for match in found]
         complete = [(match, pose) for match, pose in placed if pose is not None]
         if not complete:
             raise SequenceError(
@@ -230,8 +218,8 @@ class BagSequence:
                 'tolerance'
             )
         for match, _ in complete:
-            match.pop(CAMERA_POSE, None)
-        everything = set.union(*parts.values()) if exact else stamps[COLOR]
+            match.pop(contract.CAMERA_POSE, None)
+        everything = set.union(*parts.values()) if exact else stamps[contract.COLOR]
         incomplete = len(everything) - len(complete)
         matches = [match for match, _ in complete]
         return (
@@ -262,8 +250,7 @@ class BagSequence:
         """Return the poses, and the stamps of their topic; none for TF."""
         topic = self._reading.pose_topic
         if not topic:
-            world = self._reading.world
-            return poses_from_tf(self._path, messages, world, self._frame_id), set()
+            return poses_from_tf(self._path, messages, self._reading.world, self._frame_id), set()
         poses = poses_from_topic(self._path, messages, topic, self._frame_id)
         found = (item.header_stamp_ns for item in messages[topic])
         return poses, {stamp_ns for stamp_ns in found if stamp_ns is not None}
@@ -272,10 +259,10 @@ class BagSequence:
         """Return which part of a frame a message is, and its stamp."""
         part = self._parts[message.topic]
         kind = self._types.setdefault(part, message.message_type)
-        compressed = part != DEPTH_INFO and kind == COMPRESSED_IMAGE
-        if message.message_type != kind or not (compressed or kind == TYPES[part]):
+        compressed = part != contract.DEPTH_INFO and kind == contract.COMPRESSED_IMAGE
+        if message.message_type != kind or not (compressed or kind == contract.TYPES[part]):
             raise SequenceError(
                 f'{self._path}: topic "{message.topic}" has type {message.message_type}, '
-                f'expected {TYPES[part]}'
+                f'expected {contract.TYPES[part]}'
             )
         return part, message.header_stamp_ns

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.semantics.cloud import LabelledCloud
-from osmabench_ros.semantics.color_names import (
+from osmabench_ros.semantics.labels import (
     COLOR_EXAMPLES,
+    NO_INSTANCE,
     color_indices,
     most_frequent_color,
 )
-from osmabench_ros.semantics.labels import NO_INSTANCE
 
 FRAME_STRIDE = 5
 POINT_STRIDE = 10
@@ -41,8 +41,7 @@ class FusedCloudBuilder:
             raise SequenceError(
                 f'strides of a fused cloud must be at least 1, not {frame_stride}, {point_stride}'
             )
-        self._frame_stride = frame_stride
-        self._point_stride = point_stride
+        self._frame_stride, self._point_stride = frame_stride, point_stride
         self._saturation_m = saturation_m
         self._points: list[NDArray[np.float32]] = []
         self._labels: list[NDArray[np.int32]] = []

@@ -233,19 +233,10 @@ def seen_instances(instances: NDArray[np.integer], min_points: int) -> tuple[int
 
 
 def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
-    """Write to a folder, byte-identical for equal ground truth; replaces our older one.
+    """Write ground_truth.json and .npy arrays, the same bytes for equal ground truth.
 
-    Parameters
-    ----------
-    truth : GroundTruth
-        Labels and instances are kept as int32, points and normals as float32.
-    directory : Path
-        Gets ground_truth.json and .npy arrays. It appears when everything is written.
-
-    Raises
-    ------
-    RunError
-        If the folder exists and is not ours, or cannot be written.
+    The folder appears whole, in place of an older one of ours; labels and instances are int32,
+    points and normals float32. Raises RunError if the folder is not ours or cannot be written.
     """
     with filled_folder(directory, Existing.REPLACE, DOCUMENT) as draft:
         for name, array in _arrays(truth).items():

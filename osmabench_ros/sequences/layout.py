@@ -1,20 +1,27 @@
-"""File layout of a recorded sequence, and the data common to its frames."""
+"""The layouts of a recorded sequence, and its files: images, intrinsics, poses, common data."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from PIL import Image
 from pydantic import Field
 
-from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.limits.documents import read_json, read_text, read_yaml
+from osmabench_ros.base.limits.images import read_image
 from osmabench_ros.base.strict import Strict
-from osmabench_ros.errors import ConfigError, SequenceError
+from osmabench_ros.errors import ConfigError, OsmabenchError, SequenceError, errors_as
 from osmabench_ros.geometry.axes import World
+from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 FORMAT = 'osmabench.sequence/1'
 DOCUMENT = 'sequence.json'
@@ -149,3 +156,204 @@ def _read_classes(path: Path) -> LabelSet | None:
 
 def _write_json(path: Path, data: Any) -> None:
     path.write_text(json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + '\n', 'utf-8')
+
+
+OSMA_CAMERA = 'camera_params.yaml'
+OSMA_TRAJECTORY = 'traj.txt'
+SCANNET_CAMERA = 'intrinsic/intrinsic_depth.txt'
+_SCANNET_MATRICES = ('intrinsic_color', 'intrinsic_depth', 'extrinsic_color', 'extrinsic_depth')
+
+
+def write_camera(directory: Path, camera: Intrinsics, form: SequenceFormat) -> None:
+    """Write camera_params.yaml, or the four matrices of ScanNet."""
+    if form.layout == 'osma':
+        text = yaml.safe_dump({'camera_params': _camera_params(camera, form.depth_scale)})
+        (directory / OSMA_CAMERA).write_text(text, 'utf-8')
+        return
+    intrinsic = np.eye(4)
+    intrinsic[:3, :3] = camera.matrix
+    for name in _SCANNET_MATRICES:
+        matrix = intrinsic if name.startswith('intrinsic') else np.eye(4)
+        lines = [_numbers(row) for row in matrix]
+        (directory / 'intrinsic' / f'{name}.txt').write_text('\n'.join(lines) + '\n')
+
+
+def write_poses(directory: Path, poses: Sequence[Pose], form: SequenceFormat) -> None:
+    """Write the camera in the world with optical axes, in the axes of the format's world."""
+    matrices = [in_world(pose, form.world).matrix for pose in poses]
+    if form.layout == 'osma':
+        lines = [_numbers(matrix.ravel()) for matrix in matrices]
+        (directory / OSMA_TRAJECTORY).write_text(''.join(f'{line}\n' for line in lines))
+        return
+    for index, matrix in enumerate(matrices):
+        text = ''.join(f'{_numbers(row)}\n' for row in matrix)
+        (directory / 'pose' / f'{index}.txt').write_text(text)
+
+
+def in_world(pose: Pose, world: World) -> Pose:
+    """Return a pose of the z-up world in other axes."""
+    return Pose(world.rotation.T, np.zeros(3)) @ pose
+
+
+def from_world(pose: Pose, world: World) -> Pose:
+    """Undo `in_world`."""
+    return Pose(world.rotation, np.zeros(3)) @ pose
+
+
+def read_osma_camera(directory: Path) -> tuple[Intrinsics, float]:
+    """Return intrinsics and depth scale; SequenceError if file or key is missing or wrong."""
+    path = directory / OSMA_CAMERA
+    try:
+        data = read_yaml(path, SequenceError)['camera_params']
+        camera = Intrinsics(
+            int(data['image_width']),
+            int(data['image_height']),
+            *(float(data[name]) for name in ('fx', 'fy', 'cx', 'cy')),
+        )
+        return camera, float(data['png_depth_scale'])
+    except (KeyError, TypeError, ValueError) as error:
+        raise SequenceError(
+            f'{path} cannot be used: {error!r}; it must hold camera_params with image_width, '
+            'image_height, fx, fy, cx, cy and png_depth_scale'
+        ) from error
+
+
+def read_scannet_camera(directory: Path, height: int, width: int) -> Intrinsics:
+    """Return the intrinsics of the depth images; the caller gives the image size."""
+    matrix = read_matrix(directory / SCANNET_CAMERA)
+    with errors_as(SequenceError, str(directory / SCANNET_CAMERA), ValueError):
+        return Intrinsics(width, height, matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2])
+
+
+def read_osma_poses(directory: Path, world: World) -> list[Pose]:
+    """Return the optical frames in the z-up world; SequenceError names a frame without a pose."""
+    path = directory / OSMA_TRAJECTORY
+    lines = [line for line in read_lines(path) if line.strip()]
+    return [
+        _pose(line.split(), world, f'{path}, line {index + 1}, frame {index}')
+        for index, line in enumerate(lines)
+    ]
+
+
+def read_scannet_pose(directory: Path, index: int, world: World) -> Pose:
+    """Return the optical frame of one frame in the z-up world."""
+    path = directory / 'pose' / f'{index}.txt'
+    return _pose(' '.join(read_lines(path)).split(), world, f'{path}, frame {index}')
+
+
+def read_matrix(path: Path) -> NDArray[np.float64]:
+    """Return a matrix (4, 4) or SequenceError."""
+    numbers = ' '.join(read_lines(path)).split()
+    with errors_as(SequenceError, f'{path} must hold 4 x 4 numbers', ValueError):
+        return np.array(numbers, np.float64).reshape(4, 4)
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a text file or SequenceError."""
+    try:
+        return read_text(path, SequenceError).splitlines()
+    except SequenceError as error:
+        raise SequenceError(f'{error}; copy or generate the sequence again') from error
+
+
+def _pose(numbers: list[str], world: World, where: str) -> Pose:
+    try:
+        pose = Pose.from_matrix(np.array(numbers, np.float64).reshape(4, 4))
+    except ValueError as error:
+        raise SequenceError(
+            f'{where}: {error}; a pose is a row-major 4 x 4 matrix, camera to world. Frames '
+            'without a pose have to be taken out of the sequence'
+        ) from error
+    return from_world(pose, world)
+
+
+def _camera_params(camera: Intrinsics, depth_scale: float) -> dict[str, float]:
+    return {
+        'image_height': camera.height,
+        'image_width': camera.width,
+        **{name: float(getattr(camera, name)) for name in ('fx', 'fy', 'cx', 'cy')},
+        'png_depth_scale': float(depth_scale),
+        'crop_edge': 0,
+    }
+
+
+def _numbers(values: NDArray[np.float64]) -> str:
+    return ' '.join(repr(float(value)) for value in values)
+
+
+SATURATED = 65535
+JPEG_QUALITY = 95
+PNG_EFFORT = 1
+"""Of 0 to 9; more costs time and hardly saves space in synthetic images."""
+
+
+def encoded_depth(depth_m: NDArray[np.floating], scale: float) -> NDArray[np.uint16]:
+    """Return depth pixels; 0 where there is none, or it is too far for 16 bits: no wall."""
+    with np.errstate(invalid='ignore'):
+        values = np.rint(depth_m.astype(np.float64) * scale)
+        usable = (values > 0) & (values < SATURATED)
+    return np.where(usable, values, 0).astype(np.uint16)
+
+
+def decoded_depth(pixels: NDArray[np.uint16], scale: float) -> NDArray[np.float32]:
+    """Return metres; NaN for pixels that are 0 or saturated."""
+    valid = (pixels > 0) & (pixels < SATURATED)
+    return np.where(valid, pixels / scale, np.nan).astype(np.float32)
+
+
+def encoded_classes(semantic: NDArray[np.uint16], label_set: LabelSet) -> NDArray[np.uint16]:
+    """Return class pixels in which 0 is unlabelled, unless it is the id of a class."""
+    if 0 in label_set.by_id:
+        return semantic
+    return np.where(semantic == UNLABELLED, 0, semantic).astype(np.uint16)
+
+
+def decoded_classes(pixels: NDArray[np.uint16], label_set: LabelSet | None) -> NDArray[np.uint16]:
+    """Return class ids; undo `encoded_classes`."""
+    if label_set is not None and 0 in label_set.by_id:
+        return pixels
+    return np.where(pixels == 0, UNLABELLED, pixels).astype(np.uint16)
+
+
+def encoded_instances(instance: NDArray[np.int32], frame: int) -> NDArray[np.uint16]:
+    """Return instance pixels; SequenceError names a frame with an id that needs over 16 bits."""
+    if instance.size and (instance.min() < 0 or instance.max() > 65535):
+        raise SequenceError(
+            f'frame {frame}: instance ids {instance.min()} to {instance.max()} do not fit into '
+            '16 bits; number the objects of the scene from 1 on, or write a bag'
+        )
+    return instance.astype(np.uint16)
+
+
+def write_image(path: Path, pixels: NDArray[Any]) -> None:
+    """Write an image in the format of the file name; SequenceError if it cannot be written."""
+    picture = Image.fromarray(np.ascontiguousarray(pixels))
+    try:
+        if path.suffix == '.jpg':
+            picture.save(path, quality=JPEG_QUALITY, subsampling=0)
+        else:
+            picture.save(path, compress_level=PNG_EFFORT)
+    except OSError as error:
+        raise SequenceError(f'{path} cannot be written: {error}; choose another place') from error
+
+
+def read_color(path: Path, frame: int) -> NDArray[np.uint8]:
+    """Read RGB, shape (height, width, 3)."""
+    return np.asarray(_opened(path, frame).convert('RGB'), np.uint8)
+
+
+def read_16_bit(path: Path, frame: int) -> NDArray[np.uint16]:
+    """Read a picture of one channel of up to 16 bits; else SequenceError with file and frame."""
+    pixels = np.asarray(_opened(path, frame))
+    if pixels.ndim != 2 or pixels.dtype.kind not in 'ui':
+        raise SequenceError(f'frame {frame}: {path} must be an image of one channel of 16 bits')
+    return pixels.astype(np.uint16)
+
+
+def _opened(path: Path, frame: int) -> Image.Image:
+    try:
+        return read_image(path, SequenceError)
+    except OsmabenchError as error:
+        raise type(error)(
+            f'frame {frame}: {error}; copy or generate the sequence again'
+        ) from error

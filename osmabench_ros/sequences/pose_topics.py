@@ -88,8 +88,7 @@ def _samples(messages: Iterable[tuple[str, Any]]) -> Iterator[StampedTransform]:
             if not parent or not child:
                 raise ContractError(f'topic "{topic}": a transform from "{parent}" to "{child}"')
             pose = transform_of(item.transform, topic)
-            stamp_ns = stamp_ns_of(item.header.stamp)
-            yield StampedTransform(parent, child, stamp_ns, pose, is_static)
+            yield StampedTransform(parent, child, stamp_ns_of(item.header.stamp), pose, is_static)
 
 
 def _pose(place: Any, turn: Any, topic: str) -> Pose:

@@ -16,25 +16,23 @@ from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.sequences.frame_files import (
-    decoded_classes,
-    decoded_depth,
-    read_16_bit,
-    read_color,
-    read_lines,
-    read_osma_camera,
-    read_osma_poses,
-    read_scannet_camera,
-    read_scannet_pose,
-)
 from osmabench_ros.sequences.layout import (
     OSMA,
     SCANNET,
     STAMPS_FILE,
     SequenceFormat,
     SequenceInfo,
+    decoded_classes,
+    decoded_depth,
     image_path,
+    read_16_bit,
+    read_color,
     read_info,
+    read_lines,
+    read_osma_camera,
+    read_osma_poses,
+    read_scannet_camera,
+    read_scannet_pose,
 )
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
@@ -46,48 +44,32 @@ class RecordedSequence(Protocol):
     @property
     def info(self) -> SequenceInfo:
         """Origin of the frames."""
-        ...
 
     @property
     def intrinsics(self) -> Intrinsics:
         """Camera of all frames."""
-        ...
 
     @property
     def stamps_ns(self) -> Sequence[int]:
         """Stamps of the frames, ascending."""
-        ...
 
     @property
     def description(self) -> str:
         """Description of the source."""
-        ...
 
     def __len__(self) -> int:
         """Return the number of frames."""
-        ...
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames in order of time."""
-        ...
 
 
 class FolderSequence:
-    """A sequence in a folder; images are read on demand.
+    """A sequence in a folder: traj.txt and results/, or pose/, color/ and depth/; read on demand.
 
-    Parameters
-    ----------
-    directory : Path
-        Holds traj.txt and results/, or pose/, color/ and depth/.
-    world : World, optional
-        Axes of the poses, for a sequence that others made; by default those of the layout.
-    frame_rate_hz : float
-        For a sequence without timestamps.txt; OSMa-Bench's by default.
-
-    Raises
-    ------
-    SequenceError
-        If it is no sequence, or a file is missing, left over or malformed; names file and frame.
+    `world` are the axes of the poses of a sequence that others made, by default those of the
+    layout; `frame_rate_hz` is for one without timestamps.txt. Raises SequenceError, which names
+    file and frame, if it is no sequence, or a file is missing, left over or malformed.
     """
 
     def __init__(

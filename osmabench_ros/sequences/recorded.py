@@ -31,21 +31,11 @@ def names_of(sequence: RecordedSequence, path: Path) -> tuple[str, str]:
 
 
 def open_sequence(path: Path, reading: SequenceReading = AS_IN_THE_CONTRACT) -> RecordedSequence:
-    """Open a sequence of any kind that `osmabench generate` writes, or OSMa-Bench or ScanNet.
+    """Open what `osmabench generate` writes, or a sequence of OSMa-Bench or ScanNet, or a bag.
 
-    Parameters
-    ----------
-    path : Path
-        Folder of a sequence or a bag, or an .mcap or .db3 file.
-    reading : SequenceReading
-        How a bag is read whose topics are not those of the contract.
-
-    Raises
-    ------
-    SequenceError
-        If it is none, or incomplete; names file and frame.
-    ConfigError
-        If a folder of images is given a reading, which is for bags.
+    `path` is a folder, or an .mcap or .db3 file; `reading` says how a bag is read whose topics are
+    not those of the contract. Raises SequenceError, which names file and frame, if it is none or
+    incomplete, ConfigError if a folder of images is given a reading.
     """
     with naming_errors(path, SequenceError):
         return _opened(path, reading)

@@ -13,20 +13,18 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.sequences.bag_messages import make_codec
-from osmabench_ros.sequences.frame_files import (
-    encoded_classes,
-    encoded_depth,
-    encoded_instances,
-    write_camera,
-    write_image,
-    write_poses,
-)
 from osmabench_ros.sequences.layout import (
     STAMPS_FILE,
     SequenceFormat,
     SequenceInfo,
+    encoded_classes,
+    encoded_depth,
+    encoded_instances,
     image_path,
+    write_camera,
+    write_image,
     write_info,
+    write_poses,
 )
 
 
@@ -35,11 +33,9 @@ class SequenceWriter(Protocol):
 
     def write(self, frame: Frame) -> None:
         """Write the images and the pose of the next frame."""
-        ...
 
     def close(self) -> None:
         """Write data that is known only at the end, e.g. the trajectory."""
-        ...
 
 
 def open_writer(

@@ -42,21 +42,31 @@ class MotionSection(Strict):
     """
 
     linear_m_s: float = Field(0.75, gt=0)
+    """Speed along the path."""
     angular_rad_s: float = Field(0.8, gt=0)
+    """Speed of turns on the spot."""
     speed_factor: float = Field(1.0, gt=0)
     linear_acceleration_m_s2: float | None = Field(None, gt=0)
+    """Limit of acceleration; none by default."""
     angular_acceleration_rad_s2: float | None = Field(None, gt=0)
+    """Limit of acceleration in turns; none by default."""
     stepping: Stepping = Stepping.SPEED
+    """How frames follow the path."""
     action_m: float = Field(0.06, gt=0)
+    """Length of a step, with `stepping: actions`."""
     action_deg: float = Field(4.0, gt=0)
+    """Angle of a turn, with `stepping: actions`."""
     frames_per_action: int = Field(2, ge=1)
+    """Frames that a step or turn takes."""
 
 
 class Condition(Strict):
     """Everything that differs between runs over one path; effects apply in order."""
 
     name: FolderName
+    """In the report and in the names of runs."""
     description: str = ''
+    """One sentence for `osmabench conditions`."""
     lighting: LightingSection = LightingSection()
     motion: MotionSection = MotionSection()
     effects: tuple[AnyEffect, ...] = ()

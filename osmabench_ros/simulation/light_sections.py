@@ -23,6 +23,7 @@ class LightSelection(Strict):
     """
 
     lamps: bool | None = None
+    """True for lamps, false for lights that fill."""
     rooms: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
@@ -57,14 +58,22 @@ class ExtraLight(Strict):
     """
 
     name: str
+    """Unique among the lights of the condition."""
     kind: LightKind = LightKind.POINT
+    """How it radiates."""
     position: Vector = (0.0, 0.0, 0.0)
+    """Metres; unused by directional lights."""
     direction: Vector = (0.0, 0.0, 1.0)
+    """That the light travels along; unused by point lights."""
     color: Vector = (1.0, 1.0, 1.0)
+    """Linear RGB from 0 to 1."""
     intensity: float = 1.0
+    """Factor on the colour; the irradiance at 1 m of a point light."""
     spot_half_angle_deg: float = Field(45.0, gt=0, lt=90)
+    """From the axis to the edge of a spot's cone."""
     attached_to_camera: bool = False
     lamp: bool = True
+    """Whether rules that select lamps select it."""
     schedule: Schedule = Schedule()
 
     @model_validator(mode='after')
@@ -94,6 +103,7 @@ class LightSetup(Strict):
     """Lights that shine in place of the scene's, in scenes of data sets with these patterns."""
 
     datasets: tuple[str, ...] = ()
+    """Patterns of names of data sets, such as ``'replica*'``; () for all."""
     lights: tuple[ExtraLight, ...] = Field(min_length=1)
 
     @model_validator(mode='after')
@@ -115,18 +125,25 @@ class Daylight(Strict):
     """
 
     hour: float = Field(12.0, ge=0, le=24)
+    """Of the sun, at the start."""
     hours_per_s: float = Field(0.0, ge=0)
     latitude_deg: float = Field(50.0, ge=-90, le=90)
+    """North of the equator."""
     sun_intensity: float = Field(2.0, ge=0)
+    """Of the sun at its highest."""
     sky_ambient: float = Field(0.25, ge=0)
+    """Light from all sides at noon."""
 
 
 class LightingSection(Strict):
     """All light of a condition; a file may give `setup` as a name or a path."""
 
     unlit: bool = False
+    """Textures as they are, without any light."""
     shadows: bool = True
+    """Whether lights cast shadows."""
     exposure: float = Field(1.0, gt=0)
+    """Factor on the light before it is encoded."""
     ambient: Schedule = Schedule()
     setup: LightSetup | None = None
     scene_lights: tuple[SceneLightRule, ...] = ()

@@ -42,6 +42,7 @@ class MovingObjects(Strict):
     classes: tuple[str, ...] = ()
     count: int | None = Field(None, ge=1)
     seed: int = Field(0, ge=0)
+    """Of the draw."""
     offset_m: tuple[float, float, float] = (0.0, 0.0, 0.0)
     turn_deg: float = 0.0
     span: Span

@@ -33,7 +33,9 @@ class Span(Strict):
     """A part of the run, in goal segments or in seconds; an end of null is the end of the run."""
 
     segments: tuple[float, float | None] | None = None
+    """Start and end in goals driven to, e.g. [0, 1.5]."""
     seconds: tuple[float, float | None] | None = None
+    """Start and end in seconds of stamps."""
 
     @model_validator(mode='after')
     def _one_unit_in_order(self) -> Span:
@@ -76,7 +78,9 @@ class Ramp(Strict):
 
     span: Span
     start_factor: float
+    """Until the span begins."""
     end_factor: float
+    """From its end on."""
 
     def factor(self, moment: Moment) -> float:
         """Return the factor at a moment."""
@@ -96,9 +100,13 @@ class Flicker(Strict):
     """A factor between 1 - depth and 1 that depends on the time alone."""
 
     pattern: FlickerPattern = FlickerPattern.SINE
+    """How it varies."""
     frequency_hz: float = Field(gt=0)
+    """Periods a second; with `random`, values a second."""
     depth: float = Field(ge=0, le=1)
+    """What is taken away at most, as a share."""
     seed: int = Field(0, ge=0)
+    """Of the pattern `random`."""
 
     def factor(self, name: str, time_s: float) -> float:
         """Return the factor of the light of this name."""
@@ -117,6 +125,7 @@ class Schedule(Strict):
     """A factor over the run: constant x alive (always without spans) or not x ramps x flicker."""
 
     factor: float = 1.0
+    """On the light, all the time."""
     alive: tuple[Span, ...] = ()
     ramps: tuple[Ramp, ...] = ()
     flicker: Flicker | None = None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.strict import validated
@@ -16,9 +17,17 @@ from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.language.settings import ModelAccess
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.suites.suite import SuiteContext
-from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS, LanguageModelAnswerer
+from osmabench_ros.vqa.answering.answerer import (
+    GRAPH,
+    Accountable,
+    Answerer,
+    Material,
+    make_answerer,
+    parsed_reference,
+)
+from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.answering.rule import label_embedder
-from osmabench_ros.vqa.evaluation import Answerer, QuestionedMap, evaluate_questions, unread_nodes
+from osmabench_ros.vqa.evaluation import QuestionedMap, evaluate_questions, records_of_summary
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, questions_about
 from osmabench_ros.vqa.judging.deterministic import Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
@@ -36,7 +45,13 @@ class QuestionModelOptions(ModelAccess):
     Parameters
     ----------
     answerer : str
-        'rule', or a model such as 'openai:qwen3' or 'gemini:gemini-2.5-flash'.
+        'rule', a model such as 'openai:qwen3' or 'gemini:gemini-2.5-flash', which reads the graph,
+        or another answerer with its model, such as 'tools:openai:qwen3'.
+    answerer_options : dict
+        Options of that answerer.
+    baselines : tuple of str
+        Answerers that are asked beside, e.g. 'question_only:openai:qwen3'; the figure of each is
+        `baseline_asked_` and its name.
     judge : str
         'deterministic', or a model.
     graph_tokens : int
@@ -44,23 +59,47 @@ class QuestionModelOptions(ModelAccess):
     """
 
     answerer: str = RULE
+    answerer_options: dict[str, Any] = Field(default_factory=dict)
+    baselines: tuple[str, ...] = ()
     judge: str = DETERMINISTIC
     graph_tokens: int = Field(DEFAULT_GRAPH_TOKENS, ge=100)
 
+    @field_validator('baselines')
+    @classmethod
+    def _name_each_once(cls, references: tuple[str, ...]) -> tuple[str, ...]:
+        names = {parsed_reference(item)[0] for item in references}
+        if len(names) < len(references):
+            raise ValueError('name each answerer once, as its figure has its name')
+        return references
+
     def check(self) -> None:
-        """Make the models once, so that a wrong name or a missing key is found early."""
-        self.answering_client()
+        """Make answerers and models once, so that a wrong name or a missing key is found early."""
+        self.made_answerer(self.answerer)
+        self.made_baselines(Material())
         self.judging_client()
+
+    def made_answerer(self, reference: str, material: Material | None = None) -> Answerer:
+        """Return an answerer with its own account; `material` is what it may use."""
+        name, model = parsed_reference(reference)
+        options = dict(self.answerer_options) if reference == self.answerer else {}
+        if name in (GRAPH, 'caption'):
+            options.setdefault('graph_tokens', self.graph_tokens)
+        client = self.client_of(model) if model else None
+        return make_answerer(name, replace(material or Material(), client=client), options)
+
+    def made_baselines(self, material: Material) -> dict[str, Answerer]:
+        """Return the answerers that are asked beside, by the names of their figures."""
+        return {
+            f'baseline_asked_{parsed_reference(item)[0]}': self.made_answerer(item, material)
+            for item in self.baselines
+        }
 
     @property
     def language_models(self) -> tuple[str, ...]:
         """The models that are asked, each once."""
-        named = (self.answerer, self.judge)
-        return tuple(dict.fromkeys(item for item in named if item not in (RULE, DETERMINISTIC)))
-
-    def answering_client(self) -> ModelClient | None:
-        """Return the answering model with its own account, None for the rules."""
-        return None if self.answerer == RULE else self.client_of(self.answerer)
+        answering = [parsed_reference(item)[1] for item in (self.answerer, *self.baselines)]
+        judging = [] if self.judge == DETERMINISTIC else [self.judge]
+        return tuple(dict.fromkeys(item for item in (*answering, *judging) if item))
 
     def judging_client(self) -> ModelClient | None:
         """Return the judging model with its own account, None for the rules."""
@@ -114,7 +153,13 @@ class ExactQuestionsSuite:
         """
         questions = self.questions(context)
         asked = self.questioned(context)
-        answerer, judge = self._answerer() or asked.rules, self._judge() or asked.equality
+        material = Material(
+            embedder=asked.embedder,
+            frames=context.frames_directory,
+            question_images=context.question_images,
+        )
+        answerer = self._options.made_answerer(self._options.answerer, material)
+        judge = self._judge() or asked.equality
         result = evaluate_questions(
             asked,
             questions,
@@ -122,25 +167,22 @@ class ExactQuestionsSuite:
             judge,
             suite=self.name,
             directory=context.output_directory,
+            beside=self._options.made_baselines(material),
             progress=context.progress,
         )
+        summary = answerer.summary if isinstance(answerer, Accountable) else {}
         if context.output_directory is not None:
-            _write_summaries(context.output_directory, answerer, judge)
-        if not isinstance(answerer, LanguageModelAnswerer):
-            return list(result.records)
-        unread = unread_nodes(self.name, asked.semantic_map, answerer.dropped_nodes)
-        return [*result.records, unread]
+            _write_summaries(context.output_directory, answerer.name, summary, judge)
+        count = len(questions)
+        return [
+            *result.records,
+            *records_of_summary(self.name, asked.semantic_map, summary, count),
+        ]
 
     def questioned(self, context: SuiteContext) -> QuestionedMap:
         """Return the map of a context in the form that is questioned."""
         embedder = self._embedder(context)
         return QuestionedMap.in_scene(context.published_graph, context.ground_truth, embedder)
-
-    def _answerer(self) -> LanguageModelAnswerer | None:
-        client = self._options.answering_client()
-        if client is None:
-            return None
-        return LanguageModelAnswerer(client, graph_tokens=self._options.graph_tokens)
 
     def _judge(self) -> LanguageModelJudge | None:
         client = self._options.judging_client()
@@ -163,12 +205,11 @@ class ExactQuestionsSuite:
         return SentenceEmbedder() if use is EmbeddingUse.ON else None
 
 
-def _write_summaries(folder: Path, answerer: Answerer, judge: Judge) -> None:
-    answering: dict[str, Any] = {'answerer': answerer.name}
-    if isinstance(answerer, LanguageModelAnswerer):
-        answering |= answerer.summary
+def _write_summaries(
+    folder: Path, answerer: str, summary: Mapping[str, Any], judge: Judge
+) -> None:
     judging: dict[str, Any] = {'judge': judge.name}
     if isinstance(judge, LanguageModelJudge):
         judging['prompt'] = judge.prompt.identity
-    write_json(folder / 'answering.json', answering)
+    write_json(folder / 'answering.json', {'answerer': answerer, **summary})
     write_json(folder / 'judging.json', judging)

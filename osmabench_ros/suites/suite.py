@@ -149,6 +149,10 @@ class SuiteContext:
         Called with a text and the fraction done.
     true_trajectory : StampedTrajectory, optional
         True optical poses in the world, for maps that say their own.
+    frames_directory : Path, optional
+        Folder of the images that the run kept, named by number.
+    question_images : Path, optional
+        Folder that the images of the questions are relative to.
     """
 
     scene_name: str
@@ -164,6 +168,8 @@ class SuiteContext:
     text_encoder: TextEncoder | None = None
     progress: Progress = silent
     true_trajectory: StampedTrajectory | None = None
+    frames_directory: Path | None = None
+    question_images: Path | None = None
 
     @cached_property
     def matches(self) -> Correspondences:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any
 
 from osmabench_ros.base.progress import Progress, counted, share, silent
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.vqa.answering.answerer import Answerer
 from osmabench_ros.vqa.answering.baselines import (
     constant,
     ground_truth_map,
@@ -19,27 +22,13 @@ from osmabench_ros.vqa.answering.baselines import (
     with_random_labels,
 )
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
+from osmabench_ros.vqa.grading import TYPES_WITH_PARTS
 from osmabench_ros.vqa.graph_index import THINGS, Embedder
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
 from osmabench_ros.vqa.questions import Answer, Inquiry, Question, Verdict, inquiry
 from osmabench_ros.vqa.scores import UNSERVED, records, unserved_categories
 from osmabench_ros.vqa.wording import evidence_of, parsed
-
-
-class Answerer(Protocol):
-    """Answers questions from a recorded map."""
-
-    name: str
-
-    def answer(
-        self,
-        semantic_map: SemanticMap,
-        inquiries: Sequence[Inquiry],
-        progress: Progress = silent,
-    ) -> list[Answer]:
-        """Return an answer for each inquiry; those that are left out count as unanswered."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +40,7 @@ class QuestionedMap:
     """Maps that are asked for comparison, by the name of their figure."""
     rules: Answerer = field(default_factory=RuleAnswerer)
     equality: Judge = field(default_factory=DeterministicJudge)
+    embedder: Embedder | None = None
 
     @classmethod
     def in_scene(
@@ -58,7 +48,7 @@ class QuestionedMap:
     ) -> QuestionedMap:
         """Return the map of a scene; answering and judging share the embedder."""
         rules, equality = RuleAnswerer(embedder), DeterministicJudge(embedder)
-        return cls(semantic_map, reference_maps(truth), rules, equality)
+        return cls(semantic_map, reference_maps(truth), rules, equality, embedder)
 
 
 UNSEEABLE = ('material',)
@@ -100,13 +90,18 @@ def evaluate_questions(
     *,
     suite: str = 'exact_questions',
     directory: Path | None = None,
+    beside: Mapping[str, Answerer] = MappingProxyType({}),
     progress: Progress = silent,
 ) -> QuestionResult:
-    """Ask a map all questions, save and score the answers; IncompleteError if a server failed."""
+    """Ask a map all questions, save and score the answers; IncompleteError if a server failed.
+
+    Answerers in `beside` are asked too, for the figure of their key.
+    """
     answers, verdicts = answered_and_judged(
         asked.semantic_map, questions, answerer, judge, directory, progress
     )
-    found = scored(asked, questions, verdicts, suite=suite, progress=share(progress, 0.65, 0.95))
+    rest = share(progress, 0.65, 0.95)
+    found = scored(asked, questions, verdicts, suite=suite, beside=beside, progress=rest)
     progress('scored answers', 1.0)
     return QuestionResult(tuple(answers), tuple(verdicts), tuple(found))
 
@@ -141,6 +136,7 @@ def scored(
     suite: str,
     mode: str = '',
     excluded: Collection[str] = (),
+    beside: Mapping[str, Answerer] = MappingProxyType({}),
     progress: Progress = silent,
 ) -> list[MetricRecord]:
     """Return the accuracies of verdicts beside those of the baselines and of the ceilings.
@@ -149,8 +145,9 @@ def scored(
     `baseline_always_yes`, `baseline_always_no`, `baseline_most_frequent`,
     `baseline_question_only` and the `reference_maps` likewise without the last two. Overall also
     `accuracy_colors`, `accuracy_materials` and `accuracy_rest`, over exact questions that rest on
-    a colour, on a material, or on neither. Categories in `excluded` are not applicable, beside
-    those that the map cannot serve.
+    a colour, on a material, or on neither, and `score`, the mean share that is right of answers
+    with parts, where there are any. Answerers in `beside` are asked for one more figure each.
+    Categories in `excluded` are not applicable, beside those that the map cannot serve.
     """
     left_out = unserved_categories(asked.semantic_map, questions).union(excluded)
 
@@ -170,11 +167,35 @@ def scored(
     for metric, reference in asked.references.items():
         report = share(progress, 0.0, 1.0, 'maps for comparison: ')
         others.append((metric, answer_all(reference, questions, asked.rules, report)))
+    for metric, other in beside.items():
+        report = share(progress, 0.0, 1.0, f'{metric}: ')
+        others.append((metric, answer_all(asked.semantic_map, questions, other, report)))
     found = rows('accuracy', verdicts, answered_too=True)
+    found += _partial_credit(suite, mode, questions, verdicts, left_out)
     found += _by_evidence(suite, mode, questions, verdicts, left_out)
     for metric, given in others:
         found += rows(metric, judge_all(questions, given, asked.equality), answered_too=False)
     return found
+
+
+def _partial_credit(
+    suite: str,
+    mode: str,
+    questions: Sequence[Question],
+    verdicts: Sequence[Verdict],
+    left_out: Collection[str],
+) -> Iterator[MetricRecord]:
+    """Yield the mean score over questions whose answers have parts; no answer scores 0."""
+    by_id = {verdict.question_id: verdict for verdict in verdicts}
+    asked = [
+        item
+        for item in questions
+        if item.answer_type in TYPES_WITH_PARTS and item.category not in left_out
+    ]
+    scores = [by_id[item.id].score or 0.0 for item in asked if item.id in by_id]
+    if asked:
+        value = math.fsum(scores) / len(asked)
+        yield MetricRecord(suite, mode, 'score', value=value, n=len(asked))
 
 
 def _by_evidence(
@@ -204,16 +225,30 @@ def _by_evidence(
         )
 
 
-def unread_nodes(suite: str, semantic_map: SemanticMap, dropped: int) -> MetricRecord:
-    """Return the share of nodes that did not fit into the prompts of a language model."""
-    nodes = sum(node.kind in THINGS for node in semantic_map.graph.nodes)
-    share = dropped / nodes if nodes else 0.0
-    return MetricRecord(suite, '', 'unread_nodes', '', share, n=nodes, higher_is_better=False)
+def records_of_summary(
+    suite: str, semantic_map: SemanticMap, summary: Mapping[str, Any], count: int
+) -> list[MetricRecord]:
+    """Return what an answerer's summary counts: nodes left out, answers that came to no end."""
+    found = []
+    if 'dropped_nodes' in summary and not summary.get('compat'):
+        nodes = sum(node.kind in THINGS for node in semantic_map.graph.nodes)
+        found.append(_share(suite, 'unread_nodes', summary['dropped_nodes'], nodes))
+    if 'incomplete' in summary:
+        incomplete = sum(summary['incomplete'].values())
+        found.append(_share(suite, 'incomplete_answers', incomplete, count))
+    return found
+
+
+def _share(suite: str, metric: str, part: int, whole: int) -> MetricRecord:
+    value = part / whole if whole else 0.0
+    return MetricRecord(suite, '', metric, '', value, n=whole, higher_is_better=False)
 
 
 def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:
     """Return the name of each baseline's metric with its answers."""
+    choices = any(item.options for item in questions)
     return [
+        *([('baseline_first_option', constant(questions, 'A'))] if choices else []),
         ('baseline_always_yes', constant(questions, 'yes')),
         ('baseline_always_no', constant(questions, 'no')),
         ('baseline_most_frequent', most_frequent(questions)),

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.base.limits.compressed import read_unpacked
 from osmabench_ros.base.limits.documents import parse_json
+from osmabench_ros.base.limits.meter import read_unpacked
 from osmabench_ros.errors import QuestionError, errors_as
 from osmabench_ros.vqa.judging.reading import as_number, plain
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from osmabench_ros.language.model import ImagePart
 from osmabench_ros.maps.disk.storage import read_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.vqa.answering.pictures import kept_frames
 from osmabench_ros.vqa.llm_generated.pipeline import FrameImage
 from osmabench_ros.vqa.question_files import (
     ANSWERS,
@@ -87,6 +89,13 @@ class RunFolder:
             )
         return read_records(path, Question)
 
+    def question_images(self, questions: Sequence[Question]) -> Path:
+        """Return the folder that the images of questions lie in: that of the stages, or shared."""
+        names = [name for question in questions for name in question.images]
+        folders = (self.folder, self.shared)
+        holding = (f for f in folders if all((f / name).is_file() for name in names))
+        return next(holding, self.folder)
+
     def answers(self) -> list[Answer]:
         """Read the answers of the stage before; all of them, or it is an IncompleteError."""
         return self._complete(ANSWERS, Answer, 'answer')
@@ -115,21 +124,21 @@ class RunFolder:
 
     def frames(self) -> list[FrameImage]:
         """Return the kept frames in order; the digits of a name are the frame's index."""
-        folder = self.directory / 'frames'
-        found = {}
-        for path in sorted(folder.glob('*')):
-            digits = re.findall(r'\d+', path.stem)
-            if digits and path.suffix.lower() in _MEDIA_TYPES:
-                found[int(digits[-1])] = path
+        found = kept_frames(self.frames_folder)
         if not found:
             raise QuestionError(
-                f'{folder} holds no frames (PNG or JPEG named by number); keep some in the run, '
-                'or copy them there'
+                f'{self.frames_folder} holds no frames (PNG or JPEG named by number); keep some '
+                'in the run, or copy them there'
             )
         return [
             FrameImage(
                 index,
                 ImagePart(read_bytes(path, QuestionError), _MEDIA_TYPES[path.suffix.lower()]),
             )
-            for index, path in sorted(found.items())
+            for index, path in found.items()
         ]
+
+    @property
+    def frames_folder(self) -> Path:
+        """Folder of the frames that the run kept."""
+        return self.directory / 'frames'

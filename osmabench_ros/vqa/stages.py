@@ -10,23 +10,28 @@ from typing import Any
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder, remove_ours
 from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.client import CostEstimate, ModelClient
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.vqa.answering.language_model import (
-    DEFAULT_GRAPH_TOKENS,
-    LanguageModelAnswerer,
-    QuestionOnlyAnswerer,
+from osmabench_ros.vqa.answering.answerer import (
+    GRAPH,
+    Accountable,
+    Answerer,
+    Estimable,
+    Material,
+    make_answerer,
+    parsed_reference,
 )
+from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import (
-    Answerer,
     QuestionedMap,
     answer_all,
     inquiries,
     judge_all,
+    records_of_summary,
     scored,
-    unread_nodes,
 )
 from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
@@ -98,21 +103,16 @@ def generate_written(
 def answer(
     run: RunFolder,
     asked: QuestionedMap,
+    reference: str,
     client: ModelClient | None,
     options: AnswerOptions | None = None,
     progress: Progress = silent,
 ) -> list[Answer]:
-    """Answer a run's questions from its map by rule or model; write answers, answering.json."""
+    """Answer a run's questions by an answerer and its model; write answers, answering.json."""
     options = options or AnswerOptions()
     questions = run.questions()
     claim_folder(run.folder)
-    answerer: Answerer
-    if client is None:
-        answerer = asked.rules
-    elif options.without_map:
-        answerer = QuestionOnlyAnswerer(client)
-    else:
-        answerer = _model_answerer(client, options)
+    answerer = asked.rules if reference == RULE else _made(run, asked, reference, client, options)
     write_records(run.folder / QUESTIONS, questions)
     with _accounts(run, 'answer', client):
         answers = saved(
@@ -120,26 +120,51 @@ def answer(
             lambda: answer_all(asked.semantic_map, questions, answerer, progress),
         )
     about: dict[str, Any] = asdict(options)
-    if isinstance(answerer, LanguageModelAnswerer):
+    if isinstance(answerer, Accountable):
         about |= answerer.summary
-    about['answerer'] = client.name if client is not None else RuleAnswerer.name
+    about['answerer'] = answerer.name
     write_json(run.folder / 'answering.json', about)
     return answers
 
 
-def _model_answerer(client: ModelClient, options: AnswerOptions) -> LanguageModelAnswerer:
-    return LanguageModelAnswerer(client, graph_tokens=options.graph_tokens, compat=options.compat)
+RULE = RuleAnswerer.name
+
+
+def _made(
+    run: RunFolder,
+    asked: QuestionedMap,
+    reference: str,
+    client: ModelClient | None,
+    options: AnswerOptions,
+) -> Answerer:
+    name, _ = parsed_reference(reference)
+    if options.without_map:
+        name = 'question_only'
+    elif options.compat and name != GRAPH:
+        raise ConfigError(f'--compat has prompts for the answerer "{GRAPH}" alone, not "{name}"')
+    chosen: dict[str, Any] = {}
+    if name in (GRAPH, 'caption'):
+        chosen['graph_tokens'] = options.graph_tokens
+    if name == GRAPH:
+        chosen['compat'] = options.compat
+    images = run.question_images(run.questions())
+    material = Material(client, asked.embedder, run.frames_folder, images)
+    return make_answerer(name, material, chosen)
 
 
 def estimate_answers(
-    run: RunFolder, asked: QuestionedMap, client: ModelClient, options: AnswerOptions
-) -> CostEstimate:
-    """Return what `answer` would ask, without asking."""
+    run: RunFolder,
+    asked: QuestionedMap,
+    reference: str,
+    client: ModelClient,
+    options: AnswerOptions,
+) -> CostEstimate | None:
+    """Return what `answer` would ask, without asking; None where that depends on the replies."""
     wanted = inquiries(asked.semantic_map, run.questions())
-    if options.without_map:
-        return client.estimate(QuestionOnlyAnswerer(client).requests(wanted))
-    requests = _model_answerer(client, options).requests(asked.semantic_map, wanted)
-    return client.estimate(requests)
+    answerer = _made(run, asked, reference, client, options)
+    if not isinstance(answerer, Estimable):
+        return None
+    return client.estimate(answerer.requests(asked.semantic_map, wanted))
 
 
 def judge(
@@ -201,8 +226,7 @@ def report(run: RunFolder, asked: QuestionedMap, *, compat: bool = False) -> lis
         excluded=COMPAT_EXCLUDED if compat else (),
     )
     answering = run.summary('answering') or {}
-    if 'dropped_nodes' in answering and not answering.get('compat'):
-        found.append(unread_nodes(suite, asked.semantic_map, answering['dropped_nodes']))
+    found += records_of_summary(suite, asked.semantic_map, answering, len(questions))
     scores = {'metrics': [r.to_json() for r in found], **stage_summaries(run)}
     write_json(run.folder / SCORES, scores)
     return found
@@ -232,6 +256,8 @@ def remarks(run: RunFolder) -> list[str]:
             f'left out of the prompts to fit {answering["graph_tokens"]} tokens: '
             f'{answering["dropped_nodes"]} nodes, {answering["dropped_relations"]} relations'
         )
+    for reason, count in answering.get('incomplete', {}).items():
+        lines.append(f'{count} answers came to no end: {reason}')
     return lines
 
 

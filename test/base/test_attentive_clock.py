@@ -1,4 +1,4 @@
-from osmabench_ros.base.attentive_clock import AttentiveClock
+from osmabench_ros.base.processes import AttentiveClock
 
 
 def test_time_between_distant_readings_counts_little() -> None:

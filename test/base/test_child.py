@@ -17,7 +17,7 @@ import pytest
 
 from osmabench_ros.base.limits.allowance import Allowance, limited_to
 from osmabench_ros.base.limits.child import read_limited
-from osmabench_ros.base.limits.landlock import landlock_version
+from osmabench_ros.base.limits.child_main import landlock_version
 from osmabench_ros.errors import LimitError, OsmabenchWarning, SceneError
 
 SMALL = Allowance(memory_mib=200, seconds=0.5)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from osmabench_ros.base.limits.allowance import Allowance, limited_to
-from osmabench_ros.base.limits.compressed import checked_zip, read_member, read_unpacked
-from osmabench_ros.base.limits.meter import Meter
+from osmabench_ros.base.limits.meter import Meter, checked_zip, read_member, read_unpacked
 from osmabench_ros.errors import LimitError, MapError, QuestionError
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from osmabench_ros.bringup.launching.node_claims import NodeClaims, full_name
+from osmabench_ros.bringup.spec import isolation
+from osmabench_ros.bringup.spec.isolation import NodeClaims, full_name
 
 pytestmark = pytest.mark.ros
 
@@ -25,9 +26,13 @@ def test_a_node_is_claimed_once_for_a_domain_and_namespace(ros_domain: int) -> N
     assert second.claim(ros_domain, ['/robot/mapper']) == []
 
 
-def test_an_unclaimed_node_is_seen_on_the_graph(ros_domain: int, ros_context: Any) -> None:
+def test_an_unclaimed_node_is_seen_on_the_graph(
+    ros_domain: int, ros_context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import rclpy
 
+    # It looks until it sees one; a busy machine takes its time to discover.
+    monkeypatch.setattr(isolation, 'LOOK_S', 60.0)
     node = rclpy.create_node('mapper', namespace='robot', context=ros_context)
     assert NodeClaims().claim(ros_domain, ['/robot/mapper', '/robot/evaluator']) == [
         '/robot/mapper'

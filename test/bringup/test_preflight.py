@@ -11,9 +11,15 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
-from osmabench_ros.bringup.doctor import beside_ros, preflight
-from osmabench_ros.bringup.doctor.datasets import DATA_SETS, data_folders, find_data_set
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from osmabench_ros.base import configuration
+from osmabench_ros.bringup.doctor import preflight
+from osmabench_ros.bringup.doctor.preflight import (
+    DATA_SETS,
+    Finding,
+    Severity,
+    data_folders,
+    find_data_set,
+)
 from osmabench_ros.cli.main import app
 
 REPLICA_CAD, AUGMENTED, HM3D = DATA_SETS
@@ -22,7 +28,7 @@ REPLICA_CAD, AUGMENTED, HM3D = DATA_SETS
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine whose renderer and Habitat-Sim are not started; returns its data folder."""
-    monkeypatch.setattr(preflight, '_renderer', lambda: Finding('OpenGL', Severity.OK, 'fine'))
+    monkeypatch.setattr(preflight, 'renderer', lambda: Finding('OpenGL', Severity.OK, 'fine'))
     monkeypatch.setattr(preflight, '_habitat', lambda: Finding('habitat_sim', Severity.OK, 'fine'))
     monkeypatch.setenv('OSMABENCH_DATA', str(tmp_path / 'data'))
     monkeypatch.setenv('COLUMNS', '300')
@@ -119,11 +125,13 @@ def test_a_package_that_is_too_old_or_missing_is_named_with_the_file_for_pip(
     here: str | None, reported: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert found('python packages', tmp_path).level is Severity.OK
-    monkeypatch.setattr(beside_ros, 'version', lambda name: _version(name, {'pydantic': here}))
+    monkeypatch.setattr(
+        configuration, 'installed_version', lambda name: _version(name, {'pydantic': here})
+    )
     finding = found('python packages', tmp_path)
     assert finding.level is Severity.FAILED
     assert finding.detail == f'pydantic>=2.5 ({reported})'
-    assert f'pip install -r {beside_ros.requirements_file()}' in finding.remedy
+    assert f'pip install -r {configuration.requirements_file()}' in finding.remedy
 
 
 def _version(name: str, other: dict[str, str | None]) -> str:

@@ -16,8 +16,11 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup.doctor import run_preflight  # noqa: E402
-from osmabench_ros.bringup.doctor.datasets import examine_scene_files  # noqa: E402
-from osmabench_ros.bringup.doctor.finding import Finding, Severity  # noqa: E402
+from osmabench_ros.bringup.doctor.preflight import (  # noqa: E402
+    Finding,
+    Severity,
+    examine_scene_files,
+)
 from osmabench_ros.bringup.doctor.run_preflight import _disk, check_run, examine_run  # noqa: E402
 from osmabench_ros.bringup.spec import isolation  # noqa: E402
 from osmabench_ros.errors import (  # noqa: E402
@@ -33,7 +36,7 @@ Usage = namedtuple('Usage', 'total used free')
 
 @pytest.fixture(autouse=True)
 def fine_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_preflight, '_egl', lambda: [Finding('OpenGL', Severity.OK, 'fine')])
+    monkeypatch.setattr(run_preflight, 'renderer', lambda: Finding('OpenGL', Severity.OK, 'fine'))
 
 
 def config(**changes: Any) -> MatrixConfig:

@@ -48,7 +48,7 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(
     from osmabench_ros.base.owned_folder import claim_folder
     from osmabench_ros.bringup.runner import one_run
     from osmabench_ros.bringup.runner.node_processes import NodeProcesses
-    from osmabench_ros.bringup.spec.run_recording import (
+    from osmabench_ros.bringup.spec.definition import (
         bag_directory,
         check_bag,
         make_room_for_bag,

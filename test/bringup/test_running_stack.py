@@ -28,7 +28,7 @@ from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2  # noqa: E402
 
 from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.bringup.doctor.finding import Severity  # noqa: E402
+from osmabench_ros.bringup.doctor.preflight import Severity  # noqa: E402
 from osmabench_ros.bringup.running_stack import stack_observation  # noqa: E402
 from osmabench_ros.bringup.running_stack.examination import (  # noqa: E402
     StackNames,
@@ -203,7 +203,7 @@ def test_the_bridge_itself_keeps_the_contract(ros_domain: int, tmp_path: Path) -
         'frame_rate_hz': '10.0', 'pacing': 'realtime', 'speed_factor': '0.5', 'seed': '3',
     }  # fmt: skip
     options = [text for name, value in values.items() for text in ('-p', f'{name}:={value}')]
-    module = 'osmabench_ros.nodes.simulator_bridge.node'
+    module = 'osmabench_ros.nodes.simulator_bridge_node'
     bridge = subprocess.Popen(
         [sys.executable, '-m', module, '--ros-args', *options],
         env=environment,

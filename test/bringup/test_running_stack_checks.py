@@ -18,8 +18,9 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2, PointField  # noqa: 
 
 from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.base.contract import CONTRACT  # noqa: E402
-from osmabench_ros.bringup.doctor.finding import Finding, Severity  # noqa: E402
-from osmabench_ros.bringup.running_stack.camera import (  # noqa: E402  # noqa: E402
+from osmabench_ros.bringup.doctor.preflight import Finding, Severity  # noqa: E402
+from osmabench_ros.bringup.running_stack.camera import (  # noqa: E402  # noqa: E402  # noqa: E402
+    EdgeSample,
     check_classes,
     check_depth,
     check_encoding,
@@ -27,27 +28,30 @@ from osmabench_ros.bringup.running_stack.camera import (  # noqa: E402  # noqa: 
     check_intrinsics,
     check_optical,
     check_size,
+    check_transforms,
 )
 from osmabench_ros.bringup.running_stack.examination import check_endpoints  # noqa: E402
-from osmabench_ros.bringup.running_stack.run_topics import (  # noqa: E402
+from osmabench_ros.bringup.running_stack.run_topics import (  # noqa: E402  # noqa: E402
+    check_clock,
     check_cloud,
     check_map,
+    check_rate,
     check_run_info,
     check_run_state,
+    check_stamps,
+    check_synchrony,
     declared_rate_hz,
 )
 from osmabench_ros.bringup.running_stack.stack_observation import TopicRecord, header_stamp_ns  # noqa: E402
-from osmabench_ros.bringup.running_stack.timing import (  # noqa: E402
-    check_clock,
-    check_rate,
-    check_stamps,
-    check_synchrony,
-)
-from osmabench_ros.bringup.running_stack.transforms import EdgeSample, check_transforms  # noqa: E402
 from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message  # noqa: E402
-from osmabench_ros.ros.wire.endpoints import Endpoint, TopicGraph, qos_conflict  # noqa: E402
-from osmabench_ros.ros.wire.qos import frame_profile, latched_profile  # noqa: E402
+from osmabench_ros.ros.wire.qos import (  # noqa: E402  # noqa: E402
+    Endpoint,
+    TopicGraph,
+    frame_profile,
+    latched_profile,
+    qos_conflict,
+)
 from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
 
 SECOND_NS = 10**9

@@ -128,7 +128,7 @@ def test_a_worker_that_is_killed_fails_its_run_alone(tmp_path: Path) -> None:
     wait_for(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
     (worker,) = (
         item
-        for item in processes_of(runner, 'run_worker')
+        for item in processes_of(runner, 'runner.side_by_side')
         if any('foreign_mapper' in word for child in item.children() for word in child.cmdline())
     )
     worker.kill()

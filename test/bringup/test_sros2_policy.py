@@ -37,12 +37,14 @@ from osmabench_ros.bringup.spec.isolation import (  # noqa: E402
 )
 from osmabench_ros.bringup.spec.node_spec import MAPPER  # noqa: E402
 from osmabench_ros.nodes.simulator_bridge import (  # noqa: E402
+    frame_publisher,
     simulation_services,
-    transforms,
 )
-from osmabench_ros.ros.messages import vision_messages  # noqa: E402
-from osmabench_ros.ros.node.participants import DeclaredParticipant  # noqa: E402
-from osmabench_ros.ros.node.publisher_watch import publishers_of_run  # noqa: E402
+from osmabench_ros.ros.messages import map_messages  # noqa: E402
+from osmabench_ros.ros.node.participants import (  # noqa: E402
+    DeclaredParticipant,
+    publishers_of_run,
+)
 
 RUNNER = 'osmabench_runner'
 Rights = dict[str, set[str]]
@@ -53,21 +55,30 @@ ACTION_SERVICES = ('send_goal', 'get_result', 'cancel_goal')
 ACTION_TOPICS = ('feedback', 'status')
 ACTION_PARTS = (*ACTION_SERVICES, *ACTION_TOPICS)
 
-OPTIONAL = {
-    transforms: {'/tf', '/tf_static'},
-    vision_messages: {f'/{topics.VISION_LABEL_INFO}', f'/{topics.SEMANTIC_MAP_DETECTIONS}'},
-    simulation_services: {
-        f'/{name}'
-        for name in (
-            topics.GET_SIMULATOR_FEATURES,
-            topics.GET_SIMULATION_STATE,
-            topics.SET_SIMULATION_STATE,
-            topics.STEP_SIMULATION,
-            topics.RESET_SIMULATION,
-        )
-    }
-    | {f'/{topics.SIMULATE_STEPS}/_action/{part}' for part in (*ACTION_SERVICES, *ACTION_TOPICS)},
-}
+OPTIONAL = (
+    (frame_publisher.TF_AVAILABLE, {'/tf', '/tf_static'}),
+    (
+        map_messages.VISION_AVAILABLE,
+        {f'/{topics.VISION_LABEL_INFO}', f'/{topics.SEMANTIC_MAP_DETECTIONS}'},
+    ),
+    (
+        simulation_services.AVAILABLE,
+        {
+            f'/{name}'
+            for name in (
+                topics.GET_SIMULATOR_FEATURES,
+                topics.GET_SIMULATION_STATE,
+                topics.SET_SIMULATION_STATE,
+                topics.STEP_SIMULATION,
+                topics.RESET_SIMULATION,
+            )
+        }
+        | {
+            f'/{topics.SIMULATE_STEPS}/_action/{part}'
+            for part in (*ACTION_SERVICES, *ACTION_TOPICS)
+        },
+    ),
+)
 """What nodes have only where a package is installed."""
 
 COMMANDS = {
@@ -181,7 +192,7 @@ def start(node: str, tmp: Path, environment: dict[str, str]) -> subprocess.Popen
     executable, values = COMMANDS[node]
     pairs = {'autostart': 'true', **{k: str(v).format(tmp=tmp) for k, v in values.items()}}
     options = [text for name, value in pairs.items() for text in ('-p', f'{name}:={value}')]
-    module = f'osmabench_ros.nodes.{executable}.node'
+    module = f'osmabench_ros.nodes.{executable}_node'
     return subprocess.Popen(
         [sys.executable, '-m', module, '--ros-args', '-r', f'__node:={node}', *options],
         env=environment,
@@ -212,7 +223,7 @@ def wait_for_all(
 
 
 def optional() -> set[str]:
-    lacking = [names for module, names in OPTIONAL.items() if not module.AVAILABLE]
+    lacking = [names for available, names in OPTIONAL if not available]
     return set().union(*lacking)
 
 

@@ -11,7 +11,7 @@ from ros_processes import process
 pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.alone]
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup.doctor.finding import Finding, Severity  # noqa: E402
+from osmabench_ros.bringup.doctor.preflight import Finding, Severity  # noqa: E402
 from osmabench_ros.bringup.running_stack import stack_observation  # noqa: E402
 from osmabench_ros.bringup.running_stack.examination import (  # noqa: E402
     StackNames,

@@ -146,7 +146,7 @@ def test_a_process_is_replaced_after_its_runs_and_where_its_start_differs(tmp_pa
 def test_a_process_that_died_while_it_waited_is_replaced(runs: Runs) -> None:
     first, _ = runs.run('0')
     os.kill(first.pid, signal.SIGKILL)
-    wait_for(lambda: not psutil.pid_exists(first.pid) or first._process.poll() is not None)
+    first.wait(60.0)
     second, said = runs.run('0')
     assert second.pid != first.pid
     assert 'hosts node 1' in said

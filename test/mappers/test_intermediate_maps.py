@@ -2,7 +2,7 @@ import pytest
 from recorded_frames import FRAMES, LABELS
 
 from osmabench_ros.mappers.mapper import make_mapper
-from osmabench_ros.maps.disk.archive import pack_map
+from osmabench_ros.maps.disk.storage import pack_map
 
 
 @pytest.mark.parametrize('name', ['oracle', 'noisy_oracle', 'appearance'])

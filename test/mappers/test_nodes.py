@@ -4,13 +4,13 @@ import pytest
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.nodes import trimmed_box, upright_box, voted_labels
 from osmabench_ros.scenes.apartment.finishes import COLORS
-from osmabench_ros.semantics.color_names import (
+from osmabench_ros.semantics.labels import (
     COLOR_EXAMPLES,
+    LabelSet,
     color_indices,
     lab_from_rgb,
     most_frequent_color,
 )
-from osmabench_ros.semantics.labels import LabelSet
 
 LABELS = LabelSet.from_names('test', ['cup', 'mug', 'sofa'], ['floor'])
 RNG = np.random.default_rng(1)

@@ -5,7 +5,7 @@ from scipy.spatial import cKDTree
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.noisy_oracle import NoiseModel, NoiseOptions, NoisyOracleMapper
-from osmabench_ros.maps.disk.archive import pack_map
+from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.semantics.labels import UNLABELLED
 
 SILENT = {

@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.tsdf import TsdfMapper
-from osmabench_ros.maps.disk.archive import pack_map
+from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 
 pytest.importorskip('open3d')

@@ -25,7 +25,7 @@ from osmabench_ros.mappers.open_vocabulary.networks import (
     Runtime,
 )
 from osmabench_ros.mappers.open_vocabulary.semantic import SemanticNetwork, class_ids
-from osmabench_ros.maps.disk.archive import pack_map
+from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.semantics.labels import UNLABELLED
 
 LABELS = box_world.LABELS

@@ -10,7 +10,7 @@ from maps.test_storage import assert_equal
 
 from osmabench_ros.base.limits.allowance import Allowance, limited_to
 from osmabench_ros.errors import LimitError, MapError
-from osmabench_ros.maps.disk.archive import pack_map, unpack_map
+from osmabench_ros.maps.disk.storage import pack_map, unpack_map
 
 
 def repacked(

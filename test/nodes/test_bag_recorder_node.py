@@ -30,7 +30,7 @@ from std_msgs.msg import String  # noqa: E402
 
 from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.errors import OsmabenchError  # noqa: E402
-from osmabench_ros.nodes.bag_recorder.node import BagRecorderNode  # noqa: E402
+from osmabench_ros.nodes.bag_recorder_node import BagRecorderNode  # noqa: E402
 from osmabench_ros.ros.messages.poses import stamp_from_message  # noqa: E402
 from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
 from osmabench_ros.sequences.bag_reader import BagSequence  # noqa: E402

@@ -27,7 +27,7 @@ from osmabench_ros.errors import (  # noqa: E402
     MetricError,
 )
 from osmabench_ros.metrics.record import MetricRecord  # noqa: E402
-from osmabench_ros.nodes.evaluator.node import EvaluatorNode  # noqa: E402
+from osmabench_ros.nodes.evaluator_node import EvaluatorNode  # noqa: E402
 from osmabench_ros.ros.node.diagnostics import Level  # noqa: E402
 from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
 from osmabench_ros.runs.evaluate import evaluation  # noqa: E402

@@ -31,7 +31,7 @@ DOWN = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
 
 
 def start(domain: int, node: str, parameters: dict[str, Any]) -> subprocess.Popen[str]:
-    command = [sys.executable, '-m', f'osmabench_ros.nodes.{node}.node', '--ros-args']
+    command = [sys.executable, '-m', f'osmabench_ros.nodes.{node}_node', '--ros-args']
     for name, value in parameters.items():
         command += ['-p', f'{name}:={value}']
     return subprocess.Popen(

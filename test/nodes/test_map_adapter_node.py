@@ -28,9 +28,9 @@ from osmabench_ros.base.contract import (  # noqa: E402
 )
 from osmabench_ros.errors import ConfigError  # noqa: E402
 from osmabench_ros.geometry.point_files import write_ply  # noqa: E402
-from osmabench_ros.maps.disk.archive import unpack_map  # noqa: E402
+from osmabench_ros.maps.disk.storage import unpack_map  # noqa: E402
 from osmabench_ros.maps.semantic_map import SemanticMap  # noqa: E402
-from osmabench_ros.nodes.map_adapter.node import MapAdapterNode  # noqa: E402
+from osmabench_ros.nodes.map_adapter_node import MapAdapterNode  # noqa: E402
 from osmabench_ros.ros.messages.images import label_set_to_message  # noqa: E402
 from osmabench_ros.ros.messages.map_messages import (  # noqa: E402
     MAX_PAYLOAD_BYTES,

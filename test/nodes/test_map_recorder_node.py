@@ -32,8 +32,8 @@ from osmabench_ros.maps.disk.storage import (  # noqa: E402
     snapshots_in,
     write_map,
 )
-from osmabench_ros.nodes.map_recorder import node as recorder  # noqa: E402
-from osmabench_ros.nodes.map_recorder.node import MapRecorderNode  # noqa: E402
+from osmabench_ros.nodes import map_recorder_node as recorder  # noqa: E402
+from osmabench_ros.nodes.map_recorder_node import MapRecorderNode  # noqa: E402
 from osmabench_ros.ros.messages.images import label_set_to_message  # noqa: E402
 from osmabench_ros.ros.messages.map_messages import (  # noqa: E402
     graph_to_message,

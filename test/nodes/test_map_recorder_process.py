@@ -24,7 +24,7 @@ from osmabench_ros.maps.semantic_map import (  # noqa: E402
 )
 from osmabench_ros.ros.messages.map_messages import MapPublisher  # noqa: E402
 
-NODE = 'osmabench_ros.nodes.map_recorder.node'
+NODE = 'osmabench_ros.nodes.map_recorder_node'
 DISK_BYTES = 64 * 2**10
 IN_A_SMALL_DISK = (
     'mount -t tmpfs -o size={size} tmpfs "$0" && "$@"; code=$?; '

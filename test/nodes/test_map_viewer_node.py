@@ -103,7 +103,7 @@ def viewer(ros_domain: int) -> Iterator[Callable[..., None]]:
     def start(**parameters: object) -> None:
         words = [f'{name}:={value}' for name, value in parameters.items()]
         given = [part for word in ['autostart:=true', *words] for part in ('-p', word)]
-        command = [sys.executable, '-m', 'osmabench_ros.nodes.map_viewer.node', '--ros-args']
+        command = [sys.executable, '-m', 'osmabench_ros.nodes.map_viewer_node', '--ros-args']
         environment = dict(isolated_environment(ros_domain))
         started.append(subprocess.Popen([*command, *given], env=environment))
 

@@ -24,10 +24,10 @@ from sensor_msgs.msg import CameraInfo, Image  # noqa: E402
 from osmabench_ros import participant  # noqa: E402
 from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.errors import ConfigError  # noqa: E402
-from osmabench_ros.maps.disk.archive import unpack_map  # noqa: E402
+from osmabench_ros.maps.disk.storage import unpack_map  # noqa: E402
 from osmabench_ros.maps.semantic_map import SemanticMap  # noqa: E402
-from osmabench_ros.nodes.mapper import node  # noqa: E402
-from osmabench_ros.nodes.mapper.node import MapperNode  # noqa: E402
+from osmabench_ros.nodes import mapper_node  # noqa: E402
+from osmabench_ros.nodes.mapper_node import MapperNode  # noqa: E402
 from osmabench_ros.nodes.simulator_bridge.frame_publisher import FramePublisher  # noqa: E402
 from osmabench_ros.ros.messages.images import (  # noqa: E402
     image_to_message,
@@ -193,7 +193,7 @@ def test_silence_while_the_run_goes_on_is_stale(
     mapping: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = mapping()
-    monkeypatch.setattr(node, 'STALE_AFTER_S', 0.0)
+    monkeypatch.setattr(mapper_node, 'STALE_AFTER_S', 0.0)
     assert run.stage.node.health().level is Level.OK
     run.tell_state(RunState.STATE_RUNNING)
     run.stage.spin_until(lambda: run.stage.node.health().level is Level.STALE)

@@ -22,15 +22,14 @@ from recorded_frames import FRAMES  # noqa: E402
 from sensor_msgs.msg import PointCloud2  # noqa: E402
 
 from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient  # noqa: E402
-from osmabench_ros.nodes.bag_player.node import BagPlayerNode  # noqa: E402
-from osmabench_ros.nodes.bag_recorder.node import BagRecorderNode  # noqa: E402
-from osmabench_ros.nodes.evaluator.node import EvaluatorNode  # noqa: E402
-from osmabench_ros.nodes.map_adapter.node import MapAdapterNode  # noqa: E402
-from osmabench_ros.nodes.map_recorder.node import MapRecorderNode  # noqa: E402
-from osmabench_ros.nodes.map_viewer.node import MapViewerNode  # noqa: E402
-from osmabench_ros.nodes.mapper.node import MapperNode  # noqa: E402
-from osmabench_ros.nodes.simulator_bridge.node import SimulatorBridgeNode  # noqa: E402
+from osmabench_ros.nodes.bag_player_node import BagPlayerNode  # noqa: E402
+from osmabench_ros.nodes.bag_recorder_node import BagRecorderNode  # noqa: E402
+from osmabench_ros.nodes.evaluator_node import EvaluatorNode  # noqa: E402
+from osmabench_ros.nodes.map_adapter_node import MapAdapterNode  # noqa: E402
+from osmabench_ros.nodes.map_recorder_node import MapRecorderNode  # noqa: E402
+from osmabench_ros.nodes.map_viewer_node import MapViewerNode  # noqa: E402
+from osmabench_ros.nodes.mapper_node import MapperNode  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge_node import SimulatorBridgeNode  # noqa: E402
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode  # noqa: E402
 from osmabench_ros.ros.node.participants import DeclaredParticipant  # noqa: E402
 from osmabench_ros.ros.node.settings import (  # noqa: E402
@@ -41,7 +40,7 @@ from osmabench_ros.ros.node.settings import (  # noqa: E402
     MapRecorderSettings,
     MapViewerSettings,
 )
-from osmabench_ros.ros.wire.matched_client import MatchedClient  # noqa: E402
+from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient  # noqa: E402
 from osmabench_ros.sequences.bags.playback import PlaybackSettings  # noqa: E402
 from osmabench_ros.sequences.bags.recording_report import RecordingSettings  # noqa: E402
 

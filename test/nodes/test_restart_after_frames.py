@@ -15,7 +15,7 @@ from osmabench_ros.msg import RecordedMap, RunState  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 
 from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.ros.node.publisher_watch import PERIOD_S  # noqa: E402
+from osmabench_ros.ros.node.participants import PERIOD_S  # noqa: E402
 from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
 
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)

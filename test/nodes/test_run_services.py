@@ -17,7 +17,7 @@ from osmabench_ros.srv import ControlRun  # noqa: E402
 from recorded_frames import FRAMES, LABELS  # noqa: E402
 
 from osmabench_ros.base import contract  # noqa: E402
-from osmabench_ros.nodes.simulator_bridge.run_messages import RUNS_FREE  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge.frame_player import RUNS_FREE  # noqa: E402
 
 STAMPS_NS = [frame.stamp_ns for frame in FRAMES]
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)

@@ -18,15 +18,15 @@ from rclpy.node import Node  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 
 from osmabench_ros.base import contract as topics  # noqa: E402
-from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient  # noqa: E402
 from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E402
 from osmabench_ros.geometry.frame import Frame  # noqa: E402
 from osmabench_ros.ros.messages.poses import stamp_from_message  # noqa: E402
 from osmabench_ros.ros.node.frame_receiver import FrameReceiver  # noqa: E402
+from osmabench_ros.ros.wire.matched_client import LifecycleClient  # noqa: E402
 from osmabench_ros.ros.wire.qos import clock_profile, latched_profile  # noqa: E402
 
 COMMAND = [
-    sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge.node', '--ros-args',
+    sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args',
     '-p', 'image_width:=64', '-p', 'image_height:=48', '-p', 'frame_rate_hz:=4.0',
     '-p', 'pacing:=realtime', '-p', 'goals:=1', '-p', 'seed:=3', '-p', 'run_id:=under_test',
 ]  # fmt: skip

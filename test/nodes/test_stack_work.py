@@ -21,7 +21,7 @@ ADAPTER = textwrap.dedent(
 RUNNER = """
 import subprocess, sys
 busy = subprocess.Popen([sys.executable, '-c', 'while True: pass', *sys.argv[2:]])
-subprocess.run([sys.executable, '-c', sys.argv[1], 'osmabench_ros.nodes.map_adapter.node'])
+subprocess.run([sys.executable, '-c', sys.argv[1], 'osmabench_ros.nodes.map_adapter_node'])
 busy.kill()
 """
 
@@ -30,7 +30,7 @@ busy.kill()
     ('program', 'is_stack'),
     [
         ('my_mapper', True),
-        ('osmabench_ros.nodes.evaluator.node', False),
+        ('osmabench_ros.nodes.evaluator_node', False),
         ('/opt/ros/lib/osmabench_ros/evaluator_node', False),
     ],
 )

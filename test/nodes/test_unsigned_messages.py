@@ -21,7 +21,7 @@ from runs.plain_room import labelled_map  # noqa: E402
 
 from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.maps.disk.storage import read_map  # noqa: E402
-from osmabench_ros.nodes.map_recorder.node import MapRecorderNode  # noqa: E402
+from osmabench_ros.nodes.map_recorder_node import MapRecorderNode  # noqa: E402
 from osmabench_ros.ros.messages.map_messages import map_to_messages  # noqa: E402
 from osmabench_ros.ros.wire.qos import latched_profile, lossless_profile  # noqa: E402
 from osmabench_ros.ros.wire.run_token import (  # noqa: E402

@@ -17,7 +17,7 @@ from osmabench_ros.reports.question_data import (
 )
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.vqa.question_files import write_records
-from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question, Verdict
+from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question, ToolUse, Verdict
 from osmabench_ros.vqa.scores import UNSERVED
 
 
@@ -79,6 +79,8 @@ def test_a_folder_without_answers_is_an_empty_dialogue(tmp_path):
         (1.23456, 0.1, '1.23 ± 0.1'),
         (2.0, 0.0, '2'),
         (None, 0.0, ''),
+        ((1.0, 2.54321, 0.0), 0.1, '1, 2.54, 0 ± 0.1'),
+        (('sofa', 'lamp'), 0.0, 'sofa, lamp'),
     ],
 )
 def test_answers_read_as_people_write_them(value, tolerance, text):
@@ -137,3 +139,23 @@ def test_questions_of_several_suites_follow_each_other_and_the_folder_itself_win
     rows = answer_rows(read_dialogue(folder), ())
     assert list(rows) == ['q-0', 'q-1', 'q-2', 'q-9']
     assert [rows[key]['verdict'] for key in ('q-0', 'q-9')] == ['right', 'right']
+
+
+def test_options_changes_and_what_was_looked_up_go_with_their_questions(folder):
+    choice = replace(
+        question(0), answer_type=AnswerType.CHOICE, answer='b', options=('a', 'b'),
+        context_change='The sofa was moved.',
+    )  # fmt: skip
+    used = ToolUse('distance', '{"first": 1}', '<b>2</b>')
+    write_records(folder / 'vqa' / 'questions.jsonl', [choice, question(1)])
+    answers = [Answer('q-0', 'b', 'tools', transcript=(used,)), Answer('q-1', 'yes', 'tools')]
+    write_records(folder / 'vqa' / 'answers.jsonl', answers)
+    dialogue = read_dialogue(folder)
+    first, second = question_rows(dialogue)
+    assert (first['options'], first['changed']) == (['a', 'b'], 'The sofa was moved.')
+    assert not {'options', 'changed'} & set(second)
+    rows = answer_rows(dialogue, ())
+    assert rows['q-0']['transcript'] == [
+        {'tool': 'distance', 'arguments': '{"first": 1}', 'result': '<b>2</b>'}
+    ]
+    assert 'transcript' not in rows['q-1']

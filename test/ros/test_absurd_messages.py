@@ -19,7 +19,7 @@ from sensor_msgs.msg import Image  # noqa: E402
 from osmabench_ros.base import contract as topics  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
 from osmabench_ros.geometry.intrinsics import Intrinsics  # noqa: E402
-from osmabench_ros.nodes.map_recorder.node import FrameSampler  # noqa: E402
+from osmabench_ros.nodes.map_recorder_node import FrameSampler  # noqa: E402
 from osmabench_ros.ros.messages.evaluation_messages import (  # noqa: E402
     check_run_info,
     path_from_uri,

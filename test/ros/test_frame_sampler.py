@@ -10,7 +10,7 @@ pytest.importorskip('rclpy')
 
 from osmabench_ros.msg import RunInfo  # noqa: E402
 
-from osmabench_ros.nodes.map_recorder.node import MAX_WAITING, FrameSampler  # noqa: E402
+from osmabench_ros.nodes.map_recorder_node import MAX_WAITING, FrameSampler  # noqa: E402
 from osmabench_ros.ros.messages.images import image_to_message  # noqa: E402
 from osmabench_ros.ros.messages.poses import stamp_to_message  # noqa: E402
 

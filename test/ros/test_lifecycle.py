@@ -22,11 +22,10 @@ from std_msgs.msg import Header  # noqa: E402
 
 from osmabench_ros.base.settings import setting  # noqa: E402
 from osmabench_ros.base.strict import Strict  # noqa: E402
-from osmabench_ros.bringup.runner import lifecycle_client  # noqa: E402
-from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient  # noqa: E402
 from osmabench_ros.errors import ConfigError  # noqa: E402
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode  # noqa: E402
-from osmabench_ros.ros.wire.matched_client import MatchedClient  # noqa: E402
+from osmabench_ros.ros.wire import matched_client  # noqa: E402
+from osmabench_ros.ros.wire.matched_client import LifecycleClient, MatchedClient  # noqa: E402
 from osmabench_ros.ros.wire.qos import lossless_profile  # noqa: E402
 
 ROUND = (
@@ -142,7 +141,7 @@ def test_all_nodes_are_matched_at_once_and_once(
             asked.append((len(made), request.transition.id))
             return super().call(request)
 
-    monkeypatch.setattr(lifecycle_client, 'MatchedClient', Noted)
+    monkeypatch.setattr(matched_client, 'MatchedClient', Noted)
     other = Parrot('other')
     world.executor.add_node(other)
     world.manager.bring_up(['parrot', 'other'], lambda: None)
@@ -213,7 +212,7 @@ def test_after_an_unexpected_error_everything_is_freed(
     assert not world.parrot.active
     assert world.parrot.cleanups == 1
     world.spin_until(lambda: world.endpoints() == (0, 0))
-    assert world.parrot._state_machine.current_state[1] == 'unconfigured'
+    assert world.parrot.state_label == 'unconfigured'
 
 
 @pytest.mark.parametrize('wanted', [Transition(id=1), Transition(label='configure')])

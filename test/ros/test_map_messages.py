@@ -12,7 +12,7 @@ from osmabench_ros.msg import SemanticMap as SemanticMapMessage  # noqa: E402
 from osmabench_ros.errors import ContractError  # noqa: E402
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox  # noqa: E402
 from osmabench_ros.geometry.pose import Pose  # noqa: E402
-from osmabench_ros.maps.disk.archive import unpack_map  # noqa: E402
+from osmabench_ros.maps.disk.storage import unpack_map  # noqa: E402
 from osmabench_ros.maps.semantic_map import (  # noqa: E402
     DenseMap,
     MapHeader,

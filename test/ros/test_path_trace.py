@@ -6,7 +6,7 @@ pytest.importorskip('nav_msgs')
 
 from geometry_msgs.msg import PoseStamped  # noqa: E402
 
-from osmabench_ros.nodes.map_viewer.node import PathTrace  # noqa: E402
+from osmabench_ros.nodes.map_viewer_node import PathTrace  # noqa: E402
 
 
 def pose(x: float, frame: str = 'world') -> PoseStamped:

@@ -22,10 +22,10 @@ from osmabench_ros.base.contract import (  # noqa: E402
 )
 from osmabench_ros.errors import ParticipantError  # noqa: E402
 from osmabench_ros.ros.messages.message_definitions import message_class  # noqa: E402
-from osmabench_ros.ros.node.participants import DeclaredParticipant  # noqa: E402
-from osmabench_ros.ros.node.publisher_watch import (  # noqa: E402
+from osmabench_ros.ros.node.participants import (  # noqa: E402
     UNKNOWN_NAME,
     UNKNOWN_S,
+    DeclaredParticipant,
     PublisherWatch,
     publishers_beside_stack,
     publishers_of_run,

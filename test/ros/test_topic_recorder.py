@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip('rclpy')
 
-from osmabench_ros.nodes.bag_recorder.topic_recorder import steady_time_ns
+from osmabench_ros.nodes.bag_recorder_node import steady_time_ns
 
 HOUR_NS = 3600 * 10**9
 

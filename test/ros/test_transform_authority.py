@@ -5,7 +5,7 @@ pytest.importorskip('rclpy')
 
 from geometry_msgs.msg import TransformStamped  # noqa: E402
 
-from osmabench_ros.nodes.simulator_bridge.transforms import (  # noqa: E402
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import (  # noqa: E402
     REMEMBERED,
     TransformAuthority,
 )

@@ -9,8 +9,8 @@ pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
 from osmabench_ros.errors import ContractError  # noqa: E402
-from osmabench_ros.nodes.map_adapter import map_frame  # noqa: E402
-from osmabench_ros.nodes.map_adapter.map_frame import TransformHistory  # noqa: E402
+from osmabench_ros.nodes.map_adapter import foreign_stack  # noqa: E402
+from osmabench_ros.nodes.map_adapter.foreign_stack import TransformHistory  # noqa: E402
 
 
 def message(count: int, child: str = 'a', parent: str = 'world') -> Any:
@@ -20,9 +20,9 @@ def message(count: int, child: str = 'a', parent: str = 'world') -> Any:
 
 @pytest.fixture
 def history(monkeypatch: pytest.MonkeyPatch) -> TransformHistory:
-    monkeypatch.setattr(map_frame, 'interface_class', lambda _name: None)
-    monkeypatch.setattr(map_frame, 'KEPT', 100)
-    monkeypatch.setattr(map_frame, 'MAX_STATIC', 10)
+    monkeypatch.setattr(foreign_stack, 'interface_class', lambda _name: None)
+    monkeypatch.setattr(foreign_stack, 'KEPT', 100)
+    monkeypatch.setattr(foreign_stack, 'MAX_STATIC', 10)
     node: Any = None
     return TransformHistory(node)
 

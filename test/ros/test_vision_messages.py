@@ -22,9 +22,9 @@ from osmabench_ros.bringup.spec.isolation import isolated_environment  # noqa: E
 from osmabench_ros.errors import MissingDependencyError  # noqa: E402
 from osmabench_ros.maps.importer import TopicOptions  # noqa: E402
 from osmabench_ros.maps.topics.standard_messages import map_of_detections  # noqa: E402
-from osmabench_ros.ros.messages import vision_messages  # noqa: E402
-from osmabench_ros.ros.messages.map_messages import MapPublisher  # noqa: E402
-from osmabench_ros.ros.messages.vision_messages import (  # noqa: E402
+from osmabench_ros.ros.messages import map_messages  # noqa: E402
+from osmabench_ros.ros.messages.map_messages import (  # noqa: E402
+    MapPublisher,
     detections_message,
     publish_vision_labels,
     vision_label_info,
@@ -33,7 +33,7 @@ from osmabench_ros.ros.wire.qos import latched_profile  # noqa: E402
 from osmabench_ros.semantics.labels import LabelSet  # noqa: E402
 
 needs_vision_msgs = pytest.mark.skipif(
-    not vision_messages.AVAILABLE, reason='vision_msgs is not installed (PyPI has none)'
+    not map_messages.VISION_AVAILABLE, reason='vision_msgs is not installed (PyPI has none)'
 )
 LABELS = LabelSet.from_names('tiny', ['mug', 'table'])
 
@@ -85,7 +85,7 @@ def test_labels_and_maps_come_along_where_it_is_installed(ros_context: Any) -> N
 def test_without_it_maps_are_published_all_the_same(
     ros_context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vision_messages, 'AVAILABLE', False)
+    monkeypatch.setattr(map_messages, 'VISION_AVAILABLE', False)
     node = Node('alone', context=ros_context)
     publish_vision_labels(node, LABELS, 0)
     MapPublisher(node, 'mapper').publish(small_map(), is_final=True)
@@ -104,11 +104,11 @@ def test_the_bridge_tells_the_classes_of_its_images(ros_context: Any, ros_domain
     executor = SingleThreadedExecutor(context=ros_context)
     executor.add_node(node)
     for kind, topic in (
-        (vision_messages.LabelInfo, topics.VISION_LABEL_INFO),
+        (map_messages.LabelInfo, topics.VISION_LABEL_INFO),
         (OwnLabelInfo, topics.LABEL_INFO),
     ):
         node.create_subscription(kind, topic, heard.append, latched_profile())
-    command = [sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge.node', '--ros-args']
+    command = [sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args']
     given = ('autostart:=true', 'pacing:=realtime', 'goals:=1', 'image_width:=64')
     command += [part for word in given for part in ('-p', word)]
     bridge = subprocess.Popen(command, env=dict(isolated_environment(ros_domain)))

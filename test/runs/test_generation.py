@@ -132,7 +132,7 @@ def test_goes_on_after_an_interruption_without_touching_what_is_complete(
     taken = generation.SimulatedFrames.frame
 
     def interrupted(source: Any, index: int) -> Any:
-        if source._camera._condition.name == 'velocity' and index == 1:
+        if source.condition.name == 'velocity' and index == 1:
             raise KeyboardInterrupt
         return taken(source, index)
 

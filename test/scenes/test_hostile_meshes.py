@@ -241,7 +241,7 @@ def test_what_loading_makes_go_wrong_names_the_scene(
 ) -> None:
     write_glb(tmp_path / 'a.glb', encoded_image('png', size=8))
     (tmp_path / 'scene.json').write_text(json.dumps({'name': 'x', 'file': 'a.glb', 'nodes': {}}))
-    monkeypatch.setattr('osmabench_ros.scenes.folder._rooms', lambda *_: {}['room'])
+    monkeypatch.setattr('osmabench_ros.scenes.folder.read_bytes', lambda *_: {}['room'])
     with pytest.raises(SceneError, match=r'is malformed: KeyError'):
         load_scene(str(tmp_path))
 

@@ -12,10 +12,9 @@ from rosbags.highlevel import AnyReader
 from osmabench_ros.base.ledger import LEDGER
 from osmabench_ros.errors import RunError, SequenceError
 from osmabench_ros.sequences.bags import mcap_recording
-from osmabench_ros.sequences.bags.background_writer import BackgroundWriter
 from osmabench_ros.sequences.bags.bag import open_bag
 from osmabench_ros.sequences.bags.bag_storage import Durability, OfferedQos
-from osmabench_ros.sequences.bags.mcap_recording import McapRecording
+from osmabench_ros.sequences.bags.mcap_recording import BackgroundWriter, McapRecording
 from osmabench_ros.sequences.bags.recording_report import (
     Compression,
     RecordedTopic,

@@ -32,7 +32,7 @@ from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth, write_ground_truth
 from osmabench_ros.vqa.llm_generated.pipeline import category_requests
 from osmabench_ros.vqa.question_files import read_records, write_records
-from osmabench_ros.vqa.questions import Question, Verdict
+from osmabench_ros.vqa.questions import AnswerType, Question, Verdict
 from osmabench_ros.vqa.run_folder import RunFolder
 
 GRAPH = living_room()
@@ -339,6 +339,41 @@ def test_a_dry_run_asks_nobody_and_tells_the_cost(run_directory, tmp_path, monke
         most = sum(item.most for item in category_requests(load_prompt('write_questions')))
         assert f'{2 * (2 + -(-most // 5))} requests' in result.output
         assert not server.received
+
+
+def test_a_run_is_answered_with_tools_and_from_its_frames(run_directory, tmp_path):
+    osmabench('vqa', 'generate', run_directory, '--count', 12)
+    with LoopbackModels(reply=scripted_model.reply) as server:
+        words = ('--base-url', server.url, '--cache', tmp_path / 'cache', '--answerer')
+        result = osmabench(
+            'vqa', 'answer', run_directory, *words, 'tools:openai:m', '--dry-run'
+        )  # fmt: skip
+        assert 'depends on the replies' in result.output
+        osmabench('vqa', 'answer', run_directory, *words, 'frames:openai:m')
+        images = {len(r.body['messages'][-1]['content']) - 1 for r in server.received}
+        assert images == {len(list((run_directory / 'frames').iterdir()))}
+        server.act = lambda request: [('list_rooms', '{}')]
+        osmabench('vqa', 'answer', run_directory, *words, 'tools:openai:m')
+        with pytest.raises(OsmabenchError, match='--compat'):
+            osmabench('vqa', 'answer', run_directory, *words, 'tools:openai:m', '--compat')
+    osmabench('vqa', 'judge', run_directory)
+    result = osmabench('vqa', 'report', run_directory)
+    assert 'answering by openai/m tools' in result.output
+    assert '12 answers came to no end: no answer within 12 rounds of tools' in result.output
+
+
+def test_images_of_questions_are_found_where_their_file_came_from(run_directory):
+    place = RunFolder(run_directory)
+    kind = AnswerType.TEXT
+    asked = [
+        Question('q', 's', place.scene, 'c', 'What is this?', kind, 'sofa', images=('1.png',))
+    ]
+    assert place.question_images(asked) == place.folder, 'it is named where it is missing'
+    Image.new('RGB', (4, 4)).save(place.shared / '1.png')
+    assert place.question_images(asked) == place.shared
+    write_records(place.folder / 'questions.jsonl', asked)
+    Image.new('RGB', (4, 4)).save(place.folder / '1.png')
+    assert place.question_images(asked) == place.folder
 
 
 def test_written_questions_need_a_model_and_frames(run_directory):

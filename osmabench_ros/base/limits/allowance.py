@@ -20,18 +20,10 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class Allowance:
-    """Limits for reading one file; memory and time grow with its size.
+    """Limits for reading one file: memory in MiB and times its size, processor time, nesting.
 
-    Parameters
-    ----------
-    memory_mib, memory_ratio : float
-        Memory in MiB: so much for every file, and so many times its size.
-    seconds, seconds_per_mib : float
-        Processor time: so much for every file, and for each MiB of it.
-    depth : int
-        How deep lists, objects, nodes and the like may be nested.
-    document_mib : float
-        Size of a text document: YAML, JSON, XML.
+    Time grows by `seconds_per_mib` with the size; `depth` is of lists, objects and nodes in each
+    other; `document_mib` is the size of a text: YAML, JSON, XML.
     """
 
     memory_mib: float = 512.0

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.limits.allowance import allowance, exceeded
-from osmabench_ros.base.limits.child_main import FAULT, MAX_FAULT_CHARACTERS
-from osmabench_ros.base.limits.child_result import read_result
+from osmabench_ros.base.limits.child_main import FAULT, MAX_FAULT_CHARACTERS, read_result
 from osmabench_ros.errors import LimitError, OsmabenchError, OsmabenchWarning
 
 _START = (

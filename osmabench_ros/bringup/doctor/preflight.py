@@ -1,21 +1,213 @@
-"""What is installed, what is missing, and what to do about it."""
+"""What is installed, which data sets are there, what is missing, and what to do about it."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.metadata
 import os
 import platform
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from itertools import chain
 from pathlib import Path
 
-from osmabench_ros.base.limits.landlock import landlock_version
-from osmabench_ros.bringup.doctor.beside_ros import requirements_file, unmet_requirements
-from osmabench_ros.bringup.doctor.datasets import DATA_SETS, data_folders, find_data_set
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
-from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.base.configuration import requirements_file, unmet_requirements
+from osmabench_ros.base.files import add_file
+from osmabench_ros.base.limits.child_main import landlock_version
+from osmabench_ros.base.limits.documents import read_json, read_text
+from osmabench_ros.errors import OsmabenchError, SceneError
+from osmabench_ros.scenes.asset_files import leads_into
+
+
+class Severity(str, Enum):
+    """Severity of a finding."""
+
+    OK = 'ok'
+    ABSENT = 'absent'
+    WARN = 'warn'
+    FAILED = 'failed'
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding and its remedy, '' if there is nothing to do.
+
+    ABSENT if an optional part is missing, WARN if figures may suffer, FAILED if no run is
+    possible.
+    """
+
+    part: str
+    level: Severity
+    detail: str
+    remedy: str = ''
+
+
+def ok(part: str, detail: str) -> Finding:
+    """Return a finding that all is well."""
+    return Finding(part, Severity.OK, detail)
+
+
+def absent(part: str, detail: str, remedy: str = '') -> Finding:
+    """Return a finding that an optional part is missing."""
+    return Finding(part, Severity.ABSENT, detail, remedy)
+
+
+def warned(part: str, detail: str, remedy: str) -> Finding:
+    """Return a finding by which figures may suffer."""
+    return Finding(part, Severity.WARN, detail, remedy)
+
+
+def failed(part: str, detail: str, remedy: str) -> Finding:
+    """Return a finding with which no run is possible."""
+    return Finding(part, Severity.FAILED, detail, remedy)
+
+
+DATA_VARIABLE = 'OSMABENCH_DATA'
+LFS_POINTER = b'version https://git-lfs'
+GET = 'python -m habitat_sim.utils.datasets_download --uids'
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set, and files as `evidence` that it is there, relative to the folder of `config`."""
+
+    name: str
+    config: str
+    evidence: str
+    lacking: str
+    remedy: str
+
+
+DATA_SETS = (
+    DataSet(
+        'ReplicaCAD',
+        'replica_cad/replicaCAD.scene_dataset_config.json',
+        'configs/scenes/*.scene_instance.json',
+        'scenes in configs/scenes',
+        f'{GET} replica_cad_dataset --data-path data/',
+    ),
+    DataSet(
+        "OSMa-Bench's ReplicaCAD classes",
+        'Augmented_ReplicaCAD_dataset/**/*.scene_dataset_config.json',
+        '**/*.glb',
+        'models (*.glb)',
+        'in data/: git lfs install; git clone '
+        'https://huggingface.co/datasets/warmhammer/Augmented_ReplicaCAD_dataset',
+    ),
+    DataSet(
+        'HM3D',
+        'scene_datasets/hm3d/hm3d_annotated_basis.scene_dataset_config.json',
+        'val/*/*.semantic.txt',
+        'annotated scenes (*.semantic.txt) in val/',
+        f'{GET} hm3d_val_v0.2 --data-path data/ --username ID --password SECRET; '
+        'the token comes from Matterport, see docs/habitat.md',
+    ),
+)
+
+
+def data_folders() -> list[Path]:
+    """Return where data sets are looked for: $OSMABENCH_DATA, else ./data and ~/data."""
+    named = os.environ.get(DATA_VARIABLE)
+    return [Path(named).expanduser()] if named else [Path('data'), Path.home() / 'data']
+
+
+def find_data_set(data_set: DataSet, folders: Sequence[Path]) -> Finding:
+    """Look for a data set in folders, in order; data sets are always optional."""
+    configs = [found for folder in folders for found in sorted(folder.glob(data_set.config))]
+    if not configs:
+        places = ' or '.join(str(folder) for folder in folders)
+        detail = f'no {data_set.config} in {places} (set {DATA_VARIABLE})'
+        return absent(data_set.name, detail, data_set.remedy)
+    config = configs[0]
+    files = sorted(config.parent.glob(data_set.evidence))
+    if not files:
+        detail = f'{config} is there, but no {data_set.lacking}'
+        return absent(data_set.name, detail, data_set.remedy)
+    if pointer := next((file for file in files if _is_pointer(file)), None):
+        detail = f'{pointer} is a pointer of git-lfs, not the file'
+        return absent(data_set.name, detail, f'git lfs install; git -C {config.parent} lfs pull')
+    return ok(data_set.name, f'{config}')
+
+
+def _is_pointer(file: Path) -> bool:
+    with file.open('rb') as opened:
+        return opened.read(len(LFS_POINTER)) == LFS_POINTER
+
+
+SUMS = 'SHA256SUMS'
+"""A list of digests beside a data set, as sha256sum writes it."""
+
+LOOK_S = 0.4
+"""How long files may be looked at; a data set of a hundred scenes is not looked at in whole."""
+
+MAGIC = {'.glb': b'glTF', '.png': b'\x89PNG', '.jpg': b'\xff\xd8'}
+
+
+def examine_scene_files(reference: Path) -> Finding:
+    """Check the files of a scene: a configuration, `scene.json`, or a folder with the latter."""
+    path = reference.expanduser()
+    config = path if path.is_file() else path / 'scene.json'
+    part, remedy = f'scene {reference.name}', 'get the data set again; see docs/habitat.md'
+    if not config.is_file():
+        detail = f'{reference} is not there'
+        return failed(part, detail, 'correct the reference; see docs/scenes.md')
+    try:
+        read_json(config, SceneError)
+    except OsmabenchError as error:
+        return failed(part, str(error), remedy)
+    faults, looked_at = [], 0
+    end = time.monotonic() + LOOK_S
+    for fault in chain(_changed(config.parent), _broken(config.parent)):
+        looked_at += 1
+        if fault:
+            faults.append(fault)
+        if time.monotonic() > end:
+            break
+    if faults:
+        more = f' and {len(faults) - 1} more' if len(faults) > 1 else ''
+        return failed(part, f'{faults[0]}{more}', remedy)
+    return ok(part, f'{config}, {looked_at} files looked at')
+
+
+def _broken(folder: Path) -> Iterator[str]:
+    """Yield for every model and picture why it cannot be read, '' if its header is right."""
+    for file in sorted(folder.rglob('*')):
+        magic = MAGIC.get(file.suffix.lower())
+        if magic is None:
+            continue
+        try:
+            with file.open('rb') as opened:
+                start = opened.read(len(LFS_POINTER))
+        except OSError as error:
+            yield f'{file} cannot be read: {error.strerror}'
+            continue
+        if start == LFS_POINTER:
+            yield f'{file} is a pointer of git-lfs, not the file (git lfs pull)'
+        else:
+            yield '' if start.startswith(magic) else f'{file} is damaged, it is no {file.suffix}'
+
+
+def _changed(folder: Path) -> Iterator[str]:
+    """Compare files with the digest files beside them, if there are any."""
+    sums = folder / SUMS
+    try:
+        lines = read_text(sums, SceneError).splitlines() if sums.is_file() else []
+    except OsmabenchError as error:
+        yield str(error)
+        return
+    for line in lines:
+        digest, _, name = line.partition(' ')
+        file = folder / name.strip().lstrip('*')
+        if not (leads_into([folder], file) and file.is_file()):
+            yield f'{file} is in {SUMS}, but not there'
+            continue
+        found = hashlib.sha256()
+        add_file(found, file)
+        yield '' if found.hexdigest() == digest else f'{file} does not match its sha256'
 
 
 @dataclass(frozen=True)
@@ -53,20 +245,20 @@ def examine(out: Path | None = None) -> list[Finding]:
     """Check everything a run needs or could use, and the disk of `out`, for results."""
     looks: list[Callable[[], Finding]] = [_python, _packages]
     looks += [lambda module=module: _module(module) for module in MODULES]  # type: ignore[misc]
-    looks += [_renderer, _habitat, _device, _discovery, _landlock, lambda: _disk(out or Path())]
+    looks += [renderer, _habitat, _device, _discovery, _landlock, lambda: _disk(out or Path())]
     folders = data_folders()
     return [look() for look in looks] + [find_data_set(item, folders) for item in DATA_SETS]
 
 
 def _python() -> Finding:
-    return Finding('python', Severity.OK, f'{platform.python_version()} on {platform.platform()}')
+    return ok('python', f'{platform.python_version()} on {platform.platform()}')
 
 
 def _packages() -> Finding:
     unmet = unmet_requirements()
     if unmet:
-        return Finding('python packages', Severity.FAILED, ', '.join(unmet), _pip_remedy())
-    return Finding('python packages', Severity.OK, f'all of {requirements_file()}')
+        return failed('python packages', ', '.join(unmet), _pip_remedy())
+    return ok('python packages', f'all of {requirements_file()}')
 
 
 def _pip_remedy() -> str:
@@ -83,23 +275,21 @@ def _module(module: _Module) -> Finding:
         version = importlib.metadata.version(module.name.split('.')[0])
     except importlib.metadata.PackageNotFoundError:
         version = getattr(found, '__version__', '')
-    return Finding(module.name, Severity.OK, f'{version} for {module.purpose}'.strip())
+    return ok(module.name, f'{version} for {module.purpose}'.strip())
 
 
-def _renderer() -> Finding:
+def renderer() -> Finding:
+    """Return whether OpenGL can render here, and by what."""
     from osmabench_ros.simulation.opengl.context import create_context, renderer_name
 
     try:
         context = create_context()
     except OsmabenchError as error:
-        return Finding(
-            'OpenGL',
-            Severity.FAILED,
-            str(error),
-            'apt install libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri',
+        return failed(
+            'OpenGL', str(error), 'apt install libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri'
         )
     try:
-        return Finding('OpenGL', Severity.OK, renderer_name(context))
+        return ok('OpenGL', renderer_name(context))
     finally:
         context.release()
 
@@ -110,43 +300,34 @@ def _habitat() -> Finding:
     try:
         found = habitat_versions()
     except OsmabenchError as error:
-        return Finding('habitat_sim', Severity.ABSENT, str(error), 'see docs/habitat.md')
-    return Finding(
-        'habitat_sim', Severity.OK, f'{found["habitat_sim"]} on Python {found["python"]}'
-    )
+        return absent('habitat_sim', str(error), 'see docs/habitat.md')
+    return ok('habitat_sim', f'{found["habitat_sim"]} on Python {found["python"]}')
 
 
 def _device() -> Finding:
     try:
         import torch
     except ImportError:
-        return Finding('GPU', Severity.ABSENT, 'metrics need torch')
+        return absent('GPU', 'metrics need torch')
     if torch.cuda.is_available():
-        return Finding('GPU', Severity.OK, f'metrics run on {torch.cuda.get_device_name()}')
-    return Finding('GPU', Severity.ABSENT, f'metrics run on {torch.get_num_threads()} CPU threads')
+        return ok('GPU', f'metrics run on {torch.cuda.get_device_name()}')
+    return absent('GPU', f'metrics run on {torch.get_num_threads()} CPU threads')
 
 
 def _discovery() -> Finding:
     found = os.environ.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET (the default of ROS)')
-    return Finding(
-        'discovery',
-        Severity.OK,
-        f'{found} in this shell; runs use LOCALHOST and a domain of their own',
-    )
+    return ok('discovery', f'{found} in this shell; runs use LOCALHOST and a domain of their own')
 
 
 def _landlock() -> Finding:
     version = landlock_version()
     if not version:
-        return Finding(
+        return absent(
             'Landlock',
-            Severity.ABSENT,
             'files from outside are read under limits of memory and time, and could reach others',
             'a kernel with Landlock switched on (5.13 or newer)',
         )
-    return Finding(
-        'Landlock', Severity.OK, f'version {version} holds readers of files to their file'
-    )
+    return ok('Landlock', f'version {version} holds readers of files to their file')
 
 
 def nearest_folder(path: Path) -> Path:
@@ -158,9 +339,7 @@ def _disk(path: Path) -> Finding:
     existing = nearest_folder(path)
     free_gib = shutil.disk_usage(existing).free / 2**30
     if not os.access(existing, os.W_OK):
-        return Finding(
-            'disk', Severity.FAILED, f'{existing} is not writable', 'choose another --out'
-        )
+        return failed('disk', f'{existing} is not writable', 'choose another --out')
     if free_gib < 1:
-        return Finding('disk', Severity.FAILED, f'{free_gib:.1f} GiB free', 'free at least 1 GiB')
-    return Finding('disk', Severity.OK, f'{free_gib:.0f} GiB free at {existing}')
+        return failed('disk', f'{free_gib:.1f} GiB free', 'free at least 1 GiB')
+    return ok('disk', f'{free_gib:.0f} GiB free at {existing}')

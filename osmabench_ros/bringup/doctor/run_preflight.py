@@ -11,9 +11,17 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from osmabench_ros.bringup.doctor.datasets import examine_scene_files
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
-from osmabench_ros.bringup.doctor.preflight import MODULES, nearest_folder
+from osmabench_ros.bringup.doctor.preflight import (
+    MODULES,
+    Finding,
+    Severity,
+    examine_scene_files,
+    failed,
+    nearest_folder,
+    ok,
+    renderer,
+    warned,
+)
 from osmabench_ros.bringup.spec.isolation import (
     FOLDER,
     free_bytes,
@@ -84,7 +92,7 @@ def _modules() -> list[Finding]:
     for module in MODULES:
         if module.required and not _is_there(module.name):
             detail = f'needed for {module.purpose}, not installed'
-            findings.append(Finding(module.name, Severity.FAILED, detail, module.remedy))
+            findings.append(failed(module.name, detail, module.remedy))
     return findings
 
 
@@ -97,21 +105,10 @@ def _is_there(name: str) -> bool:
 
 def _simulator(config: MatrixConfig) -> list[Finding]:
     if config.simulator.name == 'opengl':
-        return _egl()
+        return [renderer()]
     if config.simulator.name == 'habitat':
         return _habitat(str(config.simulator.options.get('habitat_python', '')))
     return []
-
-
-def _egl() -> list[Finding]:
-    from osmabench_ros.simulation.opengl.context import create_context
-
-    try:
-        create_context().release()
-    except OsmabenchError as error:
-        remedy = 'apt install libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri'
-        return [Finding('OpenGL', Severity.FAILED, str(error), remedy)]
-    return [Finding('OpenGL', Severity.OK, 'a context can be made')]
 
 
 def _habitat(option: str) -> list[Finding]:
@@ -124,8 +121,8 @@ def _habitat(option: str) -> list[Finding]:
     elif not os.access(Path(named).expanduser(), os.X_OK):
         detail = f'{named} is no program that can be run'
     else:
-        return [Finding('habitat_sim', Severity.OK, f'interpreter {named}')]
-    return [Finding('habitat_sim', Severity.FAILED, detail, remedy)]
+        return [ok('habitat_sim', f'interpreter {named}')]
+    return [failed('habitat_sim', detail, remedy)]
 
 
 def _command(mapper: MapperConfig) -> list[Finding]:
@@ -143,11 +140,11 @@ def _transforms(part: str, mapper: MapperConfig, method: LiveMethod | None) -> l
     try:
         declared = tf_settings(mapper, method).transforms
     except ConfigError as error:
-        return [Finding(part, Severity.FAILED, str(error), 'an edge of TF has one authority')]
+        return [failed(part, str(error), 'an edge of TF has one authority')]
     if not declared or _is_there('tf2_ros'):
         return []
     detail = f'it publishes {", ".join(declared)} on TF, and tf2_ros is not installed'
-    return [Finding(part, Severity.FAILED, detail, 'source a ROS 2 installation with tf2_ros')]
+    return [failed(part, detail, 'source a ROS 2 installation with tf2_ros')]
 
 
 def _program(part: str, mapper: MapperConfig) -> list[Finding]:
@@ -157,26 +154,23 @@ def _program(part: str, mapper: MapperConfig) -> list[Finding]:
     program, *rest = mapper.command
     if shutil.which(program, path=isolated_environment(0)['PATH']) is None:
         detail = f'"{program}" is no program that can be run'
-        remedy = 'install it, source its workspace, or correct command'
-        return [Finding(part, Severity.FAILED, detail, remedy)]
+        return [failed(part, detail, 'install it, source its workspace, or correct command')]
     script = rest[0] if rest and rest[0].endswith(('.py', '.sh')) else ''
     if script and not Path(script).is_file():
         remedy = f'paths in command count from where osmabench is started ({Path.cwd()})'
-        return [Finding(part, Severity.FAILED, f'{script} is not there', remedy)]
-    return [Finding(part, Severity.OK, ' '.join(mapper.command))]
+        return [failed(part, f'{script} is not there', remedy)]
+    return [ok(part, ' '.join(mapper.command))]
 
 
 def _stack(part: str, method: LiveMethod) -> list[Finding]:
     """Check that `ros2`, which starts stacks, and the package of the launch file exist."""
     if shutil.which('ros2', path=isolated_environment(0)['PATH']) is None:
-        remedy = 'source a ROS 2 installation with ros2cli and launch_ros'
         detail = f'{method.name} is started by ros2 launch, and there is no ros2'
-        return [Finding(part, Severity.FAILED, detail, remedy)]
+        return [failed(part, detail, 'source a ROS 2 installation with ros2cli and launch_ros')]
     package = method.launch.package if method.launch is not None else ''
     if package and not _has_package(package):
-        detail = f'the package {package} is not installed'
-        return [Finding(part, Severity.FAILED, detail, '; '.join(method.install))]
-    return [Finding(part, Severity.OK, f'{method.name} by ros2 launch')]
+        return [failed(part, f'the package {package} is not installed', '; '.join(method.install))]
+    return [ok(part, f'{method.name} by ros2 launch')]
 
 
 def _has_package(package: str) -> bool:
@@ -197,7 +191,7 @@ def _files(config: MatrixConfig) -> list[Finding]:
             if not path.is_file() or not path.stat().st_size:
                 detail = f'{path} of "{name}" is not there, or empty'
                 remedy = 'correct text_features; a .npy needs its texts in a .json beside it'
-                findings.append(Finding('text features', Severity.FAILED, detail, remedy))
+                findings.append(failed('text features', detail, remedy))
     return findings
 
 
@@ -216,7 +210,7 @@ def _model_keys(config: MatrixConfig) -> list[Finding]:
         if not any(os.environ.get(name) for name in variables):
             detail = f'{kind} needs a key, {" or ".join(variables)} is not set'
             remedy = 'export it in the shell, or take a model without'
-            findings.append(Finding('language model', Severity.FAILED, detail, remedy))
+            findings.append(failed('language model', detail, remedy))
     return findings
 
 
@@ -237,18 +231,18 @@ def _disk(config: MatrixConfig, out: Path, shards: int) -> list[Finding]:
     detail = f'{free // MIB} MiB free at {folder}, {runs} runs take about {needed // MIB} MiB'
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         detail = f'{folder} is no folder that can be written to'
-        return [Finding('disk', Severity.FAILED, detail, 'choose another --out')]
+        return [failed('disk', detail, 'choose another --out')]
     if free < needed:
-        return [Finding('disk', Severity.FAILED, detail, 'free some, or choose another --out')]
-    return [Finding('disk', Severity.OK, detail)]
+        return [failed('disk', detail, 'free some, or choose another --out')]
+    return [ok('disk', detail)]
 
 
 def _domain() -> list[Finding]:
     try:
         with private_domain() as domain:
-            return [Finding('ROS domain', Severity.OK, f'{domain} is free')]
+            return [ok('ROS domain', f'{domain} is free')]
     except OsmabenchError as error:
-        return [Finding('ROS domain', Severity.FAILED, str(error), 'end one of them')]
+        return [failed('ROS domain', str(error), 'end one of them')]
 
 
 def _shared_memory(config: MatrixConfig) -> list[Finding]:
@@ -266,13 +260,13 @@ def _shared_memory(config: MatrixConfig) -> list[Finding]:
             'or smaller images'
         )
         detail += ': images will be slow'
-        return [Finding('shared memory', Severity.WARN, detail, remedy)]
-    return [Finding('shared memory', Severity.OK, detail)]
+        return [warned('shared memory', detail, remedy)]
+    return [ok('shared memory', detail)]
 
 
 def _open_files() -> list[Finding]:
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < OPEN_FILES:
         detail = f'a process may open {soft} files, DDS and the metrics need {OPEN_FILES}'
-        return [Finding('open files', Severity.FAILED, detail, 'ulimit -n 1024')]
-    return [Finding('open files', Severity.OK, 'unlimited' if soft < 0 else f'{soft} a process')]
+        return [failed('open files', detail, 'ulimit -n 1024')]
+    return [ok('open files', 'unlimited' if soft < 0 else f'{soft} a process')]

@@ -1,26 +1,81 @@
-"""Arguments of the launch files: declared with description and choices, read with their type."""
+"""Arguments of the launch files, and the actions that all of them begin with."""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable
+import psutil
+from launch.actions import (
+    DeclareLaunchArgument,
+    OpaqueFunction,
+    RegisterEventHandler,
+    SetEnvironmentVariable,
+)
+from launch.event_handlers import OnProcessStart, OnShutdown
+from launch.events.process import ProcessStarted
 from launch.launch_description_entity import LaunchDescriptionEntity
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 from pydantic import BaseModel
 
 from launch import LaunchContext
+from osmabench_ros.base import processes
 from osmabench_ros.base.limits.documents import parse_mapping
 from osmabench_ros.base.settings import Model, settings_of, with_settings
 from osmabench_ros.bringup.launching.argument_names import check_argument_names
 from osmabench_ros.bringup.launching.launch_domain import domain_actions
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
-from osmabench_ros.bringup.launching.launch_orphans import OrphanReaper
 from osmabench_ros.bringup.spec.isolation import LOCALHOST, RANGE_VARIABLE, launch_environment
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose
+
+GRACE_S = 5.0
+
+
+class OrphanReaper:
+    """Ends all child processes when the launch ends or is killed.
+
+    If an action raises, e.g. because an executable is not found, launch shuts down but still
+    starts the processes that were next in line, and never ends them. At SIGTERM and SIGKILL it
+    ends no process at all.
+    """
+
+    def __init__(self) -> None:
+        self._guard: subprocess.Popen[str] | None = None
+
+    def actions(self) -> list[LaunchDescriptionEntity]:
+        """Return the actions; they must come before every action that starts a process."""
+        return [
+            RegisterEventHandler(OnProcessStart(on_start=self._on_start)),
+            RegisterEventHandler(OnShutdown(on_shutdown=self._on_shutdown)),
+        ]
+
+    def _on_start(self, event: ProcessStarted, _context: object) -> None:
+        if self._guard is None:
+            self._guard = subprocess.Popen(  # noqa: S603 - a module of this package
+                [sys.executable, '-m', processes.__name__],
+                stdin=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        # If the guard was killed, the launch goes on without it.
+        with contextlib.suppress(BrokenPipeError):
+            print(event.pid, file=self._guard.stdin, flush=True)
+
+    def _on_shutdown(self, _event: object, _context: object) -> None:
+        atexit.unregister(self._end_children)
+        atexit.register(self._end_children)
+
+    def _end_children(self) -> None:
+        if self._guard is not None:
+            self._guard.communicate()
+        processes.end_processes(psutil.Process().children(recursive=True), GRACE_S)
+
 
 RANGES = (LOCALHOST, 'SUBNET', 'OFF', 'SYSTEM_DEFAULT')
 """What ROS knows as ROS_AUTOMATIC_DISCOVERY_RANGE."""

@@ -13,8 +13,7 @@ from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 
 from launch import LaunchContext
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
-from osmabench_ros.bringup.launching.node_claims import NodeClaims, full_name
-from osmabench_ros.bringup.spec.isolation import private_domain
+from osmabench_ros.bringup.spec.isolation import NodeClaims, full_name, private_domain
 from osmabench_ros.errors import ConfigError, RunError
 
 DOMAIN = 'domain'

@@ -102,9 +102,7 @@ class ManagedNodes:
         namespace: str = '',
         remappings: Mapping[str, str] | None = None,
     ) -> None:
-        self._specs = specs
-        self._verdict = verdict
-        self._namespace = namespace
+        self._specs, self._verdict, self._namespace = specs, verdict, namespace
         self._remappings = list((remappings or {}).items())
         self._over = False
         self._folder = TemporaryDirectory(prefix='osmabench_launch_')

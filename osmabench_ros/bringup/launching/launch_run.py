@@ -125,8 +125,7 @@ class RunLaunch:
         """Return everything that a launch description needs."""
         work = None
         if self._plan.mapper.stack:
-            folder = stack_folder(self._plan.directory / STACK_FOLDER)
-            work = self._resources.enter_context(folder)
+            work = self._resources.enter_context(stack_folder(self._plan.directory / STACK_FOLDER))
         specs = [spec for spec in nodes_of_run(self._plan, work) if spec.managed]
         own = {topic: topic[1:] for topic in (CLOCK, TF, TF_STATIC)} if self._namespace else {}
         nodes = ManagedNodes(specs, self._finish, namespace=self._namespace, remappings=own)

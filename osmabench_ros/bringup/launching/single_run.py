@@ -58,8 +58,7 @@ def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) ->
     claim_folder(plan.root)
     write_manifest(plan.root, config, input_digests(config, preparation.digests(config)))
     preparation.prepare(plan, progress)
-    found = run_warnings(plan, preparation)
-    write_run_manifest(plan, preparation.digest_of(plan), found)
+    write_run_manifest(plan, preparation.digest_of(plan), run_warnings(plan, preparation))
     preparation.write_true_trajectory(plan)
     return plan
 

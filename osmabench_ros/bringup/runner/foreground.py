@@ -1,60 +1,52 @@
-"""Runs one node beside a running stack, as long as a command lasts, such as a recorder."""
+"""Records from, or plays into, the ROS domain of this shell by one node, while a command runs."""
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from select import select
+from typing import Any
 
+from rclpy.node import Node
+
+from osmabench_ros.base.contract import BAG_PLAYER as BAG_PLAYER
+from osmabench_ros.base.contract import STEP_RUN
 from osmabench_ros.base.files import check_folder
 from osmabench_ros.base.processes import signals_held
+from osmabench_ros.base.progress import Progress
 from osmabench_ros.bringup.runner.processes import ManagedProcess
+from osmabench_ros.bringup.spec.definition import recorder_node
 from osmabench_ros.bringup.spec.isolation import transport_environment
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
-from osmabench_ros.bringup.spec.run_recording import recorder_node
 from osmabench_ros.errors import RunError, SequenceError
+from osmabench_ros.msg import RunState
 from osmabench_ros.ros.node.lifecycle import ERROR_PREFIX
+from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.wire.matched_client import CommandExecutor, MatchedClient, command_node
+from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.sequences.bags.playback import PlaybackSettings
 from osmabench_ros.sequences.bags.recording_report import (
     RecordingReport,
     RecordingSettings,
     read_report,
 )
-
-LogLine = Callable[[str], None]
-"""Gets a line that the node logs."""
+from osmabench_ros.srv import StepRun
 
 
-class ForegroundNode:
+class ForegroundNode(ManagedProcess):
     """A node in its own process, in the ROS domain of this shell."""
 
-    def __init__(self, process: ManagedProcess) -> None:
-        self._process = process
-        self._read_to = 0
-        self._reason = ''
-
-    @property
-    def pid(self) -> int:
-        """Number of its process."""
-        return self._process.pid
-
-    def poll(self) -> int | None:
-        """Return its exit code, None while it runs."""
-        return self._process.poll()
-
-    def reason(self) -> str:
-        """Return why it ended."""
-        return self._process.reason()
-
-    def stop(self, grace_s: float) -> None:
-        """Ask it to end, and wait."""
-        self._process.stop(grace_s)
+    _read_to = 0
+    _reason = ''
 
     def new_lines(self) -> list[str]:
         """Return new complete lines of its log, except its `reason`."""
-        with self._process.log_file.open('rb') as log:
+        with self.log_file.open('rb') as log:
             log.seek(self._read_to)
             complete, separator, _ = log.read().rpartition(b'\n')
         self._read_to += len(complete) + len(separator)
@@ -77,14 +69,14 @@ def foreground_node(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_node_')))
         with signals_held():
-            process = ManagedProcess(
+            process = ForegroundNode(
                 spec.name,
                 [*spec.command_line(folder), *arguments],
                 folder / f'{spec.name}.log',
                 {**os.environ, **transport_environment(), 'PYTHONUNBUFFERED': '1'},
             )
             stack.callback(process.stop, grace_s)
-        yield ForegroundNode(process)
+        yield process
 
 
 FINISH_S = 600.0
@@ -129,3 +121,78 @@ def _show(directory: Path, progress: Show) -> None:
         progress(read_report(directory))
     except SequenceError:
         return  # not written yet
+
+
+def replay(
+    settings: PlaybackSettings,
+    *,
+    remap: Sequence[str] = (),
+    progress: Progress,
+    log: Callable[[str], None],
+) -> int:
+    """Play a bag to its end, or until Ctrl-C; return how many messages were played."""
+    arguments = ['-p', 'autostart:=true', '--log-level', 'warn']
+    arguments += [item for rule in remap for item in ('-r', rule)]
+    node = NodeSpec(BAG_PLAYER, 'bag_player_node', settings)
+    with (
+        foreground_node(node, arguments) as player,
+        command_node('osmabench_replay') as (listener, executor),
+    ):
+        watch = _Watch(listener, executor)
+        while player.poll() is None:
+            _show_progress(player, watch, progress, log)
+            if settings.paused and _enter_pressed():
+                watch.step()
+        _show_progress(player, watch, progress, log)
+        if player.poll() != 0:
+            raise RunError(f'playing failed: {player.reason()}')
+        return int(watch.state.frames_published)
+
+
+def _show_progress(
+    player: ForegroundNode, watch: _Watch, progress: Progress, log: Callable[[str], None]
+) -> None:
+    watch.spin(0.1)
+    for line in player.new_lines():
+        log(line)
+    state = watch.state
+    if state.frames_total:
+        paused = ' (paused)' if state.state == state.STATE_PAUSED else ''
+        played = f'{state.frames_published} of {state.frames_total} messages'
+        position = state.message.partition(';')[0]
+        progress(f'{position}, {played}{paused}', state.frames_published / state.frames_total)
+
+
+def _enter_pressed() -> bool:
+    if not sys.stdin.isatty() or not select([sys.stdin], [], [], 0.0)[0]:
+        return False
+    return bool(sys.stdin.readline())
+
+
+class _Watch:
+    """Follows the state of the player and asks it to step."""
+
+    def __init__(self, node: Node, executor: CommandExecutor) -> None:
+        self._executor = executor
+        self._owed = 0
+        self._stepper = MatchedClient(node, StepRun, STEP_RUN, BAG_PLAYER)
+        self.state = RunState()
+        create_checked_subscription(
+            node, RunState, f'{BAG_PLAYER}/state', self._on_state, latched_profile()
+        )
+
+    def _on_state(self, message: Any) -> None:
+        self.state = message
+
+    def step(self) -> None:
+        """Request one frame as soon as the player's service is available."""
+        self._owed += 1
+
+    def spin(self, seconds: float) -> None:
+        """Process messages for a while."""
+        deadline_s = time.monotonic() + seconds
+        if self._stepper.ready() and self._owed:
+            self._stepper.call(StepRun.Request(frames=self._owed))
+            self._owed = 0
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=left_s)

@@ -39,37 +39,16 @@ def run_matrix(
     shard: Shard | None = None,
     progress: Progress,
 ) -> MatrixReport:
-    """Run every run of a configuration and write the report of all.
+    """Run every run of a configuration and write the report of all, which is returned.
 
-    Parameters
-    ----------
-    config : MatrixConfig
-        What to run.
-    out : Path
-        Parent of the matrix' folder, which has the name of the configuration.
-    fresh : bool
-        Delete what is there. Otherwise stages that are done stay done.
-    jobs : int, optional
-        Most runs at once; None for as many as cores and memory allow.
-    shard : Shard, optional
-        The part of the matrix to run, in a folder of its own.
-    progress : callable
-        Gets what is going on and the fraction done.
+    Results go to a folder of `out` with the name of the configuration; stages that are done stay
+    done, unless `fresh` deletes them. `jobs` bounds the runs at once, None for as many as cores
+    and memory allow; a `shard` is a part of the matrix in a folder of its own. A run that failed
+    is in the report with its error; the others go on.
 
-    Returns
-    -------
-    MatrixReport
-        Also in report.json and report.html of the folder. A run that failed is in it with its
-        error; the others go on.
-
-    Raises
-    ------
-    ConfigError
-        If a name in the configuration is unknown, or there are more shards than runs; before any
-        minute is spent.
-    RunError
-        If the folder is in use, holds results of another configuration or of inputs that
-        changed since, or cannot be written to.
+    Raises ConfigError, before any minute is spent, if a name in the configuration is unknown or
+    there are more shards than runs; RunError if the folder is in use, cannot be written to, or
+    holds results of another configuration or of inputs that changed since.
     """
     root = results_root(config, out, shard)
     refuse_foreign([root], folders=True)
@@ -104,8 +83,7 @@ def _run_all(
     at_once = min(jobs_here(capacity) if jobs is None else jobs, len(plans))
     with ExitStack() as stack:
         if at_once > 1:
-            runs = run_side_by_side(plans, at_once, capacity, progress)
-            ended = stack.enter_context(runs)
+            ended = stack.enter_context(run_side_by_side(plans, at_once, capacity, progress))
         else:
             ended = _one_by_one(config, plans, preparation, progress)
         progress('writing the report', 1.0)

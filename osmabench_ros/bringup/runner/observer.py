@@ -6,11 +6,21 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import EVALUATOR
 from osmabench_ros.metrics.message_timing import StalenessMeter
+from osmabench_ros.msg import FrameAck, RunState, SemanticMap
+from osmabench_ros.ros.messages.poses import stamp_from_message
+from osmabench_ros.ros.node.diagnostics import complaints_of, values_of
+from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.wire.matched_client import LifecycleClient, command_node
+from osmabench_ros.ros.wire.qos import diagnostics_profile, latched_profile, lossless_profile
+from osmabench_ros.ros.wire.run_token import RunToken, TokenCheck
 from osmabench_ros.runs.results.timings import Participation
 
 MAX_MAP_BYTES = 512 * 2**20
@@ -32,25 +42,10 @@ class RunObserver:
         token: str = '',
         unsigned: Collection[str] = (),
     ) -> None:
-        import rclpy
-        from rclpy.signals import SignalHandlerOptions
-
-        from osmabench_ros.bringup.runner.lifecycle_client import LifecycleClient
-        from osmabench_ros.msg import RunState
-        from osmabench_ros.ros.wire.matched_client import CommandExecutor
-        from osmabench_ros.ros.wire.run_token import RunToken, TokenCheck
-
-        self._context = rclpy.Context()
-        # Ctrl-C stays Python's, so that it ends the runner and through it every process.
-        rclpy.init(
-            context=self._context,
-            domain_id=domain,
-            args=[],
-            signal_handler_options=SignalHandlerOptions.NO,
+        self._resources = ExitStack()
+        self._node, self.executor = self._resources.enter_context(
+            command_node('osmabench_runner', domain=domain)
         )
-        self._node = rclpy.create_node('osmabench_runner', context=self._context)
-        self.executor = CommandExecutor(context=self._context)
-        self.executor.add_node(self._node)
         self.lifecycle = LifecycleClient(self._node, self.executor, start_timeout_s)
         self.state = RunState()
         self.staleness = StalenessMeter()
@@ -67,37 +62,22 @@ class RunObserver:
         self._subscribe()
 
     def _subscribe(self) -> None:
-        from diagnostic_msgs.msg import DiagnosticArray
-
-        from osmabench_ros.msg import FrameAck, RunState, SemanticMap
-        from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
-        from osmabench_ros.ros.wire.qos import (
-            diagnostics_profile,
-            latched_profile,
-            lossless_profile,
-        )
-
-        create_checked_subscription(
-            self._node,
-            DiagnosticArray,
-            topics.DIAGNOSTICS,
-            self.on_diagnostics,
-            diagnostics_profile(),
-        )
-        create_checked_subscription(
-            self._node, FrameAck, topics.FRAME_ACK, self.on_ack, lossless_profile()
-        )
-        create_checked_subscription(
-            self._node, RunState, topics.RUN_STATE, self._on_state, latched_profile()
-        )
-        create_checked_subscription(
-            self._node,
-            SemanticMap,
-            topics.SEMANTIC_MAP,
-            self.on_map,
-            latched_profile(),
-            max_bytes=MAX_MAP_BYTES,
-        )
+        latched, lossless = latched_profile(), lossless_profile()
+        for kind, topic, callback, profile, max_bytes in (
+            (
+                DiagnosticArray,
+                topics.DIAGNOSTICS,
+                self.on_diagnostics,
+                diagnostics_profile(),
+                None,
+            ),
+            (FrameAck, topics.FRAME_ACK, self.on_ack, lossless, None),
+            (RunState, topics.RUN_STATE, self._on_state, latched, None),
+            (SemanticMap, topics.SEMANTIC_MAP, self.on_map, latched, MAX_MAP_BYTES),
+        ):
+            create_checked_subscription(
+                self._node, kind, topic, callback, profile, max_bytes=max_bytes
+            )
 
     def on_ack(self, message: Any) -> None:
         """Count the acknowledgement of a participant."""
@@ -109,21 +89,20 @@ class RunObserver:
             return
         # Repeated for the first frame; the first acknowledgement counts.
         frames.setdefault(
-            _nanoseconds(message.header.stamp), (message.mapped, spent.sec + spent.nanosec / 1e9)
+            stamp_from_message(message.header.stamp),
+            (message.mapped, spent.sec + spent.nanosec / 1e9),
         )
 
     def _on_state(self, message: Any) -> None:
         now_s = self._clock()
         if message.frames_published > self.state.frames_published:
-            stamp_ns = _nanoseconds(message.header.stamp)
+            stamp_ns = stamp_from_message(message.header.stamp)
             self._frames = [*self._frames[:1], (stamp_ns, now_s)]
             self.staleness.published(stamp_ns, now_s)
         self.state = message
 
     def on_diagnostics(self, message: Any) -> None:
         """Keep what nodes complain about."""
-        from osmabench_ros.ros.node.diagnostics import complaints_of, values_of
-
         for node, text in complaints_of(message).items():
             if _entry(self.complaints, node, str) is not None:
                 self.complaints[node] = text[:MAX_TEXT]
@@ -139,7 +118,7 @@ class RunObserver:
         """Note who publishes maps, and whether one is final."""
         if not self._check.accepts(topics.SEMANTIC_MAP, message, message.participant):
             return
-        self.staleness.mapped(_nanoseconds(message.header.stamp), self._clock())
+        self.staleness.mapped(stamp_from_message(message.header.stamp), self._clock())
         if _entry(self._frames_used, message.participant, int) is not None:
             self._frames_used[message.participant] = message.frames_used
         if message.is_final:
@@ -213,9 +192,7 @@ class RunObserver:
 
     def close(self) -> None:
         """End the node."""
-        self.executor.shutdown()
-        self._node.destroy_node()
-        self._context.try_shutdown()
+        self._resources.close()
 
 
 def _entry(known: dict[str, Any], name: str, default: Callable[[], Any]) -> Any:
@@ -223,10 +200,6 @@ def _entry(known: dict[str, Any], name: str, default: Callable[[], Any]) -> Any:
     if name not in known and (len(known) >= MAX_NAMES or len(name) > MAX_TEXT):
         return None
     return known.setdefault(name, default())
-
-
-def _nanoseconds(stamp: Any) -> int:
-    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
 def _known(value: float) -> float | None:

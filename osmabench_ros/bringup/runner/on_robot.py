@@ -11,10 +11,9 @@ from osmabench_ros.base.contract import SEMANTIC_MAP
 from osmabench_ros.base.files import check_folder
 from osmabench_ros.base.owned_folder import claim_folder
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.bringup.spec.definition import EVALUATOR, RECORDER
+from osmabench_ros.bringup.spec.definition import EVALUATOR, RECORDER, recorder_node
 from osmabench_ros.bringup.spec.mapping_nodes import adapter, adapter_settings, stack_values
 from osmabench_ros.bringup.spec.node_spec import MAPPER, NodeSpec
-from osmabench_ros.bringup.spec.run_recording import recorder_node
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.mappers.live_method import load_live_method

@@ -1,19 +1,31 @@
-"""One run of a matrix, from what is not done yet to its report."""
+"""One run of a matrix, from what is not done yet to its report; ends every process it starts."""
 
 from __future__ import annotations
 
+import dataclasses
+import time
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import remove_ours, remove_what_was_left
+from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.bringup.runner.live_run import run_live
-from osmabench_ros.bringup.runner.node_processes import NodeProcesses
-from osmabench_ros.bringup.spec.definition import nodes_of_run
+from osmabench_ros.bringup.runner.node_processes import RUN_VARIABLE, NodeProcesses
+from osmabench_ros.bringup.runner.observer import RunObserver
+from osmabench_ros.bringup.runner.processes import ManagedProcess
+from osmabench_ros.bringup.spec.definition import (
+    BRIDGE,
+    check_bag,
+    make_room_for_bag,
+    nodes_of_run,
+)
+from osmabench_ros.bringup.spec.isolation import environment, isolated_environment, private_domain
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
-from osmabench_ros.bringup.spec.run_recording import check_bag, make_room_for_bag
-from osmabench_ros.errors import IncompleteError, OsmabenchError, RunError
+from osmabench_ros.bringup.spec.node_spec import MAPPER, METHOD, NodeSpec
+from osmabench_ros.errors import IncompleteError, OsmabenchError, ParticipantError, RunError
+from osmabench_ros.ros.wire.run_token import VARIABLE, new_token
 from osmabench_ros.runs.evaluate.evaluation import (
     INCOMPLETE,
     EvaluationInputs,
@@ -27,11 +39,182 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.prepare.preparation import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, Preparation
 from osmabench_ros.runs.results.report_model import RunReport, Status
 from osmabench_ros.runs.results.run_manifest import write_run_manifest
-from osmabench_ros.runs.results.timings import TIMINGS, timings_of
+from osmabench_ros.runs.results.timings import TIMINGS, Measurements, Participation, timings_of
 from osmabench_ros.runs.run_warnings import run_warnings
 
+START_TIMEOUT_S = 120.0
+"""For a process to start and one lifecycle transition; Habitat-Sim needs half a minute."""
 STALL_MARGIN_S = 120.0
 """For a participant that never comes, the bridge itself gives up first."""
+LAST_WORDS_S = 2.0
+"""How long /diagnostics may be on the way from a node that has ended."""
+
+
+def _run_live(
+    plan: RunPlan,
+    specs: list[NodeSpec],
+    nodes: NodeProcesses,
+    runs_at_once: int,
+    progress: Progress,
+) -> tuple[Measurements, str]:
+    """Run nodes until the one that ends the run exits; return also why, if it failed.
+
+    Raises ParticipantError if one dies or hangs.
+    """
+    logs = plan.directory / 'logs'
+    with ExitStack() as stack:
+        domain = stack.enter_context(private_domain())
+        token = new_token()
+        isolated = isolated_environment(domain, runs_at_once)
+        processes: dict[str, ManagedProcess] = {}
+        stack.callback(_stop_all, processes)
+        variables = {**isolated, RUN_VARIABLE: plan.directory.name, VARIABLE: token}
+        progress(f'starting nodes in ROS domain {domain}', 0.0)
+        for spec in specs:
+            processes[spec.name] = nodes.start(spec, logs, variables)
+        unsigned = [spec.name for spec in specs if not spec.signs]
+        # DDS reads its settings when a participant is made, from this process' environment alone.
+        with environment(isolated):
+            # While nodes start: what they say before they are brought up is latched.
+            observer = RunObserver(domain, START_TIMEOUT_S, token=token, unsigned=unsigned)
+        stack.callback(observer.close)
+        run = _LiveRun(plan, specs, processes, observer, progress)
+        try:
+            result = run.supervise(runs_at_once)
+        except ParticipantError as error:
+            # To be looked at before they are ended.
+            raise ParticipantError(f'{error}{_stopped(processes.values())}') from error
+        nodes.end(processes)
+        return result
+
+
+def _stopped(processes: Iterable[ManagedProcess]) -> str:
+    names = ', '.join(f'{item.name} (process {item.pid})' for item in processes if item.stopped)
+    return f'. Stopped by a signal: {names}; kill -CONT lets a process go on' if names else ''
+
+
+def _stop_all(processes: dict[str, ManagedProcess]) -> None:
+    for process in processes.values():
+        process.stop()
+
+
+class _LiveRun:
+    """Supervision of one run."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        specs: list[NodeSpec],
+        processes: dict[str, ManagedProcess],
+        observer: RunObserver,
+        progress: Progress,
+    ) -> None:
+        self._processes, self._observer = processes, observer
+        self._pacing = plan.pacing.value
+        self._stall_timeout_s = plan.config.pacing.ack_timeout_s + STALL_MARGIN_S
+        self._timeout_s = plan.config.pacing.evaluation_timeout_s
+        self._watch = AttentiveClock()
+        self._changed_s = 0.0
+        self._seen: tuple[int, int, str] = (-1, -1, '')
+        self._progress = progress
+        self._managed = [spec.name for spec in specs if spec.managed]
+        self._foreign = {spec.name for spec in specs if not spec.managed}
+        self._last = next(spec.name for spec in specs if spec.ends_run)
+        self._first_frame_s: float | None = None
+        self._finished_s: float | None = None
+
+    def supervise(self, runs_at_once: int) -> tuple[Measurements, str]:
+        self._observer.lifecycle.bring_up(self._managed, self._check)
+        while self._processes[self._last].poll() is None:
+            self._check()
+            self._observer.executor.spin_once(timeout_sec=0.05)
+            self._follow()
+        return self._result(runs_at_once)
+
+    def _check(self) -> None:
+        for name, process in self._processes.items():
+            code = process.poll()
+            # Somebody else's node may leave once it has said its map.
+            gone = code == 0 and name in self._foreign and self._finished_s is not None
+            if code is not None and name != self._last and not gone:
+                raise ParticipantError(f'node "{name}" ended before the run: {self._reason(name)}')
+        if self._processes[self._last].poll() not in (None, 0) and self._finished_s is None:
+            raise ParticipantError(
+                f'node "{self._last}" ended before the run: {self._reason(self._last)}'
+            )
+
+    def _reason(self, name: str) -> str:
+        """Return why a node ended, even if it could not write to its log."""
+        deadline = time.monotonic() + LAST_WORDS_S
+        while not self._observer.complaint(name) and time.monotonic() < deadline:
+            self._observer.executor.spin_once(timeout_sec=0.1)
+        reported, logged = self._observer.complaint(name), self._processes[name].reason()
+        return logged if reported in logged else f'{reported}; {logged}'
+
+    def _follow(self) -> None:
+        state, now_s = self._observer.state, time.monotonic()
+        if state.frames_published and self._first_frame_s is None:
+            self._first_frame_s = now_s
+        if state.state == state.STATE_FINISHED:
+            self._progress(self._observer.evaluation, 1.0)
+            self._finished_s = self._finished_s or now_s
+        elif state.frames_total:
+            self._progress('mapping', state.frames_published / state.frames_total)
+        self._check_stall()
+
+    def _check_stall(self) -> None:
+        state, now_s = self._observer.state, self._watch.now_s()
+        seen = (state.state, state.frames_published, self._observer.final_map_from)
+        if seen != self._seen:
+            self._seen, self._changed_s = seen, now_s
+        silent_s = now_s - self._changed_s
+        if self._finished_s is not None and silent_s > self._timeout_s:
+            raise ParticipantError(
+                f'no evaluation within {self._timeout_s:g} s (pacing.evaluation_timeout_s) after '
+                f'the last frame: {self._observer.missing()}'
+            )
+        if self._finished_s is None and silent_s > self._stall_timeout_s:
+            raise ParticipantError(
+                f'node "{BRIDGE}" published nothing for {self._stall_timeout_s:g} s after '
+                f'{state.frames_published} frames; the simulator hangs or renders too slowly'
+            )
+
+    def _result(self, runs_at_once: int) -> tuple[Measurements, str]:
+        process, watch = self._processes[self._last], self._observer
+        maps = METHOD if METHOD in self._processes else MAPPER
+        mapping_s = watch.processing_s(maps)
+        if not mapping_s and self._first_frame_s is not None and self._finished_s is not None:
+            mapping_s = self._finished_s - self._first_frame_s
+        memory = {name: item.peak_memory_bytes for name, item in self._processes.items()}
+        on_gpu = {
+            name: item.peak_gpu_memory_bytes
+            for name, item in self._processes.items()
+            if item.peak_gpu_memory_bytes is not None
+        }
+        measured = Measurements(
+            self._pacing,
+            watch.state.frames_published,
+            maps,
+            mapping_s,
+            self._participation(),
+            memory,
+            watch.staleness.result(),
+            watch.speed_factor(),
+            on_gpu,
+            watch.ignored(),
+            runs_at_once,
+        )
+        return measured, process.reason() if process.poll() else ''
+
+    def _participation(self) -> tuple[Participation, ...]:
+        """Return what every node did; frames counted by an adapter are the method's."""
+        known = {item.name: item for item in self._observer.participation()}
+        if METHOD in self._processes:
+            adapted = known.pop(
+                MAPPER, Participation(METHOD, self._observer.state.frames_published)
+            )
+            known.setdefault(METHOD, dataclasses.replace(adapted, name=METHOD))
+        return tuple(known.values())
 
 
 def run_one(
@@ -85,8 +268,7 @@ def _run(
     if plan.report_file.exists():
         return read_finished(plan)
     preparation.prepare(plan, progress)
-    found = run_warnings(plan, preparation)
-    write_run_manifest(plan, preparation.digest_of(plan), found)
+    write_run_manifest(plan, preparation.digest_of(plan), run_warnings(plan, preparation))
     preparation.write_true_trajectory(plan)
     if plan.map_directory.exists():
         # A map is complete or not there: the run was cut off while it was evaluated.
@@ -100,20 +282,12 @@ def _run(
         work = None
         if plan.mapper.stack:
             work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
-        result = run_live(
-            nodes_of_run(plan, work),
-            plan.directory / 'logs',
-            nodes,
-            pacing=plan.pacing.value,
-            stall_timeout_s=plan.config.pacing.ack_timeout_s + STALL_MARGIN_S,
-            timeout_after_frames_s=plan.config.pacing.evaluation_timeout_s,
-            runs_at_once=runs_at_once,
-            progress=progress,
-        )
-    write_json(plan.directory / TIMINGS, timings_of(plan.identity, result.measured))
+        specs = nodes_of_run(plan, work)
+        measured, reason = _run_live(plan, specs, nodes, runs_at_once, progress)
+    write_json(plan.directory / TIMINGS, timings_of(plan.identity, measured))
     incomplete = incomplete_report(plan.directory)
     if incomplete is None and not plan.report_file.exists():
-        raise RunError(f'node "evaluator" wrote no report: {result.reason or "no reason given"}')
+        raise RunError(f'node "evaluator" wrote no report: {reason or "no reason given"}')
     return incomplete or read_finished(plan)
 
 

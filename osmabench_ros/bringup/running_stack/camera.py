@@ -1,19 +1,27 @@
-"""Checks intrinsics and images of a running stack."""
+"""Checks intrinsics and images of a running stack, and that its transforms form one tree."""
 
 from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sensor_msgs.msg import CameraInfo, Image
 
 from osmabench_ros.base import contract as topics
+from osmabench_ros.base.contract import TF, TF_STATIC, TF_TYPE
 from osmabench_ros.base.image_codec import (
     COLOR_ENCODINGS,
     DEPTH_ENCODINGS,
     INSTANCE_ENCODINGS,
     SEMANTIC_ENCODINGS,
 )
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from osmabench_ros.bringup.doctor.preflight import Finding, Severity, absent, failed, ok, warned
+from osmabench_ros.bringup.running_stack.stack_observation import StackObservation
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.ros.messages.images import (
@@ -21,6 +29,7 @@ from osmabench_ros.ros.messages.images import (
     image_from_message,
     intrinsics_from_message,
 )
+from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 ENCODINGS = {
@@ -47,13 +56,12 @@ def check_encoding(topic: str, image: Image) -> list[Finding]:
         if topic == topics.DEPTH and image.encoding in (*COLOR_ENCODINGS, '8UC1'):
             remedy = 'that is a coloured picture of depth; publish the raw depth'
         detail = f'encoding is {image.encoding or "empty"}, must be {wanted}'
-        return [Finding(topic, Severity.FAILED, detail, remedy)]
+        return [failed(topic, detail, remedy)]
     try:
         image_from_message(image, topic)
     except ContractError as error:
-        return [Finding(topic, Severity.FAILED, str(error), 'fill height, width and step')]
-    detail = f'{image.encoding}, {image.width} x {image.height}'
-    return [Finding(topic, Severity.OK, detail)]
+        return [failed(topic, str(error), 'fill height, width and step')]
+    return [ok(topic, f'{image.encoding}, {image.width} x {image.height}')]
 
 
 def check_depth(image: Image) -> list[Finding]:
@@ -64,7 +72,7 @@ def check_depth(image: Image) -> list[Finding]:
         finite = finite[finite != 0]
     if not len(finite):
         remedy = 'is the lens covered, or everything beyond the range?'
-        return [Finding(topics.DEPTH, Severity.FAILED, 'no pixel has a depth', remedy)]
+        return [failed(topics.DEPTH, 'no pixel has a depth', remedy)]
     median_m = float(np.median(finite))
     scale = _scale_fault(image.encoding, median_m)
     if scale is not None:
@@ -73,7 +81,7 @@ def check_depth(image: Image) -> list[Finding]:
     if image.encoding != '32FC1':
         detail = '16-bit depth is read as millimetres, 0 as invalid'
         remedy = 'nothing, if it is; else convert to 32FC1 in metres'
-        findings.append(Finding(topics.DEPTH, Severity.WARN, detail, remedy))
+        findings.append(warned(topics.DEPTH, detail, remedy))
     return findings + _invalid(image, depth_m, median_m)
 
 
@@ -86,27 +94,23 @@ def _scale_fault(encoding: str, median_m: float) -> Finding | None:
         remedy = 'check the depth scale of the driver'
     else:
         return None
-    return Finding(topics.DEPTH, Severity.FAILED, detail, remedy)
+    return failed(topics.DEPTH, detail, remedy)
 
 
 def _invalid(image: Image, depth_m: NDArray[np.float32], median_m: float) -> list[Finding]:
     zeros = float((depth_m == 0).mean())
     if image.encoding == '32FC1' and zeros > ZERO_SHARE:
         detail = f'{zeros:.0%} of the pixels are 0, which is a distance in 32FC1'
-        return [
-            Finding(topics.DEPTH, Severity.FAILED, detail, 'publish NaN for invalid (REP 118)')
-        ]
+        return [failed(topics.DEPTH, detail, 'publish NaN for invalid (REP 118)')]
     if (depth_m < 0).any():
         detail = 'there are negative depths'
-        return [
-            Finding(topics.DEPTH, Severity.FAILED, detail, 'publish NaN for invalid (REP 118)')
-        ]
+        return [failed(topics.DEPTH, detail, 'publish NaN for invalid (REP 118)')]
     invalid = float(np.isnan(depth_m).mean())
     detail = f'median {median_m:.2f} m, {invalid:.0%} invalid'
     if invalid > INVALID_SHARE:
         remedy = 'sun, glass or a range too short? half of every frame is missing'
-        return [Finding(topics.DEPTH, Severity.WARN, detail, remedy)]
-    return [Finding(topics.DEPTH, Severity.OK, detail)]
+        return [warned(topics.DEPTH, detail, remedy)]
+    return [ok(topics.DEPTH, detail)]
 
 
 def check_classes(image: Image, label_set: LabelSet | None) -> list[Finding]:
@@ -115,17 +119,15 @@ def check_classes(image: Image, label_set: LabelSet | None) -> list[Finding]:
     ids = ids[ids != UNLABELLED]
     if label_set is None:
         detail = f'{len(ids)} classes without names'
-        remedy = f'publish {topics.LABEL_INFO}, latched'
-        return [Finding(topics.SEMANTIC, Severity.WARN, detail, remedy)]
+        return [warned(topics.SEMANTIC, detail, f'publish {topics.LABEL_INFO}, latched')]
     unknown = sorted(set(ids.tolist()) - {item.id for item in label_set.classes})
     if unknown:
         detail = f'ids {unknown[:5]} are not in {topics.LABEL_INFO} ("{label_set.name}")'
         remedy = 'publish the label set of these images; 65535 is unlabelled'
-        return [Finding(topics.SEMANTIC, Severity.FAILED, detail, remedy)]
+        return [failed(topics.SEMANTIC, detail, remedy)]
     if not len(ids):
-        remedy = 'is the semantic camera set up?'
-        return [Finding(topics.SEMANTIC, Severity.WARN, 'no pixel is labelled', remedy)]
-    return [Finding(topics.SEMANTIC, Severity.OK, f'{len(ids)} classes seen, all named')]
+        return [warned(topics.SEMANTIC, 'no pixel is labelled', 'is the semantic camera set up?')]
+    return [ok(topics.SEMANTIC, f'{len(ids)} classes seen, all named')]
 
 
 FOCAL_SHARE = (0.2, 5.0)
@@ -162,7 +164,7 @@ def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
         f'{info.width} x {info.height}, fx {info.k[0]:.1f}, fy {info.k[4]:.1f}, '
         f'frame {info.header.frame_id}'
     )
-    return [Finding(topic, Severity.OK, detail)]
+    return [ok(topic, detail)]
 
 
 def _matrix_faults(info: CameraInfo) -> list[tuple[Severity, str, str]]:
@@ -212,11 +214,11 @@ def check_size(info_topic: str, info: CameraInfo, image_topic: str, image: Image
             f'{image.width} x {image.height}, but {info_topic} says {info.width} x {info.height}'
         )
         remedy = 'publish the camera_info of this image; register depth to colour'
-        findings.append(Finding(image_topic, Severity.FAILED, detail, remedy))
+        findings.append(failed(image_topic, detail, remedy))
     if image.header.frame_id != info.header.frame_id:
         detail = f'frame "{image.header.frame_id}", but {info_topic} says "{info.header.frame_id}"'
         remedy = 'depth and colour must be registered: one optical frame for all'
-        findings.append(Finding(image_topic, Severity.WARN, detail, remedy))
+        findings.append(warned(image_topic, detail, remedy))
     return findings
 
 
@@ -241,4 +243,112 @@ def check_expected(topic: str, info: CameraInfo, expected: Intrinsics) -> list[F
     if said == wanted:
         return []
     detail = 'is {} x {}, fx {}; the configuration says {} x {}, fx {}'.format(*said, *wanted)
-    return [Finding(topic, Severity.WARN, detail, 'change camera: in the configuration')]
+    return [warned(topic, detail, 'change camera: in the configuration')]
+
+
+@dataclass(frozen=True)
+class EdgeSample:
+    """One transform received on /tf or /tf_static."""
+
+    parent: str
+    child: str
+    stamp_ns: int
+    is_static: bool
+
+
+def edge_samples(messages: Iterable[Any], *, is_static: bool) -> list[EdgeSample]:
+    """Return the edges of tf2_msgs/TFMessage messages, in order."""
+    return [
+        EdgeSample(
+            item.header.frame_id.lstrip('/'),
+            item.child_frame_id.lstrip('/'),
+            stamp_from_message(item.header.stamp),
+            is_static,
+        )
+        for message in messages
+        for item in message.transforms
+    ]
+
+
+def check_transforms(samples: list[EdgeSample], camera_frame: str) -> list[Finding]:
+    """Check the tree of the edges, in order of arrival, from the images' optical frame upwards."""
+    faults = _authority(samples) + _loops(samples)
+    parents = {item.child: item.parent for item in samples}
+    root = camera_frame
+    way = [root]
+    while root in parents and parents[root] not in way:
+        root = parents[root]
+        way.append(root)
+    path = ' → '.join(reversed(way))
+    if topics.WORLD_FRAME not in way:
+        detail = f'{camera_frame} hangs on {path}, not on {topics.WORLD_FRAME}'
+        if camera_frame not in parents:
+            detail = f'no transform leads to {camera_frame}'
+        remedy = (
+            f'publish {topics.WORLD_FRAME}→map (static, where it is known), and the static edges '
+            f'from {topics.BASE_FRAME} to {camera_frame} (robot_state_publisher)'
+        )
+        # Poses come on a topic too, so that a tree without the world is no end.
+        faults.append(warned(TF, detail, remedy))
+    return faults or [ok(TF, path)]
+
+
+def _authority(samples: list[EdgeSample]) -> list[Finding]:
+    parents: dict[str, set[str]] = defaultdict(set)
+    kinds: dict[str, set[bool]] = defaultdict(set)
+    stamps: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for item in samples:
+        parents[item.child].add(item.parent)
+        kinds[item.child].add(item.is_static)
+        if not item.is_static:
+            stamps[item.parent, item.child].append(item.stamp_ns)
+    faults = []
+    for child in sorted(parents):
+        if len(parents[child]) > 1:
+            detail = (
+                f'{child} has {len(parents[child])} parents: {", ".join(sorted(parents[child]))}'
+            )
+            remedy = 'two nodes own the edge; turn publish_tf off in one of them'
+            faults.append(failed(TF, detail, remedy))
+        elif len(kinds[child]) > 1:
+            remedy = 'two nodes own the edge; keep the static one if it does not move'
+            faults.append(failed(TF, f'{child} comes on /tf and on /tf_static', remedy))
+    for (parent, child), times in sorted(stamps.items()):
+        back = sum(later < earlier for earlier, later in pairwise(times))
+        if back:
+            detail = f'stamps of {parent}→{child} go backwards {back} times'
+            faults.append(warned(TF, detail, 'two nodes publish the edge, or a bag loops'))
+    return faults
+
+
+def _loops(samples: list[EdgeSample]) -> list[Finding]:
+    parents = {item.child: item.parent for item in samples}
+    for start in sorted(parents):
+        seen, frame = [start], start
+        while frame in parents:
+            frame = parents[frame]
+            if frame == start:
+                detail = f'the edges go in a circle: {" → ".join([*seen, frame])}'
+                return [failed(TF, detail, 'one node has parent and child the wrong way round')]
+            if frame in seen:
+                break
+            seen.append(frame)
+    return []
+
+
+def examine_transforms(seen: StackObservation) -> list[Finding]:
+    """Examine the tree that /tf and /tf_static form, if there is one."""
+    if TF_TYPE in seen.missing_types:
+        remedy = 'apt install ros-$ROS_DISTRO-tf2-msgs'
+        return [absent(TF, 'not looked at: tf2_msgs is not installed', remedy)]
+    if not seen.graphs[TF].publishers and not seen.graphs[TF_STATIC].publishers:
+        detail = 'no node publishes transforms; poses come on topics only'
+        return [absent(TF, detail, 'apt install ros-$ROS_DISTRO-tf2-ros')]
+    moving, fixed = (seen.records.get(name) for name in (TF, TF_STATIC))
+    if errors := [text for record in (moving, fixed) if record for text in record.errors]:
+        return [failed(TF, errors[0], 'one node publishes what is no transform')]
+    samples = edge_samples(fixed.messages if fixed else (), is_static=True)
+    samples += edge_samples(moving.messages if moving else (), is_static=False)
+    image = seen.newest(topics.COLOR, Image)
+    frame = image.header.frame_id if image is not None else ''
+    return check_transforms(samples, frame or topics.CAMERA_FRAME)

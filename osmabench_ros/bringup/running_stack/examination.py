@@ -15,7 +15,7 @@ from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.contract import CONTRACT, TF, TF_STATIC, ContractTopic, Delivery
 from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from osmabench_ros.bringup.doctor.preflight import Finding, Severity, failed, ok, warned
 from osmabench_ros.bringup.running_stack.camera import (
     ENCODINGS,
     check_classes,
@@ -25,28 +25,26 @@ from osmabench_ros.bringup.running_stack.camera import (
     check_intrinsics,
     check_optical,
     check_size,
+    examine_transforms,
 )
 from osmabench_ros.bringup.running_stack.run_topics import (
+    check_clock,
     check_cloud,
     check_map,
+    check_rate,
     check_run_info,
     check_run_state,
+    check_stamps,
+    check_synchrony,
     declared_rate_hz,
     examine_maps,
 )
 from osmabench_ros.bringup.running_stack.stack_observation import StackObservation, observe
-from osmabench_ros.bringup.running_stack.timing import (
-    check_clock,
-    check_rate,
-    check_stamps,
-    check_synchrony,
-)
-from osmabench_ros.bringup.running_stack.transforms import examine_transforms
 from osmabench_ros.errors import ConfigError, ContractError, suggestion
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.node.frame_receiver import camera_pose_from_message
-from osmabench_ros.ros.wire.endpoints import Endpoint, TopicGraph, qos_conflict
+from osmabench_ros.ros.wire.qos import Endpoint, TopicGraph, qos_conflict
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.semantics.labels import LabelSet
 
@@ -145,17 +143,17 @@ def _run(seen: StackObservation, color_info: CameraInfo | None, frame: str) -> l
         labels = _label_set(seen)
     except ContractError as error:
         remedy = 'publish ids that are unique and in 0 to 65534'
-        findings.append(Finding(topics.LABEL_INFO, Severity.FAILED, str(error), remedy))
+        findings.append(failed(topics.LABEL_INFO, str(error), remedy))
     else:
         if labels is not None:
             detail = f'{len(labels.classes)} classes of "{labels.name}"'
-            findings.append(Finding(topics.LABEL_INFO, Severity.OK, detail))
+            findings.append(ok(topics.LABEL_INFO, detail))
     if (pose := seen.newest(topics.CAMERA_POSE, PoseStamped)) is not None:
         try:
             camera_pose_from_message(pose)
         except ContractError as error:
             remedy = f'publish the pose of the optical frame in "{topics.WORLD_FRAME}"'
-            findings.append(Finding(topics.CAMERA_POSE, Severity.FAILED, str(error), remedy))
+            findings.append(failed(topics.CAMERA_POSE, str(error), remedy))
     if (info := seen.newest(topics.RUN_INFO, RunInfo)) is not None:
         findings += check_run_info(info, color_info, frame, seen.nodes)
     if (state := seen.newest(topics.RUN_STATE, RunState)) is not None:
@@ -176,8 +174,7 @@ def check_endpoints(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> l
         return faults
     names = ', '.join(item.node for item in graph.publishers)
     heard = ', '.join(item.node for item in graph.subscribers) or 'no node yet'
-    detail = f'from {names}; heard by {heard}'
-    return [Finding(topic.name, Severity.OK, detail), *_hints(topic, graph)]
+    return [ok(topic.name, f'from {names}; heard by {heard}'), *_hints(topic, graph)]
 
 
 def _no_publisher(topic: ContractTopic, graph: TopicGraph) -> Finding:
@@ -193,10 +190,7 @@ def _no_publisher(topic: ContractTopic, graph: TopicGraph) -> Finding:
 def _wrong_types(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> list[Finding]:
     expected = topic.message_type
     faults = []
-    for role, endpoints in (
-        ('publishes', graph.publishers),
-        ('subscribes to', graph.subscribers),
-    ):
+    for role, endpoints in (('publishes', graph.publishers), ('subscribes to', graph.subscribers)):
         for item in endpoints:
             if item.type_name != expected:
                 detail = f'{item.node} {role} {item.type_name}, not {expected}'
@@ -206,7 +200,7 @@ def _wrong_types(topic: ContractTopic, graph: TopicGraph, own_hash: str) -> list
                 remedy = 'build both sides with the same version of the message package'
             else:
                 continue
-            faults.append(Finding(topic.name, Severity.FAILED, detail, remedy))
+            faults.append(failed(topic.name, detail, remedy))
     return faults
 
 
@@ -217,12 +211,7 @@ def _conflicts(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
         for publisher, subscriber in pairs
     ]
     return [
-        Finding(
-            topic.name,
-            Severity.FAILED,
-            f'QoS: {conflict}',
-            _qos_remedy(topic, publisher, subscriber),
-        )
+        failed(topic.name, f'QoS: {conflict}', _qos_remedy(topic, publisher, subscriber))
         for subscriber, publisher, conflict in checked
         if conflict
     ]
@@ -247,9 +236,8 @@ def _hints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
         for item in graph.publishers:
             if item.profile.durability != DurabilityPolicy.TRANSIENT_LOCAL:
                 hints.append(
-                    Finding(
+                    warned(
                         topic.name,
-                        Severity.WARN,
                         f'{item.node} publishes volatile: late joiners get no messages',
                         'publish transient local, keep last 1',
                     )
@@ -258,7 +246,7 @@ def _hints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
     if topic.delivery in (Delivery.FRAME, Delivery.CLOCK) and len(several) > 1:
         names = ' and '.join(sorted(several))
         detail = f'{names} publish at the same time'
-        hints.append(Finding(topic.name, Severity.FAILED, detail, 'stop one of them, or remap it'))
+        hints.append(failed(topic.name, detail, 'stop one of them, or remap it'))
     return hints
 
 
@@ -291,8 +279,8 @@ def judge(
             'start it; ROS_DOMAIN_ID, ROS_AUTOMATIC_DISCOVERY_RANGE and the middleware '
             '(RMW_IMPLEMENTATION) must be the same in both shells'
         )
-        return [Finding('stack', Severity.FAILED, 'no node is there', remedy)]
-    findings = [Finding('stack', Severity.OK, f'{len(seen.nodes)} nodes')]
+        return [failed('stack', 'no node is there', remedy)]
+    findings = [ok('stack', f'{len(seen.nodes)} nodes')]
     for topic in CONTRACT:
         hashes = seen.own_hashes.get(topic.name, '')
         found = check_endpoints(topic, seen.graphs[topic.name], hashes)
@@ -316,17 +304,17 @@ def _silence(topic: ContractTopic, seen: StackObservation) -> list[Finding]:
         return []
     if record.errors:
         remedy = 'what is published is not of that type, or broken'
-        return [Finding(topic.name, Severity.FAILED, record.errors[0], remedy)]
+        return [failed(topic.name, record.errors[0], remedy)]
     if record.received_ns or not seen.graphs[topic.name].publishers:
         return []
     detail = f'{seen.graphs[topic.name].publishers[0].node} publishes, but no message came'
     state = seen.newest(topics.RUN_STATE, RunState)
     if state is not None and state.state != RunState.STATE_RUNNING:
         detail += f'; the run is not going on ({state.message or "not running"})'
-        return [Finding(topic.name, Severity.WARN, detail, 'look again while it runs')]
+        return [warned(topic.name, detail, 'look again while it runs')]
     if topic.delivery in (Delivery.LATCHED, Delivery.LOSSLESS):
         remedy = 'look again once there is something to say, as a map at the end'
-        return [Finding(topic.name, Severity.WARN, detail, remedy)]
+        return [warned(topic.name, detail, remedy)]
     # Images that only ground truth needs may be missing; without the rest there are no frames.
     optional = topic.name in (topics.SEMANTIC, topics.INSTANCE)
     remedy = 'is the camera running? else listen longer: --seconds'

@@ -9,33 +9,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import rclpy
 from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 
-from osmabench_ros.base.contract import (
-    CONTRACT,
-    TF,
-    TF_STATIC,
-    TF_TYPE,
-    TYPES,
-    ContractTopic,
-    Delivery,
-)
+from osmabench_ros.base import contract as topics
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, ContractError
 from osmabench_ros.ros.messages.message_definitions import interface_class, is_interface_name
 from osmabench_ros.ros.messages.poses import SECOND_NS
 from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
-from osmabench_ros.ros.wire.endpoints import (
+from osmabench_ros.ros.wire.matched_client import CommandExecutor, command_node
+from osmabench_ros.ros.wire.qos import (
     Endpoint,
     TopicGraph,
     listening_profile,
     own_type_hash,
     topic_graph,
 )
-from osmabench_ros.ros.wire.matched_client import CommandExecutor
 
 KEPT_BYTES = 64 * 2**20
 """Whole messages of a topic that are kept, the newest of them."""
@@ -186,27 +176,13 @@ def observe(
     domain: int | None = None,
 ) -> StackObservation:
     """Listen to every topic of the contract for so many seconds after its last publisher came."""
-    context = rclpy.Context()
-    rclpy.init(
-        context=context,
-        args=_arguments(namespace, remappings),
-        domain_id=domain,
-        signal_handler_options=SignalHandlerOptions.NO,
-    )
-    try:
-        node = Node('osmabench_doctor', context=context, start_parameter_services=False)
-        executor = CommandExecutor(context=context)
-        executor.add_node(node)
-        try:
-            listeners = _Listeners(node, extra_topics)
-            _listen(listeners, executor, seconds, progress)
-            return listeners.observation()
-        finally:
-            # Otherwise others see it until Python collects its garbage.
-            executor.shutdown()
-            node.destroy_node()
-    finally:
-        context.try_shutdown()
+    arguments = _arguments(namespace, remappings)
+    with command_node(
+        'osmabench_doctor', domain=domain, arguments=arguments, start_parameter_services=False
+    ) as (node, executor):
+        listeners = _Listeners(node, extra_topics)
+        _listen(listeners, executor, seconds, progress)
+        return listeners.observation()
 
 
 def _arguments(namespace: str, remappings: Mapping[str, str]) -> list[str]:
@@ -218,10 +194,7 @@ def _arguments(namespace: str, remappings: Mapping[str, str]) -> list[str]:
 
 
 def _listen(
-    listeners: _Listeners,
-    executor: CommandExecutor,
-    seconds: float,
-    progress: Progress,
+    listeners: _Listeners, executor: CommandExecutor, seconds: float, progress: Progress
 ) -> None:
     start = next_look = time.monotonic()
     end, latest = start + DISCOVERY_S + seconds, start + DISCOVERY_S + LONGEST * seconds
@@ -245,7 +218,12 @@ class _Listeners:
 
     def __init__(self, node: Node, extra_topics: Mapping[str, str]) -> None:
         self._node = node
-        self._type_names = {**TYPES, **extra_topics, TF: TF_TYPE, TF_STATIC: TF_TYPE}
+        self._type_names = {
+            **topics.TYPES,
+            **extra_topics,
+            topics.TF: topics.TF_TYPE,
+            topics.TF_STATIC: topics.TF_TYPE,
+        }
         self._kinds = {name: message_class(text) for name, text in self._type_names.items()}
         self._listeners: dict[str, TopicListener] = {}
         self._graphs: dict[str, TopicGraph] = {}
@@ -268,7 +246,7 @@ class _Listeners:
 
     def complete(self) -> bool:
         """Return whether every topic that a stack must have has a publisher."""
-        return all(self._graphs[item.name].publishers for item in CONTRACT if item.required)
+        return all(self._graphs[item.name].publishers for item in topics.CONTRACT if item.required)
 
     def observation(self) -> StackObservation:
         """Stop listening and return what was observed."""
@@ -283,12 +261,13 @@ class _Listeners:
 
 
 def _is_heavy(name: str, kind: type[Any]) -> bool:
-    fields = kind.get_fields_and_field_types()
-    return 'data' in fields or _contract(name) is Delivery.LOSSLESS
+    return (
+        'data' in kind.get_fields_and_field_types() or _contract(name) is topics.Delivery.LOSSLESS
+    )
 
 
-def _contract(name: str) -> Delivery | None:
-    found: list[ContractTopic] = [item for item in CONTRACT if item.name == name]
+def _contract(name: str) -> topics.Delivery | None:
+    found: list[topics.ContractTopic] = [item for item in topics.CONTRACT if item.name == name]
     return found[0].delivery if found else None
 
 

@@ -1,4 +1,4 @@
-"""Isolates runs on one machine from each other and from the network."""
+"""Isolates runs on one machine from each other and from the network, and claims nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -206,3 +207,47 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
         for name in variables.keys() - before.keys():
             del os.environ[name]
         os.environ.update({name: before[name] for name in variables.keys() & before.keys()})
+
+
+LOOK_S = 1.0
+"""How long to look for nodes that have no lock: of other users, machines and containers."""
+LOOK_PERIOD_S = 0.1
+
+
+def full_name(namespace: str, name: str) -> str:
+    """Return the name of a node with its namespace."""
+    return '/' + '/'.join([*filter(None, namespace.split('/')), name])
+
+
+class NodeClaims:
+    """Nodes that this process alone may start as long as it lives; the graph comes late."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[int, str], int] = {}
+
+    def claim(self, domain: int, names: Sequence[str]) -> list[str]:
+        """Claim nodes by full name; return those that other processes have claimed already."""
+        new = [name for name in names if (domain, name) not in self._held]
+        others = []
+        for name in new:
+            file = f'{domain}{name.replace("/", ".")}.{os.getuid()}'
+            handle = lock(lock_folder() / file)
+            if handle is None:
+                others.append(name)
+            else:
+                self._held[domain, name] = handle
+        return others or (_on_graph(domain, new) if new else [])
+
+
+def _on_graph(domain: int, names: Sequence[str]) -> list[str]:
+    """Return which of the given nodes are in a domain."""
+    from osmabench_ros.ros.wire.matched_client import command_node
+
+    found: set[str] = set()
+    with command_node(f'osmabench_look_{os.getpid()}', domain=domain) as (node, _):
+        deadline = time.monotonic() + LOOK_S
+        while not found and time.monotonic() < deadline:
+            time.sleep(LOOK_PERIOD_S)
+            present = node.get_node_names_and_namespaces()
+            found = {full_name(space, name) for name, space in present} & set(names)
+    return sorted(found)

@@ -23,9 +23,9 @@ class NodeSpec:
     """A node with everything that the runner and the launch files need to start it.
 
     Its settings go to it as a file, its plan. `executable` is a program in lib/osmabench_ros that
-    runs a folder of osmabench_ros.nodes, `command` a foreign program in its place. If that starts
-    nodes with names of their own and takes no ROS arguments, `is_node` is False, and the bridge
-    waits for `participants` by name.
+    runs the module of this name in osmabench_ros.nodes, `command` a foreign program in its place.
+    If that starts nodes with names of their own and takes no ROS arguments, `is_node` is False,
+    and the bridge waits for `participants` by name.
 
     A process may host a node of ours after another of the same `module` and bundled `method`.
 
@@ -65,7 +65,7 @@ class NodeSpec:
     @property
     def module(self) -> str:
         """The module with the node, if it is one of ours."""
-        return f'{PACKAGE}.nodes.{self.executable.removesuffix("_node")}.node'
+        return f'{PACKAGE}.nodes.{self.executable}'
 
     def command_line(self, folder: Path) -> list[str]:
         """Return the arguments of a process of its own, with its plan in a folder."""

@@ -12,7 +12,7 @@ from osmabench_ros.base.strict import Strict
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.appearance.descriptors import Voxels
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
-from osmabench_ros.semantics.color_names import lab_from_rgb
+from osmabench_ros.semantics.labels import lab_from_rgb
 
 _MAX_STEP = 0.1
 """Depth steps above this share of the depth are edges, where no normal is taken."""

@@ -179,10 +179,7 @@ def membership_faults(raw: RawMap) -> Iterator[Fault]:
 
 
 def _offset_faults(
-    file: str,
-    node_ids: NDArray[Any],
-    offsets: NDArray[Any],
-    point_indices: NDArray[Any],
+    file: str, node_ids: NDArray[Any], offsets: NDArray[Any], point_indices: NDArray[Any]
 ) -> Iterator[Fault]:
     checks: list[tuple[str, Callable[[], bool], str]] = [
         ('', lambda: len(offsets) == len(node_ids) + 1, f'needs {len(node_ids) + 1} entries'),

@@ -134,8 +134,7 @@ class Placement:
     """Transforms coordinates of a method's files to the map frame: z up, metres."""
 
     def __init__(self, method: Method, options: ImportOptions) -> None:
-        turn = (options.world or method.world).rotation
-        self._rotation = options.pose.rotation @ turn
+        self._rotation = options.pose.rotation @ (options.world or method.world).rotation
         self._translation = options.pose.translation
         self._scale = options.metres_per_unit
         if not (np.isfinite(self._scale) and self._scale > 0):
@@ -151,8 +150,7 @@ class Placement:
     ) -> tuple[AxisAlignedBox, OrientedBox]:
         """Return bounds of a box along the axes of the files."""
         lengths = np.abs(np.asarray(size, np.float64)) * self._scale
-        pose = Pose(self._rotation, self.points(np.asarray(center)))
-        oriented = OrientedBox(pose, lengths)
+        oriented = OrientedBox(Pose(self._rotation, self.points(np.asarray(center))), lengths)
         return oriented.axis_aligned(), oriented
 
     def corners(self, corners: NDArray[np.floating]) -> tuple[AxisAlignedBox, OrientedBox | None]:
@@ -250,10 +248,7 @@ def graph_edges(
 
 
 def header(
-    method: Method,
-    options: ImportOptions,
-    spaces: Mapping[str, FeatureSpace],
-    source_sha256: str,
+    method: Method, options: ImportOptions, spaces: Mapping[str, FeatureSpace], source_sha256: str
 ) -> MapHeader:
     """Return the header of an imported map."""
     return MapHeader(

@@ -34,9 +34,7 @@ METHOD = Method(
     World.HABITAT,
     {
         'clip': Encoder(
-            'ViT-H-14',
-            'laion2b_s32b_b79k',
-            templates=('{}', 'There is the {} in the scene.'),
+            'ViT-H-14', 'laion2b_s32b_b79k', templates=('{}', 'There is the {} in the scene.')
         )
     },
 )

@@ -20,6 +20,7 @@ from osmabench_ros.maps.importers.assembly import (
     scored_labels,
 )
 from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
+from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
 
@@ -114,9 +115,7 @@ def mask_map(
         )
     instances = smallest_masks(masks, len(points))
     lookup = np.concatenate([[-1], rows]).astype(np.int32)
-    class_ids = np.array([0, *(node.class_id for node in nodes)], np.int32)
-    unlabelled = SceneNode(1).class_id
-    class_ids[0] = unlabelled
+    class_ids = np.array([UNLABELLED, *(node.class_id for node in nodes)], np.int32)
     dense = DenseMap(
         placed,
         colors=colors,

@@ -78,23 +78,10 @@ def _object(value: Any, depth: int) -> Any:
 def the_file(
     folder: Path, patterns: Sequence[str], what: str, besides: Sequence[str] = ()
 ) -> Path:
-    """Return the one file that the first matching pattern finds.
+    """Return the one file that the first matching of some glob patterns, best first, finds.
 
-    Parameters
-    ----------
-    folder : Path
-        Where to look.
-    patterns : sequence of str
-        Glob patterns, best first.
-    what : str
-        What the file is, for the error.
-    besides : sequence of str
-        Names of files that are something else.
-
-    Raises
-    ------
-    MapError
-        If no pattern or more than one file of a pattern matches.
+    Names in `besides` are something else. Raises MapError, which says `what` is sought, if no
+    pattern matches, or several files match one.
     """
     found = a_file(folder, patterns, what, besides)
     if found is None:

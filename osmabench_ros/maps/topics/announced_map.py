@@ -17,8 +17,7 @@ from osmabench_ros.base.contract import SEMANTIC_MAP, SEMANTIC_MAP_CHUNK
 from osmabench_ros.base.limits.documents import parse_json
 from osmabench_ros.errors import ContractError, MapError, OsmabenchError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
-from osmabench_ros.maps.disk.archive import unpack_map
-from osmabench_ros.maps.disk.storage import write_files
+from osmabench_ros.maps.disk.storage import unpack_map, write_files
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
@@ -259,8 +258,7 @@ def node_from_message(message: Any, topic: str) -> SceneNode:
         if message.has_box
         else None,
         oriented_box=OrientedBox(
-            pose_of(message.oriented_box_pose, topic),
-            np.array([size.x, size.y, size.z]),
+            pose_of(message.oriented_box_pose, topic), np.array([size.x, size.y, size.z])
         )
         if message.has_oriented_box
         else None,

@@ -21,10 +21,9 @@ from osmabench_ros.maps.importers.pointcloud import (
 )
 from osmabench_ros.maps.message_content import (
     Detection,
-    PointFieldLayout,
     dense_of_records,
     nodes_of_detections,
-    records_of_buffer,
+    records_of_message,
 )
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
@@ -76,19 +75,7 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
     broken, or a label is not in the label set.
     """
     with errors_as(ContractError, f'topic "{topic}"', ContractError):
-        records = records_of_buffer(
-            message.data,
-            [
-                PointFieldLayout(item.name, item.offset, item.datatype, item.count)
-                for item in message.fields
-            ],
-            width=message.width,
-            height=message.height,
-            point_step=message.point_step,
-            row_step=message.row_step,
-            big_endian=bool(message.is_bigendian),
-        )
-        dense, dropped = dense_of_records(_with_usual_names(records))
+        dense, dropped = dense_of_records(_with_usual_names(records_of_message(message)))
     dense, label_set = _labelled(dense, topic, options.label_set)
     header = options.header(message.header)
     extras = {'points_dropped_because_not_finite': dropped} if dropped else {}
@@ -229,8 +216,7 @@ def _edges(lines: Sequence[Any], nodes: Sequence[SceneNode]) -> tuple[SceneEdge,
     tree = cKDTree([node.oriented_box.pose.translation for node in nodes if node.oriented_box])
     edges = []
     for marker in lines:
-        ends = _ends(marker)
-        distances, rows = tree.query(ends)
+        distances, rows = tree.query(_ends(marker))
         for (near, far), (source, target) in zip(
             distances.reshape(-1, 2), rows.reshape(-1, 2), strict=True
         ):

@@ -58,8 +58,7 @@ class _Reader:
     """Input of the opcodes; never allocates more than the stream has and the meter allows."""
 
     def __init__(self, stream: IO[bytes], meter: Meter) -> None:
-        self._stream = stream
-        self._meter = meter
+        self._stream, self._meter = stream, meter
 
     def read(self, size: int) -> bytes:
         """Read `size` bytes, or fewer if there are no more."""
@@ -170,9 +169,7 @@ class PickleMachine:
     ) -> None:
         self._reader: Any = _Reader(stream, meter)
         self._read = stream.read
-        self._lookup = lookup
-        self._meter = meter
-        self._load_reference = load_reference
+        self._lookup, self._meter, self._load_reference = lookup, meter, load_reference
         self._stack: list[Any] = []
         self._marks: list[int] = []
         self._memo: dict[int, Any] = {}
@@ -257,9 +254,7 @@ class PickleMachine:
         """Remember the top of the stack; the bytes of arrays are freed once they are used."""
         self._meter.take(_ENTRY_BYTES)
         value = _kept(self._stack[-1])
-        if value is _DROPPED:
-            pass
-        elif isinstance(value, Pending):
+        if isinstance(value, Pending):
             self._memo_keys.setdefault(id(value), []).append(key)
         self._memo[key] = value
 
@@ -392,14 +387,11 @@ class PickleMachine:
     def _binary_reference(self, _argument: Any) -> None:
         self._stack.append(self._load_reference(self._pop()))
 
-    def _nothing(self, _argument: Any) -> None:
-        """Skip protocol numbers and frames."""
-
 
 def _operations() -> Mapping[str, Callable[[PickleMachine, Any], None]]:
     machine: Any = PickleMachine
     return {
-        'PROTO': machine._nothing, 'FRAME': machine._nothing, 'MARK': machine._mark,
+        'PROTO': lambda *_: None, 'FRAME': lambda *_: None, 'MARK': machine._mark,
         'POP': machine._pop_one, 'POP_MARK': lambda self, _: self._pop_to_mark(),
         'DUP': machine._duplicate,
         'PUT': machine._put, 'BINPUT': machine._put, 'LONG_BINPUT': machine._put,

@@ -96,8 +96,7 @@ class _PendingArray(Pending):
     """An array whose shape and bytes were not read yet."""
 
     def __init__(self, meter: Meter, drop: DropArray | None) -> None:
-        self._meter = meter
-        self._drop = drop
+        self._meter, self._drop = meter, drop
 
     def built(self, state: Any) -> NDArray[Any] | None:
         """Return the array, or None if it is not needed."""
@@ -226,8 +225,7 @@ def names_of_numpy(meter: Meter, drop: DropArray | None = None) -> Lookup:
     }
 
     def lookup(name: Name) -> Constructor | None:
-        plain = Name(_MODULE_NAMES.get(name.module, name.module), name.name)
-        found = table.get(plain)
+        found = table.get(Name(_MODULE_NAMES.get(name.module, name.module), name.name))
         if found is not None or not _is_stub(name):
             return found
         return lambda arguments: Inert(name, arguments)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import math
 import zipfile
-import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,8 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.limits.compressed import checked_zip, maybe_gzip, read_member
-from osmabench_ros.base.limits.meter import Meter
+from osmabench_ros.base.limits.meter import Meter, checked_zip, maybe_gzip, read_member
 from osmabench_ros.errors import LimitError, MapError, UnsafePickleError
 from osmabench_ros.maps.untrusted.pickle_machine import (
     Constructor,
@@ -52,23 +52,25 @@ def load_torch(path: Path) -> Any:
     MapError if the file is missing, cut off or malformed, LimitError beyond the memory or time
     that a file of its size may take.
     """
+    with _reading(path) as (stream, meter):
+        packed = stream.read(4) == _ZIP_MAGIC
+        stream.seek(0)
+        return _load_zip(stream, meter) if packed else load_legacy(stream, meter)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[tuple[IO[bytes], Meter]]:
+    """Open a file, and name it in what goes wrong."""
     if not path.is_file():
         raise MapError(f'{path} does not exist')
-    meter = Meter(path, path.stat().st_size)
     try:
         with path.open('rb') as stream:
-            packed = stream.read(4) == _ZIP_MAGIC
-            stream.seek(0)
-            if packed:
-                return _load_zip(stream, meter)
-            return load_legacy(stream, meter)
-    except UnsafePickleError as error:
-        raise UnsafePickleError(f'{path} {error}') from error
+            yield stream, Meter(path, path.stat().st_size)
     except MapError as error:
-        raise MapError(f'{path} {error}') from error
+        raise type(error)(f'{path} {error}') from error
     except LimitError:
         raise
-    except Exception as error:  # zipfile has many ways to dislike hostile bytes
+    except Exception as error:  # zipfile and zlib have many ways to dislike hostile bytes
         raise MapError(f'{path} is damaged: {type(error).__name__}: {error}') from error
 
 
@@ -273,14 +275,6 @@ def load_pickle(path: Path, *, drop: DropArray | None = None) -> Any:
     for anything outside the allow-list, MapError if the file is missing, cut off or malformed,
     LimitError beyond the memory or time that a file of its size may take.
     """
-    if not path.is_file():
-        raise MapError(f'{path} does not exist')
-    try:
-        meter = Meter(path, path.stat().st_size)
-        with path.open('rb') as plain:
-            unpacked = io.BufferedReader(maybe_gzip(plain, meter), _BUFFER_BYTES)
-            return PickleMachine(unpacked, names_of_torch(meter, drop), meter).load()
-    except UnsafePickleError as error:
-        raise UnsafePickleError(f'{path} {error}') from error
-    except (MapError, OSError, EOFError, zlib.error) as error:
-        raise MapError(f'{path} {error}') from error
+    with _reading(path) as (plain, meter):
+        unpacked = io.BufferedReader(maybe_gzip(plain, meter), _BUFFER_BYTES)
+        return PickleMachine(unpacked, names_of_torch(meter, drop), meter).load()

@@ -143,7 +143,7 @@ class MapSettling:
 BUSY_SHARE = 0.2
 """Of a core. A node that waits for messages takes a few hundredths."""
 SAMPLE_EVERY_S = 1.0
-_OWN_NODE = re.compile(r'osmabench_ros(\.nodes\.\w+\.node|/\w+_node)$')
+_OWN_NODE = re.compile(r'osmabench_ros(\.nodes\.|/)\w+_node$')
 
 
 class StackWork:

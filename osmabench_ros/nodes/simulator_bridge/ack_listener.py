@@ -18,8 +18,7 @@ from osmabench_ros.ros.messages.poses import SECOND_NS, duration_from_message, s
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.participants import DeclaredParticipant, whereabouts
 from osmabench_ros.ros.wire.checked_subscription import deserialize_checked
-from osmabench_ros.ros.wire.endpoints import full_name
-from osmabench_ros.ros.wire.qos import lossless_profile
+from osmabench_ros.ros.wire.qos import full_name, lossless_profile
 from osmabench_ros.ros.wire.run_token import TokenCheck
 
 LATENCY_PERCENTILES = (50, 95, 99, 100)

@@ -1,8 +1,11 @@
-"""Publishes everything that belongs to one frame, with one identical stamp."""
+"""Publishes everything that belongs to one frame, with one identical stamp, and its transforms."""
 
 from __future__ import annotations
 
-from geometry_msgs.msg import Point, PoseStamped, Vector3
+from collections.abc import Iterable
+from typing import Any
+
+from geometry_msgs.msg import Point, PoseStamped, TransformStamped, Vector3
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
@@ -10,16 +13,188 @@ from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import ColorRGBA
 
 from osmabench_ros.base import contract as topics
+from osmabench_ros.errors import ContractError
+from osmabench_ros.geometry.axes import optical_pose_in_link
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers.transform_edges import ARROW, MapOrigin, TfMode, way_up
 from osmabench_ros.msg import Light as LightMessage
 from osmabench_ros.msg import LightingState
-from osmabench_ros.nodes.simulator_bridge.transforms import GroundTruthTransforms
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
-from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message
+from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message, transform_message
 from osmabench_ros.ros.node.settings import TfSettings
-from osmabench_ros.ros.wire.qos import clock_profile, frame_profile, latched_profile
+from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.wire.qos import clock_profile, frame_profile, latched_profile, tf_profile
 from osmabench_ros.scenes.lights import Light, Lighting, LightKind
+
+REMEMBERED = 4096
+"""Own transforms that are recognised when they come back, and frames of others."""
+
+_Key = tuple[str, str, int, int, float, float, float, float, float, float, float]
+
+
+class TransformAuthority:
+    """Remembers which transforms are ours; a foreign parent of our frame contests our edge."""
+
+    def __init__(self) -> None:
+        self._moving: dict[_Key, None] = {}
+        self._fixed: set[_Key] = set()
+        self._parents: dict[str, str] = {}
+        self._of_others: dict[str, str] = {}
+
+    def claim(self, transforms: Iterable[TransformStamped], *, fixed: bool) -> None:
+        """Remember transforms that are about to be published; static ones for good."""
+        for transform in transforms:
+            if fixed:
+                self._fixed.add(_key(transform))
+            else:
+                self._moving[_key(transform)] = None
+            if len(self._moving) > REMEMBERED:
+                del self._moving[next(iter(self._moving))]
+            self._parents[_name(transform.child_frame_id)] = _name(transform.header.frame_id)
+
+    def contested(
+        self, transforms: Iterable[TransformStamped]
+    ) -> tuple[tuple[str, str], tuple[str, str]] | None:
+        """Return our edge and the foreign one, (parent, child), of the first conflict."""
+        for transform in transforms:
+            if self._is_ours(_key(transform)):
+                continue
+            parent, child = _name(transform.header.frame_id), _name(transform.child_frame_id)
+            if len(self._of_others) < REMEMBERED:
+                self._of_others[child] = parent
+            if child in self._parents:
+                return (self._parents[child], child), (parent, child)
+        return None
+
+    def way_of_others(self, child: str) -> list[str]:
+        """Return the known foreign edges from their root to a frame."""
+        try:
+            way = way_up(child, self._of_others)
+        except ValueError:  # they lie in each other in a circle
+            way = [child, self._of_others[child]]
+        return [ARROW.join(edge) for edge in zip(way[:0:-1], way[-2::-1], strict=True)]
+
+    def _is_ours(self, key: _Key) -> bool:
+        return key in self._moving or key in self._fixed
+
+
+def _name(frame_id: str) -> str:
+    # tf2 ignores a leading slash as well.
+    return frame_id.lstrip('/')
+
+
+def _key(transform: TransformStamped) -> _Key:
+    stamp, pose = transform.header.stamp, transform.transform
+    position, rotation = pose.translation, pose.rotation
+    return (
+        _name(transform.header.frame_id),
+        _name(transform.child_frame_id),
+        stamp.sec,
+        stamp.nanosec,
+        position.x,
+        position.y,
+        position.z,
+        rotation.x,
+        rotation.y,
+        rotation.z,
+        rotation.w,
+    )
+
+
+try:
+    from tf2_msgs.msg import TFMessage
+    from tf2_ros import StaticTransformBroadcaster, TransformBroadcaster
+
+    TF_AVAILABLE = True
+except ImportError:
+    TF_AVAILABLE = False
+
+
+class GroundTruthTransforms:
+    """Broadcasts the edges of which the bridge is the authority, and detects conflicts."""
+
+    def __init__(
+        self, node: Node, base_to_camera: Pose, settings: TfSettings | None = None
+    ) -> None:
+        self._node = node
+        self._settings = settings or TfSettings()
+        self._child = self._settings.below_world
+        self._enabled = TF_AVAILABLE and self._settings.publish_tf is not TfMode.NONE
+        if not self._enabled:
+            return
+        self._authority = TransformAuthority()
+        self._dynamic = TransformBroadcaster(node)
+        self._static = StaticTransformBroadcaster(node)
+        link_in_base = base_to_camera @ optical_pose_in_link().inverse()
+        camera = (
+            _stamped(0, topics.BASE_FRAME, topics.CAMERA_LINK_FRAME, link_in_base),
+            _stamped(0, topics.CAMERA_LINK_FRAME, topics.CAMERA_FRAME, optical_pose_in_link()),
+        )
+        ours = self._settings.of_camera
+        self._fixed = [edge for edge in camera if edge.child_frame_id in ours]
+        self._map_is_placed = self._child in ('', topics.BASE_FRAME)
+        self._send_fixed()
+        for topic in (topics.TF, topics.TF_STATIC):
+            create_checked_subscription(
+                node,
+                TFMessage,
+                topic,
+                self._watcher(topic),
+                tf_profile(static=topic == topics.TF_STATIC),
+            )
+
+    def send(self, stamp_ns: int, base_pose: Pose) -> None:
+        """Broadcast our edges for a pose of base_link in the world."""
+        if not self._enabled:
+            return
+        if self._child == topics.BASE_FRAME:
+            transform = _stamped(stamp_ns, topics.WORLD_FRAME, topics.BASE_FRAME, base_pose)
+            self._authority.claim([transform], fixed=False)
+            self._dynamic.sendTransform(transform)
+        elif not self._map_is_placed:
+            self._place_map(base_pose)
+
+    def _place_map(self, first_pose: Pose) -> None:
+        at_start = self._settings.map_origin is MapOrigin.FIRST_POSE
+        pose = first_pose if at_start else Pose.identity()
+        self._fixed.append(_stamped(0, topics.WORLD_FRAME, self._child, pose))
+        self._map_is_placed = True
+        self._send_fixed()
+
+    def _send_fixed(self) -> None:
+        self._authority.claim(self._fixed, fixed=True)
+        self._static.sendTransform(self._fixed)
+
+    def _watcher(self, topic: str) -> Any:
+        def on_transforms(message: TFMessage) -> None:
+            conflict = self._authority.contested(message.transforms)
+            if conflict is not None:
+                raise ContractError(self._describe(topic, *conflict))
+
+        return on_transforms
+
+    def _describe(self, topic: str, own: tuple[str, str], foreign: tuple[str, str]) -> str:
+        us = self._node.get_name()
+        publishers = self._node.get_publishers_info_by_topic(topic)
+        others = sorted({item.node_name for item in publishers} - {us})
+        names = ' or '.join(f'"{name}"' for name in others) or 'a node that has left'
+        edges = self._authority.way_of_others(own[1])
+        return (
+            f'topic "{topic}": the edge {" → ".join(own)} of "{us}" is contested by '
+            f'{" → ".join(foreign)} of {names}; an edge has one authority. Say which edges are '
+            f'those of the stack, under its mapper in the configuration or in its file: '
+            f'"transforms: [{", ".join(edges)}]" (launch files: '
+            f"transforms:='{','.join(edges)}'), or stop the other publisher"
+        )
+
+
+def _stamped(stamp_ns: int, parent: str, child: str, pose: Pose) -> TransformStamped:
+    message = TransformStamped(child_frame_id=child, transform=transform_message(pose))
+    message.header.stamp = stamp_to_message(stamp_ns)
+    message.header.frame_id = parent
+    return message
+
 
 KINDS = {
     LightKind.POINT: LightMessage.KIND_POINT,
@@ -57,12 +232,7 @@ class FramePublisher:
     """Publishers of the camera, `base_to_camera` in base_link, ground truth, lighting, clock."""
 
     def __init__(
-        self,
-        node: Node,
-        *,
-        lockstep: bool,
-        base_to_camera: Pose,
-        tf: TfSettings | None = None,
+        self, node: Node, *, lockstep: bool, base_to_camera: Pose, tf: TfSettings | None = None
     ) -> None:
         profile = frame_profile(lockstep=lockstep)
         self._images = {

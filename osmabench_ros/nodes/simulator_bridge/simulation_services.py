@@ -13,8 +13,7 @@ from rclpy.task import Future
 from osmabench_ros.base import contract
 from osmabench_ros.base.configuration import version
 from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.ros.node.run_control import RunPhase, WrongStateError
-from osmabench_ros.ros.node.run_services import ControllableRun
+from osmabench_ros.ros.node.run_control import ControllableRun, RunPhase, WrongStateError
 
 try:
     from simulation_interfaces.action import SimulateSteps

@@ -1,4 +1,7 @@
-"""Semantic maps over topics: an announcement with the graph, and the whole map in chunks."""
+"""Semantic maps over topics: an announcement with the graph, and the whole map in chunks.
+
+Where vision_msgs is installed, nodes and classes are published as its messages too.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,9 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.maps.disk.archive import pack_map
-from osmabench_ros.maps.message_content import fields_of, records_of
+from osmabench_ros.errors import MissingDependencyError
+from osmabench_ros.maps.disk.storage import pack_map
+from osmabench_ros.maps.message_content import Detection, detection_of_node, fields_of, records_of
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.topics.announced_map import MAX_CHUNKS as MAX_CHUNKS
 from osmabench_ros.maps.topics.announced_map import MAX_PAYLOAD_BYTES as MAX_PAYLOAD_BYTES
@@ -38,10 +42,92 @@ from osmabench_ros.ros.messages.poses import (
     stamp_to_message,
     vector_message,
 )
-from osmabench_ros.ros.messages.vision_messages import DetectionPublisher
 from osmabench_ros.ros.wire.qos import latched_profile, lossless_profile
 from osmabench_ros.ros.wire.run_token import RunToken
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
+
+try:
+    from vision_msgs.msg import (
+        BoundingBox3D,
+        Detection3D,
+        Detection3DArray,
+        LabelInfo,
+        ObjectHypothesisWithPose,
+        VisionClass,
+    )
+
+    VISION_AVAILABLE = True
+except ImportError:
+    VISION_AVAILABLE = False
+
+
+def detections_message(graph: SceneGraph, header: Header) -> Detection3DArray:
+    """Return the objects with a box as Detection3DArray; classes go by name, no score is NaN."""
+    _require()
+    found = [detection_of_node(node) for node in graph.of_kind(NodeKind.OBJECT)]
+    detections = [_detection_message(item, header) for item in found if item is not None]
+    return Detection3DArray(header=header, detections=detections)
+
+
+def _detection_message(detection: Detection, header: Header) -> Detection3D:
+    center = pose_message(detection.pose)
+    results = []
+    for class_id, score in detection.hypotheses:
+        result = ObjectHypothesisWithPose()
+        result.hypothesis.class_id = class_id
+        result.hypothesis.score = float(score)
+        result.pose.pose = center
+        results.append(result)
+    return Detection3D(
+        header=header,
+        id=detection.id,
+        results=results,
+        bbox=BoundingBox3D(center=center, size=vector_message(detection.size)),
+    )
+
+
+def vision_label_info(label_set: LabelSet, stamp_ns: int, frame_id: str = '') -> LabelInfo:
+    """Return vision_msgs/LabelInfo of the class images: what each id means."""
+    _require()
+    classes = [VisionClass(class_id=item.id, class_name=item.name) for item in label_set.classes]
+    message = LabelInfo(class_map=classes, threshold=0.0)
+    message.header.stamp = stamp_to_message(stamp_ns)
+    message.header.frame_id = frame_id
+    return message
+
+
+def _require() -> None:
+    if not VISION_AVAILABLE:
+        raise MissingDependencyError(
+            'vision_msgs is not installed; apt install ros-$ROS_DISTRO-vision-msgs'
+        )
+
+
+def publish_vision_labels(node: Node, label_set: LabelSet, stamp_ns: int) -> None:
+    """Publish what the ids of the class images mean, latched, where vision_msgs is installed."""
+    if VISION_AVAILABLE:
+        publisher = node.create_publisher(LabelInfo, topics.VISION_LABEL_INFO, latched_profile())
+        publisher.publish(vision_label_info(label_set, stamp_ns, topics.CAMERA_FRAME))
+
+
+class DetectionPublisher:
+    """Publishes the objects of maps as Detection3DArray where vision_msgs is installed."""
+
+    def __init__(self, node: Node) -> None:
+        self._publisher = (
+            node.create_publisher(
+                Detection3DArray, topics.SEMANTIC_MAP_DETECTIONS, latched_profile()
+            )
+            if VISION_AVAILABLE
+            else None
+        )
+
+    def publish(self, graph: SceneGraph, header: Header) -> None:
+        """Publish the objects of a graph; nothing without vision_msgs."""
+        if self._publisher is not None:
+            self._publisher.publish(detections_message(graph, header))
+
 
 try:
     from sensor_msgs_py.point_cloud2 import create_cloud as _create_cloud

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.sequences.pose_topics import pose_of as pose_from_message
+from osmabench_ros.sequences.pose_topics import stamp_ns_of as stamp_from_message
 
 SECOND_NS = 1_000_000_000
 
@@ -18,11 +19,6 @@ def stamp_to_message(stamp_ns: int) -> Time:
     """Return a Time message."""
     seconds, nanoseconds = divmod(stamp_ns, SECOND_NS)
     return Time(sec=seconds, nanosec=nanoseconds)
-
-
-def stamp_from_message(message: Time) -> int:
-    """Return nanoseconds."""
-    return int(message.sec) * SECOND_NS + int(message.nanosec)
 
 
 def duration_to_message(duration_s: float) -> Duration:
@@ -41,6 +37,7 @@ __all__ = [
     'pose_from_message',
     'pose_message',
     'quaternion_message',
+    'stamp_from_message',
     'transform_message',
     'vector_message',
 ]

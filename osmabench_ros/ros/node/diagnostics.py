@@ -44,8 +44,7 @@ class DiagnosticsPublisher:
     """Publishes the health and memory of a node once a second, in every state of its lifecycle."""
 
     def __init__(self, node: Node, health: Callable[[], Health]) -> None:
-        self._node = node
-        self._health = health
+        self._node, self._health = node, health
         self._process = psutil.Process()
         self._publisher = node.create_publisher(
             DiagnosticArray, topics.DIAGNOSTICS, diagnostics_profile()

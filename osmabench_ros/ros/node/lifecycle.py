@@ -96,11 +96,12 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
 
     def _on_change_of_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         """Refuse changes, so that a run keeps its settings; between runs take another plan."""
-        _, state = self._state_machine.current_state
-        if [item.name for item in parameters] != [PLAN_FILE.name] or state != UNCONFIGURED:
+        if [item.name for item in parameters] != [
+            PLAN_FILE.name
+        ] or self.state_label != UNCONFIGURED:
             reason = (
                 f'parameters are set when a node starts; {PLAN_FILE.name} alone may be set later, '
-                f'while the node is {UNCONFIGURED}, and it is {state}'
+                f'while the node is {UNCONFIGURED}, and it is {self.state_label}'
             )
             return SetParametersResult(successful=False, reason=reason)
         try:
@@ -117,6 +118,11 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
         self.remove_on_set_parameters_callback(self._on_change_of_parameters)
         self.set_parameters(parameters_of(self.settings))
         self.add_on_set_parameters_callback(self._on_change_of_parameters)
+
+    @property
+    def state_label(self) -> str:
+        """What the lifecycle calls the state of the node; rclpy has no public name for it."""
+        return str(self._state_machine.current_state[1])
 
     @property
     def active(self) -> bool:
@@ -218,8 +224,9 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
         # A label, which goes before the number, is looked up and refused by rclpy.
         if wanted.label or wanted.id in possible:
             return self._change_state(request, response)
-        _, state = self._state_machine.current_state
-        self.get_logger().warning(f'transition {wanted.id} is not possible in state {state}')
+        self.get_logger().warning(
+            f'transition {wanted.id} is not possible in state {self.state_label}'
+        )
         response.success = False
         return response
 

@@ -32,11 +32,7 @@ PLAN_FILE = Setting(
 
 
 AUTOSTART = Setting(
-    'autostart',
-    (),
-    bool,
-    False,
-    'Configure and activate without waiting for a lifecycle manager.',
+    'autostart', (), bool, False, 'Configure and activate without waiting for a lifecycle manager.'
 )
 
 

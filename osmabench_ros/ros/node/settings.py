@@ -6,13 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from osmabench_ros.base.contract import (
-    BASE_FRAME,
-    CAMERA_FRAME,
-    CAMERA_LINK_FRAME,
-    POINT_CLOUD,
-    WORLD_FRAME,
-)
+from osmabench_ros.base import contract as topics
 from osmabench_ros.base.settings import Named, setting
 from osmabench_ros.base.strict import FilePath, Strict
 from osmabench_ros.errors import ConfigError, errors_as
@@ -57,7 +51,7 @@ class TfSettings(Strict):
     @model_validator(mode='after')
     def _one_authority(self) -> TfSettings:
         theirs, child = self._theirs, self.below_world
-        if child in theirs or child == WORLD_FRAME:
+        if child in theirs or child == topics.WORLD_FRAME:
             raise ConfigError(
                 f'"publish_tf: {self.publish_tf.value}" contradicts "transforms: '
                 f'[{", ".join(self.transforms)}]": the stack says itself where "{child}" lies; '
@@ -71,12 +65,12 @@ class TfSettings(Strict):
         if self.publish_tf is TfMode.NONE:
             return ''
         if self.publish_tf is TfMode.WORLD_TO_BASE:
-            return BASE_FRAME
+            return topics.BASE_FRAME
         theirs = self._theirs
-        if BASE_FRAME in theirs:
-            root = way_up(BASE_FRAME, theirs)[-1]
-            return '' if root == WORLD_FRAME and self.publish_tf is TfMode.AUTO else root
-        return BASE_FRAME if self.publish_tf is TfMode.AUTO else DEFAULT_MAP_FRAME
+        if topics.BASE_FRAME in theirs:
+            root = way_up(topics.BASE_FRAME, theirs)[-1]
+            return '' if root == topics.WORLD_FRAME and self.publish_tf is TfMode.AUTO else root
+        return topics.BASE_FRAME if self.publish_tf is TfMode.AUTO else DEFAULT_MAP_FRAME
 
     @property
     def of_camera(self) -> tuple[str, ...]:
@@ -84,7 +78,9 @@ class TfSettings(Strict):
         if self.publish_tf is TfMode.NONE:
             return ()
         theirs = self._theirs
-        return tuple(item for item in (CAMERA_LINK_FRAME, CAMERA_FRAME) if item not in theirs)
+        return tuple(
+            item for item in (topics.CAMERA_LINK_FRAME, topics.CAMERA_FRAME) if item not in theirs
+        )
 
     @property
     def _theirs(self) -> dict[str, str]:
@@ -174,7 +170,7 @@ class MapAdapterSettings(Strict):
 
     method: str = setting('unknown', 'Name of the mapping method, for the report.')
     map_topic: str = setting('', "The stack's topic with the map.")
-    map_type: MapType = setting(POINT_CLOUD, 'Type of that topic.')
+    map_type: MapType = setting(topics.POINT_CLOUD, 'Type of that topic.')
     map_file: FilePath | None = setting(None, 'A file that the stack writes, instead of a topic.')
     importer: str = setting('', 'Importer of that file; see osmabench map import --help.')
     finish_service: str = setting('', 'Called after the last frame; empty for none.')

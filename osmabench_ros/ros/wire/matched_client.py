@@ -1,16 +1,22 @@
-"""What a command talks to nodes with: an executor, and a client that waits until it is heard."""
+"""How a command talks to nodes: clients that wait until they are heard, and the lifecycle."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
-from lifecycle_msgs.srv import GetState
-from rclpy.executors import SingleThreadedExecutor
+import rclpy
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
-from osmabench_ros.base.processes import signals_held
+from osmabench_ros.base.processes import AttentiveClock, signals_held
+from osmabench_ros.errors import ParticipantError
 
 
 class CommandExecutor(SingleThreadedExecutor):
@@ -24,6 +30,35 @@ class CommandExecutor(SingleThreadedExecutor):
         """Wait for a callback and run it; signals wait until then."""
         with signals_held():
             super().spin_once(timeout_sec)
+
+
+@contextmanager
+def command_node(
+    name: str, *, domain: int | None = None, arguments: Sequence[str] = (), **options: Any
+) -> Iterator[tuple[Node, CommandExecutor]]:
+    """Yield a node in a ROS context of its own, and an executor that spins it.
+
+    Ctrl-C stays Python's, so that it ends the command and through it all that it has started.
+    """
+    context = rclpy.Context()
+    rclpy.init(
+        context=context,
+        args=list(arguments),
+        domain_id=domain,
+        signal_handler_options=SignalHandlerOptions.NO,
+    )
+    try:
+        node = Node(name, context=context, **options)
+        executor = CommandExecutor(context=context)
+        executor.add_node(node)
+        try:
+            yield node, executor
+        finally:
+            # Otherwise others see it until Python collects its garbage.
+            executor.shutdown()
+            node.destroy_node()
+    finally:
+        context.try_shutdown()
 
 
 ASK_AGAIN_S = 2.0
@@ -69,3 +104,69 @@ class MatchedClient:
         """Destroy the client."""
         for client in (self._client, self._probe):
             self._node.destroy_client(client)
+
+
+LAST_WORDS_S = 3.0
+MATCH_EVERY_S = 0.02
+"""To ask whether DDS has matched, which wakes no executor."""
+
+Check = Callable[[], None]
+"""Called again and again while waiting; raises if waiting has become pointless."""
+
+
+class LifecycleClient:
+    """Requests lifecycle transitions, each within `timeout_s`, including the node's start-up."""
+
+    def __init__(self, node: Node, executor: Executor, timeout_s: float) -> None:
+        self._node, self._executor, self._timeout_s = node, executor, timeout_s
+
+    def bring_up(self, names: list[str], check: Check) -> None:
+        """Configure all nodes in order, then activate all; ParticipantError if one refuses."""
+        with ExitStack() as stack:
+            # DDS matches all of them at once.
+            clients = {name: stack.enter_context(closing(self._client(name))) for name in names}
+            for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
+                for name in names:
+                    self._change(name, clients, transition, check)
+
+    def change(self, name: str, transition: int, check: Check) -> None:
+        """Take one node through one transition; raises as `bring_up`."""
+        with closing(self._client(name)) as client:
+            self._change(name, {name: client}, transition, check)
+
+    def _client(self, name: str) -> MatchedClient:
+        return MatchedClient(self._node, ChangeState, f'{name}/change_state', name)
+
+    def _change(
+        self, name: str, clients: Mapping[str, MatchedClient], transition: int, check: Check
+    ) -> None:
+        waiting = AttentiveClock()
+        # Those of the others go on to match meanwhile.
+        while name not in [other for other, client in clients.items() if client.ready()]:
+            self._wait(name, waiting, check, MATCH_EVERY_S)
+        answer = clients[name].call(ChangeState.Request(transition=Transition(id=transition)))
+        while not answer.done():
+            self._wait(name, waiting, check)
+        if not answer.result().success:
+            self._give_time_to_die(check)
+            raise ParticipantError(
+                f'node "{name}" refused lifecycle transition {transition}; see its log'
+            )
+
+    def _wait(
+        self, name: str, waiting: AttentiveClock, check: Check, at_most_s: float = 0.05
+    ) -> None:
+        check()
+        self._executor.spin_once(timeout_sec=at_most_s)
+        if waiting.now_s() > self._timeout_s:
+            raise ParticipantError(
+                f'node "{name}" did not change its lifecycle state within {self._timeout_s:g} s; '
+                'see its log'
+            )
+
+    def _give_time_to_die(self, check: Check) -> None:
+        """Wait for the process to end by itself: its own error says more than a timeout."""
+        waiting = AttentiveClock()
+        while waiting.now_s() < LAST_WORDS_S:
+            check()
+            self._executor.spin_once(timeout_sec=0.05)

@@ -1,9 +1,12 @@
-"""The quality-of-service profiles of the topic contract."""
+"""Quality of service: the profiles of the contract, and what ends on the graph offer and ask."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from rclpy.duration import Duration
+from rclpy.node import Node
 from rclpy.qos import (
     DurabilityPolicy,
     HistoryPolicy,
@@ -12,6 +15,7 @@ from rclpy.qos import (
     ReliabilityPolicy,
     qos_check_compatible,
 )
+from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.sequences.bags.bag_storage import Durability, History, OfferedQos, Reliability
@@ -19,53 +23,44 @@ from osmabench_ros.sequences.bags.bag_storage import Durability, History, Offere
 
 def frame_profile(*, lockstep: bool) -> QoSProfile:
     """Return the profile of the topics of a frame: lockstep keeps all, realtime the last 10."""
-    return _reliable(depth=None if lockstep else 10)
+    return _profile(depth=None if lockstep else 10)
 
 
 def latched_profile() -> QoSProfile:
     """Return the latched profile of run information, labels, maps and reports."""
-    return _reliable(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    return _profile(latched=True, depth=1)
 
 
 def lossless_profile() -> QoSProfile:
     """Return the profile of acknowledgements and map chunks, of which none may be lost."""
-    return _reliable(depth=None)
+    return _profile(depth=None)
 
 
 def observer_profile() -> QoSProfile:
     """Return the profile of an observer: it matches any publisher, and slows none down."""
-    return QoSProfile(
-        reliability=ReliabilityPolicy.BEST_EFFORT,
-        durability=DurabilityPolicy.VOLATILE,
-        history=HistoryPolicy.KEEP_LAST,
-        depth=10,
-    )
+    return _profile(reliable=False, depth=10)
 
 
 def clock_profile() -> QoSProfile:
     """Return the profile of /clock."""
-    return _reliable(depth=1)
+    return _profile(depth=1)
 
 
 def diagnostics_profile() -> QoSProfile:
     """Return the profile of /diagnostics, as aggregators subscribe to it."""
-    return _reliable(depth=10)
+    return _profile(depth=10)
 
 
 def tf_profile(*, static: bool) -> QoSProfile:
     """Return the profile of /tf and /tf_static, as listeners of tf2 have it."""
-    if static:
-        return _reliable(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    return _reliable(depth=100)
+    return _profile(latched=static, depth=100)
 
 
-def _reliable(
-    *, depth: int | None, durability: DurabilityPolicy = DurabilityPolicy.VOLATILE
-) -> QoSProfile:
-    """Return a reliable profile that keeps the last `depth` messages, or all."""
+def _profile(*, reliable: bool = True, latched: bool = False, depth: int | None) -> QoSProfile:
+    """Return a profile that keeps the last `depth` messages, or all."""
     return QoSProfile(
-        reliability=ReliabilityPolicy.RELIABLE,
-        durability=durability,
+        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
         history=HistoryPolicy.KEEP_ALL if depth is None else HistoryPolicy.KEEP_LAST,
         depth=depth or 1,
     )
@@ -78,9 +73,7 @@ def describe(profile: QoSProfile) -> str:
 
 
 def require_compatible(
-    topic: str,
-    publisher: tuple[str, QoSProfile],
-    subscriber: tuple[str, QoSProfile],
+    topic: str, publisher: tuple[str, QoSProfile], subscriber: tuple[str, QoSProfile]
 ) -> None:
     """Raise ContractError, which names both, if a subscriber would receive nothing."""
     compatibility, reason = qos_check_compatible(_essence(publisher[1]), _essence(subscriber[1]))
@@ -138,10 +131,98 @@ def repeated_messages(offered: Sequence[OfferedQos]) -> int:
     return min(sum(max(1, item.depth) for item in latched), MAX_REPEATED)
 
 
-def _profile(*, reliable: bool, latched: bool, depth: int) -> QoSProfile:
-    return QoSProfile(
-        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
-        durability=(DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE),
-        history=HistoryPolicy.KEEP_LAST,
-        depth=depth,
+FOREVER_S = 2**31 - 1
+"""What the graph says of a time limit that is none; in seconds, and more."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One publisher or subscriber; `type_hash` is empty where the middleware does not give it."""
+
+    node: str
+    type_name: str
+    type_hash: str
+    profile: QoSProfile
+
+
+@dataclass(frozen=True)
+class TopicGraph:
+    """Publishers and subscribers of a topic, by full name, save those of the node that looks."""
+
+    name: str
+    publishers: tuple[Endpoint, ...] = ()
+    subscribers: tuple[Endpoint, ...] = ()
+
+
+def topic_graph(node: Node, topic: str) -> TopicGraph:
+    """Return the publishers and subscribers of a topic."""
+    name = str(node.resolve_topic_name(topic))
+    own = node.get_fully_qualified_name()
+
+    def others(found: list[TopicEndpointInfo]) -> tuple[Endpoint, ...]:
+        endpoints = [_endpoint(item) for item in found]
+        return tuple(sorted((e for e in endpoints if e.node != own), key=lambda e: e.node))
+
+    return TopicGraph(
+        name,
+        others(node.get_publishers_info_by_topic(name)),
+        others(node.get_subscriptions_info_by_topic(name)),
     )
+
+
+def own_type_hash(node: Node, topic: str) -> str:
+    """Return the type hash of this node's own subscription to a topic."""
+    name, own = str(node.resolve_topic_name(topic)), node.get_fully_qualified_name()
+    for item in node.get_subscriptions_info_by_topic(name):
+        if _endpoint(item).node == own:
+            return _endpoint(item).type_hash
+    return ''
+
+
+def full_name(info: TopicEndpointInfo) -> str:
+    """Return the name of the node behind an endpoint, with its namespace."""
+    return f'{info.node_namespace.rstrip("/")}/{info.node_name}'
+
+
+def _endpoint(info: TopicEndpointInfo) -> Endpoint:
+    type_hash = str(info.topic_type_hash or '')
+    return Endpoint(full_name(info), info.topic_type, type_hash, info.qos_profile)
+
+
+def qos_conflict(publisher: Endpoint, subscriber: Endpoint) -> str:
+    """Return why the QoS of a publisher and a subscriber do not match; empty if they do."""
+    compatibility, reason = qos_check_compatible(
+        _comparable(publisher.profile), _comparable(subscriber.profile)
+    )
+    if compatibility != QoSCompatibility.ERROR:
+        return ''
+    return (
+        f'{publisher.node} publishes {describe(publisher.profile)}, {subscriber.node} subscribes '
+        f'{describe(subscriber.profile)}: {reason.strip().rstrip(";")}'
+    )
+
+
+def _comparable(profile: QoSProfile) -> QoSProfile:
+    """Return the policies that decide compatibility, in the form that rclpy compares."""
+    return QoSProfile(
+        reliability=profile.reliability,
+        durability=profile.durability,
+        liveliness=profile.liveliness,
+        liveliness_lease_duration=_limit(profile.liveliness_lease_duration),
+        deadline=_limit(profile.deadline),
+        depth=1,
+    )
+
+
+def _limit(duration: Duration) -> Duration:
+    return Duration() if duration.nanoseconds >= FOREVER_S * 10**9 else duration
+
+
+def listening_profile(publishers: tuple[Endpoint, ...], depth: int) -> QoSProfile:
+    """Return a profile that hears all publishers and holds up none, reliable if latched."""
+    latched = bool(publishers) and all(
+        item.profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        and item.profile.reliability == ReliabilityPolicy.RELIABLE
+        for item in publishers
+    )
+    return _profile(reliable=latched, latched=latched, depth=depth)

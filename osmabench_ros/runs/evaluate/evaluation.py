@@ -75,6 +75,8 @@ class QuestionFolders:
 
 ANSWERS_FOLDER = 'vqa'
 REPORT, INCOMPLETE = 'report.json', 'incomplete.json'
+FRAMES_FOLDER = 'frames'
+"""Beside the folder of a map: the images that the run kept."""
 TRUE_TRAJECTORY = 'true_trajectory.tum'
 """Beside the folder of a map: the true poses of the camera, by stamp."""
 SUITES = 'suites'
@@ -285,6 +287,8 @@ def suite_context(
         text_encoder=text.text_encoder,
         progress=progress,
         true_trajectory=read_tum(poses) if poses.is_file() else None,
+        frames_directory=poses.with_name(FRAMES_FOLDER),
+        question_images=questions.parent if questions else None,
     )
 
 

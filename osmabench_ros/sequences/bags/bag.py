@@ -6,10 +6,9 @@ import hashlib
 import tempfile
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from osmabench_ros.sequences.bags.bag_metadata import files_of
@@ -49,7 +48,7 @@ class BagMessage:
         return self._types.deserialise(self.data, self.message_type, self.topic)
 
 
-class Bag:
+class Bag(AbstractContextManager['Bag']):
     """An open bag, which `open_bag` makes; a context manager that closes it."""
 
     def __init__(
@@ -102,20 +101,10 @@ class Bag:
     ) -> Iterator[BagMessage]:
         """Yield messages file by file, within a complete file in the order of log times.
 
-        A latched message that the recorder wrote again at a split comes once. Memory is bounded
-        by the largest chunks of the bag.
-
-        Parameters
-        ----------
-        topics : collection of str, optional
-            Absolute names; all by default. A name that the bag lacks yields nothing.
-        start_ns, stop_ns : int, optional
-            Only messages with log times at or after the one and before the other.
-
-        Raises
-        ------
-        SequenceError
-            If a compressed message is damaged.
+        They are of some topics, by absolute names, or all, from the log time `start_ns` on and
+        before `stop_ns`. A latched message that the recorder wrote again at a split comes once.
+        Memory is bounded by the largest chunks of the bag. Raises SequenceError for a damaged
+        compressed message.
         """
         latched = {item.topic for item in self.connections if item.latched}
         repeats = {topic: _Repeats() for topic in latched}
@@ -134,15 +123,7 @@ class Bag:
         """Close all files."""
         self._resources.close()
 
-    def __enter__(self) -> Bag:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -170,26 +151,11 @@ class _Repeats:
 def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
     """Open a bag of any distribution from Humble to Lyrical; needs no ROS.
 
-    Parameters
-    ----------
-    path : Path
-        Folder of a bag (with or without metadata.yaml, also one that has it in bag/), or one of
-        its files: .mcap or .db3, also packed as .zstd.
-    msg_paths : sequence of Path
-        .msg or .idl files, or folders of them, for types whose definition the bag lacks, as
-        SQLite bags of Humble do.
-
-    Returns
-    -------
-    Bag
-        With `connections`, `messages` and, if it was cut off, the reason in `cut_off`.
-
-    Raises
-    ------
-    SequenceError
-        If there is no bag, or nothing of it can be read; names the file.
-    MissingDependencyError
-        If rosbags or mcap is not installed.
+    `path` is the folder of a bag, also without metadata.yaml or with the bag in bag/, or one of
+    its files, .mcap or .db3, also packed as .zstd. `msg_paths` are .msg or .idl files, or folders
+    of them, for types whose definition the bag lacks, as SQLite bags of Humble do. Raises
+    SequenceError, which names the file, if there is no bag or nothing of it can be read,
+    MissingDependencyError without rosbags or mcap.
     """
     files, distribution, faults = files_of(path)
     resources = ExitStack()

@@ -46,8 +46,7 @@ def read_metadata(folder: Path) -> BagMetadata:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return BagMetadata(fault=f'{METADATA_FILE} names no files')
     # Before version 4 the paths began with the name of the folder; none may lead out of it.
-    files = tuple(Path(name).name for name in names)
-    return BagMetadata(files, _distribution(content))
+    return BagMetadata(tuple(Path(name).name for name in names), _distribution(content))
 
 
 def _distribution(content: Mapping[str, Any]) -> str:

@@ -182,11 +182,6 @@ class FrameLosses:
     source: str
     missed: dict[str, int]
 
-    @property
-    def total(self) -> int:
-        """Number of missing messages on all topics."""
-        return sum(self.missed.values())
-
 
 class FrameLedger:
     """Stamps of topics with one message per frame; `repeat_topic` shows repeated frames."""

@@ -23,6 +23,7 @@ class Exposure(Effect):
     stops: float = 0.0
     swing_stops: float = Field(0.0, ge=0)
     swing_period_s: float = Field(4.0, gt=0)
+    """Of the sine."""
 
     def lighting(self, lighting: Lighting, shot: Shot) -> Lighting:
         """Scale the exposure."""

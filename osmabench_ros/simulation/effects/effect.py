@@ -37,7 +37,9 @@ class Effect(Strict):
     """
 
     kind: str
+    """Its entry point in the group osmabench.effects."""
     seed: int = Field(0, ge=0)
+    """Of its random numbers, beside that of the run."""
 
     def generator(self, shot: Shot) -> np.random.Generator:
         """Return the random numbers of this effect for one frame."""

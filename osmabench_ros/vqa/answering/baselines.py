@@ -16,7 +16,7 @@ from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, ScoredLabel
 from osmabench_ros.vqa.graph_index import THINGS
-from osmabench_ros.vqa.questions import Answer, AnswerType, AnswerValue, Question
+from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerType, AnswerValue, Question
 
 FOLDS = 10
 _CANDIDATES = 20
@@ -31,9 +31,16 @@ def most_frequent(questions: Sequence[Question]) -> list[Answer]:
     """Answer with the most frequent right answer of the category: the best of all constants."""
     by_category: dict[str, list[AnswerValue]] = defaultdict(list)
     for question in questions:
-        by_category[question.category].append(question.answer)
+        by_category[question.category].append(_constant_for(question))
     best = {category: _most_common(answers) for category, answers in by_category.items()}
     return [Answer(item.id, best[item.category], 'most frequent') for item in questions]
+
+
+def _constant_for(question: Question) -> AnswerValue:
+    """Return what would always have to be said for this answer: of a choice its letter."""
+    if not question.options:
+        return question.answer
+    return LETTERS[question.options.index(str(question.answer))]
 
 
 def _most_common(answers: Sequence[AnswerValue]) -> AnswerValue:
@@ -55,7 +62,7 @@ def question_only(questions: Sequence[Question]) -> list[Answer]:
             models[question.answer_type].learn(question.answer, features[question.id], -1)
         for question in own:
             model = models[question.answer_type]
-            answers[question.id] = model.guess(features[question.id])
+            answers[question.id] = model.guess(features[question.id], question.options)
         for question in own:
             models[question.answer_type].learn(question.answer, features[question.id], 1)
     return [Answer(item.id, answers[item.id], 'question only') for item in questions]
@@ -88,8 +95,13 @@ class _WordModel:
         self._vocabulary.update(features)
         self._likely = None
 
-    def guess(self, features: Sequence[str]) -> AnswerValue | None:
-        """Return the likeliest answer, None if nothing is known."""
+    def guess(
+        self, features: Sequence[str], options: Sequence[AnswerValue] = ()
+    ) -> AnswerValue | None:
+        """Return the likeliest answer, of a choice an option, None if nothing is known."""
+        if options:
+            known = [option for option in options if self._answers[option] > 0]
+            return max(known, key=lambda option: self._score(option, features), default=options[0])
         if self._likely is None:
             known = [value for value, count in self._answers.items() if count > 0]
             known.sort(key=lambda value: (-self._answers[value], str(value)))

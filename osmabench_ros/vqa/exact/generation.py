@@ -13,8 +13,8 @@ from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.relations import with_neighbours_within
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.references import ReferenceResolver
+from osmabench_ros.vqa.answering.rule import QueryExecutor
 from osmabench_ros.vqa.exact import comparison, existence, measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.view import Draft, SceneView, glimpsed_instances, shuffled

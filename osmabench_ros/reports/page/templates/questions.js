@@ -75,10 +75,15 @@
       list.append(make('dt', {}, make('span', { className: key, textContent: term })));
       list.append(make('dd', { textContent: text }));
     };
+    add('Options', (question.options || []).join('; '));
+    add('Changed since', question.changed);
     add('Asked about', named(question.nodes, scene().nodes), 'key-truth');
     add('Nodes used', named(answer.nodes, run().nodes), 'key-used');
     add('Answer', answer.answer || 'none');
     add('Note', answer.note);
+    for (const used of answer.transcript || []) {
+      add('Looked up', `${used.tool} ${used.arguments}: ${used.result}`);
+    }
     add('Judge', answer.reason);
     add('Least visible', question.visible);
     add('Kind', question.kind);

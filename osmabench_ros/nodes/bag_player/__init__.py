@@ -1,1 +1,0 @@
-"""Plays a bag on the topics it was recorded from."""

@@ -1,1 +1,0 @@
-"""Records topics to a bag."""

@@ -1,1 +1,0 @@
-"""Scores recorded maps and publishes the report."""

@@ -1,0 +1,398 @@
+"""Scores recorded maps, by itself or when asked, and publishes the reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.duration import Duration
+from rclpy.task import Future
+from std_msgs.msg import Header
+
+from osmabench_ros.action import Evaluate
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.owned_folder import claim_folder, refuse_foreign
+from osmabench_ros.base.progress import Progress
+from osmabench_ros.errors import ConfigError, ContractError, OsmabenchError, RequirementError
+from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
+from osmabench_ros.ros.messages.evaluation_messages import (
+    check_run_info,
+    path_from_uri,
+    report_message,
+)
+from osmabench_ros.ros.node.diagnostics import Health, Level
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode, shortened
+from osmabench_ros.ros.node.node_process import run_node
+from osmabench_ros.ros.node.settings import EvaluatorSettings
+from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.wire.run_token import TokenCheck
+from osmabench_ros.runs.config import SuiteConfig
+from osmabench_ros.runs.evaluate.evaluation import (
+    REPORT,
+    EvaluationInputs,
+    evaluate_run,
+    made_suites,
+)
+from osmabench_ros.runs.evaluate.evaluation_job import EvaluationJob, EvaluationQueue
+from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, unnamed_run
+from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
+from osmabench_ros.runs.results.report_model import RunReport
+
+_NAMES = ('seed', 'condition', 'mapper', 'simulator')
+EVALUATIONS_FOLDER = 'evaluations'
+"""Below the output directory; gets a numbered folder for each goal of the action."""
+
+
+class Evaluations:
+    """Suites, ground truth and result folders of the evaluator."""
+
+    def __init__(
+        self, settings: EvaluatorSettings, ground_truth: Path, output_directory: Path
+    ) -> None:
+        self._settings, self._ground_truth = settings, ground_truth
+        self.output_directory = output_directory
+        self._last_number = 0
+
+    def chosen_suites(self, names: Sequence[str]) -> tuple[SuiteConfig, ...]:
+        """Return suites by name, as configured; () for all; ConfigError if there is none."""
+        if not names:
+            return self._settings.suites
+        configured = {suite.name: suite for suite in self._settings.suites}
+        chosen = tuple(configured.get(name) or SuiteConfig(name=name) for name in names)
+        made_suites(chosen)
+        return chosen
+
+    def free_directory(self) -> Path:
+        """Return a separate folder for a goal, so that the report of the run stays."""
+        folder = self.output_directory / EVALUATIONS_FOLDER
+        taken = [int(path.name) for path in folder.glob('*') if path.name.isdigit()]
+        self._last_number = max([*taken, self._last_number]) + 1
+        return folder / f'{self._last_number:04d}'
+
+    def evaluation(
+        self,
+        map_directory: Path,
+        output_directory: Path,
+        identity: RunIdentity | None = None,
+        suites: Sequence[SuiteConfig] | None = None,
+    ) -> Callable[[Progress], RunReport]:
+        """Return the evaluation of a map, to be called in another thread; `suites` go first."""
+        settings = self._settings
+        chosen = settings.suites if suites is None else suites
+        names = {suite.name for suite in chosen}
+        required = [
+            item for item in settings.requirements if suites is None or item.suite in names
+        ]
+        # A goal may be about a map that the method had on the way.
+        aside = output_directory != self.output_directory
+        questions = settings.questions_file
+        if identity is None and questions is not None and not questions.exists():
+            questions = None
+        inputs = EvaluationInputs(
+            identity or unnamed_run(*(getattr(settings, name) for name in _NAMES)),
+            map_directory,
+            self._ground_truth,
+            output_directory,
+            questions,
+            settings.device,
+            settings.text_features,
+            settings.settling.allow_partial or aside,
+        )
+
+        def evaluate(progress: Progress) -> RunReport:
+            # The folder of a goal lies below, and what is made there is listed here.
+            claim_folder(self.output_directory)
+            if identity is None:
+                return evaluate_map(inputs, chosen, required, replace=True, progress=progress)
+            return evaluate_run(inputs, chosen, required, progress)
+
+        return evaluate
+
+
+FOLLOW_PERIOD_S = 0.1
+NEWS_PERIOD_S = 0.3
+"""Diagnostics come more often than once a second while there is progress to see."""
+
+ACK_TIMEOUT = Duration(seconds=1)
+
+
+MAX_QUEUED = 8
+"""Evaluations that run or wait; a goal beyond is rejected."""
+
+
+class GoalError(OsmabenchError):
+    """A goal that cannot be evaluated; `error_code` is one of Evaluate.Result."""
+
+    def __init__(self, error_code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.error_code = error_code
+
+
+class _MapJob(EvaluationJob):
+    """The evaluation of one map, with the header of its report message."""
+
+    def __init__(
+        self,
+        work: Callable[[Progress], RunReport],
+        on_done: Callable[[EvaluationJob], None],
+        output_directory: Path,
+        header: Header,
+    ) -> None:
+        super().__init__(work, on_done)
+        self._output_directory, self._header = output_directory, header
+
+    def message(self) -> EvaluationReport:
+        """Return the report of a successful evaluation."""
+        assert self.report is not None
+        return report_message(self.report, self._output_directory / REPORT, self._header)
+
+
+class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
+    """Evaluates in a thread, one map at a time: the final one, and those of goals."""
+
+    def __init__(self) -> None:
+        super().__init__('evaluator', EvaluatorSettings)
+        self._queue = EvaluationQueue()
+        self._forget()
+        self._goals: dict[_MapJob, tuple[Any, tuple[str, float] | None]] = {}
+        ActionServer(
+            self,
+            Evaluate,
+            topics.EVALUATE,
+            self._execute,
+            goal_callback=self._on_goal,
+            cancel_callback=lambda _goal: CancelResponse.ACCEPT,
+        )
+        self.create_timer(
+            FOLLOW_PERIOD_S,
+            self.guarded(self._follow),
+            callback_group=MutuallyExclusiveCallbackGroup(),
+        )
+        # A client that waits for a result must get it, even if the node is cleaned up meanwhile.
+        self.keep_entities()
+
+    def _forget(self) -> None:
+        self._identity: RunIdentity | None = None
+        self.recorded: RecordedMap | None = None
+        self._under_way: RecordedMap | None = None
+        self._automatic: _MapJob | None = None
+        self._verdict: RunReport | None = None
+        self._completed = 0
+        self._trouble = ''
+        self._told: tuple[str, float] = ('', 0.0)
+
+    def configure(self) -> None:
+        """Read the settings, and subscribe."""
+        self._forget()
+        self._evaluations = Evaluations(
+            self.settings,
+            self.required('ground_truth_directory'),
+            self.required('output_directory'),
+        )
+        refuse_foreign([self._evaluations.output_directory], folders=True)
+        self._check = TokenCheck(self)
+        self._publisher = self.create_publisher(
+            EvaluationReport, topics.EVALUATION, latched_profile()
+        )
+        create_checked_subscription(
+            self, RunInfo, topics.RUN_INFO, self._on_run_info, latched_profile()
+        )
+        create_checked_subscription(
+            self, RecordedMap, topics.RECORDED_MAP, self._on_recorded_map, latched_profile()
+        )
+
+    def cleanup(self) -> None:
+        """Cancel running evaluations; clients that wait get a cancelled result."""
+        self._automatic = None
+        self._queue.stop()
+
+    def owes_result(self) -> bool:
+        """Return whether an evaluation runs, or the node has to exit with a verdict."""
+        return bool(self._queue) or self.settings.exit_when_done
+
+    def health(self) -> Health:
+        """Return the current evaluation and its progress."""
+        job = self._queue.current
+        stage, fraction = ('', 0.0) if job is None else job.at
+        message = f'evaluating: {stage}' if job is not None else 'waiting for a map'
+        if job is None and self._completed:
+            message = f'{self._completed} evaluations done'
+        values: dict[str, float | str] = {
+            'stage': stage,
+            'fraction': float(fraction),
+            'queued': max(len(self._queue) - 1, 0),
+            'evaluations': self._completed,
+        }
+        if self._trouble and job is None:
+            return Health(Level.WARN, f'the last evaluation failed: {self._trouble}', values)
+        return Health(Level.OK, message, values)
+
+    def _on_run_info(self, info: RunInfo) -> None:
+        if not self.settings.use_run_info:
+            return
+        check_run_info(info)
+        seeds = Seeds.of_run(info.run_id, info.seed)
+        key = SceneKey(info.dataset, info.scene, info.seed, seeds.path)
+        realtime = info.pacing == RunInfo.PACING_REALTIME
+        self._identity = RunIdentity(
+            key,
+            info.condition,
+            info.mapper,
+            info.simulator,
+            info.speed_factor if realtime else None,
+            seeds.method,
+        )
+        self._start()
+
+    def _on_recorded_map(self, message: RecordedMap) -> None:
+        if not self._check.accepts(topics.RECORDED_MAP, message):
+            return
+        if message.is_final and message != self.recorded:
+            self.recorded = message
+            self._verdict = None
+            self._start()
+
+    def _start(self) -> None:
+        """Evaluate the final map once it and the identity of its run are known."""
+        known = self._identity is not None or not self.settings.use_run_info
+        if self.recorded is None or not known or not self.settings.evaluate_final_map:
+            return
+        if self._automatic is not None or self._verdict is not None:
+            return
+        directory = path_from_uri(self.recorded.uri, f'topic "{topics.RECORDED_MAP}": uri')
+        output = self._evaluations.output_directory
+        self._under_way = self.recorded
+        self._automatic = _MapJob(
+            self._evaluations.evaluation(directory, output, self._identity),
+            self._on_final_map_evaluated,
+            output,
+            self.recorded.header,
+        )
+        self._queue.submit(self._automatic)
+
+    def _job_of_goal(self, goal: Any, on_done: Callable[[EvaluationJob], None]) -> _MapJob:
+        recorded = self.recorded or RecordedMap()
+        uri = goal.map_uri or recorded.uri
+        if not uri:
+            raise GoalError(
+                Evaluate.Result.ERROR_NO_MAP, 'no map was recorded yet; name a map_uri'
+            )
+        try:
+            directory = path_from_uri(uri, 'map_uri')
+            suites = self._evaluations.chosen_suites(goal.suites)
+        except (ConfigError, ContractError) as error:
+            raise GoalError(Evaluate.Result.ERROR_BAD_GOAL, str(error)) from error
+        if not directory.is_dir():
+            raise GoalError(Evaluate.Result.ERROR_NO_MAP, f'there is no map in {directory}')
+        output, own = self._evaluations.free_directory(), uri == recorded.uri
+        work = self._evaluations.evaluation(
+            directory, output, self._identity if own else None, suites if goal.suites else None
+        )
+
+        def ended(job: EvaluationJob) -> None:
+            self._note(job)
+            on_done(job)
+
+        return _MapJob(work, ended, output, recorded.header if own else Header())
+
+    def _follow(self) -> None:
+        self._queue.poll(start=self.active)
+        self._follow_goals()
+        self._tell_news()
+        idle = not self._queue and not self._goals
+        if self._verdict is not None and self.settings.exit_when_done and idle:
+            self._exit_with_verdict(self._verdict)
+
+    def _follow_goals(self) -> None:
+        """Pass on cancellations, and send feedback on progress."""
+        for job, (goal, reported) in list(self._goals.items()):
+            if goal.is_cancel_requested and not job.done:
+                job.cancel()
+            if job.at != reported and not job.done:
+                self._goals[job] = (goal, job.at)
+                stage, fraction = job.at
+                goal.publish_feedback(Evaluate.Feedback(stage=stage, fraction=fraction))
+
+    def _on_goal(self, _request: object) -> GoalResponse:
+        if not self.active:
+            self.get_logger().warning('goal rejected: the evaluator is not active')
+            return GoalResponse.REJECT
+        if len(self._queue) >= MAX_QUEUED:
+            self.get_logger().warning(f'goal rejected: {MAX_QUEUED} evaluations are waiting')
+            return GoalResponse.REJECT
+        return GoalResponse.ACCEPT
+
+    async def _execute(self, goal: Any) -> Any:
+        ended = Future()
+        try:
+            job = self._job_of_goal(goal.request, ended.set_result)
+        except OsmabenchError as error:
+            goal.abort()
+            code = getattr(error, 'error_code', Evaluate.Result.ERROR_FAILED)
+            return Evaluate.Result(error_code=code, error_msg=shortened(error))
+        self._goals[job] = (goal, None)
+        self._queue.submit(job)
+        await ended
+        del self._goals[job]
+        if job.error is None:
+            goal.succeed()
+            return Evaluate.Result(report=job.message())
+        if goal.is_cancel_requested:
+            goal.canceled()
+        else:
+            goal.abort()
+        code = Evaluate.Result.ERROR_CANCELLED if job.cancelled else Evaluate.Result.ERROR_FAILED
+        return Evaluate.Result(error_code=code, error_msg=shortened(job.error))
+
+    def _tell_news(self) -> None:
+        job = self._queue.current
+        stage, now_s = (job.at[0] if job is not None else ''), time.monotonic()
+        before, told_s = self._told
+        if stage == before or now_s - told_s < NEWS_PERIOD_S:
+            return
+        self._told = (stage, now_s)
+        self.publish_health()
+        name = stage.split(':')[0]
+        if name and name != before.split(':')[0]:
+            self.get_logger().info(f'evaluating: {name}')
+
+    def _note(self, job: EvaluationJob) -> None:
+        self._completed += job.error is None
+        self._trouble = '' if job.error is None or job.cancelled else str(job.error)
+
+    def _on_final_map_evaluated(self, job: EvaluationJob) -> None:
+        if self._automatic is None or job is not self._automatic:
+            return
+        final, self._automatic = self._automatic, None
+        self._note(final)
+        if final.error is not None:
+            self._publish_error(final.error)
+            raise final.error
+        self._publisher.publish(final.message())
+        if self.recorded is self._under_way:
+            self._verdict = final.report
+        else:
+            # The run was reset meanwhile, and what counts is its new map.
+            self._start()
+
+    def _exit_with_verdict(self, report: RunReport) -> None:
+        self._publisher.wait_for_all_acked(ACK_TIMEOUT)
+        if report.failed_requirements:
+            raise RequirementError('; '.join(report.failed_requirements))
+        self.finish(0)
+
+    def _publish_error(self, error: OsmabenchError) -> None:
+        self._publisher.publish(EvaluationReport(error=str(error)))
+        self._publisher.wait_for_all_acked(ACK_TIMEOUT)
+
+
+main = partial(run_node, EvaluatorNode)
+
+if __name__ == '__main__':
+    raise SystemExit(main())

@@ -1,0 +1,273 @@
+"""What the adapter shares with a foreign stack: its map, the service that ends it, its frame."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.subscription import Subscription
+
+from osmabench_ros.base.contract import TF, TF_STATIC, TF_TYPE, WORLD_FRAME
+from osmabench_ros.errors import (
+    ConfigError,
+    ContractError,
+    MissingDependencyError,
+    ParticipantError,
+)
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.geometry.similarity import Similarity
+from osmabench_ros.mappers.transform_edges import way_up
+from osmabench_ros.maps.semantic_map import SemanticMap, transformed_map
+from osmabench_ros.ros.messages.message_definitions import interface_class
+from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.wire.qos import profile_for_recording, tf_profile
+from osmabench_ros.sequences.pose_topics import transform_tree_of
+
+_TIME = 'builtin_interfaces/Time'
+
+
+def content_digest(message: Any) -> bytes:
+    """Return a digest of all fields but times, equal for the same map published again."""
+    digest = hashlib.blake2b(digest_size=16)
+    _feed(digest, message)
+    return digest.digest()
+
+
+def _feed(digest: Any, value: Any) -> None:
+    if hasattr(value, 'get_fields_and_field_types'):
+        for name, kind in value.get_fields_and_field_types().items():
+            if kind != _TIME:
+                _feed(digest, getattr(value, name))
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _feed(digest, item)
+    else:
+        # Arrays of numbers, and with them nearly all bytes of a map, are buffers.
+        digest.update(value if hasattr(value, 'itemsize') else repr(value).encode())
+
+
+class MatchedSubscription:
+    """A subscription that `look`, called by a timer, makes once there is a publisher."""
+
+    def __init__(
+        self,
+        node: Node,
+        message_type: type[Any],
+        type_name: str,
+        topic: str,
+        callback: Callable[[Any], None],
+        max_bytes: int,
+    ) -> None:
+        self._node, self._type, self._type_name = node, message_type, type_name
+        self._topic = node.resolve_topic_name(topic)
+        self._callback, self._max_bytes = callback, max_bytes
+        self._subscription: Subscription | None = None
+
+    @property
+    def matched(self) -> bool:
+        """Whether there was a publisher when `look` was called."""
+        return self._subscription is not None
+
+    def look(self) -> None:
+        """Subscribe if there is a publisher by now; ContractError if it publishes another type."""
+        publishers = self._node.get_publishers_info_by_topic(self._topic)
+        if self._subscription is not None or not publishers:
+            return
+        for info in publishers:
+            if info.topic_type != self._type_name:
+                raise ContractError(
+                    f'topic "{self._topic}": node {info.node_name} publishes {info.topic_type}, '
+                    f'not {self._type_name}; say so in the configuration of the method'
+                )
+        self._subscription = create_checked_subscription(
+            self._node,
+            self._type,
+            self._topic,
+            self._callback,
+            profile_for_recording([info.qos_profile for info in publishers]),
+            max_bytes=self._max_bytes,
+        )
+
+
+class FinishCall:
+    """One call of a service without waiting in a callback; it has `timeout_s` to answer."""
+
+    def __init__(
+        self,
+        node: Node,
+        service: str,
+        type_name: str,
+        request: Mapping[str, Any],
+        timeout_s: float,
+    ) -> None:
+        kind = interface_class(type_name)
+        if kind is None:
+            raise MissingDependencyError(
+                f'service "{service}" has type {type_name}, which is not installed; build or '
+                'source the package that holds it'
+            )
+        try:
+            self._request = kind.Request(**request)
+        except (AssertionError, TypeError, AttributeError) as error:
+            raise ConfigError(f'service "{service}": the request is wrong: {error}') from error
+        self._node, self._service, self._timeout_s = node, service, timeout_s
+        self._client = node.create_client(kind, service)
+        self._answer: Any = None
+        self._started_s: float | None = None
+        self.answered = False
+        """Whether the stack has answered, and did not say that it failed."""
+
+    def done(self) -> bool:
+        """Go on with the call; return whether it was answered, ParticipantError if it failed."""
+        if self._started_s is None:
+            self._started_s = time.monotonic()
+        if self._answer is None and self._client.service_is_ready():
+            self._answer = self._client.call_async(self._request)
+        if self._answer is not None and self._answer.done():
+            response = self._answer.result()
+            if getattr(response, 'success', True) is False:
+                reason = getattr(response, 'message', '') or 'no reason given'
+                raise ParticipantError(f'service "{self._service}" failed: {reason}')
+            self.close()
+            self.answered = True
+            return True
+        if time.monotonic() - self._started_s > self._timeout_s:
+            what = 'is not there' if self._answer is None else 'gave no answer'
+            raise ParticipantError(
+                f'service "{self._service}" {what} within {self._timeout_s:g} s; see the log of '
+                'the stack'
+            )
+        return False
+
+    def close(self) -> None:
+        """Drop the call; a later answer is ignored."""
+        self._node.destroy_client(self._client)
+
+
+KEPT = 200_000
+"""Transforms; ten in a message last a quarter of an hour at 20 Hz, as old as a map may be."""
+
+MAX_STATIC = 10_000
+"""Transforms of frames that do not move."""
+
+MAX_TF_BYTES = 2**20
+
+
+class TransformHistory:
+    """Keeps the transforms of a run; empty if tf2_msgs is not installed."""
+
+    def __init__(self, node: Node) -> None:
+        self.messages: deque[tuple[str, Any]] = deque()
+        self._kept = self._kept_static = 0
+        self.static: dict[tuple[tuple[str, str], ...], Any] = {}
+        self._parents: dict[str, str] = {}
+        message_type = interface_class(TF_TYPE)
+        self.available = message_type is not None
+        if message_type is None:
+            return
+        for topic, callback in ((TF, self.on_moving), (TF_STATIC, self.on_static)):
+            profile = tf_profile(static=topic == TF_STATIC)
+            create_checked_subscription(
+                node, message_type, topic, callback, profile, max_bytes=MAX_TF_BYTES
+            )
+
+    def on_moving(self, message: Any) -> None:
+        """Keep transforms that change, the newest messages alone."""
+        self._connect(message)
+        self.messages.append((TF, message))
+        self._kept += len(message.transforms)
+        while self._kept > KEPT or len(self.messages) > KEPT:
+            self._kept -= len(self.messages.popleft()[1].transforms)
+
+    def on_static(self, message: Any) -> None:
+        """Keep static transforms, the last of each frame."""
+        # Some nodes repeat their edges every second; the newest transform of an edge counts.
+        edges = tuple((item.header.frame_id, item.child_frame_id) for item in message.transforms)
+        if edges not in self.static:
+            self._kept_static += len(edges) or 1
+        if self._kept_static > MAX_STATIC:
+            raise ContractError(
+                f'topic "{TF_STATIC}": more than {MAX_STATIC} transforms; find out who publishes '
+                'frames without end'
+            )
+        self._connect(message)
+        self.static[edges] = message
+
+    def _connect(self, message: Any) -> None:
+        for item in message.transforms:
+            child = item.child_frame_id.lstrip('/')
+            if child in self._parents or len(self._parents) < MAX_STATIC:
+                self._parents[child] = item.header.frame_id.lstrip('/')
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Names of the known frames, sorted."""
+        return tuple(sorted({*self._parents, *self._parents.values()}))
+
+    def connects(self, parent: str, child: str) -> bool:
+        """Return whether two frames are in one tree, at any time."""
+        try:
+            return way_up(parent, self._parents)[-1] == way_up(child, self._parents)[-1]
+        except ValueError:
+            return False
+
+    def lookup(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
+        """Return the last known pose of a frame in another at a time, None if unknown."""
+        static = ((TF_STATIC, message) for message in self.static.values())
+        return transform_tree_of([*static, *self.messages]).lookup_or_last(parent, child, stamp_ns)
+
+
+PATIENCE_S = 2.0
+"""Transforms may come after the first map: a publisher of TF speaks once a second or oftener."""
+
+MOST_NAMED = 20
+"""Frames, in a message."""
+
+
+class MapFrame:
+    """Finds the frame of a map in the world; with `is_world` it is that where TF says nothing."""
+
+    def __init__(self, node: Node, topic: str, *, is_world: bool) -> None:
+        self._node, self._topic, self._is_world = node, topic, is_world
+        self.transforms = TransformHistory(node)
+        self._since_s: float | None = None
+        self._trouble = ''
+
+    def look(self, frame: str) -> str:
+        """Return why a map frame cannot be placed in the world, '' if it can; logs it once."""
+        now_s = time.monotonic()
+        self._since_s = self._since_s or now_s
+        known = frame == WORLD_FRAME or self.transforms.connects(WORLD_FRAME, frame)
+        if known or self._is_world:
+            if self._trouble:
+                self._node.get_logger().info(f'TF connects "{frame}" with "{WORLD_FRAME}" now')
+            self._trouble = ''
+        elif not self._trouble and now_s - self._since_s > PATIENCE_S:
+            self._trouble = self._unknown(frame)
+            self._node.get_logger().warning(f'{self._trouble}; without it the map is not scored')
+        return self._trouble
+
+    def placed(self, made: SemanticMap) -> SemanticMap:
+        """Return a map in the world; ParticipantError if TF does not say where its frame is."""
+        frame = made.header.frame_id
+        if frame == WORLD_FRAME:
+            return made
+        pose = self.transforms.lookup(WORLD_FRAME, frame, made.header.stamp_ns)
+        if pose is None and not self._is_world:
+            raise ParticipantError(self._unknown(frame))
+        by = Similarity.identity() if pose is None else Similarity(pose)
+        return transformed_map(made, by, WORLD_FRAME)
+
+    def _unknown(self, frame: str) -> str:
+        heard = ', '.join(self.transforms.frames[:MOST_NAMED]) or 'no frame'
+        if not self.transforms.available:
+            heard = f'nothing, as {TF_TYPE} is not installed'
+        return (
+            f'topic "{self._topic}" is in frame "{frame}", and TF does not say where that is in '
+            f'"{WORLD_FRAME}" (it knows {heard}); publish that transform, or set '
+            'map_frame_is_world if the two are one frame'
+        )

@@ -1,1 +1,0 @@
-"""Captures the maps of a mapping method on disk."""

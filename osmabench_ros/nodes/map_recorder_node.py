@@ -1,0 +1,326 @@
+"""Captures the maps of a mapping method on disk."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from geometry_msgs.msg import PoseStamped
+from PIL import Image as Picture
+from rclpy.duration import Duration
+from sensor_msgs.msg import Image
+
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.files import check_folder, written_file
+from osmabench_ros.base.image_codec import color_of
+from osmabench_ros.base.owned_folder import claim_folder, refuse_foreign
+from osmabench_ros.errors import ContractError
+from osmabench_ros.maps.disk.storage import SnapshotFolder, move_map, scratch_beside
+from osmabench_ros.maps.importer import TopicOptions
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.topics.announced_map import MapArrival, MapAssembler, announced_map
+from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage
+from osmabench_ros.ros.messages.evaluation_messages import check_run_info
+from osmabench_ros.ros.messages.images import image_from_message, label_set_from_message
+from osmabench_ros.ros.messages.poses import SECOND_NS, stamp_from_message
+from osmabench_ros.ros.node.diagnostics import Health, Level
+from osmabench_ros.ros.node.frame_receiver import Acknowledger
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node.node_process import run_node
+from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
+from osmabench_ros.ros.node.participants import STARTING_S, PublisherWatch, publishers_beside_stack
+from osmabench_ros.ros.node.settings import MapRecorderSettings
+from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.wire.qos import frame_profile, latched_profile, lossless_profile
+from osmabench_ros.ros.wire.run_token import RunToken, TokenCheck
+from osmabench_ros.semantics.labels import LabelSet
+
+MAX_WAITING, MAX_WAITING_BYTES = 32, 2**28
+"""Images that are kept until run_info says which of them count; on a robot it never does."""
+
+MAX_INDEX = 10**6
+"""Of a run that does not say how many frames it has."""
+
+
+class FrameSampler:
+    """Writes every n-th frame, about `samples` of them, as ``%06d.png`` numbered by frame."""
+
+    def __init__(self, directory: Path, samples: int) -> None:
+        self._directory, self._samples = directory, samples
+        self.waiting: list[Image] = []
+        self._run: RunInfo | None = None
+
+    def start(self, run: RunInfo) -> None:
+        """Set the first stamp and the number of frames."""
+        if self._run is None:
+            self._run = run
+            for message in self.waiting:
+                self.take(message)
+            self.waiting = []
+
+    def take(self, message: Image) -> None:
+        """Count a frame, and write it if it is in the sample; RunError if it cannot be written."""
+        if self._run is None:
+            self._wait(message)
+            return
+        index = self._index(self._run, message)
+        if not 0 <= index < (self._run.frame_count or MAX_INDEX):
+            return
+        every = math.ceil(self._run.frame_count / self._samples) or 10
+        path = self._directory / f'{index:06d}.png'
+        if index % every or path.exists():
+            return
+        claim_folder(self._directory)
+        with written_file(path) as draft:
+            pixels = image_from_message(message, topics.COLOR, color_of)
+            Picture.fromarray(pixels).save(draft, 'PNG')
+
+    def _wait(self, message: Image) -> None:
+        held_bytes = sum(len(image.data) for image in self.waiting)
+        if len(self.waiting) < MAX_WAITING and held_bytes < MAX_WAITING_BYTES:
+            self.waiting.append(message)
+
+    @staticmethod
+    def _index(run: RunInfo, message: Image) -> int:
+        """Return the index of a frame by its stamp, so that lost frames do not shift it."""
+        first_ns = stamp_from_message(run.header.stamp)
+        since_ns = stamp_from_message(message.header.stamp) - first_ns
+        return round(since_ns * float(run.frame_rate) / SECOND_NS)
+
+
+SNAPSHOTS_SUFFIX = '_snapshots'
+"""The intermediate maps of the map in 'map' lie in 'map_snapshots'."""
+
+CHUNKS_LATE_AFTER_S = 5.0
+ACK_TIMEOUT = Duration(seconds=2)
+
+
+class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
+    """Reassembles announced maps, checks them against the run's labels, writes the final one."""
+
+    def __init__(self) -> None:
+        super().__init__('map_recorder', MapRecorderSettings)
+        self._written: list[Path] = []
+        self._forget()
+
+    def _forget(self) -> None:
+        self.assembler = MapAssembler(self.settings.max_map_bytes)
+        self.label_set: LabelSet | None = None
+        self.run_id = ''
+        self._world_frame = ''
+        self._samples: FrameSampler | None = None
+        self._snapshots: SnapshotFolder | None = None
+        self._final: SemanticMapMessage | None = None
+        self._arrival: MapArrival | None = None
+        self._token = RunToken()
+        self._check = TokenCheck(self, self._token if self.settings.signed else RunToken(''))
+        self._frames = 0
+        self._newest_stamp_ns = -1
+        self._map_bytes = 0
+
+    def configure(self) -> None:
+        """Subscribe, and refuse an existing folder."""
+        self._forget()
+        self._directory = self._free_directory()
+        if self.settings.keep_intermediate_maps:
+            folder = self._directory.with_name(self._directory.name + SNAPSHOTS_SUFFIX)
+            check_folder(folder)
+            self._snapshots = SnapshotFolder(folder, self.settings.max_snapshots)
+        self._acks = Acknowledger(self, self.get_name())
+        self._recorded = self.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
+        if (frames := self.settings.frames_directory) is not None:
+            refuse_foreign([frames], folders=True)
+            self._samples = FrameSampler(frames, self.settings.sample_frames)
+        self._subscribe(self.settings.pacing.lockstep)
+        self.create_timer(WATCH_PERIOD_S, self.guarded(self._look_at_arrival))
+        if self.settings.watch_publishers:
+            self._watch = PublisherWatch(self, publishers_beside_stack(self.settings.participant))
+            self._watched_since_s = time.monotonic()
+            self.create_timer(WATCH_PERIOD_S, self.guarded(self._look_at_publishers))
+
+    def _look_at_publishers(self) -> None:
+        self._watch.check(starting=time.monotonic() - self._watched_since_s < STARTING_S)
+
+    def _subscribe(self, lockstep: bool) -> None:
+        frames = frame_profile(lockstep=lockstep)
+        subscriptions: list[tuple[type[Any], str, Any, Any]] = [
+            (PoseStamped, topics.CAMERA_POSE, self._on_pose, frames),
+            (RunInfo, topics.RUN_INFO, self._on_run_info, latched_profile()),
+            (LabelInfo, topics.LABEL_INFO, self._on_labels, latched_profile()),
+            (SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map, latched_profile()),
+            (SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, lossless_profile()),
+        ]
+        if self._samples is not None:
+            subscriptions.append((Image, topics.COLOR, self._samples.take, frames))
+        for message_type, topic, callback, profile in subscriptions:
+            create_checked_subscription(self, message_type, topic, callback, profile)
+
+    def _free_directory(self) -> Path:
+        """Return the folder of the map, numbered if this process has already filled it."""
+        first = self.required('map_directory').absolute()
+        directory = first
+        while directory in self._written:
+            number = self._written.index(directory) + 2
+            directory = first.with_name(f'{first.name}_{number}')
+        check_folder(directory)
+        return directory
+
+    def health(self) -> Health:
+        """Return what was recorded, and how many chunks are missing."""
+        missing = self.assembler.missing_chunks
+        waited_s = 0.0 if self._arrival is None else self._arrival.waited_s
+        level, message = Level.OK, 'waiting for a final map'
+        if missing and waited_s > CHUNKS_LATE_AFTER_S:
+            level = Level.WARN
+            message = f'{missing} chunks of the announced map missing for {waited_s:.0f} s'
+        elif self._final is not None:
+            message = f'wrote {self._directory}'
+        values = {
+            'maps': len(self._written),
+            'intermediate_maps': len(self._snapshots or ()),
+            'map_bytes': self._map_bytes,
+            'missing_chunks': missing,
+            'messages_ignored': self._check.count,
+            'frames_acknowledged': self._frames,
+        }
+        return Health(level, message, values)
+
+    def owes_result(self) -> bool:
+        """Return whether a map is arriving, or must be written before the node exits."""
+        unwritten = self.settings.exit_when_done and self._final is None
+        return unwritten or self.assembler.missing_chunks > 0
+
+    def _on_pose(self, message: PoseStamped) -> None:
+        stamp_ns = stamp_from_message(message.header.stamp)
+        if stamp_ns < self._newest_stamp_ns:
+            self._start_over()
+        self._newest_stamp_ns = stamp_ns
+        self._frames += 1
+        self._acks.acknowledge(stamp_ns)
+
+    def _start_over(self) -> None:
+        """Record another map after a reset of the run, beside the first one if that is written."""
+        self.assembler = MapAssembler(self.settings.max_map_bytes)
+        self._final = self._arrival = None
+        self._frames = 0
+        self._directory = self._free_directory()
+
+    def _on_run_info(self, message: RunInfo) -> None:
+        check_run_info(message)
+        self.run_id = message.run_id
+        self._world_frame = message.world_frame
+        if self._samples is not None:
+            self._samples.start(message)
+
+    def _on_labels(self, message: LabelInfo) -> None:
+        self.label_set = label_set_from_message(message, topics.LABEL_INFO)
+
+    def _on_map(self, message: SemanticMapMessage) -> None:
+        if self.settings.participant not in ('', message.participant):
+            self.assembler.ignore(message.digest)
+            return
+        if not self._check.accepts(topics.SEMANTIC_MAP, message):
+            return
+        if self._final is not None:
+            self._check_repeated(self._final, message)
+            return
+        arriving = self._arrival
+        if arriving is not None and arriving.message.is_final:
+            # What comes again is no reason to wait longer.
+            self._check_repeated(arriving.message, message)
+        else:
+            value, now_s = self.settings, time.monotonic()
+            rate = value.map_rate_mib_s * 2**20
+            self._arrival = MapArrival(message, value.chunk_timeout_s, rate, now_s)
+        self._take(self.assembler.announce(message))
+
+    def _look_at_arrival(self) -> None:
+        """Give up a map that does not arrive; fail if it is the final one."""
+        if self._arrival is None:
+            return
+        try:
+            self._arrival.check(self.assembler.missing_chunks, time.monotonic())
+        except ContractError as error:
+            if self._arrival.message.is_final:
+                raise
+            self._arrival = None
+            self.assembler.give_up()
+            self.get_logger().warning(str(error))
+
+    @staticmethod
+    def _check_repeated(final: SemanticMapMessage, message: SemanticMapMessage) -> None:
+        """Refuse another map after the final one, except its repetition."""
+        if message != final:
+            raise ContractError(
+                f'topic "{topics.SEMANTIC_MAP}" from {message.participant}: a map came after the '
+                f'final one of {final.participant}; is_final may be true once, for the last map'
+            )
+
+    def _on_chunk(self, message: SemanticMapChunk) -> None:
+        if self._final is None and self._check.accepts(topics.SEMANTIC_MAP_CHUNK, message):
+            self._take(self.assembler.add(message))
+
+    def _take(self, complete: tuple[SemanticMapMessage, bytes] | None) -> None:
+        if complete is None:
+            return
+        announcement, payload = complete
+        self._arrival = None
+        if not announcement.is_final and self._snapshots is None:
+            return
+        self._map_bytes += len(payload)
+        target = self._directory
+        if not announcement.is_final and self._snapshots is not None:
+            target = self._snapshots.directory
+        with scratch_beside(target) as files:
+            self._write(announcement, payload, files)
+
+    def _write(self, announcement: SemanticMapMessage, payload: bytes, files: Path) -> None:
+        semantic_map = announced_map(
+            announcement,
+            payload,
+            topics.SEMANTIC_MAP,
+            TopicOptions('', self.label_set),
+            max_bytes=self.settings.max_map_bytes,
+            agreed=self.label_set,
+            world_frame=self._world_frame,
+            folder=files,
+        )
+        if not announcement.is_final:
+            assert self._snapshots is not None
+            self._snapshots.keep(semantic_map.header.stamp_ns, files)
+            return
+        move_map(files, self._directory)
+        self._written.append(self._directory)
+        self._final = announcement
+        self._recorded.publish(self._record_message(announcement, semantic_map))
+        self.get_logger().info(f'wrote {self._directory}')
+        if self.settings.exit_when_done:
+            self._recorded.wait_for_all_acked(ACK_TIMEOUT)
+            self.finish(0)
+
+    def _record_message(
+        self, announcement: SemanticMapMessage, semantic_map: SemanticMap
+    ) -> RecordedMap:
+        dense = semantic_map.dense
+        message = RecordedMap(
+            header=announcement.header,
+            run_id=self.run_id,
+            participant=announcement.participant,
+            digest=announcement.digest,
+            uri=self._directory.as_uri(),
+            is_final=announcement.is_final,
+            point_count=0 if dense is None else len(dense.points),
+            node_count=len(semantic_map.graph.nodes),
+        )
+        self._token.sign(message)
+        return message
+
+
+main = partial(run_node, MapRecorderNode)
+
+if __name__ == '__main__':
+    raise SystemExit(main())

@@ -1,1 +1,0 @@
-"""Publishes maps in colour for RViz and Foxglove."""

@@ -1,0 +1,245 @@
+"""Publishes maps in colour for RViz and Foxglove: classes, errors, scene graph, path, images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path as PathMessage
+from rclpy.publisher import Publisher
+from sensor_msgs.msg import Image, PointCloud2
+from std_msgs.msg import Header
+from visualization_msgs.msg import MarkerArray
+
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.image_codec import classes_of
+from osmabench_ros.errors import ContractError, MapError
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.disk.storage import read_map
+from osmabench_ros.maps.importer import TopicOptions
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.maps.topics.announced_map import announced_map
+from osmabench_ros.msg import LabelInfo, RecordedMap, SemanticMapChunk
+from osmabench_ros.msg import SemanticMap as SemanticMapMessage
+from osmabench_ros.reports.palette import Rgb, class_colors, colors_of_labels
+from osmabench_ros.reports.pictures.graph_errors import (
+    coloured_by_class,
+    coloured_by_error,
+    graph_errors,
+    node_colors,
+)
+from osmabench_ros.ros.messages.evaluation_messages import path_from_uri
+from osmabench_ros.ros.messages.images import (
+    image_from_message,
+    image_to_message,
+    label_set_from_message,
+)
+from osmabench_ros.ros.messages.map_messages import MapAssembler, point_cloud_message
+from osmabench_ros.ros.messages.markers import markers_of_graph
+from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode
+from osmabench_ros.ros.node.node_process import run_node
+from osmabench_ros.ros.node.settings import MapViewerSettings
+from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.wire.qos import latched_profile, lossless_profile, observer_profile
+from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.suites.suite import SuiteContext
+
+MAX_POSES = 20_000
+SMALLEST_STEP_M = 0.02
+
+
+class PathTrace:
+    """Collects poses at a minimum distance; halves its resolution when it gets too long."""
+
+    def __init__(
+        self, max_poses: int = MAX_POSES, smallest_step_m: float = SMALLEST_STEP_M
+    ) -> None:
+        self._max_poses = max_poses
+        self._step_m = smallest_step_m
+        self._poses: list[PoseStamped] = []
+
+    def __len__(self) -> int:
+        return len(self._poses)
+
+    def add(self, message: PoseStamped) -> bool:
+        """Add a pose; return whether it was kept. Poses that are not finite are dropped."""
+        place = _place(message)
+        if not np.isfinite(place).all():
+            return False
+        if self._poses:
+            latest = self._poses[-1]
+            if message.header.frame_id != latest.header.frame_id:
+                self._poses = []
+            elif np.linalg.norm(place - _place(latest)) < self._step_m:
+                return False
+        self._poses.append(message)
+        if len(self._poses) > self._max_poses:
+            self._poses = self._poses[::2]
+            self._step_m *= 2
+        return True
+
+    def message(self) -> PathMessage:
+        """Return the path in the frame of its poses, with the stamp of the newest."""
+        header = self._poses[-1].header if self._poses else Header()
+        return PathMessage(header=header, poses=list(self._poses))
+
+
+def path_message(poses: Iterable[Pose], header: Header) -> PathMessage:
+    """Return the path of a trajectory, all with one header."""
+    stamped = [PoseStamped(header=header, pose=pose_message(pose)) for pose in poses]
+    return PathMessage(header=header, poses=stamped)
+
+
+def _place(message: PoseStamped) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    position = message.pose.position
+    return np.array([position.x, position.y, position.z])
+
+
+PATH_PERIOD_S = 1.0
+_KINDS = {
+    topics.VIEW_CLASSES: PointCloud2,
+    topics.VIEW_ERRORS: PointCloud2,
+    topics.VIEW_GROUND_TRUTH: PointCloud2,
+    topics.VIEW_GRAPH: MarkerArray,
+    topics.VIEW_GRAPH_ERRORS: MarkerArray,
+    topics.VIEW_PATH: PathMessage,
+}
+
+
+class MapViewerNode(BenchmarkNode[MapViewerSettings]):
+    """Shows maps from topics or from disk; it takes no part in a run."""
+
+    def __init__(self) -> None:
+        super().__init__('map_viewer', MapViewerSettings)
+
+    def configure(self) -> None:
+        """Read the ground truth, and subscribe to maps and poses."""
+        self._assembler = MapAssembler(self.settings.max_map_bytes)
+        self._trace = PathTrace()
+        self._traced = False
+        self._shown = ''
+        folder = self.settings.ground_truth_directory
+        self._truth = read_ground_truth(Path(folder)) if folder else None
+        self._palette: Mapping[int, Rgb] | None = None
+        # Images are many and large; only the newest one is of use.
+        self._semantic = self.create_publisher(Image, topics.VIEW_SEMANTIC, observer_profile())
+        self._views: dict[str, Publisher] = {
+            topic: self.create_publisher(kind, topic, latched_profile())
+            for topic, kind in _KINDS.items()
+        }
+        for message_type, topic, callback, profile in (
+            (SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map, latched_profile()),
+            (SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, lossless_profile()),
+            (RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()),
+            (LabelInfo, topics.LABEL_INFO, self._on_labels, latched_profile()),
+            (Image, topics.SEMANTIC, self._on_semantic, observer_profile()),
+            (PoseStamped, topics.CAMERA_POSE, self._on_pose, observer_profile()),
+        ):
+            create_checked_subscription(self, message_type, topic, callback, profile)
+        self.create_timer(PATH_PERIOD_S, self.guarded(self._publish_path))
+
+    def activate(self) -> None:
+        """Publish the ground truth and the maps on disk."""
+        if self._truth is not None:
+            self._show_truth(self._truth)
+        folder = self.settings.map_directory
+        if folder:
+            self._show(read_map(Path(folder)))
+
+    def _on_map(self, message: SemanticMapMessage) -> None:
+        self._show_payload(self._assembler.announce(message))
+
+    def _on_chunk(self, chunk: SemanticMapChunk) -> None:
+        self._show_payload(self._assembler.add(chunk))
+
+    def _show_payload(self, complete: tuple[SemanticMapMessage, bytes] | None) -> None:
+        if complete is None or (complete[1] and complete[0].digest == self._shown):
+            return
+        message, payload = complete
+        options = TopicOptions('', None if self._truth is None else self._truth.label_set)
+        max_bytes = self.settings.max_map_bytes
+        self._show(
+            announced_map(message, payload, topics.SEMANTIC_MAP, options, max_bytes=max_bytes)
+        )
+        self._shown = message.digest
+
+    def _on_recorded(self, message: RecordedMap) -> None:
+        if message.digest == self._shown:
+            return
+        try:
+            self._show(read_map(path_from_uri(message.uri, f'topic "{topics.RECORDED_MAP}": uri')))
+        except (ContractError, MapError) as error:
+            # The recorder may be on another machine; the topics bring the map then.
+            self.get_logger().warning(f'cannot show the recorded map: {error}')
+            return
+        self._shown = message.digest
+
+    def _show(self, semantic_map: SemanticMap) -> None:
+        header = Header(
+            frame_id=semantic_map.header.frame_id,
+            stamp=stamp_to_message(semantic_map.header.stamp_ns),
+        )
+        label_set = self._truth.label_set if self._truth else semantic_map.label_set
+        graph = semantic_map.graph
+        self._views[topics.VIEW_GRAPH].publish(
+            markers_of_graph(graph, header, node_colors(graph, label_set))
+        )
+        self._publish_cloud(
+            topics.VIEW_CLASSES,
+            coloured_by_class(semantic_map, label_set) or semantic_map.dense,
+            header,
+        )
+        if self._truth is not None:
+            self._show_errors(semantic_map, self._truth, header)
+        self.get_logger().info(f'shows a map of {len(graph.nodes)} nodes')
+
+    def _show_errors(self, semantic_map: SemanticMap, truth: GroundTruth, header: Header) -> None:
+        context = SuiteContext(truth.scene, semantic_map, truth, device='cpu')
+        errors = coloured_by_error(context, self.settings.max_distance_m)
+        self._publish_cloud(topics.VIEW_ERRORS, errors, header)
+        nodes = graph_errors(semantic_map.graph, truth)
+        self._views[topics.VIEW_GRAPH_ERRORS].publish(
+            markers_of_graph(nodes.graph, header, nodes.colors)
+        )
+
+    def _show_truth(self, truth: GroundTruth) -> None:
+        header = Header(frame_id=truth.graph.frame_id)
+        surface = truth.surface
+        colors = colors_of_labels(surface.labels, class_colors(truth.label_set))
+        cloud = DenseMap(surface.points, colors, surface.labels, surface.instances)
+        self._publish_cloud(topics.VIEW_GROUND_TRUTH, cloud, header)
+        self._views[topics.VIEW_PATH].publish(path_message(truth.camera_poses, header))
+
+    def _publish_cloud(self, topic: str, dense: DenseMap | None, header: Header) -> None:
+        if dense is not None:
+            limit = self.settings.max_points
+            self._views[topic].publish(point_cloud_message(dense, header, max_points=limit))
+
+    def _on_labels(self, message: LabelInfo) -> None:
+        self._palette = class_colors(label_set_from_message(message, topics.LABEL_INFO))
+
+    def _on_semantic(self, message: Image) -> None:
+        if self._palette is None or not self._semantic.get_subscription_count():
+            return
+        labels = image_from_message(message, topics.SEMANTIC, classes_of)
+        picture = colors_of_labels(labels.ravel(), self._palette).reshape(*labels.shape, 3)
+        header = message.header
+        self._semantic.publish(image_to_message(picture, 'rgb8', header.stamp, header.frame_id))
+
+    def _on_pose(self, message: PoseStamped) -> None:
+        self._traced |= self._trace.add(message)
+
+    def _publish_path(self) -> None:
+        if self._traced:
+            self._traced = False
+            self._views[topics.VIEW_PATH].publish(self._trace.message())
+
+
+main = partial(run_node, MapViewerNode)
+
+if __name__ == '__main__':
+    raise SystemExit(main())

@@ -1,1 +1,0 @@
-"""Hosts a bundled mapping method."""

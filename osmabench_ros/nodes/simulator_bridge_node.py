@@ -1,0 +1,308 @@
+"""Publishes a simulated scene or a recorded sequence, at the pace the run asks for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from rclpy.duration import Duration
+from rclpy.timer import Timer
+
+from osmabench_ros.base import contract as topics
+from osmabench_ros.base.processes import AttentiveClock
+from osmabench_ros.errors import ParticipantError
+from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, RunState
+from osmabench_ros.nodes.simulator_bridge.ack_listener import (
+    AckListener,
+    Acknowledgement,
+    RestartWatch,
+)
+from osmabench_ros.nodes.simulator_bridge.bridge_source import BridgeSource, open_source
+from osmabench_ros.nodes.simulator_bridge.frame_player import (
+    RUNS_FREE,
+    FramePlayer,
+    Pacing,
+    player_health,
+    run_info_message,
+    run_state_message,
+)
+from osmabench_ros.nodes.simulator_bridge.frame_publisher import (
+    FramePublisher,
+    lighting_to_message,
+)
+from osmabench_ros.nodes.simulator_bridge.simulation_services import SimulationServices
+from osmabench_ros.ros.messages.images import label_set_to_message
+from osmabench_ros.ros.messages.map_messages import publish_vision_labels
+from osmabench_ros.ros.node.diagnostics import Health
+from osmabench_ros.ros.node.lifecycle import BenchmarkNode, shortened
+from osmabench_ros.ros.node.node_process import run_node
+from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
+from osmabench_ros.ros.node.participants import (
+    PublisherWatch,
+    missing_participants,
+    publishers_of_run,
+)
+from osmabench_ros.ros.node.run_control import RunControl, RunPhase, RunServices
+from osmabench_ros.ros.node.settings import BridgeSettings
+from osmabench_ros.ros.wire.checked_subscription import create_checked_subscription
+from osmabench_ros.ros.wire.qos import latched_profile
+from osmabench_ros.ros.wire.run_token import UNSIGNED, TokenCheck
+from osmabench_ros.simulation.frame_source import SimulatedFrame
+
+TICK_S = 0.005
+MATCH_PERIOD_S = 0.05
+
+CHANGE_S = 1.0
+"""How much later than the name of a node its publishers, which identify it, may be known."""
+
+
+class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
+    """Connects a FramePlayer to topics, and the control of the run to services."""
+
+    def __init__(self) -> None:
+        super().__init__('simulator_bridge', BridgeSettings)
+        self._source: BridgeSource | None = None
+        self._player: FramePlayer | None = None
+        self._control = RunControl()
+
+    def configure(self) -> None:
+        """Load the scene, start the simulator, and publish the latched topics."""
+        value = self.settings
+        self._control = RunControl(value.start_paused)
+        self._timer: Timer | None = None
+        self._restarts: RestartWatch | None = None
+        self._change: AttentiveClock | None = None
+        declared = publishers_of_run(self.settings.participants, value.map_publisher)
+        self._watch = PublisherWatch(self, declared)
+        self._every(WATCH_PERIOD_S, self._look_at_graph)
+        self._text = ''
+        source = self._source = open_source(value)
+        frames = source.frames
+        self._publisher = FramePublisher(
+            self, lockstep=value.pacing.lockstep, base_to_camera=frames.base_to_camera, tf=value.tf
+        )
+        self._create_endpoints()
+        pacing = Pacing(
+            value.pacing.lockstep, value.pacing.speed_factor, value.pacing.ack_timeout_s
+        )
+        acking = [item.name for item in self.settings.participants if item.acks]
+        self._player = FramePlayer(
+            frames, self._control, acking, pacing, self._publish_frame, time.monotonic
+        )
+        stamp_ns = self._player.first_stamp_ns
+        self._label_info.publish(label_set_to_message(frames.label_set, stamp_ns))
+        publish_vision_labels(self, frames.label_set, stamp_ns)
+        self._run_info.publish(run_info_message(source, value, stamp_ns))
+        self._publish_state('waiting to be activated')
+        self.get_logger().info(f'{len(frames)} frames from {frames.description}')
+        if self._player.runs_free:
+            self.get_logger().warning(RUNS_FREE)
+
+    def _create_endpoints(self) -> None:
+        self._run_state = self.create_publisher(RunState, topics.RUN_STATE, latched_profile())
+        self._run_info = self.create_publisher(RunInfo, topics.RUN_INFO, latched_profile())
+        self._label_info = self.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
+        self._acks = AckListener(self, self.settings.participants, self._on_ack)
+        self._check = TokenCheck(self)
+        create_checked_subscription(
+            self, RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()
+        )
+        RunServices(self, self)
+        self._simulation_services = SimulationServices(self, self)
+
+    def activate(self) -> None:
+        """Start to wait for the participants, or resume the frames."""
+        self._control.active = True
+        self._follow_phase()
+
+    def deactivate(self) -> None:
+        """Publish no further frame until activated again."""
+        self._control.active = False
+        self._follow_phase()
+
+    def cleanup(self) -> None:
+        """Close the simulator."""
+        self._control.active = False
+        self._player = None
+        if self._source is not None:
+            self._source.frames.close()
+            self._source = None
+
+    def fail(self, error: Exception) -> None:
+        """Publish the failure as the state of the run before the process ends."""
+        if self.exit_code is None and self._player is not None:
+            self._control.fail()
+            self._publish_state(shortened(error))
+            self._run_state.wait_for_all_acked(Duration(seconds=1))
+        super().fail(error)
+
+    @property
+    def phase(self) -> RunPhase:
+        """State of the run."""
+        return self._control.phase
+
+    @property
+    def frames_published(self) -> int:
+        """Frames since the start or the last reset."""
+        return self._playing.published
+
+    def start_run(self) -> None:
+        """Resume, or start to wait for the participants."""
+        self._control.start()
+        self._follow_phase()
+
+    def pause_run(self) -> None:
+        """Publish no further frame."""
+        self._control.pause()
+        self._follow_phase()
+
+    def step_run(self, frames: int) -> None:
+        """Publish some frames, then pause again."""
+        self._control.step(frames)
+        self._follow_phase()
+
+    def reset_run(self) -> None:
+        """Start over from frame 0, with the stamps of the first time."""
+        self._control.reset()
+        self._playing.restart()
+        self._restarts = None
+        self._follow_phase()
+
+    def quit_run(self) -> None:
+        """End the process."""
+        self.finish(0)
+
+    def state_message(self) -> RunState:
+        """Return the current run_state message."""
+        assert self._source is not None
+        return run_state_message(
+            self.settings.run_id,
+            self.phase,
+            self._playing,
+            len(self._source.frames),
+            self._text,
+            self._acks.ignored,
+        )
+
+    def health(self) -> Health:
+        """Return rate, drops and progress."""
+        if self._player is None:
+            return super().health()
+        pacing = self.settings.pacing
+        speed_factor = None if pacing.lockstep else pacing.speed_factor
+        return player_health(self._player, self.phase, speed_factor, self._acks.ignored)
+
+    @property
+    def _playing(self) -> FramePlayer:
+        assert self._player is not None, 'services exist between configure and cleanup only'
+        return self._player
+
+    def _follow_phase(self) -> None:
+        """Start the timer of the phase, and publish the phase."""
+        if self._timer is not None:
+            self.destroy_timer(self._timer)
+            self._timer = None
+        if self.phase is RunPhase.WAITING and self._control.active:
+            self._waiting = AttentiveClock()
+            self._timer = self._every(MATCH_PERIOD_S, self._match)
+        elif self.phase is RunPhase.RUNNING:
+            self._playing.resume()
+            self._timer = self._every(TICK_S, self._tick)
+        self._publish_state(self._control.awaits)
+
+    def _every(self, period_s: float, callback: Callable[[], None]) -> Timer:
+        return self.create_timer(period_s, self.guarded(callback))
+
+    def _match(self) -> None:
+        missing = self._watch.check(starting=True)
+        missing += missing_participants(self, self.settings.participants)
+        if not missing:
+            self._restarts = RestartWatch(self, [item.name for item in self.settings.participants])
+            self._control.match()
+            self._follow_phase()
+        elif self._waiting.now_s() > self.settings.pacing.match_timeout_s:
+            waited_s = self.settings.pacing.match_timeout_s
+            raise ParticipantError(
+                f'after {waited_s:g} s: {"; ".join(missing)}. Start it, or take it out '
+                'of the declared participants'
+            )
+
+    def _look_at_graph(self, *, patient: bool = True) -> None:
+        # Before the first frame, and once the final map is recorded, anybody may come and go.
+        if self._restarts is None:
+            return
+        if self.phase in (RunPhase.RUNNING, RunPhase.PAUSED) or self._map_is_due():
+            self._look_for_restarts(self._restarts, patient=patient)
+            self._watch.check(starting=self._change is not None)
+
+    def _look_for_restarts(self, restarts: RestartWatch, *, patient: bool) -> None:
+        try:
+            restarts.check(self._playing.published)
+        except ParticipantError as error:
+            if doubles := self._watch.check(starting=True):
+                raise ParticipantError(
+                    f'{error}; or another node took its name: {doubles[0]}'
+                ) from error
+            if self._change is None:
+                self._change = AttentiveClock()
+            if not patient or self._change.now_s() > CHANGE_S:
+                raise
+        else:
+            self._change = None
+
+    def _map_is_due(self) -> bool:
+        recorders = self.count_publishers(self.resolve_topic_name(topics.RECORDED_MAP))
+        return self.phase is RunPhase.FINISHED and recorders > 0
+
+    def _on_recorded(self, message: RecordedMap) -> None:
+        if not self._check.accepts(topics.RECORDED_MAP, message):
+            return
+        if message.is_final and self.phase is RunPhase.FINISHED:
+            self._look_at_graph(patient=False)
+            self._restarts = None
+
+    def _tick(self) -> None:
+        try:
+            self._playing.tick(self._after_change)
+        except ParticipantError as error:
+            if not self._acks.ignored:
+                raise
+            raise ParticipantError(
+                f'{error}. {self._acks.ignored} acknowledgements lacked the signature of the run '
+                f'token. {UNSIGNED}'
+            ) from error
+
+    def _after_change(self) -> None:
+        if self.phase is RunPhase.RUNNING:
+            self._publish_state('')
+            return
+        if self.phase is RunPhase.FINISHED:
+            self.get_logger().info(f'published {self._playing.published} frames')
+        self._follow_phase()
+
+    def _publish_frame(self, frame: SimulatedFrame) -> None:
+        assert self._source is not None
+        lighting = None
+        if self._source.lighting_known:
+            lighting = lighting_to_message(frame.lighting, self._source.condition, frame.segment)
+        self._publisher.publish(frame.frame, lighting)
+
+    def _on_ack(self, ack: Acknowledgement, age_s: float) -> None:
+        new = self._playing.acknowledge(ack, age_s)
+        if self.phase is RunPhase.RUNNING:
+            self._tick()
+        elif new:
+            # No further frame will publish the new state.
+            self._publish_state(self._text)
+
+    def _publish_state(self, text: str) -> None:
+        self._text = text
+        self._run_state.publish(self.state_message())
+        self._simulation_services.notify()
+
+
+main = partial(run_node, SimulatorBridgeNode)
+
+if __name__ == '__main__':
+    raise SystemExit(main())

@@ -1,0 +1,125 @@
+"""The interface of answerers, and how one is made by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast, runtime_checkable
+
+from osmabench_ros.base.extensions import ANSWERERS, extension_names, load_extension
+from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.language.client import ModelClient
+from osmabench_ros.language.model import ModelRequest
+from osmabench_ros.language.settings import language_model_names
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.vqa.graph_index import Embedder
+from osmabench_ros.vqa.questions import Answer, Inquiry
+
+GRAPH = 'graph'
+"""The answerer that is meant where a language model alone is named."""
+
+
+class Answerer(Protocol):
+    """Answers questions from a recorded map.
+
+    An answerer is made by its entry point in the group ``osmabench.answerers``, called as
+    ``factory(material=Material, options=dict)``. An option that it does not know is a ConfigError.
+    It is made once before a run starts, to find such errors, so that making one costs nothing.
+    """
+
+    name: str
+    """Name in answers and tables, with that of its language model."""
+
+    def answer(
+        self,
+        semantic_map: SemanticMap,
+        inquiries: Sequence[Inquiry],
+        progress: Progress = silent,
+    ) -> list[Answer]:
+        """Return an answer for each inquiry; those that are left out count as unanswered.
+
+        Raises IncompleteError, which has all answers, if a server failed to give some.
+        """
+        ...
+
+
+@runtime_checkable
+class Accountable(Protocol):
+    """An answerer that says how it answered."""
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What goes beside the answers, as JSON data, such as the prompt and what did not fit."""
+        ...
+
+
+@runtime_checkable
+class Estimable(Protocol):
+    """An answerer whose requests are known before the first one is answered."""
+
+    def requests(
+        self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]
+    ) -> list[ModelRequest]:
+        """Return the requests that `answer` would make."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What an answerer may use beside the map and the questions.
+
+    Parameters
+    ----------
+    client : ModelClient, optional
+        The language model that its name goes with, e.g. ``'tools:openai:qwen3'``.
+    embedder : Embedder, optional
+        Matches labels of maps that do not speak the label set of the scene.
+    frames : Path, optional
+        Folder of the images that the run kept, named by number.
+    question_images : Path, optional
+        Folder that the images of questions are relative to.
+    """
+
+    client: ModelClient | None = None
+    embedder: Embedder | None = None
+    frames: Path | None = None
+    question_images: Path | None = None
+
+    def required_client(self, answerer: str) -> ModelClient:
+        """Return the language model; ConfigError if none was named."""
+        if self.client is None:
+            raise ConfigError(
+                f'answerer "{answerer}" asks a language model; name one, e.g. '
+                f'{answerer}:openai:qwen3'
+            )
+        return self.client
+
+
+class AnswererFactory(Protocol):
+    """Constructor that entry points name."""
+
+    def __call__(self, *, material: Material, options: dict[str, Any]) -> Answerer:
+        """Make an answerer."""
+        ...
+
+
+def parsed_reference(reference: str) -> tuple[str, str]:
+    """Return answerer and language model, '' for none: a model alone reads the graph."""
+    name, _, model = reference.partition(':')
+    if name not in extension_names(ANSWERERS) and (model or name in language_model_names()):
+        return GRAPH, reference
+    return name, model
+
+
+def make_answerer(
+    name: str, material: Material, options: Mapping[str, Any] | None = None
+) -> Answerer:
+    """Make the answerer of an entry point, e.g. ``'rule'``.
+
+    Raises ConfigError if there is none, it cannot be imported, an option is wrong, or it needs a
+    language model and has none.
+    """
+    factory = cast('AnswererFactory', load_extension(ANSWERERS, name))
+    return factory(material=material, options=dict(options or {}))

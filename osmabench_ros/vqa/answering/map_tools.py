@@ -1,0 +1,320 @@
+"""Tools that look things up in a recorded map, for language models that call functions."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from osmabench_ros.base.strict import first_fault
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.language.model import Tool, ToolCall, ToolResult, json_object
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
+from osmabench_ros.simulation.navigation import CELL_M, NavigationMap
+from osmabench_ros.vqa.answering.language_model import described
+from osmabench_ros.vqa.answering.pictures import camera_at, encoded, points_of, view_of_points
+from osmabench_ros.vqa.graph_index import THINGS, Embedder, GraphIndex, LabelMatcher
+
+ROBOT_RADIUS_M, ROBOT_HEIGHT_M = 0.2, 1.2
+"""Of the robot that `navigable_distance` takes through the map."""
+
+MOST_RESULT_CHARACTERS = 6000
+MOST_ARGUMENT_CHARACTERS = 4000
+MOST_PICTURE_PX = 768
+_MOST_ROWS = 60
+_FLOOR_BAND_M = 0.1
+_STEP_M = 0.15
+_CLOSED_CELLS = 3
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra='forbid', allow_inf_nan=False)
+
+
+class ListObjects(_Arguments):
+    """List objects: id, label, room, centre and size in metres. All filters must hold."""
+
+    label: str = Field('', description='Kind of object; synonyms count. Empty for all.')
+    containing: str = Field('', description='Text in label, attributes or captions, e.g. "red".')
+    room: int = Field(0, ge=0, description='Id of a room; 0 for all.')
+    first: int = Field(0, ge=0, description='Rows to skip of a long list.')
+
+
+class DescribeObject(_Arguments):
+    """Say all that the map knows of one object: attributes, captions, box, relations."""
+
+    id: int = Field(ge=1)
+
+
+class ListRooms(_Arguments):
+    """List rooms: id, label, centre and size in metres, number of objects."""
+
+
+class Distance(_Arguments):
+    """Give the straight distance of two objects in metres, of their centres and of their boxes."""
+
+    first: int = Field(ge=1)
+    second: int = Field(ge=1)
+
+
+class NavigableDistance(_Arguments):
+    """Give how far a small robot drives from one object to another, over free floor, in metres."""
+
+    first: int = Field(ge=1)
+    second: int = Field(ge=1)
+
+
+class Look(_Arguments):
+    """Show a picture of the recorded points from a place, towards another; metres, z up."""
+
+    eye: list[float] = Field(min_length=3, max_length=3)
+    target: list[float] = Field(min_length=3, max_length=3)
+    width_px: int = Field(448, ge=64, le=MOST_PICTURE_PX)
+
+
+class GiveAnswer(_Arguments):
+    """Answer the question; an empty answer if the map does not tell."""
+
+    answer: str = Field(max_length=2000)
+    nodes: list[int] = Field(default_factory=list, description='Objects it rests on.')
+
+
+class ToolFaultError(Exception):
+    """A call that cannot be served; the message goes to the model."""
+
+
+@dataclass(frozen=True)
+class _MapTool:
+    arguments: type[_Arguments]
+    serve: Callable[[MapTools, Any], ToolResult]
+
+
+class MapTools:
+    """The tools on one map."""
+
+    def __init__(self, semantic_map: SemanticMap, embedder: Embedder | None = None) -> None:
+        self._map = semantic_map
+        self._graph = semantic_map.graph
+        self._index = GraphIndex(self._graph)
+        label_set = semantic_map.label_set
+        vocabulary = label_set.by_name if label_set is not None else ()
+        self._matcher = LabelMatcher(self._index.by_label, vocabulary, embedder)
+
+    def call(self, call: ToolCall) -> ToolResult:
+        """Return the result of a call; of one that cannot be served, what is wrong with it."""
+        tool = _TOOLS.get(call.name)
+        try:
+            if tool is None:
+                raise ToolFaultError(
+                    f'there is no tool "{call.name[:80]}"; there are {", ".join(_TOOLS)}'
+                )
+            result = tool.serve(self, checked_arguments(tool.arguments, call))
+        except ToolFaultError as fault:
+            return ToolResult(f'error: {fault}')
+        return ToolResult(result.text[:MOST_RESULT_CHARACTERS], result.image)
+
+    def _node(self, node_id: int, *, boxed: bool = False) -> SceneNode:
+        node = self._index.by_id.get(node_id)
+        if node is None:
+            raise ToolFaultError(f'the map has no object {node_id}; list_objects gives the ids')
+        if boxed and node.box is None:
+            raise ToolFaultError(f'object {node_id} has no box in the map')
+        return node
+
+    def list_objects(self, wanted: ListObjects) -> ToolResult:
+        """Return the objects that pass the filters, a JSON line each."""
+        things = self._index.things
+        if wanted.label:
+            labels = self._matcher.matching(wanted.label)
+            things = tuple(n for n in things if normalised_name(n.label) in labels)
+        if wanted.room:
+            things = tuple(n for n in things if n.parent == wanted.room)
+        word = wanted.containing.lower()
+        things = tuple(n for n in things if word in _text_of(n))
+        lines = [_brief(described(node, self._graph)) for node in things[wanted.first :]]
+        head = f'{len(things)} objects'
+        left = len(lines) - _MOST_ROWS
+        tail = [f'{left} more: set first to {wanted.first + _MOST_ROWS}'] if left > 0 else []
+        return ToolResult('\n'.join([head, *lines[:_MOST_ROWS], *tail]))
+
+    def describe_object(self, wanted: DescribeObject) -> ToolResult:
+        """Return an object with its relations."""
+        node = self._node(wanted.id)
+        relations = [
+            {'source': edge.source, 'relation': edge.type or edge.text, 'target': edge.target}
+            | {'other': self._graph.by_id[other].label}
+            for edge in self._graph.edges
+            if node.id in (edge.source, edge.target)
+            for other in {edge.source, edge.target} - {node.id}
+        ]
+        data = {**described(node, self._graph), 'relations': relations[:_MOST_ROWS]}
+        return ToolResult(json.dumps(data, ensure_ascii=False))
+
+    def list_rooms(self, wanted: ListRooms) -> ToolResult:
+        """Return the rooms, a JSON line each."""
+        del wanted
+        rooms = list(self._graph.of_kind(NodeKind.ROOM))
+        if not rooms:
+            return ToolResult('the map has no rooms')
+        objects = [node.parent for node in self._index.things]
+        lines = [
+            json.dumps({**described(room, self._graph), 'objects': objects.count(room.id)})
+            for room in rooms
+        ]
+        return ToolResult('\n'.join(lines[:_MOST_ROWS]))
+
+    def distance(self, wanted: Distance) -> ToolResult:
+        """Return the distances of centres and of boxes."""
+        first, second = (self._node(i, boxed=True).box for i in (wanted.first, wanted.second))
+        assert first is not None
+        assert second is not None
+        apart = float(np.linalg.norm(first.center - second.center))
+        data = {'centers_m': round(apart, 3), 'boxes_m': round(first.distance_to(second), 3)}
+        return ToolResult(json.dumps(data))
+
+    def navigable_distance(self, wanted: NavigableDistance) -> ToolResult:
+        """Return the length of the shortest way between the free places next to the centres."""
+        boxes = [self._node(i, boxed=True).box for i in (wanted.first, wanted.second)]
+        if self._navigation is None:
+            raise ToolFaultError('the map has no points of a floor that a robot could drive on')
+        places = np.argwhere(self._navigation.free)
+        positions = self._navigation.positions(places)
+        ends = []
+        for box in boxes:
+            assert box is not None
+            nearest = np.linalg.norm(positions[:, :2] - box.center[:2], axis=1).argmin()
+            ends.append(positions[nearest])
+        return ToolResult(json.dumps({'metres': round(self._navigation.distance_m(*ends), 2)}))
+
+    @cached_property
+    def _navigation(self) -> NavigationMap | None:
+        return free_space(self._map)
+
+    def look(self, wanted: Look) -> ToolResult:
+        """Return a picture of the points."""
+        found = points_of(self._map)
+        if found is None:
+            raise ToolFaultError('the map has no points to show')
+        try:
+            pose = camera_at(wanted.eye, wanted.target)
+        except ValueError as error:
+            raise ToolFaultError(str(error)) from error
+        width = wanted.width_px
+        camera = Intrinsics.from_hfov(width, width * 3 // 4, math.radians(80))
+        picture = view_of_points(*found, pose, camera)
+        empty = bool((picture == 255).all())
+        remark = '; nothing is in view' if empty else ''
+        size = f'{camera.width} x {camera.height} pixels'
+        return ToolResult(f'the picture follows, {size}{remark}', encoded(picture))
+
+
+_TOOLS: Mapping[str, _MapTool] = {
+    'list_objects': _MapTool(ListObjects, MapTools.list_objects),
+    'describe_object': _MapTool(DescribeObject, MapTools.describe_object),
+    'list_rooms': _MapTool(ListRooms, MapTools.list_rooms),
+    'distance': _MapTool(Distance, MapTools.distance),
+    'navigable_distance': _MapTool(NavigableDistance, MapTools.navigable_distance),
+    'look': _MapTool(Look, MapTools.look),
+}
+ANSWER = 'answer'
+
+
+def checked_arguments(model: type[Any], call: ToolCall) -> Any:
+    """Return the arguments of a call as their model; raises ToolFaultError if they do not fit."""
+    try:
+        return model.model_validate(arguments_of(call))
+    except ValidationError as error:
+        raise ToolFaultError(f'wrong arguments: {first_fault(error)}') from error
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call; raises ToolFaultError if they are no JSON object."""
+    if len(call.arguments) > MOST_ARGUMENT_CHARACTERS:
+        raise ToolFaultError(f'the arguments have more than {MOST_ARGUMENT_CHARACTERS} characters')
+    try:
+        return json_object(call.arguments.encode())
+    except ValueError as error:
+        raise ToolFaultError(f'the arguments are no JSON object: {error}') from error
+
+
+def declared_tools() -> tuple[Tool, ...]:
+    """Return the tools as a model is told of them, that for the answer last."""
+    tools = [_declared(name, tool.arguments) for name, tool in _TOOLS.items()]
+    return (*tools, _declared(ANSWER, GiveAnswer))
+
+
+def _declared(name: str, arguments: type[_Arguments]) -> Tool:
+    full = arguments.model_json_schema()
+    kept = ('type', 'items', 'description', 'minimum', 'maximum')
+    properties = {
+        key: {word: value[word] for word in kept if word in value}
+        for key, value in full.get('properties', {}).items()
+    }
+    parameters = {'type': 'object', 'properties': properties, 'required': full.get('required', [])}
+    return Tool(name, ' '.join(full['description'].split()), parameters)
+
+
+def _text_of(node: SceneNode) -> str:
+    values = (str(value) for value in node.attributes.values())
+    return ' '.join((normalised_name(node.label), *values, *node.captions)).lower()
+
+
+def _brief(data: dict[str, Any]) -> str:
+    kept = ('id', 'label', 'room', 'center', 'size')
+    return json.dumps({key: data[key] for key in kept if key in data}, ensure_ascii=False)
+
+
+def free_space(semantic_map: SemanticMap) -> NavigationMap | None:
+    """Return where a small robot can drive in a map, from its points alone; one storey.
+
+    Floor is where points lie within 10 cm of its height, gaps of up to 30 cm closed, and no point
+    lies above it up to the robot's height. Places that the map never saw are not free. None if
+    that leaves no place.
+    """
+    from scipy import ndimage
+
+    found = points_of(semantic_map)
+    if found is None:
+        return None
+    points = found[0].astype(np.float64)
+    floor_m = _floor_height(semantic_map, points)
+    origin = points[:, :2].min(axis=0) - CELL_M
+    cells = ((points[:, :2] - origin) / CELL_M).astype(int)
+    shape = tuple((cells.max(axis=0) + 2).tolist())
+    above = points[:, 2] - floor_m
+    floor, blocked = np.zeros(shape, bool), np.zeros(shape, bool)
+    floor[tuple(cells[np.abs(above) <= _FLOOR_BAND_M].T)] = True
+    blocked[tuple(cells[(above > _STEP_M) & (above < ROBOT_HEIGHT_M)].T)] = True
+    way = np.arange(-_CLOSED_CELLS, _CLOSED_CELLS + 1)
+    disc = np.hypot(*np.meshgrid(way, way))
+    closed = ndimage.binary_closing(np.pad(floor, _CLOSED_CELLS), disc <= _CLOSED_CELLS)
+    inner = slice(_CLOSED_CELLS, -_CLOSED_CELLS)
+    free = closed[inner, inner] & ~blocked
+    clearance = ndimage.distance_transform_edt(np.pad(free, 1))[1:-1, 1:-1][None] * CELL_M
+    heights = np.full(clearance.shape, floor_m)
+    made = NavigationMap(origin, CELL_M, clearance, heights, 1, ROBOT_RADIUS_M, (floor_m,))
+    return made if made.free.any() else None
+
+
+def _floor_height(semantic_map: SemanticMap, points: np.ndarray[Any, Any]) -> float:
+    """Return the height of the floor: of its node, else where most of the lower points lie."""
+    named = [
+        node.box.maximum[2]
+        for node in semantic_map.graph.nodes
+        if node.kind in THINGS and node.box is not None and normalised_name(node.label) == 'floor'
+    ]
+    if named:
+        return float(np.median(named))
+    z = points[:, 2]
+    lower = z[z <= (z.min() + z.max()) / 2]
+    counts, edges = np.histogram(lower, np.arange(lower.min(), lower.max() + 0.1, 0.05))
+    most = int(counts.argmax())
+    return float(edges[most] + edges[most + 1]) / 2

@@ -1,0 +1,141 @@
+"""The pages of docs/ build into a site, and say what is true of keys and commands."""
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from osmabench_ros.cli.main import DeferredCommand, app
+
+REPOSITORY = Path(__file__).parents[1]
+PAGES = [REPOSITORY / 'README.md', *sorted((REPOSITORY / 'docs').glob('*.md'))]
+
+
+@cache
+def made_pages() -> dict[str, str]:
+    specification = importlib.util.spec_from_file_location(
+        'reference', REPOSITORY / 'docs' / 'reference.py'
+    )
+    assert specification is not None
+    assert specification.loader is not None
+    reference = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(reference)
+    return dict(reference.pages())
+
+
+def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, '-m', 'mkdocs', 'build', '--quiet', '--site-dir', str(tmp_path / 'site')],
+        cwd=REPOSITORY,
+        env={**os.environ, 'NO_MKDOCS_2_WARNING': '1'},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    site = tmp_path / 'site'
+    for page in [*PAGES[1:], *map(Path, made_pages())]:
+        name = page.relative_to(REPOSITORY / 'docs') if page.is_absolute() else page
+        assert (site / name.with_suffix('.html')).is_file(), name
+    text = (site / 'index.html').read_text('utf-8')
+    assert 'http://fonts' not in text
+    assert 'https://fonts' not in text
+
+
+@pytest.mark.parametrize('page', ['configuration', 'conditions', 'options'])
+def test_every_key_is_explained(page: str) -> None:
+    text, rows = '', 0
+    unexplained = []
+    for block in made_pages()[f'reference/{page}.md'].split('\n\n'):
+        if not block.startswith('| key'):
+            text += block
+            continue
+        for line in block.splitlines()[2:]:
+            key, meaning = line.removeprefix('| ').split(' | ')[:2]
+            if not meaning.strip() and key not in text:
+                unexplained.append((text[:60], key))
+            rows += 1
+        text = ''
+    assert unexplained == []
+    assert rows > 50
+
+
+def test_every_command_is_in_the_reference() -> None:
+    text = made_pages()['reference/commands.md']
+    for command in command_paths():
+        assert f'# `osmabench {command}`' in text, command
+
+
+def command_paths() -> list[str]:
+    found = []
+    for name, command in group().commands.items():
+        assert isinstance(command, DeferredCommand)
+        found.append(name)
+        found += [f'{name} {inner}' for inner in getattr(command.loaded, 'commands', {})]
+    return found
+
+
+def group() -> Any:
+    return typer.main.get_command(app)
+
+
+def commands_of(page: Path) -> list[str]:
+    """Return the calls of osmabench in the blocks of a page, without remarks."""
+    text = page.read_text('utf-8')
+    blocks = re.findall(r'^```(?:bash|sh)?\n(.*?)^```', text, re.DOTALL | re.MULTILINE)
+    indented = re.findall(r'^    osmabench .*', text, re.MULTILINE)
+    joined = '\n'.join([*blocks, *(line.strip() for line in indented)]).replace('\\\n', ' ')
+    lines = (re.split(r'\s{2,}|\s#', line.strip())[0] for line in joined.splitlines())
+    return [line for line in lines if line.startswith('osmabench ')]
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
+def test_commands_have_the_options_that_pages_give_them(page: Path) -> None:
+    for line in commands_of(page):
+        words = shlex.split(line.replace('...', ''))[1:]
+        try:
+            check_call(group(), words)
+        except Exception as error:
+            pytest.fail(f'{page.name}: {line}: {error}')
+
+
+def check_call(command: Any, words: list[str]) -> None:
+    """Look up the command that words name, and parse the rest as it does; it is not run."""
+    if isinstance(command, DeferredCommand):
+        command = command.loaded
+    inner = getattr(command, 'commands', None)
+    if inner is not None:
+        if words and words[0] not in inner:
+            raise ValueError(f'no command "{words[0]}"')
+        if words:
+            check_call(inner[words[0]], words[1:])
+        return
+    context = command.context_class(command, info_name=command.name)
+    _, left, _ = command.make_parser(context).parse_args(list(words))
+    if left:
+        raise ValueError(f'too many arguments: {left}')
+
+
+@pytest.mark.parametrize(
+    ('words', 'fault'),
+    [
+        (['run', 'config.yaml', '--jbos', '4'], '--jbos'),
+        (['ran', 'config.yaml'], '"ran"'),
+        (['run', 'one.yaml', 'two.yaml'], 'too many'),
+    ],
+)
+def test_a_call_that_does_not_exist_is_noticed(words: list[str], fault: str) -> None:
+    with pytest.raises(Exception, match=fault):
+        check_call(group(), words)
+
+
+def test_the_readme_is_short() -> None:
+    assert len(PAGES[0].read_text('utf-8').splitlines()) < 120
