@@ -1,4 +1,4 @@
-"""Frames a second of the simulators, what bounds them, and whether memory stays flat.
+"""Frames a second and quality of the simulators, what bounds them, and whether memory is flat.
 
     python benchmarks/rendering.py
     python benchmarks/rendering.py --habitat-python PYTHON --habitat-scene FILE
@@ -22,14 +22,19 @@ import numpy as np
 import psutil
 from rich.console import Console
 from rich.table import Table
+from scipy import ndimage
 
+from osmabench_ros.base.color import decoded, encoded
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
+from osmabench_ros.simulation.lighting import lighting_at
 from osmabench_ros.simulation.navigation import NavigationMap
+from osmabench_ros.simulation.opengl.rendering import Rendering
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.robot_path import Motion, plan_path
 from osmabench_ros.simulation.simulator import Simulator, make_simulator
@@ -110,6 +115,90 @@ def print_speed(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
             rate, processor = frames_per_second(simulator, poses)
             table.add_row('{} x {}'.format(*size), name, f'{rate:.1f}', f'{processor:.0f}')
         simulator.close()
+    console.print(table)
+
+
+def print_renderings(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
+    """Print speed and quality of each rendering, in turns, under lamps with shadows.
+
+    The quality is the PSNR of pixels within 2 of a border of instances, against the same rendering
+    at sixteen times as many pixels, whose colours are averaged in linear light.
+    """
+    lighting = next(iter(lightings(scene, lamps).values()))
+    rates: dict[Rendering, list[tuple[float, float]]] = {item: [] for item in Rendering}
+    both = {item: OpenGLSimulator(scene, camera(SIZES[0]), rendering=item) for item in Rendering}
+    for item in (*Rendering,) * ROUNDS:
+        both[item].set_lighting(lighting)
+        chosen = poses[: max(1, len(poses) // 5)] if item is Rendering.FINE else poses
+        rates[item].append(frames_per_second(both[item], chosen))
+    for simulator in both.values():
+        simulator.close()
+    table = Table(title=f'renderings, {lamps} lights with shadows, 640 x 480')
+    for column in (
+        'rendering',
+        'frames/s',
+        'processor ms/frame',
+        'of compat',
+        'PSNR at edges, dB',
+    ):
+        table.add_column(column, justify='left' if column == 'rendering' else 'right')
+    medians = {key: np.median(found, axis=0) for key, found in rates.items()}
+    for key, (rate, cost) in medians.items():
+        ratio = cost / medians[Rendering.COMPAT][1]
+        quality = edge_psnr_db(scene, poses[:: max(1, len(poses) // 3)], lighting, key)
+        cells = (f'{rate:.1f}', f'{cost:.0f}', f'{ratio:.2f}', f'{quality:.1f}')
+        table.add_row(key.value, *cells)
+    console.print(table)
+
+
+def edge_psnr_db(
+    scene: Scene, poses: Sequence[Pose], lighting: Lighting, rendering: Rendering
+) -> float:
+    """Return the PSNR at borders of instances against a picture of four times the width."""
+    size, finer = (320, 240), 4
+    small = camera(size)
+    large = Intrinsics(
+        *(size[0] * finer, size[1] * finer, small.fx * finer, small.fy * finer),
+        *((center + 0.5) * finer - 0.5 for center in (small.cx, small.cy)),
+    )
+    found = []
+    for intrinsics in (small, large):
+        simulator = OpenGLSimulator(scene, intrinsics, rendering=rendering)
+        simulator.set_lighting(lighting)
+        found.append([simulator.render(pose) for pose in poses])
+        simulator.close()
+    errors = []
+    for seen, fine in zip(*found, strict=True):
+        cells = fine.color.reshape(size[1], finer, size[0], finer, 3)
+        mean = encoded(decoded(cells / 255.0).mean(axis=(1, 3)))
+        near = seen.instance
+        border = ndimage.maximum_filter(near, 5) != ndimage.minimum_filter(near, 5)
+        errors.append((seen.color / 255.0 - mean)[border].ravel() ** 2)
+    return float(-10 * np.log10(np.concatenate(errors).mean()))
+
+
+def print_saturation(seeds: int) -> None:
+    """Print the share of pixels with a channel at its largest value, over several apartments."""
+    table = Table(title=f'saturated pixels, {seeds} apartments')
+    names = ('baseline', 'camera')
+    for column in ('rendering', *names):
+        table.add_column(column, justify='left' if column == 'rendering' else 'right')
+    shares: dict[tuple[Rendering, str], list[float]] = {}
+    for seed in range(seeds):
+        scene = load_scene('apartment', seed=seed)
+        poses = path_poses(scene, 40)[::4]
+        for item in (Rendering.COMPAT, Rendering.STANDARD):
+            simulator = OpenGLSimulator(scene, camera((320, 240)), rendering=item)
+            for name in names:
+                moment = {'segment': 0, 'segment_progress': 0.0, 'time_s': 0.0}
+                simulator.set_lighting(lighting_at(load_condition(name), scene, **moment))
+                seen = [(simulator.render(pose).color == 255).any(axis=-1) for pose in poses]
+                shares.setdefault((item, name), []).append(float(np.mean(seen)))
+            simulator.close()
+    for item in (Rendering.COMPAT, Rendering.STANDARD):
+        found = [shares[item, name] for name in names]
+        cells = (f'{np.mean(each):.2%} (at most {max(each):.2%})' for each in found)
+        table.add_row(item.value, *cells)
     console.print(table)
 
 
@@ -233,6 +322,7 @@ def main() -> None:
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--frames', type=int, default=60)
     parser.add_argument('--lamps', type=int, default=4)
+    parser.add_argument('--seeds', type=int, default=10, help='apartments for saturated pixels')
     parser.add_argument('--memory-frames', type=int, default=2000, help='0 leaves it out')
     parser.add_argument('--habitat-python', default=os.environ.get(PYTHON_VARIABLE, ''))
     parser.add_argument('--habitat-scene', default=HOUSE, type=Path)
@@ -247,6 +337,9 @@ def main() -> None:
     simulator.close()
     console.print(f'load before: {os.getloadavg()[0]:.1f}')
     print_speed(scene, poses, options.lamps)
+    print_renderings(scene, poses, options.lamps)
+    if options.seeds:
+        print_saturation(options.seeds)
     print_bounds(scene, poses, options.lamps)
     if options.memory_frames:
         print_memory('opengl', {}, scene, poses, options.memory_frames)

@@ -255,7 +255,10 @@ def _bare_mesh(geometry: Any) -> Mesh:
         raise ValueError('a vertex has other than three coordinates, or a face three corners')
     if faces.size and not 0 <= faces.min() <= faces.max() < len(vertices):
         raise ValueError('a face names a vertex that is not there')
-    return Mesh(vertices, faces, _normals(geometry), np.zeros((len(vertices), 2), np.float32))
+    # trimesh makes up normals that a file does not give when it is asked for them first.
+    given = 'vertex_normals' in geometry._cache
+    uv = np.zeros((len(vertices), 2), np.float32)
+    return Mesh(vertices, faces, _normals(geometry), uv, has_normals=given)
 
 
 def _normals(geometry: Any) -> NDArray[np.float32]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -228,14 +229,7 @@ def centred(meshes: list[Mesh]) -> tuple[tuple[Mesh, ...], Pose]:
     low, high = points.min(axis=0), points.max(axis=0)
     origin = np.array([*(low + high)[:2] / 2, low[2]])
     moved = tuple(
-        Mesh(
-            (mesh.vertices - origin).astype(np.float32),
-            mesh.faces,
-            mesh.normals,
-            mesh.uv,
-            mesh.material,
-        )
-        for mesh in meshes
+        replace(mesh, vertices=(mesh.vertices - origin).astype(np.float32)) for mesh in meshes
     )
     return moved, Pose(np.eye(3), origin)
 

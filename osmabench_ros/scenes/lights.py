@@ -74,12 +74,16 @@ class Lighting:
         Linear factor on the image before it is encoded.
     shadows : bool
         Whether lights cast shadows.
+    compat : bool
+        Whether the image is clipped where it is brighter than white, as OSMa-Bench's are, even if
+        the simulator has a tone curve.
     """
 
     lights: tuple[Light, ...] = ()
     ambient: float = 0.0
     exposure: float = 1.0
     shadows: bool = True
+    compat: bool = False
 
     @classmethod
     def unlit(cls) -> Lighting:

@@ -50,6 +50,8 @@ class Mesh:
         Texture coordinates.
     material : Material
         Shared by all faces.
+    has_normals : bool
+        Whether the source gave `normals`; if not, they are means over the faces around a vertex.
     """
 
     vertices: NDArray[np.float32]
@@ -57,6 +59,7 @@ class Mesh:
     normals: NDArray[np.float32]
     uv: NDArray[np.float32]
     material: Material = field(default_factory=Material)
+    has_normals: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -316,10 +316,11 @@ def _geometry(mesh: Mesh, matrix: Any, material: Any) -> Any:
     import trimesh
 
     vertices = mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3]
+    normals = points_to_habitat(mesh.normals @ matrix[:3, :3].T)
     return trimesh.Trimesh(
         points_to_habitat(vertices),
         mesh.faces,
-        vertex_normals=points_to_habitat(mesh.normals @ matrix[:3, :3].T),
+        vertex_normals=normals if mesh.has_normals else None,
         # trimesh counts v from the bottom of the image, a Material from row 0.
         visual=trimesh.visual.TextureVisuals(
             uv=np.column_stack([mesh.uv[:, 0], 1.0 - mesh.uv[:, 1]]), material=material

@@ -136,12 +136,16 @@ class Daylight(Strict):
 
 
 class LightingSection(Strict):
-    """All light of a condition; a file may give `setup` as a name or a path."""
+    """All light of a condition; a file may give `setup` as a name or a path.
+
+    `compat` keeps images as the embedded simulator's rendering of that name makes them.
+    """
 
     unlit: bool = False
     """Textures as they are, without any light."""
     shadows: bool = True
     """Whether lights cast shadows."""
+    compat: bool = False
     exposure: float = Field(1.0, gt=0)
     """Factor on the light before it is encoded."""
     ambient: Schedule = Schedule()

@@ -74,7 +74,7 @@ def lighting_at(
     """
     section = condition.lighting
     if section.unlit:
-        return replace(Lighting.unlit(), exposure=section.exposure)
+        return replace(Lighting.unlit(), exposure=section.exposure, compat=section.compat)
     base = section.base_lights(scene)
     if not (base or section.lights or section.daylight):
         raise SimulationError(
@@ -92,7 +92,7 @@ def lighting_at(
         ambient += sky_ambient(section.daylight, time_s)
         shining = sun(section.daylight, time_s)
         lights += [shining] if shining is not None else []
-    return Lighting(tuple(lights), ambient, section.exposure, section.shadows)
+    return Lighting(tuple(lights), ambient, section.exposure, section.shadows, section.compat)
 
 
 def _scene_lights(

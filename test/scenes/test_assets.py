@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import trimesh
 from PIL import Image
-from scenes.gltf_files import TRIANGLE, write_gltf
+from scenes.gltf_files import TRIANGLE, encoded_image, write_glb, write_gltf
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.assets import load_meshes, submesh
@@ -119,3 +119,15 @@ def test_submesh_keeps_what_its_faces_use(tmp_path):
     assert part.faces.shape == (2, 3)
     assert part.faces.max() == len(part.vertices) - 1
     np.testing.assert_array_equal(part.vertices[part.faces], mesh.vertices[mesh.faces[:2]])
+
+
+def test_it_is_known_whether_a_file_gave_normals(tmp_path):
+    box = trimesh.creation.box((1, 2, 3))
+    for named in (True, False):
+        path = tmp_path / f'{named}.glb'
+        trimesh.Scene(box.copy()).export(path, include_normals=named)
+        assert [mesh.has_normals for mesh in load_meshes(path)] == [named]
+    write_glb(tmp_path / 'triangle.glb', encoded_image('png'))
+    (mesh,) = load_meshes(tmp_path / 'triangle.glb')
+    assert not mesh.has_normals
+    np.testing.assert_allclose(mesh.normals, [[0, 0, 1]] * 3, atol=1e-6)

@@ -7,27 +7,27 @@ import pytest
 from scipy.spatial import cKDTree
 from shared_data import shared_path as shared_data_path
 from small_config import small_config
-from small_scenes import room_scene
+from small_scenes import STOREY_M, ramp_house, room_scene
 
 from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.runs.config import MatrixConfig, Planner
 from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.visibility import sample_surface
+from osmabench_ros.scenes.visibility import RayCaster, sample_surface
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.simulation.surfaces import CLIMB_M, STEP_M
 
 CELL_M = 0.05
 """Both grid and navigation mesh know obstacles to a cell."""
 
 
-@pytest.fixture(scope='module', params=['room', 'small_house'])
+@pytest.fixture(scope='module', params=['room', 'ramp_house', 'small_house'])
 def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    if request.param == 'room':
-        return load_scene(
-            str(write_habitat_dataset(room_scene(), tmp_path_factory.mktemp('room')))
-        )
+    built = {'room': room_scene, 'ramp_house': ramp_house}.get(request.param)
+    if built is not None:
+        return load_scene(str(write_habitat_dataset(built(), tmp_path_factory.mktemp('scene'))))
     return load_scene(
         str(shared_data_path('scenes', 'small_house', 'house.scene_dataset_config.json'))
     )
@@ -46,17 +46,36 @@ def planned(planner: Planner, scene: Scene, seed: int) -> tuple[MatrixConfig, Ro
 @pytest.mark.parametrize('planner', Planner, ids=lambda planner: planner.value)
 def test_paths_keep_the_radius_of_the_robot_clear(planner: Planner, scene: Scene) -> None:
     config, path = planned(planner, scene, seed=5)
-    floor_m = navigation_of(config, scene).floor_height_m
     points = sample_surface(scene, 800.0, seed=9).points
-    high_m = points[:, 2] - floor_m
-    in_the_way = (high_m > 0.06 + CELL_M) & (high_m < config.robot.height_m - CELL_M)
-    line = path.states[:, :2]
+    z = np.full(len(path.states), path.floor_height_m)
+    if path.heights_m is not None:
+        z = path.heights_m
+    # Where a path climbs, steps and what lies beside a ramp are no obstacles.
+    low_m = STEP_M if path.heights_m is None else CLIMB_M
+    line = np.column_stack([path.states[:, :2], z])
     dense = np.concatenate(
         [a + np.linspace(0, 1, 60)[:, None] * (b - a) for a, b in pairwise(line)]
     )
-    distance_m, _ = cKDTree(points[in_the_way][:, :2]).query(dense)
     assert path.length_m > 3.0
-    assert distance_m.min() > config.robot.radius_m - CELL_M
+    near = cKDTree(points[:, :2]).query_ball_point(dense[:, :2], config.robot.radius_m - CELL_M)
+    for (x, y, here), found in zip(dense.tolist(), near, strict=True):
+        high_m = points[found, 2] - here
+        in_the_way = (high_m > low_m + CELL_M) & (high_m < config.robot.height_m - CELL_M)
+        assert not in_the_way.any(), (x, y, here)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('planner', Planner, ids=lambda planner: planner.value)
+def test_a_path_over_two_floors_keeps_to_the_ground(planner: Planner, scene: Scene) -> None:
+    if scene.name != 'ramp_house':
+        pytest.skip('one floor')
+    _, path = planned(planner, scene, seed=5)
+    assert path.heights_m is not None
+    assert np.ptp(path.heights_m) == pytest.approx(STOREY_M, abs=0.05)
+    caster = RayCaster(scene)
+    down = np.tile(np.array([[0, 0, -1]], np.float32), (len(path.states), 1))
+    above = np.column_stack([path.states[:, :2], path.heights_m + 0.3]).astype(np.float32)
+    np.testing.assert_allclose(caster.distances(above, down), 0.3, atol=CELL_M)
 
 
 @pytest.mark.slow

@@ -2,6 +2,10 @@ import numpy as np
 import pytest
 from small_scenes import CAMERA, box_object, camera_at, room_scene
 
+from osmabench_ros.base.configuration import config_path
+from osmabench_ros.runs.config import load_config
+from osmabench_ros.runs.prepare.shared_path import navigation_of, shared_path
+from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, plan_path
@@ -105,3 +109,16 @@ def test_a_tour_visits_every_place_once_and_is_no_longer_than_as_given(
     np.testing.assert_array_equal(tour[0], start)
     assert {tuple(point) for point in tour[1:]} == {tuple(point) for point in places}
     assert length(tour) <= length(np.array([start, *places])) + 1e-9
+
+
+@pytest.mark.slow
+def test_the_path_of_the_demo_sees_most_of_what_can_be_seen() -> None:
+    config = load_config(str(config_path('demo.yaml')))
+    scene = load_scene('apartment', seed=5)
+    navigation = navigation_of(config, scene)
+    path = shared_path(config, 5, scene, navigation)
+    rate_hz = config.trajectory.frame_rate_hz
+    frames = sample_trajectory(path, Motion(), rate_hz, config.camera.mount)
+    assert len(frames) == config.trajectory.max_frames
+    lookouts = Lookouts(scene, navigation, config.camera.mounting_height_m, seed=5)
+    assert lookouts.coverage(frames.camera_poses, config.camera.intrinsics).share > 0.7

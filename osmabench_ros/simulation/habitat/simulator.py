@@ -32,7 +32,7 @@ from osmabench_ros.simulation.habitat.lights import (
 )
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.habitat.process import WorkerProcess
-from osmabench_ros.simulation.habitat.worker.frame_memory import map_images, memory_bytes
+from osmabench_ros.simulation.habitat.worker.channel import map_images, memory_bytes
 from osmabench_ros.simulation.simulator import Observation
 
 PYTHON_VARIABLE = 'OSMABENCH_HABITAT_PYTHON'

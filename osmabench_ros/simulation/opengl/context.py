@@ -34,7 +34,7 @@ def renderer_name(context: Any) -> str:
     return f'{context.info["GL_RENDERER"]}, OpenGL {code // 100}.{code % 100 // 10}'
 
 
-def shader_source(name: str, **defines: int) -> str:
+def shader_source(name: str, **defines: float) -> str:
     """Return the text of a shader beside this file, with preprocessor constants put in."""
     version, _, body = Path(__file__).with_name(name).read_text(encoding='utf-8').partition('\n')
     lines = [f'#define {key} {value}' for key, value in sorted(defines.items())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ DRAW_COMMAND = np.dtype(
 """OpenGL's DrawElementsIndirectCommand."""
 
 MESH_CONSTANTS = np.dtype(
-    [('pose', 'f4', (3, 4)), ('color', 'f4', (3,)), ('object_number', 'f4')], align=False
+    [('pose', 'f4', (3, 4)), ('color', 'f4', (3,)), ('object_number', 'f4'), ('mesh', 'f4')],
+    align=False,
 )
 """What one draw gives to every vertex of a mesh."""
 
@@ -43,11 +44,11 @@ class _Placed:
 class SceneGeometry:
     """Vertex data, textures, draw commands and bounds of every mesh, in the current context."""
 
-    def __init__(self, context: Any, scene: Scene) -> None:
+    def __init__(self, context: Any, scene: Scene, *, flat_without_normals: bool = False) -> None:
         self._context = context
         self._textures = TextureStore(context)
         placed = [
-            _Placed(mesh, row)
+            _Placed(with_flat_normals(mesh) if flat_without_normals else mesh, row)
             for row, item in enumerate(scene.objects)
             for mesh in item.meshes
             if len(mesh.faces)
@@ -89,7 +90,13 @@ class SceneGeometry:
             (self._vertices, (('in_position', 3), ('in_normal', 3), ('in_uv', 2)), ''),
             (
                 self._instances,
-                (('in_pose_x', 4), ('in_pose_y', 4), ('in_pose_z', 4), ('in_color_and_id', 4)),
+                (
+                    ('in_pose_x', 4),
+                    ('in_pose_y', 4),
+                    ('in_pose_z', 4),
+                    ('in_color_and_id', 4),
+                    ('in_mesh', 1),
+                ),
                 ' /i',
             ),
         )
@@ -151,6 +158,24 @@ class SceneGeometry:
         self._draw_buffer = context.buffer(reserve=self._commands.nbytes)
 
 
+def with_flat_normals(mesh: Mesh) -> Mesh:
+    """Return a mesh whose source gave no normals with those of its faces, as glTF asks for."""
+    if mesh.has_normals:
+        return mesh
+    corners = mesh.faces.ravel()
+    vertices = mesh.vertices[corners]
+    edges = np.diff(vertices.reshape(-1, 3, 3).astype(np.float64), axis=1)
+    across = np.cross(edges[:, 0], edges[:, 1])
+    across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-300)
+    return replace(
+        mesh,
+        vertices=vertices,
+        faces=np.arange(len(corners), dtype=np.int32).reshape(-1, 3),
+        normals=np.repeat(across, 3, axis=0).astype(np.float32),
+        uv=mesh.uv[corners],
+    )
+
+
 def draw_commands(meshes: Sequence[Mesh]) -> NDArray[np.void]:
     """Return one DrawElementsIndirectCommand a mesh, for buffers that hold them one by one."""
     commands = np.zeros(len(meshes), DRAW_COMMAND)
@@ -163,9 +188,10 @@ def draw_commands(meshes: Sequence[Mesh]) -> NDArray[np.void]:
 
 
 def mesh_constants(placed: Sequence[_Placed]) -> NDArray[np.void]:
-    """Return colour and object number (row plus one; 0: no surface) of every mesh."""
+    """Return colour, object number (row plus one; 0: no surface) and number of every mesh."""
     constants = np.zeros(len(placed), MESH_CONSTANTS)
     colors = np.reshape([item.mesh.material.base_color for item in placed], (-1, 3))
     constants['color'] = decoded(colors.astype(np.float64))
     constants['object_number'] = [item.object_row + 1 for item in placed]
+    constants['mesh'] = np.arange(len(placed))
     return constants

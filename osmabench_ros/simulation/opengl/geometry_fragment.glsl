@@ -1,11 +1,12 @@
 #version 430 core
-// Surface of the nearest triangle of each pixel: colour, distance, identity, normal.
+// Surface of the nearest triangle of each pixel: colour, distance, identity, normal and face.
 
 in vec3 world_position;
 in vec3 world_normal;
 in vec2 uv;
 in float camera_z;
 flat in vec4 color_and_id;
+flat in float face;
 
 uniform sampler2D surface;
 uniform vec3 camera_position;
@@ -22,5 +23,5 @@ void main() {
     vec3 flat_normal = cross(dFdx(world_position), dFdy(world_position));
     flat_normal *= sign(dot(flat_normal, camera_position - world_position));
     vec3 smooth_normal = normalize(world_normal);
-    normal = vec4(dot(smooth_normal, flat_normal) < 0.0 ? -smooth_normal : smooth_normal, 0.0);
+    normal = vec4(dot(smooth_normal, flat_normal) < 0.0 ? -smooth_normal : smooth_normal, face);
 }

@@ -1,5 +1,7 @@
 #version 430 core
 // Diffuse light on what the geometry pass found. SHADOWED: whether any light casts shadows.
+// STRIDE: pixels from one to the next. TONE: whether a curve follows. FINE: whether this is one
+// of LOOKS, which together have soft edges of shadows, and corners darker in ambient light.
 
 struct Light {
     vec4 position;   // world metres; w: 0 point, 1 directional, 2 spot
@@ -21,6 +23,7 @@ uniform int directional_count;  // then directional lights with shadows
 uniform int light_count;        // then the others; this is the number of all
 uniform float ambient;
 uniform float exposure;
+uniform float weight;  // of this look beside those that were blended before
 
 #if SHADOWED
 uniform sampler2DShadow shadow_atlas;
@@ -28,6 +31,12 @@ uniform vec2 tile_in_atlas;      // size of a tile as a share of the atlas
 uniform float tile_texels;
 uniform vec2 shadow_depth;       // depth of a perspective tile is .x - .y / distance
 uniform mat4 directional_uvz[MAX_DIRECTIONAL];  // world to (u, v, depth) of a row
+#endif
+
+#if FINE
+uniform int look;  // number of this look of LOOKS, which are blended
+const int TAPS = 4;
+const float GOLDEN_RAD = 2.39996323;
 #endif
 
 out vec4 color;
@@ -67,27 +76,85 @@ float lit_by_point(Light light, vec3 position, vec3 surface_normal, float distan
 }
 #endif
 
+#if FINE
+// Two unit vectors in the plane of a surface.
+void plane_of(vec3 surface_normal, out vec3 right, out vec3 up) {
+    vec3 other = abs(surface_normal.z) < 0.7 ? vec3(0.0, 0.0, 1.0) : vec3(1.0, 0.0, 0.0);
+    right = normalize(cross(other, surface_normal));
+    up = cross(surface_normal, right);
+}
+
+// Share of the sky over a surface that nothing near hides (Mittring 2007, Shanmugam 2007).
+float open_sky(vec3 position, vec3 surface_normal) {
+    vec3 right, up;
+    plane_of(surface_normal, right, up);
+    ivec2 last = textureSize(depth_and_id, 0) - 1;
+    float hidden = 0.0;
+    for (int i = 0; i < TAPS; ++i) {
+        int number = i * LOOKS + look;
+        float share = (float(number) + 0.5) / float(TAPS * LOOKS);
+        float turn = float(number) * GOLDEN_RAD;
+        // Directions by the cosine, distances even: Malley's method.
+        vec3 way = sqrt(share) * (cos(turn) * right + sin(turn) * up)
+            + sqrt(1.0 - share) * surface_normal;
+        float reach = OCCLUSION_M * fract(float(number) * 0.61803399 + 0.5);
+        vec3 tap = transpose(world_from_camera)
+            * (position + way * reach + surface_normal * 0.01 - camera_position);
+        vec2 at = tap.xy / max(tap.z, 1e-3) * principal_and_focal.zw + principal_and_focal.xy;
+        ivec2 pixel = clamp(ivec2(floor(at + 0.5)), ivec2(0), last);
+        float z = texelFetch(depth_and_id, pixel, 0).x;
+        hidden += z > 0.0 && z < tap.z - 0.01 && z > tap.z - 2.0 * OCCLUSION_M ? 1.0 : 0.0;
+    }
+    return 1.0 - hidden / float(TAPS);
+}
+#endif
+
+#if TONE
+// Hable, Filmic tonemapping for real-time rendering, 2010; white is 11.2 before the curve, and
+// the gain before it leaves a linear 0.18 where it is.
+vec3 curve(vec3 x) {
+    return (x * (0.22 * x + 0.03) + 0.002) / (x * (0.22 * x + 0.3) + 0.06) - 0.01 / 0.3;
+}
+
+vec3 filmed(vec3 linear) {
+    return curve(1.7583 * linear) / curve(vec3(11.2));
+}
+#endif
+
+#if SHADOWED
+#endif
+
 void main() {
-    ivec2 pixel = ivec2(gl_FragCoord.xy);
+    ivec2 pixel = ivec2(gl_FragCoord.xy) * STRIDE;
     float z = texelFetch(depth_and_id, pixel, 0).x;
     vec3 surface = texelFetch(albedo, pixel, 0).rgb;
     vec3 surface_normal = texelFetch(normal, pixel, 0).xyz;
-    vec2 ray = (gl_FragCoord.xy - 0.5 - principal_and_focal.xy) / principal_and_focal.zw;
+    vec2 ray = (vec2(pixel) - principal_and_focal.xy) / principal_and_focal.zw;
     vec3 position = camera_position + world_from_camera * (vec3(ray, 1.0) * z);
 
-    vec3 total = vec3(ambient);
+    float sky = ambient;
+    vec3 shaded = position;  // where shadows are looked up
+#if FINE
+    sky *= open_sky(position, surface_normal);
+    vec3 right, up;
+    plane_of(surface_normal, right, up);
+    float turn = float(look) * GOLDEN_RAD;
+    shaded += PENUMBRA_M * sqrt((float(look) + 0.5) / float(LOOKS))
+        * (cos(turn) * right + sin(turn) * up);
+#endif
+    vec3 total = vec3(sky);
     vec3 to_light;
     float distance_m;
 #if SHADOWED
     for (int i = 0; i < shadowed_count; ++i) {
         float factor = received(lights[i], position, surface_normal, to_light, distance_m);
-        factor *= lit_by_point(lights[i], position, surface_normal, distance_m);
+        factor *= lit_by_point(lights[i], shaded, surface_normal, distance_m);
         total += factor * lights[i].radiance.rgb;
     }
     for (int i = 0; i < directional_count; ++i) {
         Light light = lights[shadowed_count + i];
         float factor = received(light, position, surface_normal, to_light, distance_m);
-        vec4 uvz = directional_uvz[i] * vec4(position + surface_normal * 0.03, 1.0);
+        vec4 uvz = directional_uvz[i] * vec4(shaded + surface_normal * 0.03, 1.0);
         total += factor * texture(shadow_atlas, uvz.xyz) * light.radiance.rgb;
     }
 #endif
@@ -95,6 +162,12 @@ void main() {
         float factor = received(lights[i], position, surface_normal, to_light, distance_m);
         total += factor * lights[i].radiance.rgb;
     }
-    total = max(total, vec3(ambient));  // negative lights take from other lights alone
-    color = vec4(max(surface * total * exposure, 0.0), 1.0);
+    total = max(total, vec3(sky));  // negative lights take from other lights alone
+    vec3 linear = max(surface * total * exposure, 0.0);
+#if TONE
+    linear = min(filmed(linear), 1.0);
+#elif STRIDE == 1
+    linear = min(linear, 1.0);
+#endif
+    color = vec4(linear, weight);
 }

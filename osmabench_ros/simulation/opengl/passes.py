@@ -1,7 +1,8 @@
-"""The two passes over a frame: geometry into surface images, then light on them."""
+"""The passes over a frame: geometry into surface images, edges in them, then light on them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,46 @@ from osmabench_ros.simulation.opengl.projection import (
     camera_projection,
     distance_to_boxes,
     frustum_planes,
+    sample_projection,
 )
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
-from osmabench_ros.simulation.opengl.textures import Targets
+from osmabench_ros.simulation.opengl.textures import SurfaceImages
 
 FRAMEBUFFER_SRGB = 0x8DB9
 SHADOW_UNIT = 3
 
+OCCLUSION_M = 0.4
+"""What is nearer than this darkens corners in ambient light."""
+
+PENUMBRA_M = 0.03
+"""Half the width of a soft edge of a shadow."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """One of the looks whose mean is an image, and its pixels (x, y) from the middles."""
+
+    offset: tuple[float, float] = (0.0, 0.0)
+    number: int = 0
+
+
+ONE_LOOK = Look()
+
+
+@dataclass(frozen=True)
+class LightVariant:
+    """What a program of the lighting pass is compiled for; see its shader."""
+
+    tone: bool = False
+    looks: int = 1
+    stride: int = 1
+
+
+PLAIN = LightVariant()
+
 
 class GeometryPass:
-    """Draws what the camera sees into the surface images."""
+    """Draws what the camera sees into surface images, or `coverage` of several places a pixel."""
 
     def __init__(
         self,
@@ -42,28 +73,35 @@ class GeometryPass:
         geometry: SceneGeometry,
         intrinsics: Intrinsics,
         range_m: tuple[float, float],
+        *,
+        coverage: bool = False,
     ) -> None:
         self._context = context
         self._geometry = geometry
+        self._draw = geometry.draw if coverage else geometry.draw_textured
         self._program = context.program(
             vertex_shader=shader_source('geometry_vertex.glsl'),
-            fragment_shader=shader_source('geometry_fragment.glsl'),
+            fragment_shader=shader_source(
+                'coverage_fragment.glsl' if coverage else 'geometry_fragment.glsl'
+            ),
         )
         self._vertex_array = geometry.vertex_array(self._program)
+        self._size = intrinsics.width, intrinsics.height
         self._projection = camera_projection(intrinsics, *range_m)
 
-    def render(self, targets: Targets, camera_pose: Pose) -> None:
-        """Fill the surface images of `targets`."""
+    def render(self, images: Any, camera_pose: Pose, look: Look = ONE_LOOK) -> None:
+        """Fill the images of a framebuffer."""
         camera_from_world = camera_pose.inverse().matrix
+        projection = sample_projection(self._projection, self._size, look.offset)
         self._program['camera_from_world'].write(_columns(camera_from_world))
-        self._program['clip_from_camera'].write(_columns(self._projection))
-        self._program['camera_position'] = tuple(camera_pose.translation)
-        targets.surface.use()
-        targets.surface.clear()
+        self._program['clip_from_camera'].write(_columns(projection))
+        _set(self._program, 'camera_position', tuple(camera_pose.translation))
+        images.use()
+        images.clear()
         self._context.enable_only(self._context.DEPTH_TEST)
         self._context.enable_direct(FRAMEBUFFER_SRGB)
-        visible = self._nearest_first(self._projection @ camera_from_world, camera_pose)
-        self._geometry.draw_textured(self._vertex_array, visible)
+        visible = self._nearest_first(projection @ camera_from_world, camera_pose)
+        self._draw(self._vertex_array, visible)
 
     def release(self) -> None:
         """Free the program."""
@@ -79,6 +117,34 @@ class GeometryPass:
         return visible[np.argsort(distance, kind='stable')]
 
 
+class EdgesPass:
+    """Makes the colour of pixels at edges that of all the surfaces that they show."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._program = context.program(
+            vertex_shader=shader_source('fullscreen_vertex.glsl'),
+            fragment_shader=shader_source('edges_fragment.glsl'),
+        )
+        for unit, name in enumerate(('covering', 'normal', 'lit')):
+            self._program[name] = unit
+        self._vertex_array = context.vertex_array(self._program, [])
+
+    def render(self, covering: Any, normal: Any, lit: Any, image: Any) -> None:
+        """Fill a framebuffer from the lit colours of the middles and what covers other places."""
+        for unit, texture in enumerate((covering, normal, lit)):
+            texture.use(unit)
+        image.use()
+        self._context.enable_only(self._context.NOTHING)
+        self._context.enable_direct(FRAMEBUFFER_SRGB)
+        self._vertex_array.render(self._context.TRIANGLES, 3)
+
+    def release(self) -> None:
+        """Free the program."""
+        self._vertex_array.release()
+        self._program.release()
+
+
 class LightingPass:
     """Lights the surface images."""
 
@@ -86,52 +152,80 @@ class LightingPass:
         self._context = context
         self._intrinsics = intrinsics
         self._shadows = shadows
-        self._programs = [self._build(shadowed) for shadowed in (0, 1)]
-        self._vertex_arrays = [context.vertex_array(program, []) for program in self._programs]
+        self._programs: dict[tuple[LightVariant, bool], tuple[Any, Any]] = {}
         self._block = context.buffer(reserve=MAX_LIGHTS * LIGHT.itemsize)
 
-    def render(self, targets: Targets, camera_pose: Pose, lighting: Lighting) -> None:
-        """Fill the colour image of `targets` from its surface images."""
+    def render(
+        self,
+        surfaces: SurfaceImages,
+        image: Any,
+        camera_pose: Pose,
+        lighting: Lighting,
+        variant: LightVariant = PLAIN,
+        look: Look = ONE_LOOK,
+    ) -> None:
+        """Fill a framebuffer from surface images; a look is blended with those before it."""
         lights = sorted_lights(lighting, camera_pose)
         casting = lights.shadowed + lights.shadowed_directional
         self._context.enable_only(self._context.DEPTH_TEST)
         rows = self._shadows.rows(casting) if casting else []
         self._block.write(light_block(lights.all, rows).tobytes())
-        program = self._programs[bool(casting)]
-        self._set_camera(program, camera_pose)
+        program, vertex_array = self._program(variant, bool(casting))
+        self._set_camera(program, camera_pose, look)
         self._set_lights(program, lights, lighting)
         if casting:
             self._set_shadows(program, lights)
-        for unit, texture in enumerate((targets.albedo, targets.depth_and_id, targets.normal)):
+        for unit, texture in enumerate((surfaces.albedo, surfaces.depth_and_id, surfaces.normal)):
             texture.use(unit)
         self._block.bind_to_uniform_block(0)
-        targets.image.use()
-        self._context.enable_only(self._context.NOTHING)
-        self._context.enable_direct(FRAMEBUFFER_SRGB)
-        self._vertex_arrays[bool(casting)].render(self._context.TRIANGLES, 3)
+        image.use()
+        context = self._context
+        context.enable_only(context.BLEND if look.number else context.NOTHING)
+        context.blend_func = context.SRC_ALPHA, context.ONE_MINUS_SRC_ALPHA
+        context.enable_direct(FRAMEBUFFER_SRGB)
+        vertex_array.render(context.TRIANGLES, 3)
 
     def release(self) -> None:
         """Free programs and buffers."""
-        for item in (*self._vertex_arrays, *self._programs, self._block):
-            item.release()
+        for program, vertex_array in self._programs.values():
+            vertex_array.release()
+            program.release()
+        self._block.release()
 
-    def _build(self, shadowed: int) -> Any:
+    def _program(self, variant: LightVariant, shadowed: bool) -> tuple[Any, Any]:
+        key = variant, shadowed
+        if key not in self._programs:
+            program = self._build(variant, shadowed)
+            self._programs[key] = program, self._context.vertex_array(program, [])
+        return self._programs[key]
+
+    def _build(self, variant: LightVariant, shadowed: bool) -> Any:
         program = self._context.program(
             vertex_shader=shader_source('fullscreen_vertex.glsl'),
             fragment_shader=shader_source(
                 'lighting_fragment.glsl',
-                SHADOWED=shadowed,
+                SHADOWED=int(shadowed),
+                TONE=int(variant.tone),
+                FINE=int(variant.looks > 1),
+                LOOKS=variant.looks,
+                STRIDE=variant.stride,
                 MAX_LIGHTS=MAX_LIGHTS,
                 MAX_DIRECTIONAL=MAX_SHADOWED_DIRECTIONAL,
+                OCCLUSION_M=OCCLUSION_M,
+                PENUMBRA_M=PENUMBRA_M,
             ),
         )
         for unit, name in enumerate(('albedo', 'depth_and_id', 'normal', 'shadow_atlas')):
             _set(program, name, unit)
-        camera = self._intrinsics
-        _set(program, 'principal_and_focal', (camera.cx, camera.cy, camera.fx, camera.fy))
         return program
 
-    def _set_camera(self, program: Any, camera_pose: Pose) -> None:
+    def _set_camera(self, program: Any, camera_pose: Pose, look: Look) -> None:
+        _set(program, 'look', look.number)
+        # Each look has its share of the mean of those so far.
+        _set(program, 'weight', 1.0 / (look.number + 1))
+        camera, (right, down) = self._intrinsics, look.offset
+        principal = camera.cx - right, camera.cy - down
+        _set(program, 'principal_and_focal', (*principal, camera.fx, camera.fy))
         program['world_from_camera'].write(_columns(camera_pose.rotation))
         program['camera_position'] = tuple(camera_pose.translation)
 

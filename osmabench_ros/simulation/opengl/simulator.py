@@ -7,18 +7,21 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.lights import Lighting
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
+from osmabench_ros.simulation.opengl.color_image import make_color_image
 from osmabench_ros.simulation.opengl.context import Ownership, create_context, renderer_name
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.light_block import check_lighting
 from osmabench_ros.simulation.opengl.passes import GeometryPass, LightingPass
+from osmabench_ros.simulation.opengl.rendering import Exposure, Rendering, RenderingOptions
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
-from osmabench_ros.simulation.opengl.textures import Targets
+from osmabench_ros.simulation.opengl.textures import SurfaceImages
 from osmabench_ros.simulation.simulator import Observation
 
 LARGEST_OBJECT_COUNT = 2**24 - 1
@@ -31,16 +34,26 @@ class OpenGLSimulator:
     Implements `Simulator`. The lights are those of the scene until `set_lighting`. Surfaces are
     two-sided and diffuse; light falls off with the square of the distance and is blocked by every
     object. Frames of the same input are bit-identical on one machine. `near_m` and `far_m` are the
-    range of z that is seen; depth is +inf beyond. Raises MissingDependencyError if there is no
-    OpenGL through EGL, SimulationError if the range is empty or the scene has no triangles.
+    range of z that is seen; depth is +inf beyond. `rendering` and `exposure` name a `Rendering`
+    and an `Exposure`. Raises MissingDependencyError if there is no OpenGL through EGL, ConfigError
+    for an unknown name, SimulationError if the range is empty or the scene has no triangles.
     """
 
     shows_albedo = True
 
     def __init__(
-        self, scene: Scene, intrinsics: Intrinsics, *, near_m: float = 0.05, far_m: float = 50.0
+        self,
+        scene: Scene,
+        intrinsics: Intrinsics,
+        *,
+        near_m: float = 0.05,
+        far_m: float = 50.0,
+        rendering: str = Rendering.COMPAT,
+        exposure: str = Exposure.FIXED,
     ) -> None:
         _check(scene, near_m, far_m)
+        chosen = {'rendering': rendering, 'exposure': exposure}
+        options = validated(RenderingOptions, chosen, 'simulator "opengl", simulator.options')
         self._ownership = Ownership('OpenGLSimulator')
         self._scene = scene
         self._intrinsics = intrinsics
@@ -54,15 +67,16 @@ class OpenGLSimulator:
             [NO_INSTANCE, *(item.instance_id for item in scene.objects)], np.int32
         )
         self._context = create_context()
-        self._description = f'opengl: {renderer_name(self._context)}'
+        self._description = f'opengl: {renderer_name(self._context)}{options.in_words}'
         with self._context:
-            self._geometry = SceneGeometry(self._context, scene)
-            self._targets = Targets(self._context, intrinsics.width, intrinsics.height)
+            flat = options.rendering is not Rendering.COMPAT
+            self._geometry = SceneGeometry(self._context, scene, flat_without_normals=flat)
+            self._surfaces = SurfaceImages(self._context, intrinsics.width, intrinsics.height)
             self._shadows = ShadowAtlas(self._context, self._geometry)
-            self._geometry_pass = GeometryPass(
-                self._context, self._geometry, intrinsics, (near_m, far_m)
-            )
-            self._lighting_pass = LightingPass(self._context, intrinsics, self._shadows)
+            drawing = self._context, self._geometry, intrinsics, (near_m, far_m)
+            self._geometry_pass = GeometryPass(*drawing)
+            lighting_pass = LightingPass(self._context, intrinsics, self._shadows)
+            self._color = make_color_image(lighting_pass, self._geometry_pass, drawing, options)
 
     @property
     def description(self) -> str:
@@ -99,12 +113,12 @@ class OpenGLSimulator:
         """Render all images from an optical pose in the world."""
         self._ownership.check()
         with self._context:
-            self._geometry_pass.render(self._targets, camera_pose)
-            albedo = color = self._targets.read_albedo()
-            if not _shows_textures(self._lighting):
-                self._lighting_pass.render(self._targets, camera_pose, self._lighting)
-                color = self._targets.read_color()
-            depth_m, number = self._targets.read_depth_and_number()
+            self._geometry_pass.render(self._surfaces.all, camera_pose)
+            albedo = color = self._surfaces.read_albedo()
+            if not self._color.copies_albedo(self._lighting):
+                self._color.render(self._surfaces, camera_pose, self._lighting)
+                color = self._color.read()
+            depth_m, number = self._surfaces.read_depth_and_number()
         classes, instances = self._class_of[number], self._instance_of[number]
         return Observation(color, depth_m, classes, instances, albedo)
 
@@ -115,9 +129,9 @@ class OpenGLSimulator:
         times = [time.perf_counter()]
         with self._context:
             for step in (
-                lambda: self._geometry_pass.render(self._targets, camera_pose),
-                lambda: self._lighting_pass.render(self._targets, camera_pose, self._lighting),
-                lambda: (self._targets.read_color(), self._targets.read_depth_and_number()),
+                lambda: self._geometry_pass.render(self._surfaces.all, camera_pose),
+                lambda: self._color.render(self._surfaces, camera_pose, self._lighting),
+                lambda: (self._color.read(), self._surfaces.read_depth_and_number()),
             ):
                 step()
                 self._context.finish()
@@ -138,21 +152,15 @@ class OpenGLSimulator:
         self._ownership.check()
         with self._context:
             for part in (
-                self._lighting_pass,
+                self._color,
                 self._geometry_pass,
                 self._shadows,
-                self._targets,
+                self._surfaces,
                 self._geometry,
             ):
                 part.release()
         self._context.release()
         self._ownership.closed = True
-
-
-def _shows_textures(lighting: Lighting) -> bool:
-    """Return whether the lighting pass would only copy the surface colours."""
-    dark = not any(light.intensity and any(light.color) for light in lighting.lights)
-    return dark and lighting.ambient * lighting.exposure == 1.0
 
 
 def _check(scene: Scene, near_m: float, far_m: float) -> None:

@@ -8,12 +8,11 @@ import habitat_sim
 import magnum
 from habitat_sim.gfx import NO_LIGHT_KEY, LightInfo, LightPositionModel
 
-from .encoded_colors import use_encoded_colors
+from .channel import map_images
+from .encoded_colors import use_encoded_colors, use_meant_colors
 from .exact_scene import ExactScene
-from .frame_memory import map_images
 from .inventory import annotated_objects
 from .shading import set_shader, use_linear_pbr
-from .urdf_copies import use_meant_colors
 
 LIGHTS = 'osmabench'
 """Key of the setup of the lit image; setting lights under NO_LIGHT_KEY ends the process."""

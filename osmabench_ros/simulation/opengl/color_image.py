@@ -1,0 +1,217 @@
+"""The colour image of a frame: light on its surfaces, edges, tone curve and exposure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.lights import Lighting
+from osmabench_ros.simulation.opengl.geometry import SceneGeometry
+from osmabench_ros.simulation.opengl.passes import (
+    FRAMEBUFFER_SRGB,
+    EdgesPass,
+    GeometryPass,
+    LightingPass,
+    LightVariant,
+    Look,
+)
+from osmabench_ros.simulation.opengl.rendering import (
+    LOOKS,
+    Exposure,
+    Rendering,
+    RenderingOptions,
+    automatic_gain,
+    look_offsets,
+)
+from osmabench_ros.simulation.opengl.textures import SRGB8_ALPHA8, SurfaceImages, read_color
+
+Drawing = tuple[Any, SceneGeometry, Intrinsics, tuple[float, float]]
+"""What a geometry pass is made from."""
+
+PLACES = 4
+"""In a pixel, of whose surfaces a pixel at an edge has the mean colour."""
+
+METER_STRIDE = 8
+"""Automatic exposure looks at every so many-th pixel, both ways."""
+
+
+class CompatImage:
+    """The image of one sample a pixel, clipped where it is brighter than white."""
+
+    def __init__(self, context: Any, intrinsics: Intrinsics, lighting_pass: LightingPass) -> None:
+        self._context, self._lighting_pass = context, lighting_pass
+        self._size = intrinsics.width, intrinsics.height
+        self._color = context.texture(self._size, 4, internal_format=SRGB8_ALPHA8)
+        self._image = context.framebuffer([self._color])
+
+    def render(self, surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting) -> None:
+        """Fill the image from what a geometry pass has found."""
+        self._lighting_pass.render(surfaces, self._image, camera_pose, lighting)
+
+    def copies_albedo(self, lighting: Lighting) -> bool:
+        """Return whether the image under this light would be a copy of the surface colours."""
+        return _is_plain(lighting)
+
+    def read(self) -> NDArray[np.uint8]:
+        """Return the image, shape (height, width, 3)."""
+        return read_color(self._image)
+
+    def release(self) -> None:
+        """Free images and programs."""
+        for item in (self._lighting_pass, self._image, self._color):
+            item.release()
+
+
+def _is_plain(lighting: Lighting) -> bool:
+    dark = not any(light.intensity and any(light.color) for light in lighting.lights)
+    return dark and lighting.ambient * lighting.exposure == 1.0
+
+
+class FilmImage(CompatImage):
+    """The image with the tone curve of a film, which asks in several places what a pixel shows."""
+
+    def __init__(self, drawing: Drawing, lighting_pass: LightingPass, exposure: Exposure) -> None:
+        context, _, intrinsics, _ = drawing
+        super().__init__(context, intrinsics, lighting_pass)
+        self._lit = context.texture(self._size, 4, dtype='f2')
+        self._linear = context.framebuffer([self._lit])
+        self._meter = _Meter(context, self._size) if exposure is Exposure.AUTOMATIC else None
+
+    def render(self, surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting) -> None:
+        """Fill the image; textures as they are have neither curve nor shading."""
+        if lighting.compat:
+            super().render(surfaces, camera_pose, lighting)
+            return
+        plain = _is_plain(lighting)
+        if self._meter is not None and not plain:
+            lighting = self._meter.exposed(self._lighting_pass, surfaces, camera_pose, lighting)
+        self._fill(surfaces, camera_pose, lighting, tone=not plain)
+
+    def copies_albedo(self, lighting: Lighting) -> bool:
+        """Return whether the image under this light would be a copy of the surface colours."""
+        return lighting.compat and super().copies_albedo(lighting)
+
+    def _fill(
+        self, surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting, /, *, tone: bool
+    ) -> None:
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Free images and programs."""
+        if self._meter is not None:
+            self._meter.release()
+        for item in (self._linear, self._lit):
+            item.release()
+        super().release()
+
+
+class StandardImage(FilmImage):
+    """One sample a pixel, and at edges the share that each surface has of it."""
+
+    def __init__(self, drawing: Drawing, lighting_pass: LightingPass, exposure: Exposure) -> None:
+        super().__init__(drawing, lighting_pass, exposure)
+        context = drawing[0]
+        self._covering = context.texture(self._size, 1, samples=PLACES, dtype='f2')
+        self._depth = context.depth_renderbuffer(self._size, samples=PLACES)
+        self._places = context.framebuffer([self._covering], self._depth)
+        self._coverage_pass = GeometryPass(*drawing, coverage=True)
+        self._edges_pass = EdgesPass(context)
+
+    def _fill(
+        self, surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting, /, *, tone: bool
+    ) -> None:
+        self._lighting_pass.render(
+            surfaces, self._linear, camera_pose, lighting, LightVariant(tone)
+        )
+        self._coverage_pass.render(self._places, camera_pose)
+        self._edges_pass.render(self._covering, surfaces.normal, self._lit, self._image)
+
+    def release(self) -> None:
+        """Free images and programs."""
+        for item in (
+            *(self._edges_pass, self._coverage_pass),
+            *(self._places, self._depth, self._covering),
+        ):
+            item.release()
+        super().release()
+
+
+class FineImage(FilmImage):
+    """The mean of many looks, each from another place in the pixels and of the lights."""
+
+    def __init__(
+        self,
+        drawing: Drawing,
+        lighting_pass: LightingPass,
+        exposure: Exposure,
+        geometry_pass: GeometryPass,
+    ) -> None:
+        super().__init__(drawing, lighting_pass, exposure)
+        self._geometry_pass = geometry_pass
+        self._surfaces = SurfaceImages(self._context, *self._size)
+
+    def _fill(
+        self, _surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting, /, *, tone: bool
+    ) -> None:
+        variant = LightVariant(tone, LOOKS if tone else 1)
+        for number, (x, y) in enumerate(look_offsets().tolist()):
+            look = Look((x, y), number)
+            self._geometry_pass.render(self._surfaces.all, camera_pose, look)
+            self._lighting_pass.render(
+                self._surfaces, self._linear, camera_pose, lighting, variant, look
+            )
+        self._context.enable_direct(FRAMEBUFFER_SRGB)
+        self._context.copy_framebuffer(self._image, self._linear)
+
+    def release(self) -> None:
+        """Free images and programs."""
+        self._surfaces.release()
+        super().release()
+
+
+class _Meter:
+    """Automatic exposure by what a few pixels receive."""
+
+    def __init__(self, context: Any, size: tuple[int, int]) -> None:
+        few = [-(-edge // METER_STRIDE) for edge in size]
+        self._received = context.texture(few, 4, dtype='f4')
+        self._image = context.framebuffer([self._received])
+
+    def exposed(
+        self,
+        lighting_pass: LightingPass,
+        surfaces: SurfaceImages,
+        camera_pose: Pose,
+        lighting: Lighting,
+    ) -> Lighting:
+        """Return the light with an exposure for this image; that of the condition goes on top."""
+        before = replace(lighting, exposure=1.0)
+        variant = LightVariant(stride=METER_STRIDE)
+        lighting_pass.render(surfaces, self._image, camera_pose, before, variant)
+        raw = self._image.read(components=3, dtype='f4')
+        gain = automatic_gain(np.frombuffer(raw, np.float32).reshape(-1, 3))
+        return replace(lighting, exposure=lighting.exposure * gain)
+
+    def release(self) -> None:
+        """Free the image."""
+        self._image.release()
+        self._received.release()
+
+
+def make_color_image(
+    lighting_pass: LightingPass,
+    geometry_pass: GeometryPass,
+    drawing: Drawing,
+    options: RenderingOptions,
+) -> CompatImage:
+    """Make the image of a rendering, in the current context."""
+    if options.rendering is Rendering.COMPAT:
+        return CompatImage(drawing[0], drawing[2], lighting_pass)
+    if options.rendering is Rendering.STANDARD:
+        return StandardImage(drawing, lighting_pass, options.exposure)
+    return FineImage(drawing, lighting_pass, options.exposure, geometry_pass)

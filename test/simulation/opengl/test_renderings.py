@@ -1,0 +1,266 @@
+"""What the renderings `standard` and `fine` change in colour images, and what they leave."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import ndimage
+from small_config import small_config
+from small_scenes import CAMERA, LABELS, box_mesh, box_object, camera_at, room_scene
+
+from osmabench_ros.base.color import decoded, encoded
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.plan import config_digest
+from osmabench_ros.scenes.lights import Light, Lighting
+from osmabench_ros.scenes.scene import Material, Scene, SceneObject
+from osmabench_ros.simulation.conditions import list_conditions, load_condition
+from osmabench_ros.simulation.lighting import lighting_at
+from osmabench_ros.simulation.opengl.rendering import automatic_gain
+from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
+
+VIEW = camera_at(-2.5, 0.6, 1.4, -0.2)
+LAMP = Lighting((Light('ceiling', position=(0.0, 0.3, 2.3), intensity=3.0),), ambient=0.1)
+BETTER = ('standard', 'fine')
+
+pytestmark = pytest.mark.gl
+
+Maker = Callable[..., OpenGLSimulator]
+
+
+@pytest.fixture
+def make() -> Iterator[Maker]:
+    made = []
+
+    def maker(scene: Scene, camera: Intrinsics = CAMERA, **options: str) -> OpenGLSimulator:
+        made.append(OpenGLSimulator(scene, camera, **options))
+        return made[-1]
+
+    yield maker
+    for simulator in made:
+        simulator.close()
+
+
+def grey_wall(color: float = 0.5) -> Scene:
+    """A plain wall whose face is the plane x = 3, alone."""
+    wall = box_object(1, 'wall', (3, -20, -20), (3.1, 20, 20), Material((color,) * 3))
+    return Scene('test', 'wall', LABELS, (wall,), ambient=0.0)
+
+
+def hable(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """As published in 2010, with the letters of its author."""
+    a, b, c, d, e, f = 0.22, 0.30, 0.10, 0.20, 0.01, 0.30
+    return ((x * (a * x + c * b) + d * e) / (x * (a * x + b) + d * f)) - e / f
+
+
+@pytest.mark.parametrize('rendering', BETTER)
+def test_all_but_colour_is_the_same_to_the_bit(make: Maker, rendering: str) -> None:
+    before = make(room_scene()).render(VIEW)
+    seen = make(room_scene(), rendering=rendering).render(VIEW)
+    for name in ('depth_m', 'semantic', 'instance', 'albedo'):
+        np.testing.assert_array_equal(getattr(seen, name), getattr(before, name))
+    assert (seen.color != before.color).any(axis=-1).mean() > 0.3
+
+
+@pytest.mark.parametrize('rendering', BETTER)
+def test_compat_light_makes_the_picture_of_the_rendering_compat(
+    make: Maker, rendering: str
+) -> None:
+    simulators = make(room_scene()), make(room_scene(), rendering=rendering)
+    for lighting in (LAMP, Lighting.unlit()):
+        for simulator in simulators:
+            simulator.set_lighting(replace(lighting, compat=True))
+        first, second = (simulator.render(VIEW).color for simulator in simulators)
+        np.testing.assert_array_equal(first, second)
+
+
+def test_conditions_of_osma_benchs_code_keep_compat_light() -> None:
+    scene = room_scene()
+    for name in list_conditions():
+        lighting = lighting_at(
+            load_condition(name),
+            scene,
+            segment=0,
+            segment_progress=0.0,
+            time_s=0.0,
+            robot_position=(0.0, 0.0, 0.0),
+        )
+        assert lighting.compat == name.startswith('compat_'), name
+
+
+def test_edges_are_close_to_a_picture_of_sixteen_times_as_many_pixels(make: Maker) -> None:
+    large = Intrinsics(640, 480, CAMERA.fx * 4, CAMERA.fy * 4, 319.5, 239.5)
+    quality = {}
+    for rendering in ('compat', *BETTER):
+        seen, fine = (make(room_scene(), c, rendering=rendering) for c in (CAMERA, large))
+        for simulator in (seen, fine):
+            simulator.set_lighting(LAMP)
+        found = seen.render(VIEW)
+        cells = decoded(fine.render(VIEW).color.reshape(120, 4, 160, 4, 3) / 255.0)
+        ids = found.instance
+        edge = ndimage.maximum_filter(ids, 5) != ndimage.minimum_filter(ids, 5)
+        error = (found.color / 255.0 - encoded(cells.mean(axis=(1, 3))))[edge]
+        quality[rendering] = -10 * np.log10(np.mean(error**2))
+    assert quality['standard'] > quality['compat'] + 4
+    assert quality['fine'] > 35
+    assert quality['fine'] > quality['standard']
+
+
+def test_no_colour_at_an_edge_is_outside_those_of_its_surfaces(make: Maker) -> None:
+    """A red box before a blue wall without light: colours between them and no others."""
+    red, blue = Material((0.9, 0.1, 0.1)), Material((0.1, 0.1, 0.9))
+    box = SceneObject(
+        2, 'box', LABELS.id_of('box'), (box_mesh((0.5, 1, 1), red),), Pose.from_yaw(0.4, (2, 0, 0))
+    )
+    scene = Scene('test', 'two', LABELS, (*grey_wall().objects, box))
+    wall = replace(scene.objects[0], meshes=(box_mesh((0.1, 40, 40), blue),))
+    simulator = make(replace(scene, objects=(wall, box)), rendering='standard')
+    simulator.set_lighting(Lighting.unlit())
+    seen = simulator.render(camera_at(0, 0, 0))
+    light = decoded(seen.color / 255.0)
+    red_share = (light[..., 0] - light[..., 0].min()) / np.ptp(light[..., 0])
+    blue_share = (light[..., 2] - light[..., 2].min()) / np.ptp(light[..., 2])
+    np.testing.assert_allclose(red_share + blue_share, 1.0, atol=0.01)
+    mixed = (red_share > 0.02) & (red_share < 0.98)
+    assert 20 < mixed.sum() < 600
+    # Away from edges the colours are those of the surfaces: nominal light has no curve.
+    inner = ndimage.maximum_filter(seen.instance, 3) == ndimage.minimum_filter(seen.instance, 3)
+    np.testing.assert_array_equal(seen.color[inner], seen.albedo[inner])
+
+
+@pytest.mark.parametrize('rendering', BETTER)
+def test_the_tone_curve_is_the_published_one(make: Maker, rendering: str) -> None:
+    simulator = make(grey_wall(1.0), rendering=rendering)
+    levels = np.array([0.02, 0.1, 0.18, 0.5, 0.99, 1.5, 3.0, 5.0])
+    found = []
+    for level in levels:
+        simulator.set_lighting(Lighting(ambient=float(level)))
+        found.append(simulator.render(camera_at(0, 0, 0)).color[60, 80, 0])
+    curve = hable(1.7583 * levels) / hable(np.array(11.2))
+    np.testing.assert_allclose(found, 255 * encoded(curve), atol=1.5)
+    assert found[2] == round(255 * float(encoded(np.array(0.18))))
+    assert found[-1] < 255  # five times as bright as white is not yet burnt out
+
+
+def test_automatic_exposure_takes_brightness_out(make: Maker) -> None:
+    scene = grey_wall()
+    automatic = make(scene, rendering='standard', exposure='automatic')
+    fixed = make(scene, rendering='standard')
+    pictures: dict[str, list[float]] = {'automatic': [], 'fixed': []}
+    for intensity in (2.0, 8.0):
+        lighting = Lighting((Light('a', position=(0, 0, 0), intensity=intensity),))
+        for name, simulator in (('automatic', automatic), ('fixed', fixed)):
+            simulator.set_lighting(lighting)
+            pictures[name].append(float(simulator.render(camera_at(0, 0, 0)).color.mean()))
+    assert pictures['automatic'][0] == pytest.approx(pictures['automatic'][1], abs=0.5)
+    assert pictures['fixed'][1] > 1.5 * pictures['fixed'][0]
+    automatic.set_lighting(replace(lighting, exposure=0.25))
+    assert automatic.render(camera_at(0, 0, 0)).color.mean() < 0.7 * pictures['automatic'][0]
+
+
+def test_the_gain_brings_the_geometric_mean_to_middle_grey() -> None:
+    colors = np.array([[0.09, 0.09, 0.09], [0.36, 0.36, 0.36], [0.0, 0.0, 0.0]])
+    assert automatic_gain(colors) == pytest.approx(1.0)
+    assert automatic_gain(colors / 4) == pytest.approx(4.0)
+    assert automatic_gain(np.zeros((5, 3))) == 1.0
+
+
+def column_without_normals() -> Scene:
+    """A column of eight sides with means of its faces' normals, as readers make them up."""
+    turns = np.arange(8) * np.pi / 4
+    around = np.column_stack([np.cos(turns), np.sin(turns), np.zeros(8)])
+    vertices = np.concatenate([around - [0, 0, 1], around + np.array([0, 0, 1])]).astype(
+        np.float32
+    )
+    faces = [(i, (i + 1) % 8, 8 + i) for i in range(8)]
+    faces += [((i + 1) % 8, 8 + (i + 1) % 8, 8 + i) for i in range(8)]
+    mesh = replace(
+        box_mesh((1, 1, 1), Material((0.8, 0.8, 0.8))),
+        vertices=vertices,
+        faces=np.array(faces, np.int32),
+        normals=np.concatenate([around, around]).astype(np.float32),
+        uv=np.zeros((16, 2), np.float32),
+        has_normals=False,
+    )
+    item = SceneObject(1, 'ball', LABELS.id_of('ball'), (mesh,), Pose.from_yaw(0.2, (3, 0, 0)))
+    return Scene('test', 'ball', LABELS, (item,))
+
+
+def test_a_mesh_without_normals_has_flat_faces_unless_compat(make: Maker) -> None:
+    scene = column_without_normals()
+    lamp = Light('far', position=(-200.0, 150.0, 0.0), intensity=30000.0)
+    grades = {}
+    for rendering in ('compat', 'standard'):
+        simulator = make(scene, rendering=rendering)
+        simulator.set_lighting(Lighting((lamp,), shadows=False))
+        seen = simulator.render(camera_at(0, 0, 0))
+        row = seen.color[60, :, 0][seen.instance[60] == 1].astype(int)
+        grades[rendering] = int((np.abs(np.diff(row)) > 0).sum())
+    assert grades['compat'] > 20
+    assert grades['standard'] < 10
+
+
+def test_fine_darkens_corners_in_ambient_light(make: Maker) -> None:
+    shares = {}
+    for rendering in BETTER:
+        simulator = make(room_scene(), rendering=rendering)
+        simulator.set_lighting(Lighting(ambient=0.5))
+        seen = simulator.render(camera_at(-1.5, 0.0, 1.2, 0.0))
+        wall = seen.instance == 2
+        depth_m = np.where(wall, seen.depth_m, 0.0).astype(np.float32)
+        points = camera_at(-1.5, 0.0, 1.2, 0.0).transform(CAMERA.back_project(depth_m))
+        aside_m = np.abs(points[..., 1])
+        light = decoded(seen.color[..., 0] / 255.0)
+        corner = light[wall & (aside_m > 1.85) & (aside_m < 1.95)].mean()
+        shares[rendering] = corner / light[wall & (aside_m < 1.0) & (points[..., 2] > 1.3)].mean()
+    assert shares['standard'] == pytest.approx(1.0, abs=0.01)
+    assert 0.3 < shares['fine'] < 0.93
+
+
+def test_fine_softens_the_edges_of_shadows(make: Maker) -> None:
+    penumbra = {}
+    for rendering in BETTER:
+        simulator = make(room_scene(), rendering=rendering)
+        lamp = Light('a', position=(0.0, 0.3, 1.2), intensity=3.0)
+        dark = Lighting((lamp,))
+        simulator.set_lighting(dark)
+        shaded = simulator.render(camera_at(2.2, 1.8, 1.9, -np.pi / 2 - 0.4)).color
+        simulator.set_lighting(replace(dark, shadows=False))
+        seen = simulator.render(camera_at(2.2, 1.8, 1.9, -np.pi / 2 - 0.4))
+        share = decoded(shaded / 255.0) / np.maximum(decoded(seen.color / 255.0), 1e-3)
+        ids = seen.instance
+        inner = ndimage.maximum_filter(ids, 5) == ndimage.minimum_filter(ids, 5)
+        share = share[..., 0][inner]
+        assert (share < 0.05).mean() > 0.005
+        penumbra[rendering] = int(((share > 0.1) & (share < 0.9)).sum())
+    assert penumbra['fine'] > 1.5 * penumbra['standard']
+
+
+@pytest.mark.parametrize('options', [{'rendering': 'film'}, {'exposure': 'automatic'}])
+def test_unknown_renderings_are_refused_with_those_there_are(options: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r'simulator\.options.*(compat|standard)'):
+        OpenGLSimulator(room_scene(), CAMERA, **options)
+
+
+def test_the_description_names_what_is_not_compat(make: Maker) -> None:
+    assert 'rendering' not in make(room_scene()).description
+    assert make(room_scene(), rendering='fine').description.endswith(
+        ', fine rendering, fixed exposure'
+    )
+
+
+def test_a_configuration_names_the_rendering_and_its_digest_follows() -> None:
+    configs = [
+        MatrixConfig.model_validate(small_config(simulator={'name': 'opengl', 'options': options}))
+        for options in ({}, {'rendering': 'standard', 'exposure': 'automatic'})
+    ]
+    simulator = configs[1].simulator.simulator(room_scene(), configs[1].camera)
+    try:
+        assert simulator.description.endswith(', standard rendering, automatic exposure')
+    finally:
+        simulator.close()
+    assert config_digest(configs[0]) != config_digest(configs[1])
