@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from itertools import permutations
+from typing import Any
 
 import yaml
+
+from osmabench_ros.vqa.english import plural, singular
 
 COMPARATIVES = ('taller', 'bulkier', 'wider', 'higher up')
 """Comparisons of boxes: height, volume, longest horizontal side, height of the centre."""
@@ -22,7 +26,7 @@ class Knowledge:
 
     `synonyms` maps to the head of a group, `unclear` has labels of which people do not agree
     whether an affordance holds, `fixed` what no robot carries, `mixed` what has no one colour or
-    material.
+    material. `alike` are pairs of which free answers may use the second for the first.
     """
 
     affordances: Mapping[str, frozenset[str]]
@@ -32,6 +36,16 @@ class Knowledge:
     unclear: Mapping[str, frozenset[str]]
     mixed: frozenset[str]
     spelling: Mapping[str, str]
+    alike: frozenset[tuple[str, str]]
+
+    def name(self, noun: str) -> str:
+        """Return the one name for what a noun of a free answer names, singular or plural."""
+        return _name(noun, self.synonyms)
+
+    def calls(self, noun: str, other: str) -> bool:
+        """Return whether free answers may call what one noun names by another one."""
+        names = self.name(noun), self.name(other)
+        return names[0] == names[1] or names in self.alike
 
     def canonical(self, label: str) -> str:
         """Return the head of a label's group of synonyms, the label itself if it has none."""
@@ -84,4 +98,21 @@ def knowledge() -> Knowledge:
         unclear,
         heads(data['mixed']),
         data['spelling'],
+        frozenset((_name(a, synonyms), _name(b, synonyms)) for a, b in _pairs(data)),
     )
+
+
+def _pairs(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return what may be called otherwise, with what it may be called."""
+    for group in data['alike']:
+        yield from permutations(group, 2)
+    for kind, members in data['kinds'].items():
+        yield from ((member, kind) for member in members)
+
+
+def _name(noun: str, synonyms: Mapping[str, str]) -> str:
+    """Return the head of a noun's group of synonyms, else its singular.
+
+    Some kinds have no singular: of "stairs", whoever reads it keeps "stair".
+    """
+    return synonyms.get(noun) or synonyms.get(plural(noun)) or singular(noun)

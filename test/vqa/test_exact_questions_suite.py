@@ -1,6 +1,7 @@
 """The suite: records of one map, files beside it, the same questions for every map."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.suite import SuiteContext, make_suite
+from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 
@@ -43,6 +45,20 @@ def test_a_perfect_map_scores_the_ceiling_and_leaves_its_files(tmp_path):
     ids = [q.id for q in read_records(tmp_path / 'questions.jsonl', Question)]
     assert [a.question_id for a in read_records(tmp_path / 'answers.jsonl', Answer)] == ids
     assert [v.question_id for v in read_records(tmp_path / 'verdicts.jsonl', Verdict)] == ids
+
+
+@pytest.mark.parametrize(('unseen', 'best'), [((), 1.0), (('color',), 0.95)])
+def test_fair_ceilings_are_those_of_visible_parts_with_and_without_materials(unseen, best):
+    graph = living_room()
+    parts = ground_truth_map(graph, seen(graph), without=unseen).graph
+    truth = replace(ground_truth(), visible_graph=parts)
+    suite = make_suite('exact_questions', {'count': 80})
+    questions = suite.questions(context(as_map(graph)))
+    here = context(as_map(graph, vocabulary(graph)), questions=questions)
+    found = suite.evaluate(replace(here, ground_truth=truth))
+    overall = {r.metric: r.value for r in found if not r.class_name}
+    assert overall['ceiling_ground_truth'] == 1.0
+    assert overall['ceiling_camera'] < overall['ceiling_visible'] <= best
 
 
 def test_given_questions_are_asked_instead_of_new_ones():

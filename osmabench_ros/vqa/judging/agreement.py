@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from osmabench_ros.base.progress import Progress, counted, silent
-from osmabench_ros.vqa.english import singular
-from osmabench_ros.vqa.judging.deterministic import Judge, lacks_attribute
-from osmabench_ros.vqa.judging.phrases import noun_phrases, words_of
+from osmabench_ros.vqa.judging.deterministic import Judge, is_joint, lacks_attribute
+from osmabench_ros.vqa.judging.phrases import NounPhrase, noun_phrases, words_of
 from osmabench_ros.vqa.judging.reading import is_denial, is_refusal, plain
+from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.published import SavedAnswer
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question
 
@@ -118,25 +118,52 @@ def _fault(item: SavedAnswer, alike: Sequence[bool]) -> str:
         return 'most verdicts on the same words are the other way'
     if question.answer_type is not AnswerType.TEXT:
         return 'equality is contradicted'
+    return _too_lenient(right, said, question.text) if item.similar else _too_strict(right, said)
+
+
+def _too_strict(right: str, said: str) -> str:
+    """Return why an answer should not have been rejected, '' if nothing shows it."""
+    if is_refusal(said) and is_refusal(right):
+        return 'declining is rejected where it is right'
     wanted, given = noun_phrases(right), noun_phrases(said)
-    if not item.similar:
-        one = len(wanted) == len(given) == 1 and wanted[0].noun == given[0].noun
-        left_out = one and set(given[0].adjectives) <= set(wanted[0].adjectives)
-        return 'the thing is rejected for what is left out of it' if left_out else ''
+    less = [thing for thing in wanted if len(given) == 1 and _is_less_of(given[0], thing)]
+    if any(thing.noun == given[0].noun for thing in less):
+        return 'the thing is rejected for what is left out of it'
+    return 'the thing is rejected under another name of it' if less else ''
+
+
+def _too_lenient(right: str, said: str, question: str) -> str:
+    """Return why an answer should not have been accepted, '' if nothing shows it."""
     if plain(said) in _EMPTY_WORDS:
         return 'a word that says nothing here is accepted'
     if is_refusal(said) != is_refusal(right):
         return 'declining is accepted for an answer, or the other way'
     if is_denial(said) and not is_denial(right):
         return 'that there is none is accepted'
-    if missing := lacks_attribute(right, said, question.text):
+    if missing := lacks_attribute(right, said, question):
         return f'an answer without a {missing}, which is asked for, is accepted'
-    asked = set(map(singular, words_of(question.text)))
+    wanted, given = noun_phrases(right), noun_phrases(said)
     nouns = {thing.noun for thing in given}
-    named = all(noun and {singular(word) for word in noun.split()} <= asked for noun in nouns)
-    if named and not nouns & {thing.noun for thing in wanted}:
+    if is_joint(right) and nouns & {thing.noun for thing in wanted if thing.noun}:
+        return 'one of the things that "and" joins is accepted for all'
+    if wanted and all(thing.noun for thing in wanted) and not any(nouns - _numbers(said)):
+        return 'an answer that names no thing is accepted for one'
+    name = knowledge().name
+    asked = {name(word) for word in words_of(question)}
+    named = all(noun and {name(word) for word in noun.split()} <= asked for noun in nouns)
+    if named and not {name(noun) for noun in nouns} & {name(thing.noun) for thing in wanted}:
         return 'only what the question names itself is accepted'
     return ''
+
+
+def _numbers(text: str) -> set[str]:
+    return {word for word in words_of(text) if word[0].isdigit()}
+
+
+def _is_less_of(given: NounPhrase, wanted: NounPhrase) -> bool:
+    """Tell whether one thing is named, by its noun or a synonym, and nothing new said of it."""
+    name = knowledge().name
+    return name(given.noun) == name(wanted.noun) and {*given.adjectives} <= {*wanted.adjectives}
 
 
 def _agreement(group: str, pairs: Sequence[tuple[bool, bool]]) -> Agreement:

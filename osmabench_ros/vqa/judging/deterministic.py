@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.vqa.english import SHADES, material_noun, plural
+from osmabench_ros.vqa.english import SHADES, material_noun
 from osmabench_ros.vqa.grading import Grade, grade
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.phrases import (
@@ -36,6 +36,9 @@ SIMILARITY_THRESHOLD = 0.7
 CHOICE_THRESHOLD = 0.5
 """The same where a question names what to choose from: the most similar one is meant."""
 
+_BY_SYNONYM_OF_HEAD = 0.89
+"""How alike a rug and a yoga mat are: enough only if what is said of both agrees."""
+
 _ASKS_ATTRIBUTE = re.compile(
     r'\b(?:(?P<color>colou?rs?)|(?P<material>materials?|made (?:of|from|out of)))\b', re.IGNORECASE
 )
@@ -56,6 +59,9 @@ _ONE_COLOR = (
     {'green', 'olive'}, {'purple', 'violet'}, {'pink', 'magenta'}, {'white', 'ivory', 'cream'},
 )  # fmt: skip
 """Colours that are names for one, or of which one is a kind of the other."""
+
+_SHADE_OF = {'tan': 'light', 'cream': 'light', 'ivory': 'light', 'navy': 'dark', 'maroon': 'dark'}
+"""Colours that say themselves how light they are."""
 
 _OPPOSITES = (
     ('upper', 'lower'), ('left', 'right'), ('front', 'back'), ('top', 'bottom'),
@@ -159,7 +165,7 @@ class DeterministicJudge:
         if not wanted_things or not given:
             return False, 'empty'
         shares = [max(self._likeness(thing, other) for other in given) for thing in wanted_things]
-        found = min(shares) if _is_joint(right) else max(shares)
+        found = min(shares) if is_joint(right) else max(shares)
         return found > 0, f'likeness {found:.2f}'
 
     def _chosen(
@@ -186,23 +192,26 @@ class DeterministicJudge:
         if any(is_made_with(word, wanted.noun) for word in given.adjectives):
             return 0.8
         kind = self._same_kind(wanted.noun, given.noun, threshold or self._threshold)
+        if kind == _BY_SYNONYM_OF_HEAD and not shared:
+            return 0.0
         return kind * (1 + 0.01 * shared)
 
     def _same_kind(self, wanted: str, given: str, threshold: float) -> float:
-        if wanted == given:
+        if wanted.replace(' ', '') == given.replace(' ', ''):
             return 1.0
-        known = knowledge().synonyms
-        # Some kinds have no singular: of "stairs", phrases keep "stair".
-        if (
-            len({known.get(noun) or known.get(plural(noun), noun) for noun in (wanted, given)})
-            == 1
-        ):
+        known = knowledge()
+        if known.calls(wanted, given):
             return 0.95
-        first, second = ([known.get(w, w) for w in noun.split()] for noun in (wanted, given))
-        if 1 in (len(first), len(second)) and _is_head(first[-1], second[-1]):
+        first, second = wanted.split(), given.split()
+        is_compound = 1 in (len(first), len(second))
+        if is_compound and _is_head(first[-1], second[-1]):
             return 0.9
-        if set(first) == set(second):
+        if set(map(known.canonical, first)) == set(map(known.canonical, second)):
             return 0.9
+        if is_compound and known.canonical(first[-1]) == known.canonical(second[-1]):
+            return _BY_SYNONYM_OF_HEAD
+        if any(known.calls(a, b) for a in _heads(wanted) for b in _heads(given) if a != b):
+            return 0.88
         if self._embedder is None:
             return 0.0
         features = self._embedder.embed([wanted, given])
@@ -213,10 +222,16 @@ class DeterministicJudge:
 def _is_head(first: str, second: str) -> bool:
     """Tell whether words name one kind; a doorway and a countertop are of what they begin with."""
     short, long = sorted((first, second), key=len)
-    return long.removeprefix(short) in ('', 'way', 'top')
+    return long in (short, f'{short}way', f'{short}top')
 
 
-def _is_joint(right: str) -> bool:
+def _heads(noun: str) -> tuple[str, ...]:
+    """Return what a compound may be called for short: a "corner bookshelf" a "bookshelf"."""
+    words = noun.split()
+    return tuple(' '.join(words[start:]) for start in range(len(words)))
+
+
+def is_joint(right: str) -> bool:
     """Tell whether "and" joins things of a right answer, so that all of them have to be named."""
     parts = [part for part in right.split(',') if any(t.noun for t in noun_phrases(part))]
     return len(noun_phrases(right)) > len(parts)
@@ -311,7 +326,7 @@ def _shades(text: str) -> list[tuple[str, str]]:
 
 
 def _is_same_shade(first: tuple[str, str], second: tuple[str, str]) -> bool:
-    shades = {first[0], second[0]} - {''}
+    shades = {shade or _SHADE_OF.get(color, '') for shade, color in (first, second)} - {''}
     if '' in (first[1], second[1]):
         return len(shades) == 1 and (
             first[1] == second[1] or first[0] == second[0] or 'black' in (first[1], second[1])
@@ -337,6 +352,17 @@ def _same_description(wanted: NounPhrase, given: NounPhrase) -> bool:
     return not first and bool(wanted.colors and given.colors)
 
 
+def _is_other_than_wood(painted: NounPhrase, wooden: NounPhrase) -> bool:
+    """Tell whether one thing has a colour that wood has not, and the other is of plain wood."""
+    return (
+        'wood' in wooden.materials
+        and not wooden.colors
+        and 'wood' not in painted.materials
+        and bool(painted.colors)
+        and not any(_is_same_color(color, 'brown') or color == 'beige' for color in painted.colors)
+    )
+
+
 def _conflict(wanted: NounPhrase, given: NounPhrase) -> bool:
     """Return whether both give colours or materials, or opposites, and share none of them."""
     if wanted.colors and given.colors:
@@ -344,6 +370,8 @@ def _conflict(wanted: NounPhrase, given: NounPhrase) -> bool:
         if not any(_is_same_color(a, b) for a, b in pairs):
             return True
     if wanted.materials and given.materials and not wanted.materials & given.materials:
+        return True
+    if _is_other_than_wood(wanted, given) or _is_other_than_wood(given, wanted):
         return True
     words = set(wanted.adjectives), set(given.adjectives)
     return any(

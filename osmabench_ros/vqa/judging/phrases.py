@@ -82,13 +82,22 @@ def _is_number(word: str) -> bool:
     return word in NUMBER_WORDS or word[0].isdigit()
 
 
+_SHAPES = {
+    'circular': 'round', 'rounded': 'round', 'spherical': 'round', 'hemispherical': 'round',
+    'rectangle': 'rectangular',
+}  # fmt: skip
+"""Shapes that answers take for one: few tell a circle from a ball."""
+_SCREEN = re.compile(r'\bscreen (?=tv\b|television\b)')
+_COLORED = re.compile(r'[- ]colou?red\b|(?<=gray|pink)ish\b|(?<=brown|green|black)ish\b')
 _COMPOUND = re.compile(r'(?<=[a-z])-(?=[a-z]+(?:ed|like)\b)')
 
 
 def words_of(text: str) -> list[str]:
     """Return the lower-case words of a text; of hyphens only "cube-shaped" stays one word."""
-    joined = _COMPOUND.sub('', text.lower().replace('grey', 'gray')).replace('-', ' ')
-    return re.findall(r"\d+(?:\.\d+)?|[a-z0-9']+", joined)
+    joined = _COMPOUND.sub('', _COLORED.sub('', text.lower().replace('grey', 'gray')))
+    joined = _SCREEN.sub('', joined)
+    words = re.findall(r"\d+(?:\.\d+)?|[a-z0-9']+", joined.replace('-', ' '))
+    return [_SHAPES.get(word, word) for word in words]
 
 
 def is_adjective(word: str) -> bool:
@@ -98,7 +107,7 @@ def is_adjective(word: str) -> bool:
         or word in SHADES
         or word in MATERIALS.values()
         or word in _DESCRIPTIVE
-        or word.endswith(_SUFFIXES)
+        or (len(word) > 5 and word.endswith(_SUFFIXES))
         or bool(_ED.fullmatch(word))
     )
 
@@ -113,15 +122,22 @@ def is_made_with(adjective: str, noun: str) -> bool:
 def noun_phrases(text: str) -> tuple[NounPhrase, ...]:
     """Return the things that an answer names, each once for each item of a list.
 
-    What follows a preposition or a relative describes the thing before it and is left out; items
-    that are adjectives alone ("black, round table"; "couch, beige, soft") join their thing.
+    What follows a preposition or a relative describes the thing before it and is left out, a list
+    of such things too ("a room with a bed, a door, and a lamp"); items that are adjectives alone
+    ("black, round table"; "couch, beige, soft") join their thing.
     """
     items: list[list[str]] = []
-    for part in re.split(r'[,;&\n]|\.(?:\s|$)', text):
-        for item in _split(_before_postmodifiers(words_of(part)), ('and', 'or')):
-            words = [word for word in item if word not in _DETERMINERS | _HEDGES | _VERBS]
-            if words:
-                items.append(words)
+    for sentence in re.split(r'[;&\n]|\.(?:\s|$)', text):
+        parts = [words_of(part) for part in sentence.split(',')]
+        for position, part in enumerate(parts):
+            named = _before_postmodifiers(part)
+            for item in _split(named, ('and', 'or')):
+                words = [word for word in item if word not in _DETERMINERS | _HEDGES | _VERBS]
+                if words:
+                    items.append(words)
+            later = parts[position + 1 :]
+            if len(named) < len(part) and any(p[:1] in (['and'], ['or']) for p in later):
+                break
     return _joined(items)
 
 
