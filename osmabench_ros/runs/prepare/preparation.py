@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +13,7 @@ from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, tum_text
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
@@ -168,18 +169,21 @@ class Preparation:
         return directory
 
     def write_true_trajectory(self, plan: RunPlan) -> None:
-        """Write the true poses of a prepared run that is simulated, before any effect."""
-        file = plan.shared_directory / PATH_FILE
-        if not file.exists():
+        """Write the true poses of a prepared run: before any effect, or those of a sequence.
+
+        A sequence that was recorded with the poses that a robot believes in has no true ones.
+        """
+        if plan.scene.sequence is not None:
+            if not plan.condition.changes_poses:
+                recorded = self._sequence(plan.scene)
+                _write_poses(plan, zip(recorded.stamps_ns, recorded.poses, strict=True))
             return
+        file = plan.shared_directory / PATH_FILE
         rate_hz = plan.config.trajectory.frame_rate_hz
         motion = plan.condition.motion_at(rate_hz)
         path, mount = RobotPath.read(file), plan.config.camera.mount
         frames = sample_trajectory(path, motion, rate_hz, mount).frames
-        poses = StampedTrajectory.from_poses(
-            (stamp_of(frame.time_s), frame.camera_pose) for frame in frames
-        )
-        write_text(plan.directory / TRUE_TRAJECTORY, tum_text(poses))
+        _write_poses(plan, ((stamp_of(frame.time_s), frame.camera_pose) for frame in frames))
 
     def prepare_all(self, config: MatrixConfig, root: Path, progress: Progress) -> list[Path]:
         """Make the shared folder of every scene of a configuration under a new root."""
@@ -191,6 +195,11 @@ class Preparation:
                 raise RunError(f'{directory} exists; remove it or choose another --out')
         with held(root):
             return [self.prepare(plan, progress) for plan in folders.values()]
+
+
+def _write_poses(plan: RunPlan, poses: Iterable[tuple[int, Pose]]) -> None:
+    text = tum_text(StampedTrajectory.from_poses(poses))
+    write_text(plan.directory / TRUE_TRAJECTORY, text)
 
 
 def _scenes_of(config: MatrixConfig) -> list[SceneConfig]:
