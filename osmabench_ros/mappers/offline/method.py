@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from string import Template
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -46,6 +47,9 @@ class OfflineMethod(Strict):
         What the importer reads afterwards.
     text_encoder : TextEncoder
         Named in the report.
+    true_masks : str
+        'conceptgraphs' if it reads the scene's masks as detections in the form of that method,
+        which are written beside the sequence; '' if it detects objects itself.
 
     Notes
     -----
@@ -66,6 +70,7 @@ class OfflineMethod(Strict):
     directory: str = '${work}'
     output: str
     text_encoder: TextEncoder
+    true_masks: Literal['', 'conceptgraphs'] = ''
 
 
 def list_methods() -> list[str]:
@@ -89,3 +94,14 @@ def filled(text: str, values: Mapping[str, str], where: str) -> str:
         ) from error
     except ValueError as error:
         raise ConfigError(f'{where}: {error}; write $$ for a dollar sign') from error
+
+
+def filled_options(value: Any, values: Mapping[str, str], where: str) -> Any:
+    """Return options with the ``${...}`` of their texts replaced, at any depth."""
+    if isinstance(value, str):
+        return filled(value, values, where)
+    if isinstance(value, dict):
+        return {key: filled_options(item, values, where) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled_options(item, values, where) for item in value]
+    return value

@@ -18,6 +18,7 @@ from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, tum_tex
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
+from osmabench_ros.mappers.offline.method import filled_options
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, made_suites
 from osmabench_ros.runs.identity import SceneKey
@@ -44,6 +45,7 @@ from osmabench_ros.sequences.ground_truth import (
 )
 from osmabench_ros.sequences.reader import RecordedSequence
 from osmabench_ros.sequences.recorded import open_sequence
+from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.simulation.frame_source import stamp_of
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
@@ -105,11 +107,20 @@ class Preparation:
             for mapper in config.mappers:
                 if mapper.bundled:
                     _check_albedo(config, item, mapper)
+                    # The folder of the run is not there yet.
+                    values = {
+                        'run': '${run}',
+                        'scene': self._key(item).scene,
+                        'condition': name_of_condition(config.conditions[0]),
+                        'seed': str(item.seed),
+                    }
                     make_mapper(
                         mapper.bundled,
                         label_set=self._label_set(item),
                         seed=item.seed,
-                        options=mapper.options,
+                        options=filled_options(
+                            mapper.options, values, f'options of mapper {mapper.name}'
+                        ),
                     )
 
     def plans(self, config: MatrixConfig, root: Path) -> list[RunPlan]:
