@@ -1,4 +1,4 @@
-"""The scene's masks as detections of a method: their form, their features, and who may have them."""
+"""The scene's masks as detections of a method: their form, features, and who may have them."""
 
 import dataclasses
 import gzip

@@ -16,12 +16,14 @@ from osmabench_ros.errors import ConfigError, MapError, OsmabenchError, RunError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.mappers.offline.method import (
+    Limits,
     OfflineMethod,
+    ProcessUsage,
     SequenceFormat,
     filled,
     load_method,
+    run_limited,
 )
-from osmabench_ros.mappers.offline.process import Limits, ProcessUsage, run_limited
 from osmabench_ros.mappers.offline.true_masks import ConceptGraphsDetections
 from osmabench_ros.maps.importer import ImportOptions, import_map
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
