@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from osmabench_ros.base.files import write_text
 from osmabench_ros.base.limits.documents import read_yaml
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
@@ -263,6 +262,15 @@ def page(matrices: Sequence[Matrix], papers: Sequence[Published], note: str) -> 
     return '\n'.join([*lines, *published(papers)]).rstrip() + '\n'
 
 
+def write_page(file: Path, text: str) -> None:
+    """Write the page over an earlier one; raises ConfigError if the file is anything else."""
+    beginning = INTRODUCTION.partition(' out of')[0]
+    if file.exists() and not file.read_text(encoding='utf-8').startswith(beginning):
+        raise ConfigError(f'{file} is no page of results; name another --page')
+    # The page is tracked by git: no list of what is ours belongs beside it.
+    file.write_text(text, encoding='utf-8')
+
+
 def read_published(file: Path) -> list[Published]:
     """Read tables of papers; raises ConfigError if a row has not a value for each condition."""
     found = [
@@ -309,7 +317,7 @@ def main() -> int:
             left_out = f'left out: {matrix.absent} is not here'
             print(f'{matrix.config.name}: {left_out if matrix.absent else expected}', flush=True)
         failed = run_all(matrices)
-    write_text(options.page, page(matrices, papers, options.note))
+    write_page(options.page, page(matrices, papers, options.note))
     print(options.page)
     return 1 if failed else 0
 

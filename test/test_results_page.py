@@ -135,6 +135,19 @@ def test_runs_of_another_configuration_are_refused(matrix) -> None:
         results.page([other], [], '')
 
 
+def test_a_page_is_written_over_an_earlier_one_and_over_nothing_else(
+    matrix, tmp_path: Path
+) -> None:
+    file = tmp_path / 'results.md'
+    for note in ('one', 'two'):
+        results.write_page(file, results.page([matrix], [], note))
+        assert f'\n{note}\n' in file.read_text()
+    file.write_text('# Results\n\nMy own notes.\n')
+    with pytest.raises(ConfigError, match='is no page of results'):
+        results.write_page(file, 'x')
+    assert 'My own notes' in file.read_text()
+
+
 def test_every_configuration_of_the_page_can_be_read() -> None:
     files = sorted((ROOT / 'config' / 'results').glob('*.yaml'))
     assert len(files) >= 3

@@ -100,9 +100,9 @@ class TrajectoryScore:
             )
         if self.turn_is_open:
             found.append(
-                'doubtful: the path is almost straight, so its alignment leaves a turn about it '
-                'open; errors of rotation after the alignment are left out. Align by origin to '
-                'have them'
+                'doubtful: the path is straight to within the errors of the poses, so its '
+                'alignment leaves a turn about it open; what depends on that turn is left out. '
+                'Align by origin to have it'
             )
         return tuple(found)
 

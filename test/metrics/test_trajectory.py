@@ -265,7 +265,7 @@ def test_a_turn_about_a_straight_path_is_open(sway_m: float, open_turn: bool) ->
     figures = {(item.suite, item.metric): item for item in score.records}
     rotation = figures['trajectory@aligned', 'ape_rotation_rmse_deg']
     assert rotation.applicable is not open_turn
-    assert any('almost straight' in text for text in score.remarks) is open_turn
+    assert any('straight to within the errors' in text for text in score.remarks) is open_turn
     for key in (
         ('trajectory', 'ape_rotation_rmse_deg'),
         ('trajectory@aligned', 'ape_translation_rmse_m'),

@@ -58,7 +58,7 @@ def test_an_interval_that_cannot_be_is_named():
         MapTrajectorySuite(options={'delta': 1.5})
 
 
-@pytest.mark.parametrize(('sway_m', 'remark'), [(0.0, 'on a line'), (0.001, 'almost straight')])
+@pytest.mark.parametrize(('sway_m', 'remark'), [(0.0, 'on a line'), (0.001, 'straight to within')])
 def test_a_straight_path_has_figures_of_what_needs_no_alignment(context, sway_m, remark):
     rng = np.random.default_rng(0)
     stamps, turns = np.arange(30) * 10**9, np.tile(np.eye(3), (30, 1, 1))
