@@ -32,7 +32,7 @@ from osmabench_ros.mappers.appearance.descriptors import (
     grow_regions,
     neighbour_pairs,
 )
-from osmabench_ros.mappers.appearance.prototypes import FORMAT, Prototypes
+from osmabench_ros.mappers.appearance.mapper import FORMAT, Prototypes
 from osmabench_ros.mappers.appearance.survey import Survey, SurveyOptions
 from osmabench_ros.mappers.fusion import VoxelFusion
 from osmabench_ros.mappers.oracle import require_ground_truth

@@ -21,8 +21,7 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.open_vocabulary.association import AssociationOptions, ObjectMap
-from osmabench_ros.mappers.open_vocabulary.detections import Detections
-from osmabench_ros.mappers.open_vocabulary.lifting import LiftingOptions, lift
+from osmabench_ros.mappers.open_vocabulary.lifting import Detections, LiftingOptions, lift
 
 CAMERA = Intrinsics.from_hfov(640, 480, 1.4)
 DEPTH_M = 2.5

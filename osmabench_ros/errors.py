@@ -77,6 +77,10 @@ class MetricError(OsmabenchError):
     """The input of a metric does not have the shape, range or labels it needs."""
 
 
+class AlignmentError(MetricError):
+    """Trajectories cannot be aligned, as on a straight line; what needs no alignment can be."""
+
+
 class LanguageModelError(OsmabenchError):
     """A language model cannot be reached or keeps answering outside the schema.
 

@@ -20,6 +20,7 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import MAPPER
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.geometry.frame import Frame as Frame
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory as StampedTrajectory
 from osmabench_ros.mappers.mapper import Method
 from osmabench_ros.maps.semantic_map import DenseMap as DenseMap
 from osmabench_ros.maps.semantic_map import MapHeader as MapHeader

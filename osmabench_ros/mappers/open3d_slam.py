@@ -46,6 +46,8 @@ class SlamOptions(TsdfOptions):
         Where surfaces hold the camera less firmly, colours are aligned too; see `hold_of`.
     max_step_m, max_turn_deg : float
         Track is lost where the camera would have moved farther since the frame before.
+    max_disagreement_m : float
+        A pose is in doubt where the alignment the other way round ends farther from it.
     """
 
     keyframe_fitness: float = Field(0.8, gt=0.0, le=1.0)
@@ -53,6 +55,7 @@ class SlamOptions(TsdfOptions):
     min_hold: float = Field(0.002, ge=0.0, le=1.0)
     max_step_m: float = Field(0.75, gt=0.0)
     max_turn_deg: float = Field(45.0, gt=0.0, le=180.0)
+    max_disagreement_m: float = Field(0.05, gt=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,8 +73,9 @@ class Open3dSlamMapper:
     Of the poses of the frames it reads the first one alone: there its map begins. Frames are
     aligned with the last keyframe by point-to-plane distances, from coarse to fine, and where
     surfaces leave a direction open, as one wall does, by colours too. A frame that cannot be
-    aligned keeps the last pose and is not fused; the remark of the map counts such frames. There
-    is no loop closure, so errors add up.
+    aligned keeps the last pose and is not fused. Where the camera slides along surfaces, the
+    alignment of the keyframe with the frame seldom slides back the same way; such frames stay in
+    the map. The remark of the map counts both. There is no loop closure, so errors add up.
 
     References
     ----------
@@ -93,6 +97,7 @@ class Open3dSlamMapper:
         self._poses: list[tuple[int, Pose]] = []
         self._motion = Pose.identity()
         self._lost: list[int] = []
+        self._doubtful: list[int] = []
         self._lost_in_a_row = 0
 
     def integrate(self, frame: Frame) -> None:
@@ -135,12 +140,19 @@ class Open3dSlamMapper:
         return dataclasses.replace(fused, header=header, trajectory=trajectory)
 
     def _remark(self) -> str:
-        if not self._lost:
-            return ''
-        return (
-            f'track was lost in {len(self._lost)} of {len(self._poses)} frames, first in frame '
-            f'{self._lost[0]}; they keep the last pose and are not in the map'
-        )
+        found = []
+        if self._lost:
+            found.append(
+                f'track was lost in {len(self._lost)} of {len(self._poses)} frames, first in '
+                f'frame {self._lost[0]}; they keep the last pose and are not in the map'
+            )
+        if self._doubtful:
+            found.append(
+                f'in {len(self._doubtful)} of {len(self._poses)} frames, first in frame '
+                f'{self._doubtful[0]}, the alignment there and back ends more than '
+                f'{self.options.max_disagreement_m:g} m away: track may have been lost unnoticed'
+            )
+        return '; '.join(found)
 
     def _fuse(self, frame: Frame, pose: Pose) -> None:
         self._poses.append((frame.stamp_ns, pose))
@@ -170,7 +182,22 @@ class Open3dSlamMapper:
         turn_deg = np.degrees(np.arccos(np.clip((np.trace(step.rotation) - 1) / 2, -1, 1)))
         frames = 1 + self._lost_in_a_row
         far = np.linalg.norm(step.translation) > frames * self.options.max_step_m
-        return None if far or turn_deg > frames * self.options.max_turn_deg else pose
+        if far or turn_deg > frames * self.options.max_turn_deg:
+            return None
+        if not self._agrees(view, pose, frame):
+            self._doubtful.append(frame.index)
+        return pose
+
+    def _agrees(self, view: View, pose: Pose, frame: Frame) -> bool:
+        """Return whether the keyframe, aligned with a frame of this pose, is where it was."""
+        key = self._key
+        assert key is not None
+        there = pose.inverse() @ key.pose
+        found, fitness = self._aligned(
+            key, dataclasses.replace(view, pose=Pose.identity()), there, frame
+        )
+        away_m = np.linalg.norm((there.inverse() @ found).translation)
+        return bool(fitness > 0.0 and away_m <= self.options.max_disagreement_m)
 
     def _aligned(self, view: View, target: View, guess: Pose, frame: Frame) -> tuple[Pose, float]:
         """Return the pose by alignment with a view, and the share of pixels that fits."""

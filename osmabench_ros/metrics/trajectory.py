@@ -9,11 +9,14 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import MetricError
+from osmabench_ros.errors import AlignmentError, MetricError
 from osmabench_ros.geometry.similarity import Similarity, fitted_similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 
 DEFAULT_MAX_DIFFERENCE_S = 0.01
+
+_LEAST_SPREAD = 1e-6
+"""Second singular value over the first, below which positions are as good as on a line."""
 
 
 class TrajectoryAlignment(str, Enum):
@@ -168,7 +171,7 @@ def alignment_of(
 
     Raises
     ------
-    MetricError
+    AlignmentError
         If the positions leave the alignment open, e.g. because they lie on a line.
     """
     if kind is TrajectoryAlignment.NONE:
@@ -182,9 +185,32 @@ def alignment_of(
             with_scale=kind is TrajectoryAlignment.SIM3,
         )
     except ValueError as error:
-        raise MetricError(
+        raise AlignmentError(
             f'the trajectories cannot be aligned: {error}; align by origin, or not at all'
         ) from error
+
+
+def turn_is_open(reference: StampedTrajectory, aligned: StampedTrajectory) -> bool:
+    r"""Return whether the least squares over positions leave a turn open, as on a straight path.
+
+    With the singular values :math:`d_1 \ge d_2 \ge d_3` of the covariance of both, the last one
+    negative where a reflection would fit better, a turn by :math:`\phi` about the main direction
+    raises the mean squared error by :math:`2 (d_2 + d_3)(1 - \cos \phi)` (from Umeyama, 1991,
+    lemma). It is open if 60 degrees raise that error to less than twice: then the errors left,
+    not the shape of the path, choose the turn.
+
+    Parameters
+    ----------
+    reference, aligned : StampedTrajectory
+        Associated; the estimate after its alignment by `alignment_of` with SE(3) or Sim(3).
+    """
+    true = reference.positions - reference.positions.mean(axis=0)
+    own = aligned.positions - aligned.positions.mean(axis=0)
+    covariance = true.T @ own / len(true)
+    values = np.linalg.svd(covariance, compute_uv=False)
+    across = values[1] + np.sign(np.linalg.det(covariance)) * values[2]
+    left = np.square(true - own).sum(axis=1).mean()
+    return bool(across < left or values[1] < _LEAST_SPREAD * values[0])
 
 
 def absolute_errors(reference: StampedTrajectory, estimate: StampedTrajectory) -> PoseErrors:

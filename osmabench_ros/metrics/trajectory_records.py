@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +22,7 @@ from osmabench_ros.metrics.trajectory import (
     associated,
     error_statistics,
     relative_errors,
+    turn_is_open,
 )
 
 SUITE = 'trajectory'
@@ -67,6 +68,9 @@ class TrajectoryScore:
         Suites ``trajectory`` and, with an alignment, ``trajectory@aligned``.
     settings : TrajectorySettings
         How they were compared.
+    turn_is_open : bool
+        Whether the path is too straight for its alignment to say how it is turned about itself;
+        absolute errors of rotation after the alignment are then not applicable.
     """
 
     reference: StampedTrajectory
@@ -76,10 +80,11 @@ class TrajectoryScore:
     errors: PoseErrors
     records: tuple[MetricRecord, ...]
     settings: TrajectorySettings
+    turn_is_open: bool = False
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remark on different body frames of the poses, if both are known."""
+        """Remarks on an alignment that is not unique, and on different frames of the poses."""
         own, true = self.estimate, self.reference
         found = []
         if own.child_frame_id and true.child_frame_id not in ('', own.child_frame_id):
@@ -92,6 +97,12 @@ class TrajectoryScore:
                 f'the poses are in "{own.frame_id}", the true ones in "{true.frame_id}": how '
                 'these frames lie in each other counts as error in the figures as recorded, not '
                 'in those after an alignment'
+            )
+        if self.turn_is_open:
+            found.append(
+                'doubtful: the path is straight to within the errors of the poses, so its '
+                'alignment leaves a turn about it open; what depends on that turn is left out. '
+                'Align by origin to have it'
             )
         return tuple(found)
 
@@ -111,17 +122,30 @@ def score_trajectory(
     )
     similarity = alignment_of(truth, own, settings.alignment)
     aligned = own.transformed(similarity)
+    by_positions = settings.alignment in (TrajectoryAlignment.SE3, TrajectoryAlignment.SIM3)
+    is_open = by_positions and turn_is_open(truth, aligned)
     errors = absolute_errors(truth, aligned)
     records = [
         *_matching(truth, own, min(len(reference), len(estimate))),
         *_figures(SUITE, truth, own, settings.interval),
     ]
     if settings.alignment is not TrajectoryAlignment.NONE:
-        records += _figures(SUITE + ALIGNED, truth, aligned, settings.interval)
+        found = _figures(SUITE + ALIGNED, truth, aligned, settings.interval)
+        records += [
+            without_value(item) if is_open and item.metric.startswith('ape_rotation') else item
+            for item in found
+        ]
         records.append(
             MetricRecord(SUITE + ALIGNED, '', 'scale', value=similarity.scale, n=len(own))
         )
-    return TrajectoryScore(truth, own, aligned, similarity, errors, tuple(records), settings)
+    return TrajectoryScore(
+        truth, own, aligned, similarity, errors, tuple(records), settings, is_open
+    )
+
+
+def without_value(record: MetricRecord) -> MetricRecord:
+    """Return the record of the same figure, not applicable."""
+    return replace(record, value=None, low=None, high=None, n=0, applicable=False)
 
 
 def _matching(

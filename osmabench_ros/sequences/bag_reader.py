@@ -132,6 +132,11 @@ class BagSequence:
         return [match[contract.COLOR] for match in self._matches]
 
     @property
+    def poses(self) -> Sequence[Pose]:
+        """Camera poses of all frames."""
+        return self._poses
+
+    @property
     def description(self) -> str:
         """The bag, with remarks if it is incomplete or if frames lack messages."""
         text = f'bag {self._path}'

@@ -54,6 +54,11 @@ class RecordedSequence(Protocol):
         """Stamps of the frames, ascending."""
 
     @property
+    def poses(self) -> Sequence[Pose]:
+        """Camera poses of all frames in the z-up world."""
+        ...
+
+    @property
     def description(self) -> str:
         """Description of the source."""
 
@@ -98,6 +103,11 @@ class FolderSequence:
     def stamps_ns(self) -> Sequence[int]:
         """Stamps of the frames, ascending."""
         return self._stamps_ns
+
+    @property
+    def poses(self) -> Sequence[Pose]:
+        """Camera poses of all frames."""
+        return self._poses
 
     @property
     def description(self) -> str:

@@ -15,7 +15,7 @@ from osmabench_ros.base.limits.documents import parse_json, read_yaml
 from osmabench_ros.base.strict import FolderName, Strict, validated
 from osmabench_ros.errors import ConfigError, suggestion
 from osmabench_ros.simulation.effects.color import MotionBlur
-from osmabench_ros.simulation.effects.effect import AnyEffect
+from osmabench_ros.simulation.effects.effect import AnyEffect, Effect
 from osmabench_ros.simulation.light_sections import LightingSection
 from osmabench_ros.simulation.light_setups import read_light_setup
 from osmabench_ros.simulation.moving_objects import MovingObjects
@@ -78,6 +78,11 @@ class Condition(Strict):
         if sum(isinstance(effect, MotionBlur) for effect in effects) > 1:
             raise ValueError('two effects are motion_blur, but a camera has one shutter; keep one')
         return effects
+
+    @property
+    def changes_poses(self) -> bool:
+        """Whether an effect changes the poses that the robot believes in."""
+        return any(type(item).reported_poses is not Effect.reported_poses for item in self.effects)
 
     def motion_at(self, frame_rate_hz: float) -> Motion:
         """Return speeds with the factor applied; the rate only matters to discrete actions."""

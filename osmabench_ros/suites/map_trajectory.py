@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
@@ -9,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from osmabench_ros.base.strict import Strict, validated
-from osmabench_ros.errors import ConfigError, MetricError
+from osmabench_ros.errors import AlignmentError, ConfigError, MetricError, OsmabenchWarning
 from osmabench_ros.maps.semantic_map import transformed_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory import (
@@ -23,6 +24,7 @@ from osmabench_ros.metrics.trajectory_records import (
     TrajectoryScore,
     TrajectorySettings,
     score_trajectory,
+    without_value,
 )
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.suites.suite import SuiteContext
@@ -58,7 +60,7 @@ class MapTrajectorySuite:
     The conventions are evo's, as under `osmabench score trajectory`. Figures ``aligned_...`` are
     those after the alignment of the poses, which moves the map too: they include the overall
     figures of `map_geometry`. A map without poses, or a run whose true poses are unknown, has
-    none.
+    none. Where the path is too straight for an alignment, what depends on it is not applicable.
     """
 
     name = 'map_trajectory'
@@ -79,14 +81,26 @@ class MapTrajectorySuite:
         """Score the poses of one map."""
         estimate, reference = context.semantic_map.trajectory, context.true_trajectory
         if estimate is None or reference is None:
-            return [
-                MetricRecord(self.name, '', metric, higher_is_better=False)
-                for name in ('ape_translation_rmse_m', 'rpe_translation_rmse_m')
-                for metric in (name, AFTER + name)
-            ]
-        score = score_trajectory(reference, estimate, self._settings)
+            return [*self._without_alignment(''), *self._without_alignment()]
+        try:
+            score = score_trajectory(reference, estimate, self._settings)
+        except AlignmentError as error:
+            warnings.warn(f'suite "{self.name}": {error}', OsmabenchWarning, stacklevel=2)
+            as_is = replace(self._settings, alignment=TrajectoryAlignment.NONE)
+            score = score_trajectory(reference, estimate, as_is)
+            found = [self._named(record, aligned=False) for record in score.records]
+            return [*found, *self._without_alignment()]
+        for remark in score.remarks:
+            warnings.warn(f'suite "{self.name}": {remark}', OsmabenchWarning, stacklevel=2)
         of_poses = (self._named(record, aligned=record.suite != SUITE) for record in score.records)
         return [*of_poses, *self._geometry(context, score)]
+
+    def _without_alignment(self, prefix: str = AFTER) -> list[MetricRecord]:
+        """Return the main figures as not applicable; by default those after the alignment."""
+        return [
+            MetricRecord.not_applicable(self.name, '', prefix + name, higher_is_better=False)
+            for name in ('ape_translation_rmse_m', 'rpe_translation_rmse_m')
+        ]
 
     def _named(self, record: MetricRecord, *, aligned: bool) -> MetricRecord:
         metric = f'{AFTER}{record.metric}' if aligned else record.metric
@@ -99,4 +113,5 @@ class MapTrajectorySuite:
         suite = MapGeometrySuite(options={'normal_samples': 0})
         for record in suite.evaluate(replace(context, semantic_map=moved)):
             if not record.class_name:
-                yield self._named(record, aligned=True)
+                named = self._named(record, aligned=True)
+                yield without_value(named) if score.turn_is_open else named

@@ -1,16 +1,21 @@
 """A recorded sequence as a scene of a matrix: played, mapped and scored like the simulated one."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from prepared_scenes import PreparedScenes
 from small_config import small_config
 
 from osmabench_ros.errors import ConfigError
+from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
 from osmabench_ros.runs.prepare.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.prepare.preparation import Preparation
+from osmabench_ros.simulation.conditions import Condition
 
 pytest.importorskip('open3d')
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
@@ -63,6 +68,28 @@ def test_a_mapper_scores_on_the_recording_as_on_the_simulation(
             assert figures[1][key] == pytest.approx(value, abs=0.05), key
     page = (tmp_path / 'played' / 'small' / 'report.html').read_text()
     assert 'cannot read path' not in page
+
+
+@pytest.mark.parametrize('drifts', [False, True])
+def test_the_true_poses_are_those_of_the_sequence_unless_they_drift(
+    scene: dict[str, Any], tmp_path: Path, drifts: bool
+) -> None:
+    preparation = Preparation()
+    [plan] = preparation.plans(recorded(scene), tmp_path)
+    if drifts:
+        drift = Condition.model_validate({'name': 'x', 'effects': [{'kind': 'pose_drift'}]})
+        plan = dataclasses.replace(plan, condition=drift)
+    plan.directory.mkdir(parents=True)
+    preparation.write_true_trajectory(plan)
+    file = plan.directory / TRUE_TRAJECTORY
+    assert file.exists() is not drifts
+    if not drifts:
+        lines = np.loadtxt(Path(scene['sequence']) / 'traj.txt').reshape(-1, 4, 4)
+        x, y, z = lines[:, :3, 3].T  # Habitat's axes: y is up
+        poses = read_tum(file)
+        np.testing.assert_allclose(poses.positions, np.stack([x, -z, y], axis=1), atol=1e-6)
+        stamps = (Path(scene['sequence']) / 'timestamps.txt').read_text().split()
+        assert [str(item) for item in poses.stamps_ns] == stamps
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,11 @@ from scipy.spatial import cKDTree
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.appearance.mapper import PROTOTYPES_FILE, AppearanceMapper
-from osmabench_ros.mappers.appearance.prototypes import read_prototypes
+from osmabench_ros.mappers.appearance.mapper import (
+    PROTOTYPES_FILE,
+    AppearanceMapper,
+    read_prototypes,
+)
 from osmabench_ros.mappers.appearance.survey import SurveyOptions
 from osmabench_ros.maps.disk.storage import pack_map
 from osmabench_ros.semantics.labels import LabelSet

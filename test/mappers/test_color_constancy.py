@@ -1,7 +1,7 @@
 import numpy as np
 
 from osmabench_ros.base.color import decoded, encoded_image
-from osmabench_ros.mappers.without_light import without_light
+from osmabench_ros.mappers.nodes import without_light
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES, color_indices
 
 

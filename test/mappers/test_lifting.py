@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from sklearn.cluster import DBSCAN
 
-from osmabench_ros.mappers.open_vocabulary.detections import Detections
 from osmabench_ros.mappers.open_vocabulary.lifting import (
     NOISE,
+    Detections,
     LiftingOptions,
     dbscan,
     lift,

@@ -12,8 +12,12 @@ from osmabench_ros.mappers.open_vocabulary.association import (
     ObjectMap,
     share_near,
 )
-from osmabench_ros.mappers.open_vocabulary.detections import Detections
-from osmabench_ros.mappers.open_vocabulary.lifting import Fragment, LiftingOptions, lift
+from osmabench_ros.mappers.open_vocabulary.lifting import (
+    Detections,
+    Fragment,
+    LiftingOptions,
+    lift,
+)
 from osmabench_ros.mappers.open_vocabulary.mapper import map_of_objects
 from osmabench_ros.mappers.oracle import OracleMapper
 from osmabench_ros.maps.semantic_map import FeatureSpace, MapHeader, Provenance

@@ -14,13 +14,14 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.mapper import MapperFactory
 from osmabench_ros.mappers.offline.mapper import MethodAdapter, OfflineMapperFactory, OfflineRun
 from osmabench_ros.mappers.offline.method import (
+    Limits,
     OfflineMethod,
     SequenceFormat,
     filled,
     list_methods,
     load_method,
+    run_limited,
 )
-from osmabench_ros.mappers.offline.process import Limits, run_limited
 from osmabench_ros.maps.disk.storage import read_map, write_map
 from osmabench_ros.semantics.labels import LabelSet
 

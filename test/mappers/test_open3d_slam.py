@@ -115,6 +115,23 @@ def test_before_a_wall_its_pattern_tells_the_way():
     assert errors_m(mapped(views), views).max() < 0.02
 
 
+def test_a_turn_on_which_the_camera_slides_is_noticed():
+    """By 12 degrees a frame; nothing else tells, for every frame fits the one before."""
+    turns = np.radians(20 + 12 * np.arange(8))
+    views = [
+        box_world.render(
+            box_world.ROOM,
+            box_world.look((0.0, -0.5, 1.3), (np.cos(turn), np.sin(turn) - 0.5, 1.0)),
+            CAMERA, index,
+        )
+        for index, turn in enumerate(turns)
+    ]  # fmt: skip
+    found = mapped(views)
+    assert errors_m(found, views).max() > 0.2
+    assert 'track was lost' not in found.header.remark
+    assert 'the alignment there and back ends more than 0.05 m away' in found.header.remark
+
+
 def test_an_unknown_option_is_named():
     with pytest.raises(ConfigError, match=r'mapper "open3d_slam": unknown key "voxel"'):
         mapped([], voxel=0.1)

@@ -8,8 +8,12 @@ from scipy.spatial.distance import cdist
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics import nearest_neighbours
-from osmabench_ros.metrics.grid_search import nearest_by_grid
-from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, distinct_rows, nearest
+from osmabench_ros.metrics.nearest_neighbours import (
+    NeighbourIndex,
+    distinct_rows,
+    nearest,
+    nearest_by_grid,
+)
 
 coordinates = hnp.arrays(
     np.float32,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from osmabench_ros.errors import MetricError
+from osmabench_ros.errors import AlignmentError, MetricError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity, fitted_similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
@@ -21,7 +21,9 @@ from osmabench_ros.metrics.trajectory import (
     error_statistics,
     pairs_of,
     relative_errors,
+    turn_is_open,
 )
+from osmabench_ros.metrics.trajectory_records import TrajectorySettings, score_trajectory
 
 
 def walk(count: int, seed: int, start_s: float = 100.0, step_s: float = 0.1) -> StampedTrajectory:
@@ -226,7 +228,7 @@ def test_what_cannot_be_compared_is_said() -> None:
     line = StampedTrajectory(
         np.arange(5), np.arange(5.0)[:, None] * [1, 0, 0], np.tile(np.eye(3), (5, 1, 1))
     )
-    with pytest.raises(MetricError, match='on a line.*align by origin'):
+    with pytest.raises(AlignmentError, match='on a line.*align by origin'):
         alignment_of(line, line, TrajectoryAlignment.SE3)
     with pytest.raises(MetricError, match='no pair of 5 poses is 9 metres apart'):
         pairs_of(line, DeltaInterval(9, DeltaUnit.METRES))
@@ -234,3 +236,63 @@ def test_what_cannot_be_compared_is_said() -> None:
         DeltaInterval(0.5)
     with pytest.raises(MetricError, match='associate them first'):
         absolute_errors(line, walk(4, 1))
+
+
+def corridor(sway_m: float, error_m: float, seed: int = 0) -> tuple[StampedTrajectory, ...]:
+    """Return a drive of 10 m that sways, and an estimate of it whose error drifts."""
+    rng = np.random.default_rng(seed)
+    along = np.linspace(0, 10, 200)
+    sway = sway_m * np.stack([np.sin(along), np.cos(2 * along)], axis=1)
+    true = np.concatenate([along[:, None], sway], axis=1)
+    drift = np.cumsum(rng.normal(0, 1, true.shape), axis=0)
+    drift *= error_m / np.sqrt(np.square(drift).sum(axis=1).mean())
+    stamps, turns = np.arange(200) * 10**8, np.tile(np.eye(3), (200, 1, 1))
+    return StampedTrajectory(stamps, true, turns), StampedTrajectory(stamps, true + drift, turns)
+
+
+@pytest.mark.parametrize(('sway_m', 'open_turn'), [(0.001, True), (0.01, True), (1.0, False)])
+def test_a_turn_about_a_straight_path_is_open(sway_m: float, open_turn: bool) -> None:
+    truth, estimate = corridor(sway_m, 0.05)
+    score = score_trajectory(truth, estimate, TrajectorySettings())
+    assert score.turn_is_open is open_turn
+    # A turn of 60 degrees about the main direction, point by point.
+    own = score.aligned.positions - score.aligned.positions.mean(axis=0)
+    true = truth.positions - truth.positions.mean(axis=0)
+    axis = np.linalg.svd(true.T @ own)[0][:, 0]
+    turned = Rotation.from_rotvec(np.radians(60) * axis).apply(own)
+    errors = [np.square(true - item).sum(axis=1).mean() for item in (own, turned)]
+    assert bool(errors[1] < 2 * errors[0]) is open_turn
+    figures = {(item.suite, item.metric): item for item in score.records}
+    rotation = figures['trajectory@aligned', 'ape_rotation_rmse_deg']
+    assert rotation.applicable is not open_turn
+    assert any('straight to within the errors' in text for text in score.remarks) is open_turn
+    for key in (
+        ('trajectory', 'ape_rotation_rmse_deg'),
+        ('trajectory@aligned', 'ape_translation_rmse_m'),
+        ('trajectory@aligned', 'rpe_rotation_rmse_deg'),
+    ):
+        assert figures[key].applicable, key
+
+
+def test_what_an_open_turn_hides_is_no_error_of_the_method() -> None:
+    """The same small errors, many times: the rotation after the alignment is anything."""
+    turns = []
+    for seed in range(20):
+        truth, estimate = corridor(0.001, 0.05, seed)
+        aligned = estimate.transformed(alignment_of(truth, estimate, TrajectoryAlignment.SE3))
+        assert turn_is_open(truth, aligned)
+        turns.append(absolute_errors(truth, aligned).rotation_deg.mean())
+    assert max(turns) > 90
+    truth, estimate = corridor(0.001, 0.05)
+    origin = score_trajectory(truth, estimate, TrajectorySettings(TrajectoryAlignment.ORIGIN))
+    assert not origin.turn_is_open
+
+
+def test_a_pattern_in_a_plane_leaves_no_turn_open() -> None:
+    truth, estimate = corridor(1.0, 0.0)
+    flat = np.array([1.0, 1.0, 0.0])
+    truth, estimate = (
+        StampedTrajectory(item.stamps_ns, item.positions * flat, item.rotations)
+        for item in (truth, estimate)
+    )
+    assert not turn_is_open(truth, estimate)

@@ -168,6 +168,19 @@ def test_colours_without_light_need_a_simulator_that_shows_them() -> None:
         Preparation(divided_room).check_mappers(config.model_copy(update={'simulator': elsewhere}))
 
 
+def test_what_stands_for_the_run_in_options_is_filled_in_before_they_are_checked() -> None:
+    options = {
+        'method': 'bbq', 'work': '${run}/method', 'scene': '${scene}', 'condition': '${condition}',
+        'variables': {'python': 'python', 'root': '.', 'weights': '${seed}'},
+    }  # fmt: skip
+    config = configuration()
+    mine = config.mappers[0].model_copy(update={'implementation': 'offline', 'options': options})
+    Preparation(divided_room).check_mappers(config.model_copy(update={'mappers': (mine,)}))
+    wrong = mine.model_copy(update={'options': {**options, 'scene': '${scenes}'}})
+    with pytest.raises(ConfigError, match=r'options of mapper oracle: \$\{scenes\} is unknown'):
+        Preparation(divided_room).check_mappers(config.model_copy(update={'mappers': (wrong,)}))
+
+
 def test_the_true_poses_of_a_run_follow_its_speed(tmp_path: Path) -> None:
     config = configuration()
     fast = config.model_copy(update={'conditions': ('baseline', 'velocity')})

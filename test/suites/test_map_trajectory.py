@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.errors import ConfigError, OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.similarity import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
@@ -56,3 +56,21 @@ def test_a_map_without_poses_has_no_figures(context, path):
 def test_an_interval_that_cannot_be_is_named():
     with pytest.raises(ConfigError, match='map_trajectory.*whole number'):
         MapTrajectorySuite(options={'delta': 1.5})
+
+
+@pytest.mark.parametrize(('sway_m', 'remark'), [(0.0, 'on a line'), (0.001, 'straight to within')])
+def test_a_straight_path_has_figures_of_what_needs_no_alignment(context, sway_m, remark):
+    rng = np.random.default_rng(0)
+    stamps, turns = np.arange(30) * 10**9, np.tile(np.eye(3), (30, 1, 1))
+    along = np.arange(30.0)[:, None] * [0.1, 0.0, 0.0]
+    drift = np.cumsum(rng.normal(0, 0.005, along.shape), axis=0) if sway_m else 0.002
+    true = StampedTrajectory(stamps, along + sway_m * rng.normal(0, 1, along.shape), turns)
+    own = StampedTrajectory(stamps, true.positions + drift, turns)
+    mapped = replace(context.semantic_map, trajectory=own)
+    with pytest.warns(OsmabenchWarning, match=remark):
+        found = figures(replace(context, semantic_map=mapped, true_trajectory=true))
+    assert found['ape_translation_rmse_m'] > 0
+    assert found['ape_rotation_rmse_deg'] == pytest.approx(0.0, abs=1e-6)
+    assert found.get('aligned_ape_rotation_rmse_deg') is None
+    assert found.get('aligned_f_score_0.05m') is None
+    assert (found['aligned_ape_translation_rmse_m'] is None) == (sway_m == 0)

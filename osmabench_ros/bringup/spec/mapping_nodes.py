@@ -20,7 +20,7 @@ from osmabench_ros.mappers.live_method import (
     hydra_label_space,
     load_live_method,
 )
-from osmabench_ros.mappers.offline.method import filled
+from osmabench_ros.mappers.offline.method import filled_options
 from osmabench_ros.mappers.transform_edges import MapOrigin
 from osmabench_ros.ros.node.settings import MapAdapterSettings, MapperSettings, TfSettings
 from osmabench_ros.runs.mapper_config import MapperConfig, Settling
@@ -185,15 +185,7 @@ def _for_this_run(options: dict[str, Any], plan: RunPlan) -> Any:
         'condition': plan.identity.condition,
         'seed': str(plan.method_seed),
     }
-
-    def fill(value: Any) -> Any:
-        if isinstance(value, str):
-            return filled(value, values, f'options of mapper {plan.mapper.name}')
-        if isinstance(value, dict):
-            return {key: fill(item) for key, item in value.items()}
-        return [fill(item) for item in value] if isinstance(value, list) else value
-
-    return fill(options)
+    return filled_options(options, values, f'options of mapper {plan.mapper.name}')
 
 
 def tf_settings(mapper: MapperConfig, method: LiveMethod | None = None) -> TfSettings:

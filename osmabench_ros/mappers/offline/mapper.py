@@ -16,12 +16,15 @@ from osmabench_ros.errors import ConfigError, MapError, OsmabenchError, RunError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.intrinsics import Intrinsics
 from osmabench_ros.mappers.offline.method import (
+    Limits,
     OfflineMethod,
+    ProcessUsage,
     SequenceFormat,
     filled,
     load_method,
+    run_limited,
 )
-from osmabench_ros.mappers.offline.process import Limits, ProcessUsage, run_limited
+from osmabench_ros.mappers.offline.true_masks import ConceptGraphsDetections
 from osmabench_ros.maps.importer import ImportOptions, import_map
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
@@ -70,12 +73,13 @@ class OfflineOptions(Strict):
 
 
 class OfflineMapperFactory:
-    """Makes a method a mapper of runs; `open_writer` makes the writer of its input layout."""
+    """Makes a method a mapper of runs; `open_writer` makes the writer of its input layout.
 
-    uses_ground_truth = False
+    Methods that get the scene's own masks are for a factory that `uses_ground_truth`.
+    """
 
-    def __init__(self, open_writer: OpenWriter) -> None:
-        self._open_writer = open_writer
+    def __init__(self, open_writer: OpenWriter, *, uses_ground_truth: bool = False) -> None:
+        self._open_writer, self.uses_ground_truth = open_writer, uses_ground_truth
 
     def __call__(
         self, *, label_set: LabelSet, seed: int, options: dict[str, Any]
@@ -87,13 +91,17 @@ class OfflineMapperFactory:
             Path(parsed.work), limits, parsed.variables, parsed.scene, parsed.condition
         )
         method = load_method(parsed.method)
+        if bool(method.true_masks) != self.uses_ground_truth:
+            right = 'offline_true_masks' if method.true_masks else 'offline'
+            raise ConfigError(
+                f'method "{method.name}" {"gets" if method.true_masks else "does not read"} the '
+                f'masks of the scene; write implementation: {right}'
+            )
         return MethodAdapter(method, run, self._open_writer, label_set=label_set, seed=seed)
 
 
 class MethodAdapter:
     """Makes a mapper of a method that wants the whole sequence first; `seed` is ``${seed}``."""
-
-    uses_ground_truth = False
 
     def __init__(
         self,
@@ -104,10 +112,12 @@ class MethodAdapter:
         label_set: LabelSet,
         seed: int,
     ) -> None:
+        self.uses_ground_truth = bool(method.true_masks)
         self._method, self._run = method, run
         self._label_set, self._seed = label_set, seed
         self._open_writer = open_writer
         self._writer: SequenceWriter | None = None
+        self._masks: ConceptGraphsDetections | None = None
         self._intrinsics: Intrinsics | None = None
         self._frames, self._stamp_ns = 0, 0
         self._map: SemanticMap | None = None
@@ -139,7 +149,11 @@ class MethodAdapter:
             self.sequence.parent.mkdir()
             self._writer = self._open_writer(self.sequence, self._method.sequence)
             self._intrinsics = frame.intrinsics
+            if self._method.true_masks:
+                self._masks = ConceptGraphsDetections(self.sequence, self._label_set, self._seed)
         self._writer.write(frame)
+        if self._masks is not None:
+            self._masks.write(frame, self._frames)
         self._frames += 1
         self._stamp_ns = max(self._stamp_ns, frame.stamp_ns)
 
@@ -196,6 +210,7 @@ class MethodAdapter:
             frames_used=self._frames,
             feature_model=encoder.model,
             feature_pretrained=encoder.pretrained,
+            text_comparable=False if method.true_masks else None,
         )
         with errors_as(MapError, f'{method.name} ran, but left no usable map', MapError):
             made = import_map(method.importer, output, options)
@@ -247,3 +262,6 @@ class MethodAdapter:
 
 offline = OfflineMapperFactory(open_writer)
 """The mapper "offline" of a configuration; its options are `OfflineOptions`."""
+
+offline_true_masks = OfflineMapperFactory(open_writer, uses_ground_truth=True)
+"""The same for methods that get the masks of the scene: "offline_true_masks"."""

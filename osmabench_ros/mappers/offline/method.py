@@ -1,16 +1,84 @@
-"""How a method that runs offline is installed, run and read: the files in config/methods."""
+"""How a method that runs offline is installed, run within limits and read: config/methods."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from string import Template
+from typing import Any, Literal
 
 from pydantic import Field
 
 from osmabench_ros.base.configuration import described, described_names
+from osmabench_ros.base.processes import SupervisedProcess
 from osmabench_ros.base.strict import FolderName, PathBelow, Strict, validated
-from osmabench_ros.errors import ConfigError, suggestion
+from osmabench_ros.errors import ConfigError, RunError, suggestion
 from osmabench_ros.sequences.layout import SequenceFormat as SequenceFormat
+
+_POLL_S = 0.1
+_TERMINATE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a method may use: wall time of its commands and memory of its processes, in sum."""
+
+    time_s: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class ProcessUsage:
+    """What a method used: wall time, and the sampled peak of its processes' resident memory."""
+
+    wall_s: float
+    peak_memory_bytes: int
+
+
+def run_limited(
+    commands: Sequence[Sequence[str]],
+    directory: Path,
+    environment: Mapping[str, str],
+    log: Path,
+    limits: Limits,
+) -> ProcessUsage:
+    """Run commands in turn, without a shell, within limits, all output to a log; or RunError."""
+    start = time.monotonic()
+    peak = 0
+    log.parent.mkdir(parents=True, exist_ok=True)
+    for command in commands:
+        with log.open('a') as stream:
+            stream.write(f'$ {" ".join(command)}\n')
+        process = SupervisedProcess(
+            'the method', command, log, {**os.environ, **environment}, directory
+        )
+        try:
+            _watch(process, start + limits.time_s, limits.memory_bytes)
+        finally:
+            process.stop(_TERMINATE_S, (signal.SIGTERM, signal.SIGKILL))
+            peak = max(peak, process.peak_memory_bytes)
+        if process.poll() != 0:
+            raise RunError(f'"{command[0]}" {process.reason()}')
+    return ProcessUsage(time.monotonic() - start, peak)
+
+
+def _watch(process: SupervisedProcess, deadline_s: float, memory_bytes: int) -> None:
+    """Wait for the end; RunError at a limit."""
+    while process.poll() is None:
+        if process.memory_bytes > memory_bytes:
+            raise RunError(
+                f'the method used {process.memory_bytes / 2**30:.2f} GiB of memory, '
+                f'{memory_bytes / 2**30:.2f} GiB are allowed; it was ended, {process.log_end()}'
+            )
+        if time.monotonic() > deadline_s:
+            raise RunError(
+                f'the method ran longer than allowed and was ended, {process.log_end()}'
+            )
+        process.wait(_POLL_S)
 
 
 class TextEncoder(Strict):
@@ -46,6 +114,9 @@ class OfflineMethod(Strict):
         What the importer reads afterwards.
     text_encoder : TextEncoder
         Named in the report.
+    true_masks : str
+        'conceptgraphs' if it reads the scene's masks as detections in the form of that method,
+        which are written beside the sequence; '' if it detects objects itself.
 
     Notes
     -----
@@ -66,6 +137,7 @@ class OfflineMethod(Strict):
     directory: str = '${work}'
     output: str
     text_encoder: TextEncoder
+    true_masks: Literal['', 'conceptgraphs'] = ''
 
 
 def list_methods() -> list[str]:
@@ -89,3 +161,14 @@ def filled(text: str, values: Mapping[str, str], where: str) -> str:
         ) from error
     except ValueError as error:
         raise ConfigError(f'{where}: {error}; write $$ for a dollar sign') from error
+
+
+def filled_options(value: Any, values: Mapping[str, str], where: str) -> Any:
+    """Return options with the ``${...}`` of their texts replaced, at any depth."""
+    if isinstance(value, str):
+        return filled(value, values, where)
+    if isinstance(value, dict):
+        return {key: filled_options(item, values, where) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled_options(item, values, where) for item in value]
+    return value

@@ -1,4 +1,4 @@
-"""Masks of an image as clean clouds in the world."""
+"""Detections of a frame, and the points that depth lifts them to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,37 @@ from scipy.spatial import cKDTree
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion, voxel_indices
-from osmabench_ros.mappers.open_vocabulary.detections import Detections
+
+
+@dataclass(frozen=True, eq=False)
+class Detections:
+    """Masks of one image with what is known of each.
+
+    Parameters
+    ----------
+    masks : ndarray of bool, shape (K, height, width)
+        They may overlap.
+    features : ndarray of float32, shape (K, D)
+        One a mask, of any length.
+    confidences : ndarray of float32, shape (K,)
+        In [0, 1].
+    names : tuple of str
+        K names, '' where the network gives none.
+    """
+
+    masks: NDArray[np.bool_]
+    features: NDArray[np.float32]
+    confidences: NDArray[np.float32]
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        count = len(self.masks)
+        if not count == len(self.features) == len(self.confidences) == len(self.names):
+            raise ValueError(
+                f'{count} masks have {len(self.features)} features, {len(self.confidences)} '
+                f'confidences and {len(self.names)} names'
+            )
+
 
 NOISE = -1
 """Cluster of points that lie in none."""

@@ -26,17 +26,15 @@ from osmabench_ros.mappers.open_vocabulary.association import (
     ObjectMap,
     joined_cells,
 )
-from osmabench_ros.mappers.open_vocabulary.detections import Detections
 from osmabench_ros.mappers.open_vocabulary.features import (
     Encoder,
     FeatureOptions,
     make_encoder,
     mask_features,
 )
-from osmabench_ros.mappers.open_vocabulary.lifting import LiftingOptions, lift
-from osmabench_ros.mappers.open_vocabulary.masks import mask_finder
+from osmabench_ros.mappers.open_vocabulary.lifting import Detections, LiftingOptions, lift
+from osmabench_ros.mappers.open_vocabulary.masks import SemanticNetwork, mask_finder
 from osmabench_ros.mappers.open_vocabulary.networks import DeviceOptions, NetworkSource, Runtime
-from osmabench_ros.mappers.open_vocabulary.semantic import SemanticNetwork
 from osmabench_ros.mappers.rooms import with_rooms
 from osmabench_ros.maps.labelling import averaged_text_features
 from osmabench_ros.maps.semantic_map import (

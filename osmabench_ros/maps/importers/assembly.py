@@ -116,16 +116,17 @@ def feature_space(
         row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
         raise MapError(f'{method.name}: {name} feature {row} is NaN or infinite')
     encoder = method.encoders[name]
-    first = name == next(iter(method.encoders))
     comparable = options.text_comparable
+    # What text cannot be compared with holds for every feature of the map.
+    is_given = comparable is False or name == next(iter(method.encoders))
     length = np.linalg.norm(vectors, axis=1)
     return FeatureSpace(
         name,
         vectors,
-        (options.feature_model if first else '') or encoder.model,
-        (options.feature_pretrained if first else '') or encoder.pretrained,
+        (options.feature_model if is_given else '') or encoder.model,
+        (options.feature_pretrained if is_given else '') or encoder.pretrained,
         bool(len(vectors)) and bool((np.abs(length - 1) < 1e-3).all()),
-        encoder.text_comparable if comparable is None or not first else comparable,
+        encoder.text_comparable if comparable is None or not is_given else comparable,
         encoder.templates,
     )
 

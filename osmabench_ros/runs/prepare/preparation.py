@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -15,10 +15,12 @@ from osmabench_ros.base.owned_folder import refuse_foreign
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, tum_text
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
+from osmabench_ros.mappers.offline.method import filled_options
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, made_suites
 from osmabench_ros.runs.identity import SceneKey
@@ -44,6 +46,7 @@ from osmabench_ros.sequences.ground_truth import (
 )
 from osmabench_ros.sequences.reader import RecordedSequence
 from osmabench_ros.sequences.recorded import open_sequence
+from osmabench_ros.simulation.conditions import name_of_condition
 from osmabench_ros.simulation.frame_source import stamp_of
 from osmabench_ros.simulation.navigation import NavigationMap
 from osmabench_ros.simulation.robot_path import Motion, RobotPath
@@ -104,11 +107,20 @@ class Preparation:
             for mapper in config.mappers:
                 if mapper.bundled:
                     _check_albedo(config, item, mapper)
+                    # The folder of the run is not there yet.
+                    values = {
+                        'run': '${run}',
+                        'scene': self._key(item).scene,
+                        'condition': name_of_condition(config.conditions[0]),
+                        'seed': str(item.seed),
+                    }
                     make_mapper(
                         mapper.bundled,
                         label_set=self._label_set(item),
                         seed=item.seed,
-                        options=mapper.options,
+                        options=filled_options(
+                            mapper.options, values, f'options of mapper {mapper.name}'
+                        ),
                     )
 
     def plans(self, config: MatrixConfig, root: Path) -> list[RunPlan]:
@@ -168,18 +180,21 @@ class Preparation:
         return directory
 
     def write_true_trajectory(self, plan: RunPlan) -> None:
-        """Write the true poses of a prepared run that is simulated, before any effect."""
-        file = plan.shared_directory / PATH_FILE
-        if not file.exists():
+        """Write the true poses of a prepared run: before any effect, or those of a sequence.
+
+        A sequence that was recorded with the poses that a robot believes in has no true ones.
+        """
+        if plan.scene.sequence is not None:
+            if not plan.condition.changes_poses:
+                recorded = self._sequence(plan.scene)
+                _write_poses(plan, zip(recorded.stamps_ns, recorded.poses, strict=True))
             return
+        file = plan.shared_directory / PATH_FILE
         rate_hz = plan.config.trajectory.frame_rate_hz
         motion = plan.condition.motion_at(rate_hz)
         path, mount = RobotPath.read(file), plan.config.camera.mount
         frames = sample_trajectory(path, motion, rate_hz, mount).frames
-        poses = StampedTrajectory.from_poses(
-            (stamp_of(frame.time_s), frame.camera_pose) for frame in frames
-        )
-        write_text(plan.directory / TRUE_TRAJECTORY, tum_text(poses))
+        _write_poses(plan, ((stamp_of(frame.time_s), frame.camera_pose) for frame in frames))
 
     def prepare_all(self, config: MatrixConfig, root: Path, progress: Progress) -> list[Path]:
         """Make the shared folder of every scene of a configuration under a new root."""
@@ -191,6 +206,11 @@ class Preparation:
                 raise RunError(f'{directory} exists; remove it or choose another --out')
         with held(root):
             return [self.prepare(plan, progress) for plan in folders.values()]
+
+
+def _write_poses(plan: RunPlan, poses: Iterable[tuple[int, Pose]]) -> None:
+    text = tum_text(StampedTrajectory.from_poses(poses))
+    write_text(plan.directory / TRUE_TRAJECTORY, text)
 
 
 def _scenes_of(config: MatrixConfig) -> list[SceneConfig]:

@@ -1,0 +1,326 @@
+"""Runs config/results/*.yaml and writes docs/results.md out of their reports: `make results`.
+
+A matrix that was cut off goes on where it stopped; --write-only writes the page of what is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from osmabench_ros.base.limits.documents import read_yaml
+from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.metrics.statistics import LEAST_UNITS, jackknife_interval
+from osmabench_ros.reports.headline import (
+    HEADLINES,
+    NOT_APPLICABLE,
+    OTHER_SUITES,
+    Headline,
+)
+from osmabench_ros.reports.page.headline_table import machine_rows
+from osmabench_ros.reports.report_run import Run, distinct, estimate
+from osmabench_ros.runs.config import MatrixConfig, load_config
+from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
+from osmabench_ros.runs.results.report_model import Status
+from osmabench_ros.runs.results.timings import TIMINGS, read_measurements
+from osmabench_ros.runs.run_on_disk import MANIFEST
+
+FIGURES = (
+    *(item for item in HEADLINES if not item.is_baseline and item.metric != 'accuracy_of_common'),
+    *OTHER_SUITES,
+    Headline(
+        'ATE after alignment (m)', 'map_trajectory', None, 'aligned_ape_translation_rmse_m',
+        False, 'The same after the best rigid motion of the whole path.',
+    ),
+    Headline(
+        'F-score 5 cm after alignment', 'map_trajectory', None, 'aligned_f_score_0.05m',
+        True, 'F-score of the map, moved by that motion.',
+    ),
+)  # fmt: skip
+
+INTRODUCTION = """# Results
+
+Written by `make results` out of the reports of the runs; no figure is typed. Called again, it goes
+on where it was stopped. A cell is the mean over scenes, its 95 % t interval over them
+([statistics](statistics.md)) where there are three or more, and in brackets their number. Methods
+that are told the truth are references, not competitors. Your own: [mappers](mappers.md).
+"""
+
+RUN_S, FRAME_S = 15.0, 0.15
+"""What a run takes on two cores besides its frames, and for each, where none has been timed."""
+
+LONGEST_GAP_S = 3600.0
+"""Between two reports; a longer one is an interruption."""
+
+
+class PublishedRow(Strict):
+    """A figure of a method in a paper, by condition, in percent."""
+
+    method: str
+    data: str
+    figure: str
+    values: tuple[float | None, ...]
+
+
+class Published(Strict):
+    """A table of a paper."""
+
+    title: str
+    source: str
+    says: str
+    conditions: tuple[str, ...]
+    rows: tuple[PublishedRow, ...]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A configuration, its file, and what of it is done below `out`."""
+
+    file: Path
+    config: MatrixConfig
+    out: Path
+
+    @property
+    def root(self) -> Path:
+        """Folder of its runs."""
+        return self.out / self.config.name
+
+    @property
+    def absent(self) -> str:
+        """The first scene whose file is not here, '' if all are."""
+        references = [Path(item.reference) for item in self.config.scenes]
+        files = [path for path in references if path.suffix and not path.exists()]
+        return str(files[0]) if files else ''
+
+    @property
+    def planned(self) -> int:
+        """How many runs it has."""
+        seeds, config = self.config.seeds, self.config
+        lists = config.seeded_scenes, config.conditions, config.mappers, seeds.method or (0,)
+        return math.prod(len(item) for item in lists)
+
+    @property
+    def command(self) -> str:
+        """What makes its rows."""
+        return f'osmabench run {self.file.as_posix()} --out runs/results'
+
+    def done(self) -> list[Run]:
+        """Return the runs that have figures or failed."""
+        if not (self.root / MANIFEST).exists():
+            return []
+        disk = MatrixOnDisk(self.root)
+        if disk.config != self.config:
+            raise ConfigError(
+                f'{self.root} is of an earlier {self.file}; remove it, or name another --out'
+            )
+        reports = [(run, disk.report(run, ())) for run in disk.runs() if disk.has_report(run)]
+        return [
+            Run(disk.plan(run.run_id), report) for run, report in reports if report is not None
+        ]
+
+    def expected_s(self) -> float:
+        """Return what the rest may take, by the median time of the runs that are done."""
+        files = self.root.glob(f'*/{TIMINGS}') if self.root.exists() else ()
+        ends = sorted(file.stat().st_mtime for file in files)
+        gaps = [after - before for before, after in pairwise(ends)]
+        gaps = [gap for gap in gaps if 0 < gap < LONGEST_GAP_S]
+        each = RUN_S + FRAME_S * self.config.trajectory.max_frames
+        return (self.planned - len(ends)) * (statistics.median(gaps) if gaps else each)
+
+
+def cell(runs: Sequence[Run], mapper: str, condition: str, figure: Headline) -> str:
+    """Return the mean over scenes with its 95 % interval, where there are three of them."""
+    found = estimate(runs, mapper, condition, figure)
+    if found is None:
+        return NOT_APPLICABLE
+    units = len(found.units)
+    if units < LEAST_UNITS:
+        return f'{figure.number(found.value)} ({units})'
+    over = jackknife_interval(found.units, share=figure.percent)
+    low, high = figure.number(over.low), figure.number(over.high)
+    return f'{figure.number(found.value)} [{low}, {high}] ({units})'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown."""
+    yield from (f'| {" | ".join(row)} |' for row in (head, ['---'] * len(head), *rows))
+    yield ''
+
+
+def figures_of(runs: Sequence[Run], conditions: Sequence[str]) -> Iterator[str]:
+    """Yield a table for each figure that some run has: methods by conditions."""
+    mappers = distinct(run.mapper for run in runs)
+    truth = {run.mapper for run in runs if run.is_reference}
+    for figure in FIGURES:
+        rows = {
+            mapper: [cell(runs, mapper, condition, figure) for condition in conditions]
+            for mapper in mappers
+        }
+        filled = {name: cells for name, cells in rows.items() if set(cells) != {NOT_APPLICABLE}}
+        if not filled:
+            continue
+        unit = ', %' if figure.percent else ''
+        yield from (f'**{figure.title}{unit}.** {figure.explanation}', '')
+        yield from table(
+            ['method', *conditions],
+            ([f'{name} (told the truth)' if name in truth else name, *cells]
+             for name, cells in filled.items()),
+        )  # fmt: skip
+
+
+def cost_of(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield what mapping took, by method: the median frame rate and the largest memory."""
+    rows = []
+    for mapper in distinct(run.mapper for run in runs):
+        own = [run.plan.directory / TIMINGS for run in runs if run.mapper == mapper]
+        timed = [item for file in own if (item := read_measurements(file)) is not None]
+        rates = [
+            item.mapping.mapped / item.mapping_s
+            for item in timed
+            if item.mapping.mapped and item.mapping_s
+        ]
+        memory = [item.peak_memory_bytes.get(item.mapper, 0) for item in timed]
+        if rates:
+            peak = f'{max(memory) / 2**20:.0f}'
+            rows.append([mapper, str(len(rates)), f'{statistics.median(rates):.2f}', peak])
+    yield from ('**Cost of mapping**, the median over runs and the largest memory.', '')
+    yield from table(['method', 'runs', 'frames a second', 'peak memory of the mapper, MiB'], rows)
+
+
+def remarks_of(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield what reports remark, such as lost track, and why runs failed."""
+    lines = [
+        f'- `{run.report.run_id}`: {text}'
+        for run in runs
+        for text in (*run.report.remarks, *run.report.error.splitlines()[:1])
+    ]
+    if lines:
+        yield from ('Remarks of the runs:', '', *lines, '')
+
+
+def section(matrix: Matrix) -> Iterator[str]:
+    """Yield what is known of one matrix."""
+    runs = [] if matrix.absent else matrix.done()
+    yield from (f'## {matrix.config.name.replace("_", " ")}', '')
+    if not runs:
+        why = f'{matrix.absent} is not here' if matrix.absent else 'no run is done'
+        yield from (f'Not run: {why}. `{matrix.command}`', '')
+        return
+    scored = [run for run in runs if run.report.status is Status.COMPLETE]
+    camera, path = matrix.config.camera, matrix.config.trajectory
+    done = f'{len(scored)} of {matrix.planned} runs have figures'
+    parts = [f'{done}, {len(runs) - len(scored)} failed.']
+    if len(scored) < matrix.planned:
+        parts.append('The rest is not run yet, so that some cells have fewer scenes.')
+    parts.append(
+        f'Images of {camera.width}x{camera.height}, {path.frame_rate_hz:g} frames a second of '
+        f'stamp time, at most {path.max_frames} frames. Every row is made by'
+    )
+    yield from (' '.join(parts), '', f'    {matrix.command}', '')
+    yield from figures_of(scored, distinct(run.condition for run in scored))
+    yield from cost_of(scored)
+    yield from remarks_of(runs)
+    disk = MatrixOnDisk(matrix.root)
+    versions = {name: ' or '.join(sorted(found)) for name, found in disk.versions.items()}
+    known = [f'{name} {found}' for name, found in versions.items() if found != 'absent']
+    told = [f'{name}: {text}' for name, text in machine_rows(scored)]
+    at_once = {
+        item.runs_at_once
+        for run in scored
+        if (item := read_measurements(run.plan.directory / TIMINGS)) is not None
+    }
+    shared = f'{max(at_once, default=1)} run{"s" * (max(at_once, default=1) > 1)} at once'
+    yield from ('; '.join([*told, shared, ', '.join(known)]), '')
+
+
+def published(tables: Iterable[Published]) -> Iterator[str]:
+    """Yield the tables of papers."""
+    yield from ('## Published', '', 'Not run here.', '')
+    for item in tables:
+        yield from (f'**[{item.title}]({item.source}).** {item.says.strip()}', '')
+        yield from table(
+            ['method', 'data', 'figure, %', *item.conditions],
+            ([row.method, row.data, row.figure,
+              *(NOT_APPLICABLE if value is None else f'{value:.2f}' for value in row.values)]
+             for row in item.rows),
+        )  # fmt: skip
+
+
+def page(matrices: Sequence[Matrix], papers: Sequence[Published], note: str) -> str:
+    """Return the whole page."""
+    lines = [INTRODUCTION, *((note, '') if note else ())]
+    for matrix in matrices:
+        lines += section(matrix)
+    return '\n'.join([*lines, *published(papers)]).rstrip() + '\n'
+
+
+def write_page(file: Path, text: str) -> None:
+    """Write the page over an earlier one; raises ConfigError if the file is anything else."""
+    beginning = INTRODUCTION.partition(' out of')[0]
+    if file.exists() and not file.read_text(encoding='utf-8').startswith(beginning):
+        raise ConfigError(f'{file} is no page of results; name another --page')
+    # The page is tracked by git: no list of what is ours belongs beside it.
+    file.write_text(text, encoding='utf-8')
+
+
+def read_published(file: Path) -> list[Published]:
+    """Read tables of papers; raises ConfigError if a row has not a value for each condition."""
+    found = [
+        validated(Published, item, f'{file}, table {place}')
+        for place, item in enumerate(read_yaml(file, ConfigError))
+    ]
+    for item in found:
+        for row in item.rows:
+            if len(row.values) != len(item.conditions):
+                raise ConfigError(
+                    f'{file}: {row.method}, {row.data}, {row.figure} has {len(row.values)} values '
+                    f'for {len(item.conditions)} conditions'
+                )
+    return found
+
+
+def run_all(matrices: Sequence[Matrix]) -> int:
+    """Run what is left of all matrices; return how many commands failed."""
+    failed = 0
+    for matrix in matrices:
+        if matrix.absent:
+            continue
+        command = ['run', str(matrix.file), '--out', str(matrix.out)]
+        done = subprocess.run([sys.executable, '-m', 'osmabench_ros.cli', *command], check=False)
+        failed += done.returncode != 0
+    return failed
+
+
+def main() -> int:
+    """Run, write the page, and return 1 if a run failed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('configs', nargs='+', type=Path)
+    parser.add_argument('--out', type=Path, default=Path('runs/results'))
+    parser.add_argument('--page', type=Path, default=Path('docs/results.md'))
+    parser.add_argument('--note', default='', help='A sentence on the machine, for the page.')
+    parser.add_argument('--write-only', action='store_true', help='Run nothing.')
+    options = parser.parse_args()
+    papers = read_published(Path(__file__).with_name('published_results.yaml'))
+    matrices = [Matrix(file, load_config(str(file)), options.out) for file in options.configs]
+    failed = 0
+    if not options.write_only:
+        for matrix in matrices:
+            expected = f'about {matrix.expected_s() / 60:.0f} min for {matrix.planned} runs'
+            left_out = f'left out: {matrix.absent} is not here'
+            print(f'{matrix.config.name}: {left_out if matrix.absent else expected}', flush=True)
+        failed = run_all(matrices)
+    write_page(options.page, page(matrices, papers, options.note))
+    print(options.page)
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""OctoMap as a mapper: its occupied cells.
+
+    mappers: [{name: octomap, command: [python3, examples/octomap_mapper.py]}]
+
+Needs `pip install pyoctomap`. Hornung et al., OctoMap: An Efficient Probabilistic 3D Mapping
+Framework Based on Octrees, Autonomous Robots, 2013.
+"""
+
+import numpy as np
+from pyoctomap import OcTree
+
+from osmabench_ros.participant import DenseMap, MapHeader, Participant, Provenance, SemanticMap
+
+CELL_M = 0.04
+RANGE_M = 6.0
+EVERY = 4
+"""Rays of every so many-th pixel are enough to fill cells of this size."""
+
+
+class OctoMapMapper:
+    """Casts rays of every frame, with the poses given, into an octree."""
+
+    def __init__(self):
+        self.tree, self.frames = OcTree(CELL_M), 0
+
+    def integrate(self, frame):
+        """Mark what the rays pass as free and what they end in as occupied."""
+        points = frame.world_points()[::EVERY].astype(np.float64)
+        self.tree.insertPointCloud(points, frame.camera_pose.translation, RANGE_M)
+        self.frames += 1
+
+    def semantic_map(self, final):
+        """Return the centres of the cells that are more likely occupied than not."""
+        tree = self.tree
+        # Not by extractPointCloud, whose points of version 1.2.2 are corners of the cells.
+        leaves = (leaf for leaf in tree.begin_leafs() if tree.isNodeOccupied(leaf))
+        points = np.array([leaf.getCoordinate() for leaf in leaves], np.float32).reshape(-1, 3)
+        header = MapHeader(Provenance('octomap', frames_used=self.frames), complete=final)
+        return SemanticMap(header, dense=DenseMap(points))
+
+
+if __name__ == '__main__':
+    Participant(OctoMapMapper).spin()

@@ -1,0 +1,76 @@
+"""The nodes of examples/: what they make of a drive through a room of boxes, frame by frame."""
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import box_world
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+
+from osmabench_ros.geometry.frame import Frame
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.semantic_map import SemanticMap
+
+pytestmark = pytest.mark.ros
+pytest.importorskip('rclpy')
+
+EXAMPLES = Path(__file__).resolve().parents[1] / 'examples'
+CAMERA = Intrinsics.from_hfov(160, 120, np.radians(80))
+
+
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f'example_{name}', EXAMPLES / f'{name}.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope='module')
+def frames() -> list[Frame]:
+    """A drive of 3 cm and a turn of about one degree a frame."""
+    return [
+        box_world.render(
+            box_world.ROOM,
+            box_world.look((-1.5 + 0.03 * index, -1.2, 1.3), (1.0, 0.8 + 0.06 * index, 0.4)),
+            CAMERA, index,
+        )
+        for index in range(16)
+    ]  # fmt: skip
+
+
+def mapped(method, frames: list[Frame]) -> SemanticMap:
+    for frame in frames:
+        method.integrate(frame)
+    return method.semantic_map(final=True)
+
+
+def test_octomap_fills_the_cells_of_what_is_seen_and_no_others(frames: list[Frame]) -> None:
+    pytest.importorskip('pyoctomap', reason='pyoctomap is not installed')
+    module = example('octomap_mapper')
+    frames = frames[::4]
+    found = mapped(module.OctoMapMapper(), frames)
+    seen = np.concatenate([frame.world_points() for frame in frames])
+    cell_m = module.CELL_M
+    # A point lies in its cell, whose corners are sqrt(3)/2 edges away from its centre.
+    away, _ = cKDTree(seen).query(found.dense.points)
+    assert (away < cell_m).mean() > 0.95
+    missing, _ = cKDTree(found.dense.points).query(seen[::7])
+    assert (missing < 1.5 * cell_m).mean() > 0.95
+    assert found.header.provenance.frames_used == len(frames)
+
+
+def test_kiss_icp_finds_the_way_from_the_first_pose_alone(frames: list[Frame]) -> None:
+    pytest.importorskip('kiss_icp', reason='kiss-icp is not installed')
+    unknown = [frames[0], *(replace(item, camera_pose=Pose.identity()) for item in frames[1:])]
+    found = mapped(example('kiss_icp_odometry').KissIcpMapper(), unknown)
+    true = np.array([frame.camera_pose.translation for frame in frames])
+    assert np.linalg.norm(true[-1] - true[0]) > 0.4
+    assert np.linalg.norm(found.trajectory.positions - true, axis=1).max() < 0.12
+    assert found.trajectory.stamps_ns.tolist() == [frame.stamp_ns for frame in frames]
+    seen = np.concatenate([frame.world_points() for frame in frames])
+    away, _ = cKDTree(seen).query(found.dense.points)
+    assert np.median(away) < 0.03

@@ -1,0 +1,186 @@
+"""docs/results.md out of reports: means, intervals, what is not run, and figures of papers."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmark_scripts import benchmark_script
+from scipy import stats
+from shared_data import shared_path
+
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.runs.config import load_config
+from osmabench_ros.simulation.conditions import load_condition
+
+ROOT = Path(__file__).resolve().parents[1]
+PAPERS = ROOT / 'benchmarks' / 'published_results.yaml'
+results = benchmark_script('results_page')
+
+CONFIG = """
+name: few
+scenes: [{reference: apartment}]
+seeds: {scene: [1, 2, 3, 4]}
+conditions: [baseline, velocity]
+mappers: [{name: tsdf}, {name: open3d_slam}]
+suites: [{name: map_geometry}, {name: map_trajectory}]
+"""
+ERRORS_M = (0.1, 0.3, 0.2)
+
+
+def record(run_id: str, seed: int, condition: str, mapper: str, suite: str, metric: str, value):
+    return {
+        'run_id': run_id, 'dataset': 'apartment', 'scene': f'seed_{seed}', 'condition': condition,
+        'mapper': mapper, 'simulator': 'opengl', 'seed': seed, 'suite': suite, 'mode': None,
+        'metric': metric, 'class_name': '', 'value': value, 'low': None, 'high': None, 'n': 9,
+        'higher_is_better': suite == 'map_geometry', 'applicable': True,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def matrix(tmp_path: Path):
+    """Three of four apartments under the baseline, one of them with speed; one run failed."""
+    file = tmp_path / 'few.yaml'
+    file.write_text(CONFIG)
+    config = load_config(str(file))
+    root = tmp_path / 'out' / 'few'
+    runs = [(seed, 'baseline') for seed in (1, 2, 3)] + [(1, 'velocity'), (2, 'velocity')]
+    names = []
+    for order, (seed, condition) in enumerate(runs):
+        run_id = f'apartment.seed_{seed}.{condition}.open3d_slam.opengl.{seed}'
+        names.append(run_id)
+        (root / run_id).mkdir(parents=True)
+        failed = order == len(runs) - 1
+        metrics = [
+            ('map_geometry', 'f_score_0.05m', (0.5, 0.6, 0.9)[seed - 1]),
+            ('map_trajectory', 'ape_translation_rmse_m', ERRORS_M[seed - 1]),
+        ]
+        own = [record(run_id, seed, condition, 'open3d_slam', *item) for item in metrics]
+        report = {
+            'run_id': run_id, 'status': 'failed' if failed else 'complete',
+            'error': 'the mapper died\nand more' if failed else '',
+            'metrics': [] if failed else own, 'remarks': ['track was lost'] * (order == 0),
+        }  # fmt: skip
+        (root / run_id / ('failure.json' if failed else 'report.json')).write_text(
+            json.dumps(report)
+        )
+        (root / run_id / 'timings.json').write_text(json.dumps({
+            'frames': 60, 'mapper': 'mapper', 'pacing': 'lockstep', 'mapping_s': 20.0,
+            'peak_memory_bytes': {'mapper': (100 + order) << 20}, 'staleness': None,
+            'speed_factor': None, 'runs_at_once': 2,
+            'participants': [{
+                'name': 'mapper', 'published': 60, 'received': 60, 'mapped': 60,
+                'latency_p50_s': None, 'latency_p95_s': None, 'latency_p99_s': None,
+                'latency_max_s': None, 'processing_mean_s': None,
+            }],
+        }))  # fmt: skip
+        drive = load_condition(condition).model_dump(mode='json')
+        (root / run_id / 'manifest.json').write_text(json.dumps({
+            'dataset': 'apartment', 'scene': f'seed_{seed}', 'config': {'condition': drive},
+            'versions': {'numpy': '2.0', 'open3d': 'absent'}, 'host': {'cpu': 'a processor'},
+        }))  # fmt: skip
+        os.utime(root / run_id / 'timings.json', (100.0 * order, 100.0 * order))
+    manifest = {'config': config.model_dump(mode='json')}
+    (root / 'manifest.json').write_text(json.dumps(manifest))
+    (root / 'runs.json').write_text(json.dumps({'schema_name': 'osmabench.runs/1', 'runs': names}))
+    return results.Matrix(file, config, tmp_path / 'out')
+
+
+def row_of(text: str, title: str, method: str) -> list[str]:
+    table = text.partition(f'**{title}')[2].partition('**Cost')[0]
+    line = next(item for item in table.splitlines() if item.startswith(f'| {method}'))
+    return [item.strip() for item in line.strip('|').split('|')][1:]
+
+
+def test_a_cell_is_the_mean_with_the_t_interval_over_scenes(matrix) -> None:
+    text = results.page([matrix], [], '')
+    mean, error = np.mean(ERRORS_M), stats.sem(ERRORS_M)
+    low, high = stats.t.interval(0.95, 2, loc=mean, scale=error)
+    baseline, velocity = row_of(text, 'ATE (m)', 'open3d_slam')
+    assert baseline == f'{mean:.3f} [{low:.3f}, {high:.3f}] (3)'
+    assert velocity == '0.100 (1)'
+    assert row_of(text, 'F-score 5 cm, %', 'open3d_slam')[0].startswith('66.7 [')
+    assert 'ATE after alignment' not in text
+
+
+def test_what_is_done_and_what_is_not_is_said(matrix) -> None:
+    text = results.page([matrix], [], 'The machine was busy.')
+    assert '4 of 16 runs have figures, 1 failed. The rest is not run yet' in text
+    assert '`apartment.seed_1.baseline.open3d_slam.opengl.1`: track was lost' in text
+    assert '`apartment.seed_2.velocity.open3d_slam.opengl.2`: the mapper died\n' in text
+    assert f'osmabench run {matrix.file} --out runs/results' in text
+    assert 'The machine was busy.' in text
+    assert '| open3d_slam | 4 | 3.00 | 103 |' in text
+    assert 'CPU: a processor; ' in text
+    assert '2 runs at once; numpy 2.0\n' in text
+    # A hundred seconds a run, eleven to go.
+    assert matrix.expected_s() == pytest.approx(1100.0)
+
+
+def test_a_matrix_that_cannot_be_run_here_is_left_out(matrix, tmp_path: Path) -> None:
+    file = tmp_path / 'away.yaml'
+    file.write_text(CONFIG.replace('reference: apartment', 'reference: gone/x.json'))
+    away = results.Matrix(file, load_config(str(file)), tmp_path / 'out')
+    assert 'Not run: gone/x.json is not here.' in results.page([away], [], '')
+    new = results.Matrix(file, matrix.config, tmp_path / 'new')
+    assert 'Not run: no run is done.' in results.page([new], [], '')
+
+
+def test_runs_of_another_configuration_are_refused(matrix) -> None:
+    changed = matrix.config.model_copy(update={'conditions': ('baseline', 'camera')})
+    other = results.Matrix(matrix.file, changed, matrix.out)
+    with pytest.raises(ConfigError, match=r'few is of an earlier .*few\.yaml'):
+        results.page([other], [], '')
+
+
+def test_a_page_is_written_over_an_earlier_one_and_over_nothing_else(
+    matrix, tmp_path: Path
+) -> None:
+    file = tmp_path / 'results.md'
+    for note in ('one', 'two'):
+        results.write_page(file, results.page([matrix], [], note))
+        assert f'\n{note}\n' in file.read_text()
+    file.write_text('# Results\n\nMy own notes.\n')
+    with pytest.raises(ConfigError, match='is no page of results'):
+        results.write_page(file, 'x')
+    assert 'My own notes' in file.read_text()
+
+
+def test_every_configuration_of_the_page_can_be_read() -> None:
+    files = sorted((ROOT / 'config' / 'results').glob('*.yaml'))
+    assert len(files) >= 3
+    for file in files:
+        config = load_config(str(file))
+        assert config.name == f'results_{file.stem}'
+        assert len(config.conditions) == 5
+
+
+@pytest.mark.parametrize(('data', 'folder'), [('ReplicaCAD', 'replica_cad'), ('HM3D', 'hm3d')])
+def test_published_rows_are_those_of_the_published_files(data: str, folder: str) -> None:
+    shared = shared_path('oracles', 'segmentation')
+    names = {'baseline': 'baseline', 'camera': 'camera_lights', 'dynamic': 'dynamic_lights',
+                 'nominal': 'no_lights', 'velocity': 'velocity'}  # fmt: skip
+    [table] = results.read_published(PAPERS)
+    rows = {row.figure: row.values for row in table.rows if row.data == data}
+    compared = 0
+    for place, condition in enumerate(table.conditions):
+        file = shared / f'conceptgraphs_{folder}_{names[condition]}.csv'
+        for figure, column in (('mAcc compat', 'macc'), ('f-mIoU compat', 'fmiou')):
+            value = rows[figure][place]
+            assert (value is not None) == file.exists()
+            if value is None:
+                continue
+            wanted = 'overall_mean' if folder == 'hm3d' else 'overall'
+            [found] = [row for row in csv.DictReader(file.open()) if row['scene'] == wanted]
+            assert 100 * float(found[column]) == pytest.approx(value, abs=0.0051)
+            compared += 1
+    assert compared >= 6
+
+
+def test_a_published_row_has_a_value_for_each_condition(tmp_path: Path) -> None:
+    file = tmp_path / 'papers.yaml'
+    file.write_text(PAPERS.read_text().replace('[29.53, 29.76,', '[29.76,'))
+    with pytest.raises(ConfigError, match='mAcc compat has 4 values for 5 conditions'):
+        results.read_published(file)
