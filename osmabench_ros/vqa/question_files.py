@@ -29,9 +29,16 @@ def _adapters() -> Mapping[type[Any], TypeAdapter[Any]]:
     return {kind: TypeAdapter(kind) for kind in (Question, Answer, Verdict)}
 
 
+_LEFT_OUT_IF_EMPTY = frozenset(
+    ('options', 'unit', 'images', 'context_change', 'transcript', 'score')
+)
+"""Fields that files of simpler questions do not have."""
+
+
 def to_json_line(record: Question | Answer | Verdict) -> str:
     """Return a record as one line of JSON, keys in the order of the schema, no line end."""
-    return _adapters()[type(record)].dump_json(record).decode()
+    empty = {key for key in _LEFT_OUT_IF_EMPTY if getattr(record, key, None) in ((), '', None)}
+    return _adapters()[type(record)].dump_json(record, exclude=empty).decode()
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+
+from pydantic import ConfigDict
+
+from osmabench_ros.base.strict import PathBelow
 
 
 class QueryKind(str, Enum):
@@ -59,17 +64,42 @@ class Query:
     number: float | None = None
 
 
-AnswerValue = str | int | float
-"""'yes' or 'no', a number, or text, as the question's `AnswerType` says."""
+AnswerItem = str | int | float
+AnswerValue = AnswerItem | tuple[AnswerItem, ...]
+"""'yes' or 'no', a number, text, or several of them, as the question's `AnswerType` says."""
 
 
 class AnswerType(str, Enum):
-    """Type of the answer to a question, which decides how it is judged."""
+    """Type of the answer to a question, which decides how it is judged.
+
+    A choice is one of the question's options; coordinates are x, y, z in metres; a set and an
+    ordered list have ids or names; a box has the lower corner and the upper one, six lengths.
+    """
 
     YES_NO = 'yes_no'
     INTEGER = 'integer'
     NUMBER = 'number'
     TEXT = 'text'
+    CHOICE = 'choice'
+    COORDINATES = 'coordinates'
+    SET = 'set'
+    ORDERED_LIST = 'ordered_list'
+    BOX = 'box'
+
+
+class Unit(str, Enum):
+    """Unit of a number, '' where it counts, or is a length in metres of an earlier file."""
+
+    NONE = ''
+    METRE = 'm'
+    SQUARE_METRE = 'm2'
+    CUBIC_METRE = 'm3'
+    DEGREE = 'deg'
+    SECOND = 's'
+
+
+LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
+"""Options of a choice in order."""
 
 
 class Category(str, Enum):
@@ -114,14 +144,28 @@ class Question:
         The question as it is put.
     answer_type : AnswerType
         How the answer is read and judged.
-    answer : str, int or float
-        The right answer; lengths in metres.
+    answer : str, int, float or tuple of them
+        The right answer; lengths in metres. Of a choice it is the text of the option.
     tolerance : float
-        Largest accepted absolute error of a number, in the unit of the answer.
+        Largest accepted error: of a number in the unit of the answer, of coordinates the distance
+        in metres, of a box 1 - IoU.
     evidence : Evidence
         Nodes and frames it rests on; no answerer ever sees them.
     provenance : mapping of str to str
         Generator, seed, query or prompt hash; no answerer ever sees it.
+    options : tuple of str
+        What a choice is made from, each once; empty for other types.
+    unit : Unit
+        Unit of a number.
+    images : tuple of str
+        Files that belong to the question, relative to the folder of its file.
+    context_change : str
+        What has changed in the scene since it was mapped, in words; '' if nothing has.
+
+    Raises
+    ------
+    ValueError
+        If the answer is not of its type.
     """
 
     id: str
@@ -134,6 +178,67 @@ class Question:
     tolerance: float = 0.0
     evidence: Evidence = field(default_factory=Evidence)
     provenance: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    unit: Unit = Unit.NONE
+    images: tuple[PathBelow, ...] = ()
+    context_change: str = ''
+
+    __pydantic_config__ = ConfigDict(extra='forbid')
+
+    def __post_init__(self) -> None:
+        if fault := _fault_of_answer(self):
+            raise ValueError(f'the answer of question "{self.id}" is {self.answer!r}; {fault}')
+
+
+_LENGTHS = {AnswerType.COORDINATES: 3, AnswerType.BOX: 6}
+
+
+def _fault_of_answer(question: Question) -> str:
+    """Return what an answer of its type has to be, '' if it is that."""
+    kind, answer = question.answer_type, question.answer
+    if (kind is AnswerType.CHOICE) != bool(question.options):
+        return 'a question of type choice has options, and no other'
+    if kind is AnswerType.CHOICE:
+        distinct = len({option.strip().lower() for option in question.options})
+        if not 2 <= distinct == len(question.options) <= len(LETTERS):
+            return f'a choice is made from 2 to {len(LETTERS)} different options'
+        return '' if answer in question.options else 'a choice is the text of one of its options'
+    if kind in _LENGTHS:
+        return _fault_of_lengths(kind, answer)
+    if kind in (AnswerType.SET, AnswerType.ORDERED_LIST):
+        if not isinstance(answer, tuple) or not (
+            all(type(item) is int for item in answer)
+            or all(isinstance(item, str) and item.strip() for item in answer)
+        ):
+            return f'the answer of a question of type {kind.value} is a list of ids or of names'
+        repeated = kind is AnswerType.SET and len(set(answer)) < len(answer)
+        return 'a set has each item once' if repeated else ''
+    if isinstance(answer, tuple):
+        return f'the answer of a question of type {kind.value} is no list'
+    return ''
+
+
+def _fault_of_lengths(kind: AnswerType, answer: AnswerValue) -> str:
+    count = _LENGTHS[kind]
+    numbers = isinstance(answer, tuple) and [
+        float(item) for item in answer if isinstance(item, (int, float))
+    ]
+    if not numbers or len(numbers) != count or not all(map(math.isfinite, numbers)):
+        return f'the answer of a question of type {kind.value} is {count} lengths in metres'
+    if kind is AnswerType.BOX and any(
+        low > high for low, high in zip(numbers[:3], numbers[3:], strict=True)
+    ):
+        return 'the lower corner of a box comes first'
+    return ''
+
+
+@dataclass(frozen=True)
+class ToolUse:
+    """A call of a tool with its arguments as JSON, and the start of what came back."""
+
+    tool: str
+    arguments: str
+    result: str
 
 
 @dataclass(frozen=True)
@@ -154,6 +259,8 @@ class Answer:
         Why there is no answer, or how it was found.
     failure : str
         Why the server of the answerer gave none; such an answer is missing, not wrong.
+    transcript : tuple of ToolUse
+        What the answerer looked up on the way, in order.
     """
 
     question_id: str
@@ -162,6 +269,7 @@ class Answer:
     nodes: tuple[int, ...] = ()
     note: str = ''
     failure: str = ''
+    transcript: tuple[ToolUse, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -185,6 +293,9 @@ class Verdict:
         denominator as in the published code.
     failure : str
         Why the server of the judge gave none; such a verdict is missing, not wrong.
+    score : float, optional
+        How much of the answer is right, in [0, 1], of types with parts: F1 of a set, twice the
+        longest common subsequence over both lengths of an ordered list, IoU of a box.
     """
 
     question_id: str
@@ -194,6 +305,7 @@ class Verdict:
     reason: str = ''
     judged: bool = True
     failure: str = ''
+    score: float | None = None
 
 
 @dataclass(frozen=True)
@@ -203,11 +315,23 @@ class Inquiry:
     id: str
     text: str
     answer_type: AnswerType
+    options: tuple[str, ...] = ()
+    unit: Unit = Unit.NONE
+    images: tuple[str, ...] = ()
+    context_change: str = ''
 
 
 def inquiry(question: Question) -> Inquiry:
     """Return a question without its answer, evidence, category and provenance."""
-    return Inquiry(question.id, question.text, question.answer_type)
+    return Inquiry(
+        question.id,
+        question.text,
+        question.answer_type,
+        question.options,
+        question.unit,
+        question.images,
+        question.context_change,
+    )
 
 
 def question_id(suite: str, scene: str, text: str) -> str:

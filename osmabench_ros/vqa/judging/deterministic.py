@@ -8,6 +8,7 @@ from typing import Protocol
 
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.vqa.english import SHADES, material_noun, plural
+from osmabench_ros.vqa.grading import Grade, grade
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.phrases import (
     NounPhrase,
@@ -107,9 +108,12 @@ class DeterministicJudge:
         if answer is None or answer.value is None:
             reason = 'no answer' if answer is None else answer.note or 'no answer'
             return Verdict(question.id, False, self.name, answered=False, reason=reason)
-        correct, reason = self._compare(question, answer)
-        answered = not is_refusal(answer.value) or correct
-        return Verdict(question.id, correct, self.name, answered, reason)
+        formed = grade(question, answer.value)
+        if formed is None:
+            formed = Grade(*self._compare(question, answer))
+        answered = not is_refusal(answer.value) or formed.correct
+        correct, score = formed.correct, formed.score
+        return Verdict(question.id, correct, self.name, answered, formed.reason, score=score)
 
     def _compare(self, question: Question, answer: Answer) -> tuple[bool, str]:
         assert answer.value is not None

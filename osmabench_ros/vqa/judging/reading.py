@@ -33,7 +33,7 @@ _NEGATED = re.compile(
 )
 _STATED = re.compile(r'\b(?:is|are|was|were|does|do|has|have|can|contains?|exists?)\b')
 _HEDGED = re.compile(r'\b(?:maybe|perhaps|possibly|probably|might|may|could|likely|or)\b')
-_UNITS_M = {
+LENGTHS_M = {
     'm': 1.0, 'meter': 1.0, 'meters': 1.0, 'metre': 1.0, 'metres': 1.0, 'cm': 0.01,
     'centimeter': 0.01, 'centimeters': 0.01, 'centimetre': 0.01, 'centimetres': 0.01, 'mm': 0.001,
     'millimeter': 0.001, 'millimeters': 0.001, 'millimetre': 0.001, 'millimetres': 0.001,
@@ -96,17 +96,17 @@ def quantities(value: AnswerValue) -> tuple[Quantity, ...]:
     """Return the numbers of an answer, in digits or as words to twenty."""
     found = []
     for number, unit in _QUANTITY.findall(plain(value)):
-        scale = _UNITS_M.get(unit, 1.0)
+        scale = LENGTHS_M.get(unit, 1.0)
         digits = str(NUMBER_WORDS.get(number, number))
         step = 10.0 ** -len(digits.partition('.')[2])
-        found.append(Quantity(float(digits) * scale, step * scale, unit in _UNITS_M))
+        found.append(Quantity(float(digits) * scale, step * scale, unit in LENGTHS_M))
     return tuple(found)
 
 
 def is_quantity(value: AnswerValue) -> bool:
     """Return whether an answer is a number, with or without a unit, and nothing else."""
     rest = _QUANTITY.sub(
-        lambda found: '' if found[2] in (None, *_UNITS_M) else found[2], plain(value)
+        lambda found: '' if found[2] in (None, *LENGTHS_M) else found[2], plain(value)
     )
     words = re.findall(r'[a-z]+', rest)
     return bool(quantities(value)) and all(word in _APPROXIMATE for word in words)

@@ -1,0 +1,209 @@
+"""Grades of the types of answers that have a form: worked examples, and limits on both sides."""
+
+import pytest
+
+from osmabench_ros.errors import QuestionError
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
+from osmabench_ros.vqa.question_files import read_records, to_json_line, write_records
+from osmabench_ros.vqa.questions import (
+    Answer,
+    AnswerType,
+    Inquiry,
+    Question,
+    ToolUse,
+    Unit,
+    Verdict,
+    inquiry,
+)
+
+
+def asked(kind, answer, **more):
+    return Question('q', 's', 'room', 'c', 'what?', AnswerType(kind), answer, **more)
+
+
+def verdict(question, value):
+    (found,) = DeterministicJudge().judge([(question, Answer('q', value, 'a'))])
+    return found
+
+
+CHAIRS = ('one', 'none', 'red chair', 'chair')
+
+
+@pytest.mark.parametrize(
+    ('right', 'said', 'correct'),
+    [
+        ('red chair', 'red chair', True),
+        ('red chair', 'C', True),
+        ('red chair', '(c)', True),
+        ('red chair', 'C. red chair', True),
+        ('red chair', 'The answer is C', True),
+        ('red chair', 'Option C', True),
+        ('red chair', 'It is the red chair.', True),
+        ('chair', 'It is the red chair.', False),
+        ('chair', 'A chair', True),
+        ('red chair', 'B. red chair', False),
+        ('one', 'none', False),
+        ('one', 'one or none', False),
+        ('one', 'E', False),
+        ('one', 'I cannot tell', False),
+        ('one', '', False),
+    ],
+)
+def test_an_option_is_named_by_its_letter_or_its_words(right, said, correct):
+    assert verdict(asked('choice', right, options=CHAIRS), said).correct is correct
+
+
+@pytest.mark.parametrize(
+    ('unit', 'right', 'tolerance', 'said', 'correct'),
+    [
+        # Goldens of Space3D-Bench: navigable distances, 0.5 m.
+        ('m', 4.842, 0.5, '2.37 meters', False),
+        ('m', 7.903, 0.5, 'The distance is 7.87 m', True),
+        ('m', 7.903, 0.5, 8.4, True),
+        ('m', 7.903, 0.5, 8.41, False),
+        ('m', 2.0, 0.01, '200 cm', True),
+        ('m', 2.0, 0.01, 'two metres', True),
+        ('m', 2.0, 0.01, '2 m2', False),
+        ('m', 2.0, 0.01, 'of the 4 walls the longest is 2.0 m', True),
+        ('m', 2.0, 0.01, '2 m or 3 m', False),
+        ('m2', 12.5, 0.1, '12.5 square meters', True),
+        ('m2', 12.5, 0.1, '12.45 m²', True),
+        ('m2', 12.5, 0.1, '12.5 sq. m', True),
+        ('m2', 12.5, 0.1, '125000 cm^2', True),
+        ('m2', 12.5, 0.1, '12.5 m', False),
+        ('m3', 0.5, 0.01, '0.5 cubic metres', True),
+        ('deg', 350, 15, '5 degrees', True),
+        ('deg', 270, 1, '-90°', True),
+        ('deg', 90, 1, '1.571 rad', True),
+        ('s', 90, 1, '1.5 minutes', True),
+        ('m', 2.0, 0.1, 'far', False),
+    ],
+)
+def test_numbers_are_read_in_their_unit(unit, right, tolerance, said, correct):
+    question = asked('number', right, tolerance=tolerance, unit=Unit(unit))
+    assert verdict(question, said).correct is correct
+
+
+@pytest.mark.parametrize(
+    ('said', 'correct'),
+    [
+        ((1.0, 2.0, 0.5), True),
+        ('(1.06, 2.0, 0.42)', True),
+        ('x = 1.06 m, y = 2.08 m, z = 0.5 m', False),
+        ('{"x": 1.0, "y": 2.0, "z": 0.55}', True),
+        ('1.0, 2.0', False),
+        ('next to the sofa', False),
+    ],
+)
+def test_coordinates_are_right_within_the_distance(said, correct):
+    """The limit is 0.1 m: (0.06, 0, 0.08) is off by exactly that, (0.06, 0.08, 0) too."""
+    right = (1.0, 2.0, 0.5) if said != 'x = 1.06 m, y = 2.08 m, z = 0.5 m' else (1.0, 2.0, 0.49)
+    assert verdict(asked('coordinates', right, tolerance=0.1), said).correct is correct
+
+
+@pytest.mark.parametrize(
+    ('kind', 'right', 'said', 'correct', 'score'),
+    [
+        ('set', ('chair', 'sofa'), 'the sofa and a chair', True, 1.0),
+        ('set', ('chair', 'sofa'), ('Couch', 'chairs'), True, 1.0),
+        ('set', ('chair', 'sofa'), '["chair", "lamp", "table"]', False, 0.4),
+        ('set', ('chair', 'sofa'), 'lamp', False, 0.0),
+        ('set', (3, 5, 8), '[5, 3]', False, 0.8),
+        ('set', (3, 5, 8), 'nodes 8, 5 and 3', True, 1.0),
+        ('set', (), 'There are none', True, 1.0),
+        ('set', (), 'chair', False, 0.0),
+        ('ordered_list', ('sofa', 'table', 'lamp'), 'sofa, table, lamp', True, 1.0),
+        ('ordered_list', ('sofa', 'table', 'lamp'), 'table, sofa, lamp', False, 2 / 3),
+        ('ordered_list', (3, 5, 8), '3; 8', False, 0.8),
+    ],
+)
+def test_lists_are_compared_item_by_item(kind, right, said, correct, score):
+    found = verdict(asked(kind, right), said)
+    assert found.correct is correct
+    assert found.score == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ('said', 'iou'),
+    [
+        ((0, 0, 0, 1, 1, 1), 1.0),
+        ('[0.0, 0, 0, 1, 1, 0.5]', 0.5),
+        ((0.5, 0, 0, 1.5, 1, 1), 1 / 3),
+        ((2, 2, 2, 3, 3, 3), 0.0),
+        ((1, 1, 1, 0, 0, 0), 0.0),
+        ('in the corner', 0.0),
+    ],
+)
+def test_boxes_are_right_by_their_overlap(said, iou):
+    found = verdict(asked('box', (0, 0, 0, 1, 1, 1), tolerance=0.5), said)
+    assert found.score == pytest.approx(iou)
+    assert found.correct is (iou >= 0.5)
+
+
+@pytest.mark.parametrize(
+    ('kind', 'answer', 'more', 'fault'),
+    [
+        ('choice', 'sofa', {'options': ('chair', 'lamp')}, 'one of its options'),
+        ('choice', 'sofa', {}, 'has options'),
+        ('choice', 'sofa', {'options': ('sofa', 'Sofa ')}, 'different options'),
+        ('text', 'sofa', {'options': ('sofa', 'lamp')}, 'and no other'),
+        ('text', ('sofa',), {}, 'is no list'),
+        ('coordinates', (1.0, 2.0), {}, '3 lengths'),
+        ('coordinates', (1.0, 2.0, float('nan')), {}, '3 lengths'),
+        ('box', (1, 1, 1, 0, 2, 2), {}, 'lower corner'),
+        ('set', ('chair', 3), {}, 'ids or of names'),
+        ('set', ('chair', 'chair'), {}, 'once'),
+        ('ordered_list', 'chair', {}, 'ids or of names'),
+    ],
+)
+def test_an_answer_that_is_not_of_its_type_is_refused(kind, answer, more, fault):
+    with pytest.raises(ValueError, match=f'question "q".*{fault}'):
+        asked(kind, answer, **more)
+
+
+@pytest.mark.parametrize(
+    'record',
+    [
+        asked('choice', 'b', options=('a', 'b'), images=('views/1.png',), context_change='moved'),
+        asked('coordinates', (1.0, 2.5, 0.0), tolerance=0.1),
+        asked('number', 2.0, unit=Unit.SQUARE_METRE),
+        asked('set', (3, 5)),
+        asked('ordered_list', ('sofa', 'lamp')),
+        asked('box', (0.0, 0.0, 0.0, 1.0, 1.0, 1.0)),
+        Answer('q', ('sofa', 'lamp'), 'a', transcript=(ToolUse('rooms', '{}', '[]'),)),
+        Verdict('q', False, 'j', score=0.5),
+    ],
+)
+def test_the_new_fields_come_back_as_they_were_written(tmp_path, record):
+    write_records(tmp_path / 'records.jsonl', [record])
+    (back,) = read_records(tmp_path / 'records.jsonl', type(record))
+    assert back == record
+
+
+def test_a_file_of_simple_questions_is_written_as_before():
+    new = ('options', 'unit', 'images', 'context_change', 'transcript', 'score')
+    for record in (asked('text', 'sofa'), Answer('q', 'sofa', 'a'), Verdict('q', True, 'j')):
+        assert not any(f'"{key}"' in to_json_line(record) for key in new)
+
+
+@pytest.mark.parametrize(
+    ('key', 'value', 'fault'),
+    [
+        ('optoins', '["a", "b"]', 'optoins'),
+        ('options', '["a", "b"]', 'and no other'),
+        ('images', '["../../secret.png"]', 'images'),
+        ('unit', '"furlong"', 'unit'),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named_with_its_line(tmp_path, key, value, fault):
+    line = to_json_line(asked('text', 'sofa'))
+    path = tmp_path / 'questions.jsonl'
+    path.write_text(f'{line[:-1]},"{key}":{value}}}\n')
+    with pytest.raises(QuestionError, match=rf'questions\.jsonl:1: .*{fault}'):
+        read_records(path, Question)
+
+
+def test_an_answerer_sees_options_unit_images_and_the_change():
+    question = asked('choice', 'b', options=('a', 'b'), images=('1.png',), context_change='moved')
+    seen = Inquiry('q', 'what?', AnswerType.CHOICE, ('a', 'b'), Unit.NONE, ('1.png',), 'moved')
+    assert inquiry(question) == seen
