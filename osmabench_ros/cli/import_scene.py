@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from osmabench_ros.scenes.importing import read_class_patterns, read_known_class
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.worlds.parts import ColladaUp, WorldOptions
 from osmabench_ros.scenes.writing import CLASSES_FILE, write_habitat_dataset
+from osmabench_ros.suites.space3d.folder import GROUND_TRUTH
 
 
 def import_scene(
@@ -90,6 +92,13 @@ def import_scene(
         typer.echo(f'left out: {text}')
 
 
+class ExportForm(str, Enum):
+    """What a scene is exported as."""
+
+    HABITAT = 'habitat'
+    SPACE3D = 'space3d'
+
+
 def export_scene(
     reference: Annotated[
         str,
@@ -103,10 +112,20 @@ def export_scene(
     overwrite: Annotated[
         bool, typer.Option('--overwrite', help='Replace a data set that was exported there.')
     ] = False,
+    form: Annotated[
+        ExportForm, typer.Option('--format', help='Habitat data set, or Space3D-Bench folder.')
+    ] = ExportForm.HABITAT,
 ) -> None:
-    """Export a scene as a Habitat scene data set."""
-    check_folder(out, Existing.REPLACE if overwrite else Existing.REFUSE, CLASSES_FILE)
+    """Export a scene as a Habitat scene data set, or as a scene folder of Space3D-Bench."""
+    document = CLASSES_FILE if form is ExportForm.HABITAT else GROUND_TRUTH
+    check_folder(out, Existing.REPLACE if overwrite else Existing.REFUSE, document)
     exported = load_scene(reference, scene=scene, seed=seed)
+    if form is ExportForm.SPACE3D:
+        from osmabench_ros.suites.space3d.export import export_space3d
+
+        questions = export_space3d(exported, out, seed=seed, overwrite=overwrite)
+        typer.echo(f'{out}: {len(questions)} questions, {len(exported.rooms)} rooms')
+        return
     config = write_habitat_dataset(exported, out, overwrite)
     typer.echo(
         f'{config}: {len(exported.objects)} objects, {len(exported.rooms)} rooms, '

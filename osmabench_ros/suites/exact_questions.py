@@ -19,7 +19,7 @@ from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS, LanguageModelAnswerer
 from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import Answerer, QuestionedMap, evaluate_questions, unread_nodes
-from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, questions_about
+from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, EXACT, SUITE, questions_about
 from osmabench_ros.vqa.judging.deterministic import Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.questions import Question
@@ -95,6 +95,8 @@ class ExactQuestionsSuite:
     """Accuracy of the answers a recorded scene graph gives, beside baselines and ceiling."""
 
     name = SUITE
+    asked = EXACT
+    """What is asked where the context brings no questions."""
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
         self._options = validated(ExactQuestionOptions, options, f'suite "{self.name}"')
@@ -154,6 +156,7 @@ class ExactQuestionsSuite:
             scene=context.scene_name,
             seed=context.seed,
             count=self._options.count,
+            asked=self.asked,
         )
 
     def _embedder(self, context: SuiteContext) -> SentenceEmbedder | None:

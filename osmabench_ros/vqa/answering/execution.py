@@ -28,7 +28,7 @@ class GraphAnswer:
     note: str = ''
 
 
-class _SilentError(Exception):
+class SilentError(Exception):
     """The graph does not say; the message becomes the finding's note."""
 
 
@@ -44,13 +44,13 @@ class QueryExecutor:
         handler = _HANDLERS[query.kind]
         try:
             return handler(self, query)
-        except _SilentError as silence:
+        except SilentError as silence:
             return GraphAnswer(None, note=str(silence))
 
     def _existing(self, phrase: str) -> tuple[SceneNode, ...]:
         found = self._resolver.resolve(phrase)
         if found.attribute_unknown:
-            raise _SilentError(f'the map does not give the attribute in "{phrase}"')
+            raise SilentError(f'the map does not give the attribute in "{phrase}"')
         return found.nodes
 
     def _candidates(self, phrase: str) -> tuple[SceneNode, ...]:
@@ -63,7 +63,7 @@ class QueryExecutor:
             fallback = self._resolver.resolve(' '.join(noun[cut:]))
             if fallback.nodes:
                 return fallback.nodes
-        raise _SilentError(f'the map has no {phrase}')
+        raise SilentError(f'the map has no {phrase}')
 
     def _one(self, phrase: str) -> SceneNode:
         return self._candidates(phrase)[0]
@@ -72,7 +72,7 @@ class QueryExecutor:
         for node in self._candidates(phrase):
             if node.box is not None:
                 return node
-        raise _SilentError(f'the {phrase} has no box in the map')
+        raise SilentError(f'the {phrase} has no box in the map')
 
     def _presence(self, query: Query) -> GraphAnswer:
         found = [self._existing(phrase) for phrase in query.phrases]
@@ -85,7 +85,7 @@ class QueryExecutor:
             QueryKind.FIRST_ONLY: there[0] and not there[-1],
             QueryKind.NEITHER: not any(there),
         }[query.kind]
-        return _yes_no(value, *(node for nodes in found for node in nodes[:1]))
+        return yes_no(value, *(node for nodes in found for node in nodes[:1]))
 
     def _count(self, query: Query) -> GraphAnswer:
         nodes = self._existing(query.phrases[0])
@@ -93,7 +93,7 @@ class QueryExecutor:
 
     def _more_of(self, query: Query) -> GraphAnswer:
         first, second = (self._existing(phrase) for phrase in query.phrases)
-        return _yes_no(len(first) > len(second), *first, *second)
+        return yes_no(len(first) > len(second), *first, *second)
 
     def _height(self, query: Query) -> GraphAnswer:
         node = self._boxed(query.phrases[0])
@@ -110,15 +110,15 @@ class QueryExecutor:
             if value is None:
                 continue
             if query.kind is QueryKind.HAS_COLOR:
-                return _yes_no(confusable(value, query.word), node)
+                return yes_no(confusable(value, query.word), node)
             if query.word:
-                return _yes_no(normal(value) == normal(query.word), node)
+                return yes_no(normal(value) == normal(query.word), node)
             return GraphAnswer(normal(value), (node.id,))
-        raise _SilentError(f'the map gives no {key} for {query.phrases[0]}')
+        raise SilentError(f'the map gives no {key} for {query.phrases[0]}')
 
     def _needs_relations(self) -> None:
         if not self._index.has_relations:
-            raise _SilentError('the map has no relations')
+            raise SilentError('the map has no relations')
 
     def _related(self, query: Query) -> GraphAnswer:
         self._needs_relations()
@@ -126,8 +126,8 @@ class QueryExecutor:
         for source in sources:
             for target in targets:
                 if self._index.related(query.word, source.id, target.id):
-                    return _yes_no(True, source, target)
-        return _yes_no(False, sources[0], targets[0])
+                    return yes_no(True, source, target)
+        return yes_no(False, sources[0], targets[0])
 
     def _named_neighbour(self, query: Query, relation: str, *, outgoing: bool) -> GraphAnswer:
         self._needs_relations()
@@ -139,7 +139,7 @@ class QueryExecutor:
                 other = self._index.by_id[(objects or named)[0]]
                 label = knowledge().spelt(normalised_name(other.label))
                 return GraphAnswer(label, (node.id, other.id))
-        raise _SilentError(f'the map names nothing {relation} for {query.phrases[0]}')
+        raise SilentError(f'the map names nothing {relation} for {query.phrases[0]}')
 
     def _related_to(self, query: Query) -> GraphAnswer:
         return self._named_neighbour(query, query.word, outgoing=False)
@@ -162,7 +162,7 @@ class QueryExecutor:
 
     def _is_more(self, query: Query) -> GraphAnswer:
         values = self._extents(query)
-        return _yes_no(values[0] > values[1], *(self._boxed(p) for p in query.phrases))
+        return yes_no(values[0] > values[1], *(self._boxed(p) for p in query.phrases))
 
     def _extents(self, query: Query) -> list[float]:
         return [extent(self._boxed(phrase), query.word) or 0.0 for phrase in query.phrases]
@@ -181,15 +181,15 @@ class QueryExecutor:
         node = self._boxed(query.phrases[0])
         assert node.box is not None
         top = float(node.box.maximum[2]) - self._index.floor_height_m(node)
-        return _yes_no(top <= (query.number or 0.0), node)
+        return yes_no(top <= (query.number or 0.0), node)
 
     def _passable(self, query: Query) -> GraphAnswer:
         first, second = (self._boxed(phrase) for phrase in query.phrases)
-        return _yes_no(gap_m(first, second) >= (query.number or 0.0), first, second)
+        return yes_no(gap_m(first, second) >= (query.number or 0.0), first, second)
 
     def _clearance(self, query: Query) -> GraphAnswer:
         node = self._boxed(query.phrases[0])
-        return _yes_no(self._index.space_above_m(node) >= (query.number or 0.0), node)
+        return yes_no(self._index.space_above_m(node) >= (query.number or 0.0), node)
 
     def _affords_by(self, query: Query) -> GraphAnswer:
         self._needs_relations()
@@ -198,8 +198,8 @@ class QueryExecutor:
         for node in nodes:
             for other in self._index.sources(relation, node.id):
                 if _affords(self._index.by_id[other], query.word):
-                    return _yes_no(True, node, self._index.by_id[other])
-        return _yes_no(False, nodes[0])
+                    return yes_no(True, node, self._index.by_id[other])
+        return yes_no(False, nodes[0])
 
     def _affords_count(self, query: Query) -> GraphAnswer:
         nodes = [node for node in self._index.things if _affords(node, query.word)]
@@ -209,7 +209,7 @@ class QueryExecutor:
         self._needs_relations()
         nodes = self._candidates(query.phrases[0])
         loaded = any(self._index.sources(_ON, node.id) for node in nodes)
-        return _yes_no(loaded is (query.kind is QueryKind.LOADED), *nodes)
+        return yes_no(loaded is (query.kind is QueryKind.LOADED), *nodes)
 
     def _open_first(self, query: Query) -> GraphAnswer:
         return self._named_neighbour(query, _IN, outgoing=True)
@@ -265,7 +265,8 @@ def _ids(nodes: tuple[SceneNode, ...] | list[SceneNode]) -> tuple[int, ...]:
     return tuple(node.id for node in nodes)
 
 
-def _yes_no(value: bool, *nodes: SceneNode) -> GraphAnswer:
+def yes_no(value: bool, *nodes: SceneNode) -> GraphAnswer:
+    """Return yes or no, which rests on nodes."""
     return GraphAnswer('yes' if value else 'no', _ids(nodes))
 
 

@@ -10,6 +10,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.references import ReferenceResolver
+from osmabench_ros.vqa.answering.space import SpaceExecutor, ways_of_map
 from osmabench_ros.vqa.graph_index import SIMILARITY_THRESHOLD, Embedder, GraphIndex, LabelMatcher
 from osmabench_ros.vqa.questions import Answer, Inquiry
 from osmabench_ros.vqa.wording import parsed
@@ -63,7 +64,8 @@ class RuleAnswerer:
         if semantic_map.label_set is not None:
             vocabulary = semantic_map.label_set.by_name
         matcher = LabelMatcher(index.by_label, vocabulary, self._embedder, self._threshold)
-        return QueryExecutor(index, ReferenceResolver(index, matcher))
+        resolver = ReferenceResolver(index, matcher)
+        return SpaceExecutor(index, resolver, ways_of_map(semantic_map))
 
 
 def _answered(executor: QueryExecutor, item: Inquiry, name: str) -> Answer:
