@@ -25,6 +25,8 @@ _INSIDE_M, _WALL_M = 0.2, 0.15
 _CLOSER_RATIO, _CLOSER_M = 1.5, 1.0
 _LEAST_WALK_M, _LEAST_CLEAR_M = 1.5, 0.1
 _STOREY_M = 2.0
+_MOST_WAYS = 60
+"""Ways that are looked for: each is, for several robots, and takes the longest of all drafts."""
 
 
 def places(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -90,7 +92,7 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
     way_m = view.ways[0].between_m
     floor_m = min((float(node.box.minimum[2]) for node in view.named_boxed if node.box), default=0)
     nodes = [n for n in view.named_boxed if n.box and n.box.minimum[2] - floor_m < _STOREY_M]
-    for first, second in sampled_pairs(rng, nodes, limit):
+    for first, second in sampled_pairs(rng, nodes, min(limit, _MOST_WAYS)):
         assert first.box is not None
         assert second.box is not None
         length_m = way_m(first.box, second.box)
