@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from osmabench_ros.suites.exact_questions import ExactQuestionsSuite
-from osmabench_ros.vqa.exact import comparison, measurement, relations, robot_tasks, space
+from osmabench_ros.vqa.exact import measurement, relations, robot_tasks, space
 from osmabench_ros.vqa.exact.generation import QuestionSet
 from osmabench_ros.vqa.questions import QueryKind, SpatialCategory
 
@@ -52,7 +52,7 @@ SPACE3D = QuestionSet(
         relations.functional,
         space.ways,
         space.patterns,
-        comparison.numbers,
+        measurement.numbers,
         space.fits,
         robot_tasks.reachability,
     ),

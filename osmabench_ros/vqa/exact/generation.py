@@ -17,7 +17,7 @@ from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.references import ReferenceResolver
 from osmabench_ros.vqa.answering.space import RADIUS_M, FloorWays, SpaceExecutor, Ways
-from osmabench_ros.vqa.exact import comparison, existence, measurement, relations, robot_tasks
+from osmabench_ros.vqa.exact import existence, measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.view import Draft, SceneView, glimpsed_instances, shuffled
 from osmabench_ros.vqa.graph_index import GraphIndex, LabelMatcher
@@ -108,9 +108,9 @@ EXACT = QuestionSet(
         measurement.materials,
         relations.spatial,
         relations.functional,
-        comparison.sizes,
-        comparison.distances,
-        comparison.numbers,
+        measurement.sizes,
+        measurement.nearer,
+        measurement.numbers,
         robot_tasks.reachability,
         robot_tasks.affordance,
         robot_tasks.precondition,
