@@ -300,7 +300,8 @@ def main() -> int:
             if not agrees(question, found):
                 wrong += 1
                 print(f'seed {seed}: {question.text} {question.answer}, by meshes {found}')
-        print(f'seed {seed}: {len(asked)} questions', flush=True)
+        total = sum(proved.values())
+        print(f'seed {seed}: {len(asked)} questions; {total} proved, {wrong} disagree', flush=True)
     for kind, count in sorted(proved.items()):
         print(f'{count:5} proved: {kind}')
     for kind, count in sorted(unproved.items()):
