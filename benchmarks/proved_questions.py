@@ -15,6 +15,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -63,7 +64,11 @@ class Meshes:
     def __init__(self, scene: Scene, seen: frozenset[int]) -> None:
         self.scene = scene
         self.seen = [item for item in scene.objects if item.instance_id in seen]
-        self.caster = RayCaster(scene)
+        known = scene.label_set.by_id
+        building = [item for item in scene.objects if item.class_id in known]
+        building = [item for item in building if known[item.class_id].structure]
+        # Lamps hang in the way of rays under the ceiling.
+        self.building = RayCaster(replace(scene, objects=tuple(building)))
 
     def label(self, item: SceneObject) -> str:
         """Return the class of an object as questions spell it."""
@@ -131,7 +136,7 @@ class Meshes:
         z = float(room.box.maximum[2]) - 0.05
         rays = np.array([(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0)], np.float32)
         origins = np.tile(np.array([x, y, z], np.float32), (4, 1))
-        east, west, north, south = self.caster.distances(origins, rays).tolist()
+        east, west, north, south = self.building.distances(origins, rays).tolist()
         return (east + west) * (north + south)
 
     def above_floor_m(self, item: SceneObject) -> float:
