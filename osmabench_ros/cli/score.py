@@ -14,11 +14,18 @@ from typing import Annotated, Any
 
 import typer
 
+from osmabench_ros.base.progress import shown_progress
+from osmabench_ros.cli.options import with_option_groups
 from osmabench_ros.cli.score_trajectory import trajectory
+from osmabench_ros.cli.vqa import Access
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.confusion import read_confusion_sets
+from osmabench_ros.metrics.record import Mode
 from osmabench_ros.metrics.segmentation import COMPAT_IGNORED, score_scenes
 from osmabench_ros.suites.hypo3d.published import hypo3d_scores, read_hypo3d
+from osmabench_ros.suites.space3d.folder import SceneFolder
+from osmabench_ros.suites.space3d.scoring import Judges, score_folder
 from osmabench_ros.vqa.answer_table import AnswerRow, answer_table
 from osmabench_ros.vqa.published import read_saved_answers
 
@@ -165,3 +172,60 @@ def _flat(table: Sequence[AnswerRow], *, with_changes: bool) -> list[dict[str, A
         }
         for row in table
     ]
+
+
+class Space3dMode(str, Enum):
+    """How answers to Space3D-Bench are graded."""
+
+    COMPAT = Mode.COMPAT.value
+    STRICT = Mode.STRICT.value
+
+
+@app.command()
+@with_option_groups
+def space3d(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help='Scene folders of Space3D-Bench, each with its answers.json.'),
+    ],
+    access: Access,
+    answers_file: Annotated[
+        Path | None, typer.Option('--answers', help='Answers elsewhere, of one scene.')
+    ] = None,
+    mode: Annotated[
+        Space3dMode, typer.Option(help='As published, or by rule first.')
+    ] = Space3dMode.STRICT,
+    judge: Annotated[str, typer.Option(help='Model that judges texts, e.g. openai:qwen3.')] = '',
+    vision_judge: Annotated[
+        str, typer.Option('--vision-judge', help='Model that judges by an image.')
+    ] = '',
+    out: Annotated[
+        Path, typer.Option(help='Folder that gets the verdicts, SCENE/result.json.')
+    ] = Path('space3d_results'),
+) -> None:
+    """Score answers to Space3D-Bench, a row a scene, and keep the verdicts.
+
+    In compat models judge all answers; call again after an interruption to go on.
+    """
+    if answers_file is not None and len(folders) > 1:
+        raise ConfigError('--answers is for one scene folder; score the others by themselves')
+    scenes = [SceneFolder(path) for path in folders]
+    if len({folder.scene for folder in scenes}) < len(scenes):
+        raise ConfigError('two of the scene folders have one name; score them into two --out')
+    clients = [access.client_of(name) if name else None for name in (judge, vision_judge)]
+    with shown_progress() as progress:
+        scores = [
+            score_folder(
+                folder,
+                folder.answers(answers_file),
+                Mode(mode.value),
+                Judges(*clients),
+                out / folder.scene,
+                progress,
+            )
+            for folder in scenes
+        ]
+    rows = [{**asdict(item), 'mode': item.mode.value} for item in scores]
+    writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(rows)

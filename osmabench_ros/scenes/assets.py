@@ -242,7 +242,7 @@ def meshes_of(geometry: Any, linear: bool = True) -> tuple[Mesh, ...]:
     if getattr(visual, 'material', None) is not None:
         return (replace(mesh, material=material_of(visual.material, linear)),)
     if getattr(visual, 'kind', None) in ('vertex', 'face'):
-        return _by_color(mesh, np.asarray(visual.face_colors, np.uint8)[:, :3])
+        return by_color(mesh, np.asarray(visual.face_colors, np.uint8)[:, :3])
     return (mesh,)
 
 
@@ -287,7 +287,8 @@ def material_of(material: Any, linear: bool = True) -> Material:
     return Material((red, green, blue), texture)
 
 
-def _by_color(mesh: Mesh, face_colors: NDArray[np.uint8]) -> tuple[Mesh, ...]:
+def by_color(mesh: Mesh, face_colors: NDArray[np.uint8]) -> tuple[Mesh, ...]:
+    """Return a mesh in parts, each of one of COLOR_LEVELS levels of each colour (F, 3)."""
     level = face_colors.astype(int) * COLOR_LEVELS // 256
     key = (level * [COLOR_LEVELS**2, COLOR_LEVELS, 1]).sum(axis=1)
     parts = []

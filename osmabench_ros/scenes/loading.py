@@ -14,6 +14,7 @@ from osmabench_ros.scenes.scene import Scene
 
 PROCEDURAL = 'apartment'
 MANIFEST = 'scene.json'
+REPLICA_INFO = 'habitat/info_semantic.json'
 
 
 def load_scene(
@@ -25,7 +26,8 @@ def load_scene(
     ----------
     reference : str
         'apartment' for the procedural apartment, the path of a Habitat
-        `*.scene_dataset_config.json`, or that of a scene folder with a `scene.json`.
+        `*.scene_dataset_config.json`, that of a scene folder with a `scene.json`, or the folder
+        of a scene of Replica.
     scene : str
         Name of a scene of a data set with several; the first one without a name. For the
         apartment only ``'seed_<seed>'`` is accepted.
@@ -57,7 +59,12 @@ def _from_files(path: Path, reference: str, scene: str) -> Scene:
         return load_habitat_scene(path, scene)
     if path.name == MANIFEST or (path / MANIFEST).is_file():
         return _folder(path, scene)
-    known = [PROCEDURAL, '<path>.scene_dataset_config.json', f'<folder with {MANIFEST}>']
+    if (path / REPLICA_INFO).is_file():
+        from osmabench_ros.scenes.replica import load_replica_scene
+
+        return _named(load_replica_scene(path), path, scene)
+    folders = [f'<folder with {name}>' for name in (MANIFEST, REPLICA_INFO)]
+    known = [PROCEDURAL, '<path>.scene_dataset_config.json', *folders]
     problem = 'is not a scene this package can load' if path.exists() else 'does not exist'
     raise SceneError(f'scene "{reference}" {problem}. {suggestion(reference, known)}')
 
@@ -78,7 +85,10 @@ def _apartment(scene: str, seed: int) -> Scene:
 def _folder(path: Path, scene: str) -> Scene:
     from osmabench_ros.scenes.folder import load_scene_folder
 
-    loaded = load_scene_folder(path)
+    return _named(load_scene_folder(path), path, scene)
+
+
+def _named(loaded: Scene, path: Path, scene: str) -> Scene:
     if scene not in ('', loaded.name):
         raise SceneError(f'{path} holds the scene "{loaded.name}", not "{scene}"')
     return loaded

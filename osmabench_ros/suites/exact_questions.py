@@ -28,7 +28,7 @@ from osmabench_ros.vqa.answering.answerer import (
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.answering.rule import label_embedder
 from osmabench_ros.vqa.evaluation import QuestionedMap, evaluate_questions, records_of_summary
-from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, SUITE, questions_about
+from osmabench_ros.vqa.exact.generation import DEFAULT_COUNT, EXACT, SUITE, questions_about
 from osmabench_ros.vqa.judging.deterministic import Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.questions import Question
@@ -134,6 +134,8 @@ class ExactQuestionsSuite:
     """Accuracy of the answers a recorded scene graph gives, beside baselines and ceiling."""
 
     name = SUITE
+    asked = EXACT
+    """What is asked where the context brings no questions."""
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
         self._options = validated(ExactQuestionOptions, options, f'suite "{self.name}"')
@@ -196,6 +198,7 @@ class ExactQuestionsSuite:
             scene=context.scene_name,
             seed=context.seed,
             count=self._options.count,
+            asked=self.asked,
         )
 
     def _embedder(self, context: SuiteContext) -> SentenceEmbedder | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from osmabench_ros.base.progress import Progress, counted, share, silent
-from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.answerer import Answerer
@@ -69,6 +69,10 @@ def reference_maps(truth: GroundTruth) -> dict[str, SemanticMap]:
         parts = truth.visible_graph
         found['ceiling_visible'] = ground_truth_map(parts, seen, labels)
         found['ceiling_camera'] = ground_truth_map(parts, seen, labels, without=UNSEEABLE)
+    # Ways are looked for on points.
+    found = {
+        name: replace(item, dense=DenseMap(truth.surface.points)) for name, item in found.items()
+    }
     best = list(found.values())[-1]
     return {'baseline_random_labels': with_random_labels(best, labels), **found}
 

@@ -48,6 +48,16 @@ class QueryKind(str, Enum):
     LOADED = 'must be cleared'
     UNLOADED = 'can be moved at once'
     OPEN_FIRST = 'what must be opened'
+    CENTER = 'coordinates of the centre'
+    SAME_ROOM = 'in one room'
+    COUNT_WITH = 'count in the room with'
+    ROOM_AREA = 'floor area of the room with'
+    WALK = 'length of the way'
+    WALK_CLOSER = 'which way is shorter'
+    ROUND = 'count next to'
+    ALIKE = 'all equally tall'
+    ROW = 'all in a row'
+    FITS_ON = 'would fit on'
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,17 @@ class Category(str, Enum):
     TASK_REACHABILITY = 'Task Reachability'
     OBJECT_AFFORDANCE = 'Object Affordance'
     MANIPULATION_PRECONDITION = 'Manipulation Pre-condition'
+
+
+class SpatialCategory(str, Enum):
+    """Question categories of Space3D-Bench."""
+
+    LOCATION = 'location'
+    MEASUREMENT = 'measurement'
+    RELATION = 'relation'
+    NAVIGATION = 'navigation'
+    PATTERN = 'pattern'
+    PREDICTION = 'prediction'
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from osmabench_ros.metrics.statistics import (
     ratio_statistic,
     wilson_interval,
 )
-from osmabench_ros.vqa.questions import Category, Question, Verdict
+from osmabench_ros.vqa.questions import Category, Question, SpatialCategory, Verdict
 
 Key = TypeVar('Key', bound=Hashable)
 
@@ -42,7 +42,7 @@ def unserved_categories(
     """Return the categories that a map holds nothing for, and those that it says it lacks.
 
     Without things these are all, without edges between things those about relations, without
-    attributes and captions those about attributes.
+    attributes and captions those about attributes, without points those about ways.
     """
     held = holdings(semantic_map)
     if not held.things:
@@ -51,8 +51,11 @@ def unserved_categories(
     found = {str(item) for item in stated} if isinstance(stated, (list, tuple)) else set()
     if not held.relations:
         found |= RELATION_CATEGORIES
+        found.add(SpatialCategory.RELATION.value)
     if not held.attributes and not held.captions:
         found.add(Category.OBJECT_ATTRIBUTES.value)
+    if semantic_map.dense is None:
+        found.add(SpatialCategory.NAVIGATION.value)
     return frozenset(found)
 
 

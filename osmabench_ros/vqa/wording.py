@@ -155,6 +155,46 @@ WORDINGS: Mapping[QueryKind, tuple[str, ...]] = MappingProxyType(
             'What must be opened before {0:the} can be taken out?',
             'Which object has to be opened to get at {0:the}?',
         ),
+        QueryKind.CENTER: (
+            'What are the coordinates of the centre of {0:the} in metres?',
+            'Where is the centre of {0:the}, as x, y and z in metres?',
+        ),
+        QueryKind.SAME_ROOM: (
+            'Are {0:the} and {1:the} in the same room?',
+            'Do {0:the} and {1:the} stand in one room?',
+        ),
+        QueryKind.COUNT_WITH: (
+            'How many {0:s} are in the room with {1:the}?',
+            'In the room with {1:the}, how many {0:s} are there?',
+        ),
+        QueryKind.ROOM_AREA: (
+            'What is the floor area in square metres of the room with {0:the}?',
+            'How many square metres of floor are in the room with {0:the}?',
+        ),
+        QueryKind.WALK: (
+            'What is the navigable distance in metres between {0:the} and {1:the}?',
+            'How long is the shortest way for a robot from {0:the} to {1:the} in metres?',
+        ),
+        QueryKind.WALK_CLOSER: (
+            'Which is the shorter way for a robot from {2:the}: to {0:the} or to {1:the}?',
+            'Driving off at {2:the}, is the way shorter to {0:the} or to {1:the}?',
+        ),
+        QueryKind.ROUND: (
+            'How many {0:s} stand right next to {1:the}?',
+            'What is the number of {0:s} right next to {1:the}?',
+        ),
+        QueryKind.ALIKE: (
+            'Are all {0:s} of the scene equally tall?',
+            'Do all {0:s} here have one and the same height?',
+        ),
+        QueryKind.ROW: (
+            'Do all {0:s} of the scene stand in one straight line?',
+            'Are all {0:s} here lined up in a row?',
+        ),
+        QueryKind.FITS_ON: (
+            'Would {0:the} fit on top of {1:the} without jutting out?',
+            'If {0:the} were put onto {1:the}, would it lie there without jutting out?',
+        ),
     }
 )
 

@@ -11,6 +11,7 @@ import pytest
 import typer
 from benchmark_scripts import benchmark_script
 from maps.sample_maps import sample_map
+from space3d_folders import made_folder
 from users_files import fill, lost, snapshot
 
 from osmabench_ros.base import files
@@ -40,19 +41,24 @@ FOLDERS = {
     'record': 'record --out OUT --duration 1',
     'import-scene': 'import-scene IN/a.world --out OUT --overwrite',
     'export-scene': 'export-scene apartment --out OUT --overwrite',
+    'export-scene (space3d)': 'export-scene apartment --format space3d --out OUT --overwrite',
     'map import': 'map import pointcloud IN/map/cloud.ply --out OUT',
     'map label': 'map label IN/map --label-set IN/map/map.json --out OUT',
     'map export': 'map export ply IN/map --out OUT',
     'report': 'report IN/runs --out OUT',
     'compare': 'compare IN/runs IN/runs --out OUT',
     'score trajectory': 'score trajectory IN/a.tum IN/a.tum --out OUT',
+    'score space3d': 'score space3d IN/rooms --out OUT/..',
     'vqa generate': f'vqa generate OUT/../{RUN} --folder ../OUTNAME',
     'vqa answer': f'vqa answer OUT/../{RUN} --folder ../OUTNAME',
     'vqa judge': f'vqa judge OUT/../{RUN} --folder ../OUTNAME',
     'vqa report': f'vqa report OUT/../{RUN} --folder ../OUTNAME',
 }
 """Commands that write a folder; OUT is the folder of the user's."""
-NAMED = {'run': 'small', 'run (on)': 'small', 'demo': 'demo', 'sweep': 'small_sweep'}
+NAMED = {
+    'run': 'small', 'run (on)': 'small', 'demo': 'demo', 'sweep': 'small_sweep',
+    'score space3d': 'rooms',
+}  # fmt: skip
 SCRIPT = 'learn_prototypes'
 FILES = {
     'conditions preview': 'conditions preview -o OUT',
@@ -100,6 +106,7 @@ def inputs(tmp_path: Path) -> Path:
     (folder / 'small.yaml').write_text(json.dumps(small))
     (folder / 'a.world').write_text(WORLD)
     (folder / 'a.tum').write_text(POSES)
+    made_folder(folder / 'rooms')
     write_map(sample_map(), folder / 'map')
     config = parse_config(small, 'test').model_dump(mode='json')
     files.write_json(folder / 'runs' / 'manifest.json', {'config': config})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, Verdict
@@ -107,7 +107,9 @@ def test_what_a_map_cannot_serve_depends_on_what_it_holds_and_on_no_name():
         plain = SemanticMap(header, SceneGraph(nodes[:1]))
         assert {'Relations-Spatial', 'Relations-Functional'} <= unserved_categories(bare, ())
         assert 'Object Attributes' not in unserved_categories(bare, ())
-        assert unserved_categories(related, ()) == frozenset()
+        assert unserved_categories(related, ()) == {'navigation'}
+        dense = replace(related, dense=DenseMap(np.zeros((1, 3), np.float32)))
+        assert unserved_categories(dense, ()) == frozenset()
         assert 'Object Attributes' in unserved_categories(plain, ())
 
 

@@ -11,8 +11,9 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.suites.hypo3d.frame import Side, frame_of, orientation
 from osmabench_ros.suites.hypo3d.told import changed_graph, read_anchors, read_change
+from osmabench_ros.vqa.answering.execution import QueryExecutor
 from osmabench_ros.vqa.answering.references import ReferenceResolver
-from osmabench_ros.vqa.answering.rule import QueryExecutor, RuleAnswerer
+from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.english import definite, without_article
 from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, LabelMatcher
 from osmabench_ros.vqa.questions import Answer, Inquiry, Query

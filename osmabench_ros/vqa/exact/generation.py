@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from osmabench_ros.errors import QuestionError
+from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.relations import with_neighbours_within
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.references import ReferenceResolver
-from osmabench_ros.vqa.answering.rule import QueryExecutor
-from osmabench_ros.vqa.exact import comparison, existence, measurement, relations, robot_tasks
+from osmabench_ros.vqa.answering.space import RADIUS_M, FloorWays, SpaceExecutor, Ways
+from osmabench_ros.vqa.exact import existence, measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.view import Draft, SceneView, glimpsed_instances, shuffled
 from osmabench_ros.vqa.graph_index import GraphIndex, LabelMatcher
@@ -24,7 +26,9 @@ from osmabench_ros.vqa.questions import (
     AnswerValue,
     Category,
     Evidence,
+    QueryKind,
     Question,
+    SpatialCategory,
     question_id,
 )
 from osmabench_ros.vqa.wording import WORDINGS, parsed, worded
@@ -40,24 +44,79 @@ NEIGHBOUR_MARGIN_M = 0.05
 
 _LEAST_CANDIDATES = 100
 
-_Source = Callable[[SceneView, np.random.Generator, int], Iterator[Draft]]
-_SOURCES: tuple[_Source, ...] = (
-    existence.present,
-    existence.absent,
-    existence.logical,
-    measurement.counts,
-    measurement.lengths,
-    measurement.colors,
-    measurement.materials,
-    relations.spatial,
-    relations.functional,
-    comparison.sizes,
-    comparison.distances,
-    comparison.numbers,
-    robot_tasks.reachability,
-    robot_tasks.affordance,
-    robot_tasks.precondition,
+Source = Callable[[SceneView, np.random.Generator, int], Iterator[Draft]]
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """What a suite asks: sources of questions, and which kinds in which category.
+
+    Parameters
+    ----------
+    suite : str
+        Name of the suite, which is part of the ids of its questions.
+    generator : str
+        Name and version of the set, for the provenance of its questions.
+    categories : tuple of str
+        Names of categories, each of which gets an equal share.
+    sources : tuple of callable
+        Makers of drafts.
+    category_of : mapping of QueryKind to Category or SpatialCategory
+        Category of each kind that is asked; empty for those of the sources.
+    tolerances : mapping of QueryKind to float
+        Tolerances that differ from those of the sources, in the unit of the answer.
+    """
+
+    suite: str
+    generator: str
+    categories: tuple[str, ...]
+    sources: tuple[Source, ...]
+    category_of: Mapping[QueryKind, Category | SpatialCategory] = field(default_factory=dict)
+    tolerances: Mapping[QueryKind, float] = field(default_factory=dict)
+
+    def drafts(
+        self, number: int, view: SceneView, rng: np.random.Generator, limit: int
+    ) -> Iterator[Draft]:
+        """Yield the drafts of one source that are of the set."""
+        for draft in self.sources[number](view, rng, limit):
+            kind = draft.query.kind
+            if self.category_of and kind not in self.category_of:
+                continue
+            yield replace(
+                draft,
+                category=self.category_of.get(kind, draft.category),
+                tolerance=self.tolerances.get(kind, draft.tolerance),
+            )
+
+    @property
+    def asks_for_ways(self) -> bool:
+        """Whether any question needs to know where a robot can go."""
+        return QueryKind.WALK in self.category_of
+
+
+EXACT = QuestionSet(
+    SUITE,
+    GENERATOR,
+    ALL_CATEGORIES,
+    (
+        existence.present,
+        existence.absent,
+        existence.logical,
+        measurement.counts,
+        measurement.lengths,
+        measurement.colors,
+        measurement.materials,
+        relations.spatial,
+        relations.functional,
+        measurement.sizes,
+        measurement.nearer,
+        measurement.numbers,
+        robot_tasks.reachability,
+        robot_tasks.affordance,
+        robot_tasks.precondition,
+    ),
 )
+"""The questions of OSMa-Bench's categories."""
 
 
 def generate_questions(
@@ -70,7 +129,9 @@ def generate_questions(
     also: Collection[SceneGraph] = (),
     label_set: LabelSet | None = None,
     count: int = DEFAULT_COUNT,
-    categories: Sequence[str] = ALL_CATEGORIES,
+    categories: Sequence[str] = (),
+    asked: QuestionSet = EXACT,
+    ways: Sequence[Ways] = (),
 ) -> list[Question]:
     """Generate exact questions about what a trajectory saw.
 
@@ -95,7 +156,12 @@ def generate_questions(
     count : int
         Questions wanted; fewer come if the scene does not allow as many.
     categories : sequence of str
-        `Category` values, each of which gets an equal share.
+        Some of those of `asked`, each of which gets an equal share; else all.
+    asked : QuestionSet
+        What is asked.
+    ways : sequence of Ways
+        Where a robot can go; the first is right, and the others must agree within half of the
+        tolerance. Without any nothing is asked about ways.
 
     Returns
     -------
@@ -105,26 +171,34 @@ def generate_questions(
     Raises
     ------
     QuestionError
-        If `count` is below 1, a category is unknown or there is none.
+        If `count` is below 1 or a category is unknown.
     """
-    unknown = [name for name in categories if name not in ALL_CATEGORIES]
-    if count < 1 or unknown or not categories:
+    categories = categories or asked.categories
+    unknown = [name for name in categories if name not in asked.categories]
+    if count < 1 or unknown:
         raise QuestionError(
             f'exact questions for scene "{scene}": count is {count}, categories are '
             f'{list(categories)}; count must be at least 1, categories come from '
-            f'{list(ALL_CATEGORIES)}'
+            f'{list(asked.categories)}'
         )
-    view = _view(graph, seen_ids, glimpsed_ids, label_set, also)
+    view = _view(graph, seen_ids, glimpsed_ids, label_set, also, ways)
     quota = _quota(count, categories)
-    drafts = candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())))
+    drafts = candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())), asked)
     chosen = select(drafts, quota, view.by_label)
     return [
-        question for draft in chosen if (question := _question(draft, scene, seed)) is not None
+        question
+        for draft in chosen
+        if (question := _question(draft, scene, seed, asked)) is not None
     ]
 
 
 def questions_about(
-    truth: GroundTruth, *, scene: str, seed: int, count: int = DEFAULT_COUNT
+    truth: GroundTruth,
+    *,
+    scene: str,
+    seed: int,
+    count: int = DEFAULT_COUNT,
+    asked: QuestionSet = EXACT,
 ) -> list[Question]:
     """Generate exact questions from a ground truth; otherwise as `generate_questions`.
 
@@ -145,8 +219,24 @@ def questions_about(
         also=also,
         label_set=truth.label_set,
         count=count,
+        asked=asked,
+        ways=ways_on(truth.surface, truth.unseen) if asked.asks_for_ways else (),
     )
     return [_with_share(question, truth.visible_shares) for question in questions]
+
+
+RADII_M = (RADIUS_M, RADIUS_M - 0.05, RADIUS_M + 0.05)
+"""Radii of a robot for which a way has to be as long, but for half of the tolerance."""
+
+
+def ways_on(surface: LabelledCloud, unseen: LabelledCloud) -> tuple[Ways, ...]:
+    """Return the ways on all surface for robots of RADII_M, and on its visible part, if any."""
+    points = np.concatenate([surface.points, unseen.points])
+    if surface.normals is not None and unseen.normals is not None:
+        # Undersides of floors would pass for floors below them.
+        points = points[np.concatenate([surface.normals, unseen.normals])[:, 2] > -0.5]
+    found = tuple(FloorWays(points, radius_m) for radius_m in RADII_M)
+    return (*found, FloorWays(surface.points)) if len(surface.points) else found
 
 
 def _with_share(question: Question, shares: Mapping[int, float]) -> Question:
@@ -163,14 +253,16 @@ def _view(
     glimpsed_ids: Collection[int],
     label_set: LabelSet | None,
     also: Collection[SceneGraph],
+    ways: Sequence[Ways],
 ) -> SceneView:
     if label_set is None:
-        return SceneView(graph, seen_ids, glimpsed_ids, also=also)
+        return SceneView(graph, seen_ids, glimpsed_ids, also=also, ways=ways)
     structure = [item.name for item in label_set.classes if item.structure]
-    return SceneView(graph, seen_ids, glimpsed_ids, structure, list(label_set.by_name), also)
+    vocabulary = list(label_set.by_name)
+    return SceneView(graph, seen_ids, glimpsed_ids, structure, vocabulary, also, ways)
 
 
-def candidates(view: SceneView, seed: int, limit: int) -> list[Draft]:
+def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXACT) -> list[Draft]:
     """Return drafts whose answer is right on the graph with and without barely seen objects.
 
     It must be right on the other graphs of the view too, within half of its tolerance: the other
@@ -178,12 +270,14 @@ def candidates(view: SceneView, seed: int, limit: int) -> list[Draft]:
 
     Each source looks at `limit` things or pairs at most; `seed` decides the order.
     """
-    executors = [_executor(view, index) for index in (view.index, view.wide)]
-    others = [_executor(view, index) for index in view.others]
+    ways = view.ways[0] if view.ways else None
+    executors = [_executor(view, index, ways) for index in (view.index, view.wide)]
+    others = [_executor(view, index, ways) for index in view.others]
+    others += [_executor(view, view.index, other) for other in view.ways[1:]]
     drafts: dict[object, Draft] = {}
-    for number, source in enumerate(_SOURCES):
+    for number in range(len(asked.sources)):
         rng = np.random.default_rng([seed, number])
-        for draft in shuffled(rng, source(view, rng, limit)):
+        for draft in shuffled(rng, asked.drafts(number, view, rng, limit)):
             if all(
                 executor.execute(draft.query).value == draft.answer for executor in executors
             ) and all(_agrees(executor.execute(draft.query).value, draft) for executor in others):
@@ -194,12 +288,14 @@ def candidates(view: SceneView, seed: int, limit: int) -> list[Draft]:
 def _agrees(value: AnswerValue | None, draft: Draft) -> bool:
     if isinstance(value, (int, float)) and isinstance(draft.answer, (int, float)):
         return abs(value - draft.answer) <= draft.tolerance / 2
+    if draft.answer_type is AnswerType.COORDINATES:
+        return value is not None and math.dist(value, draft.answer) <= draft.tolerance / 2  # type: ignore[arg-type]
     return value == draft.answer
 
 
-def _executor(view: SceneView, index: GraphIndex) -> QueryExecutor:
+def _executor(view: SceneView, index: GraphIndex, ways: Ways | None) -> SpaceExecutor:
     matcher = LabelMatcher(index.by_label, view.vocabulary | set(index.by_label))
-    return QueryExecutor(index, ReferenceResolver(index, matcher))
+    return SpaceExecutor(index, ReferenceResolver(index, matcher), ways)
 
 
 def _quota(count: int, categories: Sequence[str]) -> dict[str, int]:
@@ -207,7 +303,7 @@ def _quota(count: int, categories: Sequence[str]) -> dict[str, int]:
     return {name: share + (position < rest) for position, name in enumerate(categories)}
 
 
-def _question(draft: Draft, scene: str, seed: int) -> Question | None:
+def _question(draft: Draft, scene: str, seed: int, asked: QuestionSet) -> Question | None:
     """Word a draft by its meaning; the first wording that reads back as it, None if none does."""
     digest = hashlib.sha256(f'{seed} {draft.query}'.encode()).digest()
     first = int.from_bytes(digest[:4], 'big')
@@ -215,8 +311,8 @@ def _question(draft: Draft, scene: str, seed: int) -> Question | None:
         text = worded(draft.query, first + attempt)
         if parsed(text) == draft.query:
             return Question(
-                id=question_id(SUITE, scene, text),
-                suite=SUITE,
+                id=question_id(asked.suite, scene, text),
+                suite=asked.suite,
                 scene=scene,
                 category=draft.category.value,
                 text=text,
@@ -225,7 +321,7 @@ def _question(draft: Draft, scene: str, seed: int) -> Question | None:
                 tolerance=draft.tolerance,
                 evidence=Evidence(nodes=draft.nodes),
                 provenance={
-                    'generator': GENERATOR,
+                    'generator': asked.generator,
                     'kind': draft.query.kind.value,
                     'seed': str(seed),
                 },

@@ -14,6 +14,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.labels import NO_INSTANCE, normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.vqa.answering.space import Ways
 from osmabench_ros.vqa.english import (
     BASIC_COLORS,
     MATERIALS,
@@ -23,7 +24,13 @@ from osmabench_ros.vqa.english import (
 )
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Category, Query
+from osmabench_ros.vqa.questions import (
+    AnswerType,
+    AnswerValue,
+    Category,
+    Query,
+    SpatialCategory,
+)
 
 MOST_VIEWS = 60
 _WIDTH_CELLS = 48
@@ -91,7 +98,7 @@ Item = TypeVar('Item')
 class Draft:
     """A question before it is worded and chosen; a number may be wrong by `tolerance`."""
 
-    category: Category
+    category: Category | SpatialCategory
     query: Query
     answer_type: AnswerType
     answer: AnswerValue
@@ -99,7 +106,9 @@ class Draft:
     tolerance: float = 0.0
 
 
-def yes_no(category: Category, query: Query, answer: bool, *nodes: SceneNode) -> Draft:
+def yes_no(
+    category: Category | SpatialCategory, query: Query, answer: bool, *nodes: SceneNode
+) -> Draft:
     """Return a draft whose answer is yes or no."""
     value = 'yes' if answer else 'no'
     return Draft(category, query, AnswerType.YES_NO, value, tuple(node.id for node in nodes))
@@ -110,8 +119,9 @@ class SceneView:
 
     What is not in `seen_ids` does not exist for any question. A map may have `glimpsed_ids`: what
     they would change is not asked, nor what the graphs in `also`, such as that of the visible
-    parts, answer otherwise. No question is about labels in `structure`; classes of `vocabulary`,
-    those the data set can label, may be asked for where the scene has none.
+    parts, or any but the first of the `ways` answer otherwise. No question is about labels in
+    `structure`; classes of `vocabulary`, those the data set can label, may be asked for where the
+    scene has none.
     """
 
     def __init__(
@@ -122,8 +132,10 @@ class SceneView:
         structure: Collection[str] = (),
         vocabulary: Collection[str] = (),
         also: Collection[SceneGraph] = (),
+        ways: Sequence[Ways] = (),
     ) -> None:
         self.graph = graph
+        self.ways = ways
         self.others = tuple(GraphIndex(other, seen_ids) for other in also)
         self.index = GraphIndex(graph, seen_ids)
         self.wide = GraphIndex(graph, {*seen_ids, *glimpsed_ids})

@@ -1,0 +1,252 @@
+"""Scenes of the Replica dataset: a mesh with colours, and one whose faces have object ids.
+
+A scene folder holds `mesh.ply`, `habitat/mesh_semantic.ply` and `habitat/info_semantic.json`, all
+in one z-up world in metres (Straub et al., arXiv 1906.05797). Its textures, light fields of 16-bit
+floats, are not read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from osmabench_ros.base.files import sha256_of
+from osmabench_ros.base.limits.documents import read_json
+from osmabench_ros.base.limits.reading import check_free_memory, opened
+from osmabench_ros.base.strict import validated
+from osmabench_ros.errors import ConfigError, SceneError, errors_as
+from osmabench_ros.geometry.point_files import PlyError, read_ply
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.assets import by_color, submesh
+from osmabench_ros.scenes.ground_truth import sizes_of
+from osmabench_ros.scenes.loading import REPLICA_INFO
+from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
+from osmabench_ros.semantics.labels import (
+    UNLABELLED,
+    LabelClass,
+    LabelSet,
+    is_structure,
+    is_unnamed,
+    normalised_name,
+)
+
+COLORS, SEMANTIC, INFO = 'mesh.ply', 'habitat/mesh_semantic.ply', REPLICA_INFO
+
+_TYPES = {
+    'char': 'i1', 'int8': 'i1', 'uchar': 'u1', 'uint8': 'u1', 'short': 'i2', 'int16': 'i2',
+    'ushort': 'u2', 'uint16': 'u2', 'int': 'i4', 'int32': 'i4', 'uint': 'u4', 'uint32': 'u4',
+    'float': 'f4', 'float32': 'f4', 'double': 'f8', 'float64': 'f8',
+}  # fmt: skip
+_LONGEST_HEADER = 65536
+_MOST_CORNERS = 64
+_INDICES = ('vertex_indices', 'vertex_index')
+
+
+class _Named(BaseModel):
+    """A class, of which other keys are passed over."""
+
+    model_config = ConfigDict(extra='ignore', frozen=True)
+    id: int
+    name: str
+
+
+class _Object(BaseModel):
+    model_config = ConfigDict(extra='ignore', frozen=True)
+    id: int
+    class_id: int
+
+
+class _Info(BaseModel):
+    model_config = ConfigDict(extra='ignore', frozen=True)
+    classes: tuple[_Named, ...]
+    objects: tuple[_Object, ...]
+
+
+def load_replica_scene(folder: Path) -> Scene:
+    """Load a scene of Replica.
+
+    Instance ids are one more than the published object ids, which begin at 0. Faces of an object
+    that has no class, and those of none, are unlabelled. Colours are those of the nearest vertices
+    of `mesh.ply`; they include the light of the recording. SceneError names what is missing or
+    malformed.
+    """
+    info = validated(_Info, read_json(folder / INFO, SceneError), str(folder / INFO), SceneError)
+    labels, class_of = _classes(info, folder / INFO)
+    points, faces, owners = _semantic_mesh(folder / SEMANTIC)
+    colors = _colors(folder / COLORS, points)
+    whole = Mesh(points, faces, _normals(points, faces), np.zeros((len(points), 2), np.float32))
+    objects = []
+    for owner in np.unique(owners).tolist():
+        chosen = owners == owner
+        part, painted = submesh(whole, chosen), colors[faces[chosen]].mean(axis=1)
+        origin = np.array(
+            [*(part.vertices.min(axis=0) + part.vertices.max(axis=0))[:2] / 2,
+             part.vertices[:, 2].min()], np.float64,
+        )  # fmt: skip
+        local = replace(part, vertices=(part.vertices - origin).astype(np.float32))
+        class_id = class_of.get(owner, UNLABELLED)
+        name = 'unlabelled' if class_id == UNLABELLED else labels.name_of(class_id)
+        item = SceneObject(
+            owner + 1,
+            f'{name.replace(" ", "_")}_{owner}',
+            class_id,
+            by_color(local, painted.round().astype(np.uint8)),
+            Pose(np.eye(3), origin),
+        )
+        objects.append(
+            SceneObject(
+                item.instance_id, item.name, class_id, item.meshes, item.pose, sizes_of(item)
+            )
+        )
+    digest = sha256_of(folder / SEMANTIC) + sha256_of(folder / INFO)
+    return Scene(
+        'replica', folder.resolve().name, labels, tuple(objects), source_sha256=digest[:64]
+    )
+
+
+def _classes(info: _Info, path: Path) -> tuple[LabelSet, dict[int, int]]:
+    named = [item for item in info.classes if not is_unnamed(item.name)]
+    with errors_as(SceneError, f'{path}: classes', ConfigError):
+        labels = LabelSet(
+            'replica',
+            tuple(
+                LabelClass(item.id, normalised_name(item.name), is_structure(item.name))
+                for item in sorted(named, key=lambda item: item.id)
+            ),
+        )
+    if len({item.id for item in info.objects}) < len(info.objects):
+        raise SceneError(f'{path}: objects: an id is there twice')
+    known = {item.id for item in named}
+    class_of = {item.id: item.class_id for item in info.objects if item.class_id in known}
+    return labels, class_of
+
+
+def _semantic_mesh(
+    path: Path,
+) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]:
+    """Return vertices, triangles and the object of each triangle; polygons become fans."""
+    with errors_as(SceneError, 'a scene of Replica', PlyError):
+        columns = read_ply(path)
+    if missing := [axis for axis in ('x', 'y', 'z') if axis not in columns]:
+        raise SceneError(f'{path}: vertices have no {missing[0]}')
+    points = np.column_stack([columns[axis] for axis in ('x', 'y', 'z')]).astype(np.float32)
+    if not np.isfinite(points).all():
+        raise SceneError(f'{path}: coordinates must be finite')
+    polygons, owners = _faces(path)
+    if not ((polygons >= 0) & (polygons < len(points))).all() or (owners < 0).any():
+        raise SceneError(f'{path}: a face names a vertex that is not there, or an id below 0')
+    count = polygons.shape[1] - 2
+    fans = [polygons[:, [0, i + 1, i + 2]] for i in range(count)]
+    return (
+        points,
+        np.concatenate(fans).astype(np.int32),
+        np.tile(owners.astype(np.int64), count),
+    )
+
+
+def _faces(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return vertex indices (F, K) and object ids (F,) of the faces of a binary PLY file."""
+    with opened(path, SceneError) as (stream, size):
+        order, (vertex, face) = _header(stream, path)
+        lists = [item for item in face.properties if item[0] in _INDICES]
+        scalars = [item for item in face.properties if item not in lists]
+        names = [name for name, _ in scalars]
+        if len(lists) != 1 or 'object_id' not in names or any(len(t) > 1 for _, t in scalars):
+            raise SceneError(
+                f'{path}: faces must have one list, vertex_indices, and an object_id; give the '
+                'habitat/mesh_semantic.ply of Replica'
+            )
+        before = face.properties.index(lists[0])
+        skipped = sum(np.dtype(types[0]).itemsize for _, types in vertex.properties)
+        start = stream.tell() + vertex.count * skipped
+        counter = np.dtype(order + lists[0][1][0])
+        lead = sum(np.dtype(types[0]).itemsize for _, types in face.properties[:before])
+        stream.seek(start + lead)
+        corners = int(np.frombuffer(stream.read(counter.itemsize).ljust(8, b'\0'), counter, 1)[0])
+        fields = [
+            field
+            for name, types in face.properties
+            for field in (
+                [('corners', counter), ('indices', order + types[1], (corners,))]
+                if len(types) > 1
+                else [(name, order + types[0])]
+            )
+        ]
+        dtype = np.dtype(fields)
+        if not 3 <= corners <= _MOST_CORNERS or size - start < face.count * dtype.itemsize:
+            raise SceneError(f'{path} is cut off, or its first face has {corners} corners')
+        check_free_memory(path, face.count * dtype.itemsize)
+        stream.seek(start)
+        rows = np.frombuffer(stream.read(face.count * dtype.itemsize), dtype, face.count)
+    if (rows['corners'] != corners).any():
+        raise SceneError(f'{path}: some faces have {corners} corners and some have not')
+    return rows['indices'].astype(np.int64), rows['object_id'].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Element:
+    """An element of a PLY file: a property has one type, a list those of its length and items."""
+
+    name: str
+    count: int
+    properties: list[tuple[str, tuple[str, ...]]]
+
+
+def _header(stream: IO[bytes], path: Path) -> tuple[str, tuple[_Element, _Element]]:
+    """Return the byte order and the vertices and faces, which must come first."""
+    elements: list[_Element] = []
+    order = ''
+    while True:
+        line = stream.readline(_LONGEST_HEADER)
+        parts = line.decode('ascii', 'replace').split()
+        if not line or stream.tell() > _LONGEST_HEADER:
+            raise SceneError(f'{path}: the PLY header has no end')
+        if parts[:1] == ['end_header']:
+            break
+        try:
+            if parts[:1] == ['format']:
+                order = {'binary_little_endian': '<', 'binary_big_endian': '>'}[parts[1]]
+            elif parts[:1] == ['element']:
+                elements.append(_Element(parts[1], int(parts[2]), []))
+            elif parts[:1] == ['property']:
+                types = parts[2:4] if parts[1] == 'list' else parts[1:2]
+                known = tuple(_TYPES[item] for item in types)
+                elements[-1].properties.append((parts[-1], known))
+        except (IndexError, KeyError, ValueError) as error:
+            text = ' '.join(parts)[:100]
+            raise SceneError(f'{path}: cannot read PLY header line "{text}"') from error
+    if [item.name for item in elements[:2]] != ['vertex', 'face'] or not elements[1].count > 0:
+        raise SceneError(f'{path} must have vertices and then faces')
+    return order, (elements[0], elements[1])
+
+
+def _normals(points: NDArray[np.float32], faces: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Return vertex normals, each the mean of those of its faces by their areas."""
+    corners = points[faces].astype(np.float64)
+    of_faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    found = np.zeros((len(points), 3))
+    for corner in range(3):
+        np.add.at(found, faces[:, corner], of_faces)
+    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    return np.where(lengths > 0, found / np.maximum(lengths, 1e-12), (0, 0, 1)).astype(np.float32)
+
+
+def _colors(path: Path, points: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the colour (N, 3), 0 to 255, of the vertex of the coloured mesh nearest to each."""
+    from scipy.spatial import cKDTree
+
+    with errors_as(SceneError, 'a scene of Replica', PlyError):
+        columns = read_ply(path)
+    missing = [name for name in ('x', 'y', 'z', 'red', 'green', 'blue') if name not in columns]
+    if missing:
+        raise SceneError(f'{path}: vertices have no {missing[0]}')
+    places = np.column_stack([columns[axis] for axis in ('x', 'y', 'z')])
+    with errors_as(SceneError, str(path), ValueError):
+        _, nearest = cKDTree(places).query(points)
+    colors = np.column_stack([columns[name] for name in ('red', 'green', 'blue')])
+    return np.asarray(colors[nearest], np.float64)

@@ -1,0 +1,285 @@
+"""Scores the answers of a system to one scene of Space3D-Bench, as published and by rule first."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from osmabench_ros.base.files import write_text
+from osmabench_ros.base.limits.documents import parse_json, read_json
+from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.errors import ConfigError, LanguageModelError, QuestionError
+from osmabench_ros.language.client import ModelClient
+from osmabench_ros.language.model import ImagePart, ModelRequest, RefusalError
+from osmabench_ros.language.prompts import Prompt, load_prompt
+from osmabench_ros.metrics.record import Mode
+from osmabench_ros.metrics.statistics import wilson_interval
+from osmabench_ros.suites.space3d.folder import DETECTIONS, SceneFolder
+from osmabench_ros.suites.space3d.grading import SentenceGrader
+from osmabench_ros.vqa.schemas import parse, schema
+
+RESULTS = {Mode.COMPAT: 'result.json', Mode.STRICT: 'strict.json'}
+RIGHT, WRONG = '1', '0'
+
+Entry = dict[str, Any]
+"""What is kept of one question: result, justification, question, answer, context."""
+
+
+class _Judgement(BaseModel):
+    result: Literal['0', '1']
+    justification: str = Field('', max_length=2000)
+
+
+@dataclass(frozen=True)
+class Judges:
+    """The models that judge; None where there is none."""
+
+    text: ModelClient | None = None
+    vision: ModelClient | None = None
+
+    def of(self, *, image: bool) -> ModelClient | None:
+        """Return the judge of answers that an image shows, or of others."""
+        return self.vision if image else self.text
+
+
+@dataclass(frozen=True)
+class SceneScore:
+    """Accuracy of the answers to a scene.
+
+    Parameters
+    ----------
+    scene : str
+        Name of the scene.
+    mode : Mode
+        'compat' or 'strict'.
+    questions : int
+        All questions of the scene.
+    right : int
+        Accepted answers.
+    accuracy : float or None
+        `right` among the questions that were decided: in compat all of them, in strict without
+        `undecided`; None if none was.
+    low, high : float
+        95 % interval of that proportion (Wilson 1927).
+    accuracy_of_all : float
+        `right` among all questions.
+    by_rule, by_judge : int
+        Answers that rules and models decided.
+    unanswered : int
+        Questions without an answer, which are wrong.
+    undecided : int
+        Answers that no rule fits and no model judged.
+    errors : int
+        Replies of a judge that could not be read, which the published code does not accept.
+    """
+
+    scene: str
+    mode: Mode
+    questions: int
+    right: int
+    accuracy: float | None
+    low: float
+    high: float
+    accuracy_of_all: float
+    by_rule: int
+    by_judge: int
+    unanswered: int
+    undecided: int
+    errors: int
+
+
+def score_folder(
+    folder: SceneFolder,
+    answers: Mapping[str, str],
+    mode: Mode,
+    judges: Judges,
+    out: Path,
+    progress: Progress = silent,
+) -> SceneScore:
+    """Score answers to a scene, and keep each verdict in `out`; what is kept is not asked again.
+
+    Parameters
+    ----------
+    folder : SceneFolder
+        The scene.
+    answers : mapping of str to str
+        Answers by number of the question.
+    mode : Mode
+        'compat': a model judges every answer, those that an image shows with the image, and
+        replies are read as the published `eval.py` does. 'strict': rules grade first, models
+        judge what no rule fits, and a reply has to fit a schema.
+    judges : Judges
+        Models for texts and for images.
+    out : Path
+        Folder of results; `result.json` (compat) has the published format, `strict.json` says
+        beside that `by` what each answer was decided.
+    progress : Progress
+        Told of each answer.
+
+    Returns
+    -------
+    SceneScore
+        Counts and accuracy.
+
+    Raises
+    ------
+    ConfigError
+        If a judge that compat needs is not named.
+    LanguageModelError
+        If a server fails; what was judged is kept, and the same call goes on from there.
+    """
+    claim_folder(out)
+    file = out / RESULTS[mode]
+    kept = _kept(file)
+    decide = _Compat(folder, judges) if mode is Mode.COMPAT else _Strict(folder, judges)
+    for done, (number, question) in enumerate(folder.questions.items()):
+        progress(f'graded {done} of {len(folder.questions)} answers', done / len(folder.questions))
+        if number in kept:
+            continue
+        said = answers.get(number)
+        if said is None:
+            kept[number] = {'result': WRONG, 'justification': 'No answer available.'}
+        else:
+            found = decide.entry(number, question, said)
+            context = folder.references[number].context
+            kept[number] = {**found, 'question': question, 'answer': said, 'context': context}
+        if mode is Mode.COMPAT:
+            _write(file, kept)
+    _write(file, kept)
+    asked = [kept[number] for number in folder.questions]
+    return _score(folder.scene, mode, asked)
+
+
+def _kept(file: Path) -> dict[str, Entry]:
+    """Return the verdicts of an interrupted compat run; strict ones depend on rules, not money."""
+    if file.name != RESULTS[Mode.COMPAT] or not file.exists():
+        return {}
+    data = read_json(file, QuestionError)
+    if not isinstance(data, dict) or not all(isinstance(item, dict) for item in data.values()):
+        raise QuestionError(f'{file}: must be an object of verdicts; remove it to start over')
+    return data
+
+
+def _write(file: Path, kept: Mapping[str, Entry]) -> None:
+    write_text(file, json.dumps(kept, indent=4))
+
+
+class _Compat:
+    """Every answer goes to a model, whose reply is read as the published code does."""
+
+    def __init__(self, folder: SceneFolder, judges: Judges) -> None:
+        self._folder, self._judges, self._prompt = folder, judges, load_prompt('judge_space3d')
+        for item in folder.references.values():
+            if judges.of(image=not isinstance(item.answer, str)) is None:
+                option = '--judge' if isinstance(item.answer, str) else '--vision-judge'
+                raise ConfigError(
+                    f'{folder.path}: compat has every answer judged by a model; give {option}, or '
+                    'score in strict mode'
+                )
+
+    def entry(self, number: str, question: str, said: str) -> Entry:
+        request = _request(self._prompt, self._folder, number, question, said)
+        client = self._judges.of(image=bool(request.images))
+        assert client is not None
+        try:
+            return client.ask(request, read_as_published)
+        except RefusalError as refusal:
+            return {'error': str(refusal)}
+
+
+def read_as_published(reply: str) -> Entry:
+    """Return what the published code reads in a reply: the first line with an object, as JSON.
+
+    From the first "{" of that line to its last "}"; what is no JSON, such as an object over
+    several lines or with single quotes, is an error, and no reply is asked for again.
+    """
+    match = re.search(r'\{.*\}', reply)
+    if match is None:
+        return {'error': reply}
+    try:
+        found = parse_json(match[0], 'the reply', LanguageModelError)
+    except LanguageModelError:
+        return {'error': reply}
+    return dict(found) if isinstance(found, dict) else {'error': reply}
+
+
+class _Strict:
+    """Rules first; a model where none fits, if there is one."""
+
+    def __init__(self, folder: SceneFolder, judges: Judges) -> None:
+        self._folder, self._judges, self._prompt = folder, judges, load_prompt('judge_space3d')
+        known = folder.detections if (folder.path / DETECTIONS).exists() else None
+        self._grader = SentenceGrader(known)
+
+    def entry(self, number: str, question: str, said: str) -> Entry:
+        reference = self._folder.references[number]
+        rule = 'an image shows what is right'
+        if isinstance(reference.answer, str):
+            grade = self._grader.grade(question, reference.answer, said, reference.prompt)
+            rule = grade.rule
+            if grade.correct is not None:
+                result = RIGHT if grade.correct else WRONG
+                return {'result': result, 'justification': rule, 'by': 'rule'}
+        client = self._judges.of(image=not isinstance(reference.answer, str))
+        if client is None:
+            return {'justification': rule, 'by': 'none'}
+        request = _request(
+            self._prompt, self._folder, number, question, said, schema=schema(_Judgement)
+        )
+        try:
+            found = client.ask(request, lambda text: parse(_Judgement, text))
+        except RefusalError as refusal:
+            return {'justification': str(refusal), 'by': 'none'}
+        return {**found.model_dump(), 'by': client.name}
+
+
+def _request(
+    prompt: Prompt,
+    folder: SceneFolder,
+    number: str,
+    question: str,
+    said: str,
+    schema: Mapping[str, Any] | None = None,
+) -> ModelRequest:
+    reference = folder.references[number]
+    shown = not isinstance(reference.answer, str)
+    text = prompt.render(
+        question=question,
+        right=reference.context,
+        answer=said,
+        criterion=reference.prompt,
+        image=shown,
+    )
+    images = (ImagePart(folder.image(number)),) if shown else ()
+    return ModelRequest(text, prompt.system, images, schema, max_output_tokens=4000)
+
+
+def _score(scene: str, mode: Mode, entries: list[Entry]) -> SceneScore:
+    right = sum(str(item.get('result')) == RIGHT for item in entries)
+    undecided = sum(item.get('by') == 'none' for item in entries)
+    decided = len(entries) - undecided
+    unanswered = sum('answer' not in item for item in entries)
+    by_rule = sum(item.get('by') == 'rule' for item in entries)
+    low, high = wilson_interval(right, decided) if decided else (0.0, 1.0)
+    return SceneScore(
+        scene,
+        mode,
+        len(entries),
+        right,
+        right / decided if decided else None,
+        low,
+        high,
+        right / len(entries) if entries else 0.0,
+        by_rule,
+        decided - unanswered - by_rule,
+        unanswered,
+        undecided,
+        sum('error' in item for item in entries),
+    )

@@ -1,0 +1,71 @@
+"""Space3D-Bench's kinds of questions about any scene, answered by rule from the recorded map."""
+
+from __future__ import annotations
+
+from osmabench_ros.suites.exact_questions import ExactQuestionsSuite
+from osmabench_ros.vqa.exact import measurement, relations, robot_tasks, space
+from osmabench_ros.vqa.exact.generation import QuestionSet
+from osmabench_ros.vqa.questions import QueryKind, SpatialCategory
+
+STRAIGHT_TOLERANCE_M = 0.2
+
+_KINDS = {
+    SpatialCategory.LOCATION: (QueryKind.CENTER, QueryKind.SAME_ROOM),
+    SpatialCategory.MEASUREMENT: (
+        QueryKind.DISTANCE,
+        QueryKind.HEIGHT,
+        QueryKind.COUNT,
+        QueryKind.COUNT_WITH,
+        QueryKind.ROOM_AREA,
+    ),
+    SpatialCategory.RELATION: (
+        QueryKind.RELATED,
+        QueryKind.RELATED_TO,
+        QueryKind.SUPPORT_OF,
+        QueryKind.CONTAINER_OF,
+    ),
+    SpatialCategory.NAVIGATION: (QueryKind.WALK, QueryKind.WALK_CLOSER),
+    SpatialCategory.PATTERN: (
+        QueryKind.ROUND,
+        QueryKind.ALIKE,
+        QueryKind.ROW,
+        QueryKind.MORE_OF,
+    ),
+    SpatialCategory.PREDICTION: (
+        QueryKind.FITS_ON,
+        QueryKind.PASSABLE,
+        QueryKind.REACHABLE,
+        QueryKind.CLEARANCE,
+    ),
+}
+
+SPACE3D = QuestionSet(
+    'space3d',
+    'space3d/1',
+    tuple(category.value for category in SpatialCategory),
+    (
+        space.places,
+        space.rooms,
+        measurement.counts,
+        measurement.lengths,
+        relations.spatial,
+        relations.functional,
+        space.ways,
+        space.patterns,
+        measurement.numbers,
+        space.fits,
+        robot_tasks.reachability,
+    ),
+    {kind: category for category, kinds in _KINDS.items() for kind in kinds},
+    {QueryKind.DISTANCE: STRAIGHT_TOLERANCE_M},
+)
+
+
+class Space3dSuite(ExactQuestionsSuite):
+    """Accuracy of the answers a recorded map gives to the six kinds of Space3D-Bench.
+
+    Ways are looked for on the map's own points.
+    """
+
+    name = SPACE3D.suite
+    asked = SPACE3D

@@ -1,0 +1,235 @@
+"""Answers about rooms, ways and arrangements from a scene graph and the points around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from osmabench_ros.errors import SimulationError
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
+from osmabench_ros.simulation.navigation import CELL_M, NavigationMap
+from osmabench_ros.vqa.answering.execution import GraphAnswer, QueryExecutor, SilentError, yes_no
+from osmabench_ros.vqa.answering.references import ReferenceResolver
+from osmabench_ros.vqa.graph_index import GraphIndex
+from osmabench_ros.vqa.questions import Query, QueryKind
+
+ALIKE_M = 0.15
+"""Things whose heights differ by less than this are equally tall."""
+
+ROW_M = 0.3
+"""Things whose centres lie this near to one line stand in a row."""
+
+RADIUS_M, HEIGHT_M = 0.2, 1.5
+"""The robot whose ways are asked for: the usual agent of Habitat-Sim."""
+
+_FLOOR_SHARE = 0.01
+_LEVEL_M, _GAP_CELLS = 0.1, 3
+
+
+class Ways(Protocol):
+    """Where a robot can go."""
+
+    def between_m(self, first: AxisAlignedBox, second: AxisAlignedBox) -> float | None:
+        """Return the length of the shortest way between two things, None if there is none.
+
+        It joins the navigable points that are nearest to their centres.
+        """
+        ...
+
+
+class FloorWays:
+    """Ways on the lowest floor under points of surfaces (N, 3), world metres, z up.
+
+    A place is free where a robot of `radius_m` has floor, with small gaps closed, and no point
+    between _LEVEL_M above the floor and HEIGHT_M.
+    """
+
+    def __init__(self, points: NDArray[np.floating], radius_m: float = RADIUS_M) -> None:
+        self._points, self._radius_m = points, radius_m
+
+    @cached_property
+    def _places(self) -> tuple[NavigationMap, NDArray[np.float64]] | None:
+        from scipy import ndimage
+
+        if not len(self._points):
+            return None
+        floor_m = float(np.quantile(self._points[:, 2], _FLOOR_SHARE))
+        height = self._points[:, 2] - floor_m
+        origin = self._points[:, :2].min(axis=0).astype(np.float64) - CELL_M
+        cells = ((self._points[:, :2] - origin) / CELL_M).astype(np.int64)
+        shape = tuple((cells.max(axis=0) + 2).tolist())
+        floor, blocked = np.zeros(shape, bool), np.zeros(shape, bool)
+        floor[tuple(cells[np.abs(height) < _LEVEL_M].T)] = True
+        blocked[tuple(cells[(height > _LEVEL_M) & (height < HEIGHT_M)].T)] = True
+        margin = _GAP_CELLS + 1
+        closed = ndimage.binary_closing(np.pad(floor, margin), iterations=_GAP_CELLS)
+        floor = closed[margin:-margin, margin:-margin] & ~blocked
+        clear = ndimage.distance_transform_edt(floor)[None] * CELL_M
+        heights = np.full(clear.shape, floor_m)
+        found = NavigationMap(origin, CELL_M, clear, heights, 1, self._radius_m, (floor_m,))
+        if not found.free.any():
+            return None
+        return found, found.positions(np.argwhere(found.free))
+
+    def between_m(self, first: AxisAlignedBox, second: AxisAlignedBox) -> float | None:
+        """Return the length of the way between two things, as `Ways`."""
+        if self._places is None:
+            return None
+        grid, free = self._places
+        ends = [
+            free[np.argmin(np.linalg.norm(free - box.center, axis=1))] for box in (first, second)
+        ]
+        try:
+            return grid.distance_m(*ends)
+        except SimulationError:
+            return None
+
+
+def ways_of_map(semantic_map: SemanticMap) -> Ways | None:
+    """Return the ways on the map's own points; None for a map without points."""
+    dense = semantic_map.dense
+    if dense is None or not len(dense.points):
+        return None
+    return FloorWays(dense.points if dense.valid is None else dense.points[dense.valid])
+
+
+class SpaceExecutor(QueryExecutor):
+    """Answers queries about rooms, ways and arrangements beside those of `QueryExecutor`."""
+
+    def __init__(
+        self, index: GraphIndex, resolver: ReferenceResolver, ways: Ways | None = None
+    ) -> None:
+        super().__init__(index, resolver)
+        self._ways = ways
+        self._lengths: dict[tuple[int, int], float] = {}
+
+    def execute(self, query: Query) -> GraphAnswer:
+        """Return the answer of the graph to a query."""
+        handler = _HANDLERS.get(query.kind)
+        if handler is None:
+            return super().execute(query)
+        try:
+            return handler(self, query)
+        except SilentError as silence:
+            return GraphAnswer(None, note=str(silence))
+
+    def _center(self, query: Query) -> GraphAnswer:
+        node = self._boxed(query.phrases[0])
+        x, y, z = np.round(_box(node).center, 3).tolist()
+        return GraphAnswer((x, y, z), (node.id,))
+
+    def _room(self, node: SceneNode) -> SceneNode:
+        room = None if node.parent is None else self._index.graph.by_id[node.parent]
+        if room is None or room.kind is not NodeKind.ROOM:
+            raise SilentError(f'the map gives no room of the {normalised_name(node.label)}')
+        return room
+
+    def _same_room(self, query: Query) -> GraphAnswer:
+        nodes = [self._one(phrase) for phrase in query.phrases]
+        first, second = (self._room(node) for node in nodes)
+        return yes_no(first.id == second.id, *nodes)
+
+    def _count_with(self, query: Query) -> GraphAnswer:
+        node = self._one(query.phrases[1])
+        room = self._room(node)
+        inside = [item.id for item in self._existing(query.phrases[0]) if item.parent == room.id]
+        return GraphAnswer(len(inside), (*inside, node.id))
+
+    def _room_area(self, query: Query) -> GraphAnswer:
+        node = self._one(query.phrases[0])
+        room = self._room(node)
+        if room.box is None:
+            raise SilentError('the room has no box in the map')
+        return GraphAnswer(round(float(np.prod(room.box.size[:2])), 3), (node.id,))
+
+    def _walk_m(self, first: SceneNode, second: SceneNode) -> float:
+        if self._ways is None:
+            raise SilentError('the map has no points to find a way on')
+        key = (min(first.id, second.id), max(first.id, second.id))
+        if key not in self._lengths:
+            nodes = [self._index.by_id[node_id] for node_id in key]
+            length_m = self._ways.between_m(*map(_box, nodes))
+            self._lengths[key] = float('nan') if length_m is None else length_m
+        if np.isnan(self._lengths[key]):
+            raise SilentError('the map has no way there')
+        return self._lengths[key]
+
+    def _walk(self, query: Query) -> GraphAnswer:
+        first, second = (self._boxed(phrase) for phrase in query.phrases)
+        return GraphAnswer(round(self._walk_m(first, second), 3), (first.id, second.id))
+
+    def _walk_closer(self, query: Query) -> GraphAnswer:
+        first, second, origin = (self._boxed(phrase) for phrase in query.phrases)
+        return self._choice(query, self._walk_m(origin, first) < self._walk_m(origin, second))
+
+    def _round(self, query: Query) -> GraphAnswer:
+        self._needs_relations()
+        node = self._one(query.phrases[1])
+        beside = set(self._index.sources(RelationType.NEXT_TO.value, node.id))
+        found = [item.id for item in self._existing(query.phrases[0]) if item.id in beside]
+        return GraphAnswer(len(found), (*found, node.id))
+
+    def _several(self, query: Query) -> list[SceneNode]:
+        nodes = [node for node in self._existing(query.phrases[0]) if node.box is not None]
+        if len(nodes) < 2:
+            raise SilentError(f'the map has fewer than two of "{query.phrases[0]}"')
+        return nodes
+
+    def _alike(self, query: Query) -> GraphAnswer:
+        nodes = self._several(query)
+        return yes_no(height_spread_m(nodes) <= ALIKE_M, *nodes)
+
+    def _row(self, query: Query) -> GraphAnswer:
+        nodes = self._several(query)
+        return yes_no(off_line_m(nodes) <= ROW_M, *nodes)
+
+    def _fits_on(self, query: Query) -> GraphAnswer:
+        nodes = [self._boxed(phrase) for phrase in query.phrases]
+        return yes_no(slack_m(*map(_box, nodes)) >= 0, *nodes)
+
+
+def height_spread_m(nodes: Sequence[SceneNode]) -> float:
+    """Return the difference in height between the tallest and the lowest of boxed things."""
+    return float(np.ptp([_box(node).size[2] for node in nodes]))
+
+
+def off_line_m(nodes: Sequence[SceneNode]) -> float:
+    """Return how far the centre of a thing lies from the best line through all, from above."""
+    centers = np.array([_box(node).center[:2] for node in nodes])
+    offsets = centers - centers.mean(axis=0)
+    _, _, axes = np.linalg.svd(offsets)
+    return float(np.abs(offsets @ axes[1]).max())
+
+
+def slack_m(upper: AxisAlignedBox, lower: AxisAlignedBox) -> float:
+    """Return by how much the top of a box is larger than the footprint of another, turned to fit.
+
+    That is the smaller of the differences of the short edges and of the long ones.
+    """
+    return float((np.sort(lower.size[:2]) - np.sort(upper.size[:2])).min())
+
+
+def _box(node: SceneNode) -> AxisAlignedBox:
+    assert node.box is not None
+    return node.box
+
+
+_HANDLERS: Mapping[QueryKind, Callable[[SpaceExecutor, Query], GraphAnswer]] = {
+    QueryKind.CENTER: SpaceExecutor._center,
+    QueryKind.SAME_ROOM: SpaceExecutor._same_room,
+    QueryKind.COUNT_WITH: SpaceExecutor._count_with,
+    QueryKind.ROOM_AREA: SpaceExecutor._room_area,
+    QueryKind.WALK: SpaceExecutor._walk,
+    QueryKind.WALK_CLOSER: SpaceExecutor._walk_closer,
+    QueryKind.ROUND: SpaceExecutor._round,
+    QueryKind.ALIKE: SpaceExecutor._alike,
+    QueryKind.ROW: SpaceExecutor._row,
+    QueryKind.FITS_ON: SpaceExecutor._fits_on,
+}

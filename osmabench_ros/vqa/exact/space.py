@@ -1,0 +1,159 @@
+"""Questions of Space3D-Bench's kinds: places, rooms, ways, arrangements, what would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
+from osmabench_ros.vqa.answering.space import (
+    ALIKE_M,
+    ROW_M,
+    height_spread_m,
+    off_line_m,
+    slack_m,
+)
+from osmabench_ros.vqa.exact.measurement import LARGEST_COUNT
+from osmabench_ros.vqa.exact.view import Draft, SceneView, sampled_pairs, shuffled, yes_no
+from osmabench_ros.vqa.questions import AnswerType, Query, QueryKind, SpatialCategory
+
+COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M, AREA_SHARE = 0.1, 0.5, 0.2
+"""The published ones of coordinates and ways; of areas, which it asks rarely, a share."""
+
+_INSIDE_M, _WALL_M = 0.2, 0.15
+_CLOSER_RATIO, _CLOSER_M = 1.5, 1.0
+_LEAST_WALK_M, _LEAST_CLEAR_M = 1.5, 0.1
+_STOREY_M = 2.0
+_MOST_WAYS = 60
+"""Ways that are looked for: each is, for several robots, and takes the longest of all drafts."""
+
+
+def places(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
+    """Ask for the coordinates of things, and whether two are in one room."""
+    category = SpatialCategory.LOCATION
+    for node in shuffled(rng, view.named_boxed)[:limit]:
+        assert node.box is not None
+        x, y, z = np.round(node.box.center, 3).tolist()
+        query = Query(QueryKind.CENTER, (view.name(node),))
+        yield Draft(
+            category, query, AnswerType.COORDINATES, (x, y, z), (node.id,), COORDINATE_TOLERANCE_M
+        )
+    inside = [node for node in view.named_boxed if _is_inside_a_room(view, node)]
+    for first, second in sampled_pairs(rng, inside, limit):
+        query = Query(QueryKind.SAME_ROOM, (view.name(first), view.name(second)))
+        yield yes_no(category, query, first.parent == second.parent, first, second)
+
+
+def rooms(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
+    """Ask for the areas of rooms, and how many things of a kind are in one."""
+    category = SpatialCategory.MEASUREMENT
+    inside = [node for node in view.named_boxed if _is_inside_a_room(view, node)]
+    for node in shuffled(rng, inside)[:limit]:
+        assert node.parent is not None
+        room = view.graph.by_id[node.parent]
+        assert room.box is not None
+        area_m2 = round(float(np.prod(room.box.size[:2])), 3)
+        query = Query(QueryKind.ROOM_AREA, (view.name(node),))
+        tolerance = round(AREA_SHARE * area_m2, 3)
+        yield Draft(category, query, AnswerType.NUMBER, area_m2, (node.id,), tolerance)
+        for label in shuffled(rng, view.by_label)[:3]:
+            nodes = view.by_label[label]
+            if view.has_rival(label) or not all(_is_inside_a_room(view, item) for item in nodes):
+                continue
+            found = tuple(item.id for item in nodes if item.parent == node.parent)
+            if len(found) <= LARGEST_COUNT and (found or len(nodes) > 1):
+                query = Query(QueryKind.COUNT_WITH, (label, view.name(node)))
+                yield Draft(category, query, AnswerType.INTEGER, len(found), (*found, node.id))
+
+
+def _is_inside_a_room(view: SceneView, node: SceneNode) -> bool:
+    """Return whether a thing is in its room and surely in no other: not in a wall or a doorway."""
+    if node.parent is None or node.box is None:
+        return False
+    center = node.box.center
+    room = view.graph.by_id[node.parent]
+    if room.kind is not NodeKind.ROOM or room.box is None:
+        return False
+    corners = np.array([node.box.minimum, node.box.maximum])
+    others = (other for other in view.graph.of_kind(NodeKind.ROOM) if other is not room)
+    return bool(
+        room.box.contains(center, -_INSIDE_M)
+        and room.box.contains(corners, _WALL_M).all()
+        and not any(other.box is not None and other.box.contains(center) for other in others)
+    )
+
+
+def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
+    """Ask how long ways are, and which of two is shorter."""
+    category = SpatialCategory.NAVIGATION
+    if not view.ways:
+        return
+    way_m = view.ways[0].between_m
+    floor_m = min((float(node.box.minimum[2]) for node in view.named_boxed if node.box), default=0)
+    nodes = [n for n in view.named_boxed if n.box and n.box.minimum[2] - floor_m < _STOREY_M]
+    for first, second in sampled_pairs(rng, nodes, min(limit, _MOST_WAYS)):
+        assert first.box is not None
+        assert second.box is not None
+        length_m = way_m(first.box, second.box)
+        if length_m is None or length_m < _LEAST_WALK_M:
+            continue
+        ends = (first.id, second.id)
+        query = Query(QueryKind.WALK, (view.name(first), view.name(second)))
+        yield Draft(category, query, AnswerType.NUMBER, round(length_m, 3), ends, WALK_TOLERANCE_M)
+        third = nodes[int(rng.integers(len(nodes)))]
+        other_m = None if third.box is None else way_m(first.box, third.box)
+        if third.id in ends or other_m is None:
+            continue
+        near, far = sorted((length_m, other_m))
+        if far >= max(near * _CLOSER_RATIO, near + _CLOSER_M):
+            names = tuple(view.name(node) for node in (second, third, first))
+            winner = names[0 if length_m < other_m else 1]
+            query = Query(QueryKind.WALK_CLOSER, names)
+            yield Draft(category, query, AnswerType.TEXT, winner, (*ends, third.id))
+
+
+def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
+    """Ask about repeated things: how many beside another, equally tall, in a row."""
+    category = SpatialCategory.PATTERN
+    several = [label for label, nodes in view.by_label.items() if len(nodes) > 1]
+    several = [label for label in several if not view.has_rival(label)]
+    for label in several:
+        nodes = [node for node in view.by_label[label] if node.box is not None]
+        if len(nodes) < len(view.by_label[label]):
+            continue
+        spread = height_spread_m(nodes)
+        if spread <= ALIKE_M / 3 or spread >= 2 * ALIKE_M:
+            query = Query(QueryKind.ALIKE, (label,))
+            yield yes_no(category, query, spread <= ALIKE_M, *nodes)
+        off = off_line_m(nodes)
+        if len(nodes) > 2 and (off <= ROW_M / 3 or off >= 2 * ROW_M):
+            query = Query(QueryKind.ROW, (label,))
+            yield yes_no(category, query, off <= ROW_M, *nodes)
+    for target in shuffled(rng, view.named)[:limit]:
+        beside = set(view.index.sources(RelationType.NEXT_TO.value, target.id))
+        for label in several:
+            found = tuple(node.id for node in view.by_label[label] if node.id in beside)
+            if found and target.id not in {node.id for node in view.by_label[label]}:
+                query = Query(QueryKind.ROUND, (label, view.name(target)))
+                yield Draft(category, query, AnswerType.INTEGER, len(found), (*found, target.id))
+
+
+def fits(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
+    """Ask whether one thing would fit on top of another, only of those along the axes."""
+    nodes = [node for node in view.named_boxed if _is_along_axes(node)]
+    for upper, lower in sampled_pairs(rng, nodes, limit):
+        assert upper.box is not None
+        assert lower.box is not None
+        slack = slack_m(upper.box, lower.box)
+        if abs(slack) >= _LEAST_CLEAR_M:
+            query = Query(QueryKind.FITS_ON, (view.name(upper), view.name(lower)))
+            yield yes_no(SpatialCategory.PREDICTION, query, slack > 0, upper, lower)
+
+
+def _is_along_axes(node: SceneNode) -> bool:
+    """Return whether the box along the axes of the world is nearly that of the thing itself."""
+    own, box = node.oriented_box, node.box
+    if own is None or box is None:
+        return True
+    return bool(np.allclose(np.sort(own.size), np.sort(box.size), atol=_LEAST_CLEAR_M / 2))

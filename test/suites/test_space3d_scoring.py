@@ -1,0 +1,197 @@
+"""Grades by rule, and verdicts of models as the published eval keeps them."""
+
+import csv
+import io
+import json
+
+import pytest
+from loopback_models import LoopbackModels, Misstep
+from space3d_folders import ANSWERS, made_folder
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import ConfigError, LanguageModelError, QuestionError
+from osmabench_ros.suites.space3d.folder import Detection, Detections
+from osmabench_ros.suites.space3d.grading import SentenceGrader
+from osmabench_ros.suites.space3d.scoring import read_as_published
+
+KNOWN = Detections(
+    {},
+    {
+        number: Detection(class_name='chair', center=center, sizes=(1, 1, 1))
+        for number, center in ((3, (1.0, 2.0, 0.5)), (12, (4.0, -1.25, 0.5)))
+    },
+    {},
+)
+NAVIGABLE = 'What is the navigable distance between the sofa and the door?'
+STRAIGHT = 'How far apart are the lamp and the sofa?'
+
+
+@pytest.mark.parametrize(('question', 'right', 'said', 'correct'), [
+    # Goldens of the published evaluation.
+    (NAVIGABLE, '4.842 m', 'The navigable distance is 2.37 m.', False),
+    (NAVIGABLE, '7.903 m', 'The navigable distance is 7.87 m.', True),
+    ('How many chairs are there in the room?', 'Number of objects: 6', 'There are 5 chairs.',
+     False),
+    # Tolerances: 0.5 m walked, 0.2 m straight, 0.1 m a coordinate.
+    (NAVIGABLE, 'Distance: 4 m', 'About 4.5 meters.', True),
+    (NAVIGABLE, 'Distance: 4 m', 'About 4.51 meters.', False),
+    (NAVIGABLE, 'Distance: 4 m', 'It is 420 cm.', True),
+    (STRAIGHT, '2.5 m', 'They are 2.7 m apart.', True),
+    (STRAIGHT, '2.5 m', 'They are 2.71 m apart.', False),
+    (STRAIGHT, 'Distance: 2.5', 'The distance is 2.4.', True),
+    (STRAIGHT, '2.5 m', 'Between 2.4 m and 9 m.', None),
+    (STRAIGHT, '2.5 m', 'They are close.', None),
+    ('Where is the sofa?', '[1.25, -0.5, 0.4]', 'Its centre is (1.35, -0.6, 0.4).', True),
+    ('Where is the sofa?', '[1.25, -0.5, 0.4]', 'Its centre is (1.36, -0.5, 0.4).', False),
+    ('Where is the sofa?', '[1.25, -0.5, 0.4]', 'At x = 1.2, y = -0.5, z = 0.4.', True),
+    ('Where is the chair?', '[1.05, 2, 0.5]', 'It is object id 3.', True),
+    ('Where is the sofa?', '[1.25, -0.5, 0.4]', 'Beside the door.', None),
+    # The objects of a distance, by id or by the centre of their detection.
+    (STRAIGHT, 'Ids: 3, 12; distance: 2.5 m', 'The lamp (id 3) and sofa (id 12): 2.6 m.', True),
+    (STRAIGHT, 'Ids: 3, 12; distance: 2.5 m', 'Ids 3 and 13 are 2.6 m apart.', False),
+    (STRAIGHT, 'Ids: 3, 12; distance: 2.5 m',
+     'From (1.0, 2.05, 0.5) to (4.0, -1.3, 0.5) it is 2.6 m.', True),
+    (STRAIGHT, 'Ids: 3, 12; distance: 2.5 m',
+     'From (1.0, 2.05, 0.5) to (5.0, -1.3, 0.5) it is 2.6 m.', False),
+    (STRAIGHT, 'Ids: 3, 12; distance: 2.5 m', 'They are 2.6 m apart.', None),
+    # Numbers, ids, yes and no, things.
+    ('How many chairs are there?', '6', 'There are six chairs, ids 1, 2, 3, 4, 5 and 6.', True),
+    ('How many chairs are there?', '0', 'There are no chairs.', True),
+    ('How many chairs are there?', '2', 'There are several.', False),
+    ('How many chairs are there?', '2', '2 red ones and 3 blue ones', None),
+    ('Which chairs are red?', 'Ids: 4, 7', 'The chairs with ids 7 and 4.', True),
+    ('Which chairs are red?', 'Ids: 4, 7', 'Ids 4, 7 and 9.', False),
+    ('Which chairs are red?', 'Ids: 4, 7', 'The two at the table.', None),
+    ('Is there a bed?', 'Yes', 'There is a bed in the corner.', True),
+    ('Is there a bed?', 'Yes', 'There is no bed.', False),
+    ('Is there a bed?', 'Yes', 'Maybe.', None),
+    ('Which room is largest?', 'Room: living room', 'The living room is the largest.', True),
+    ('Which room is largest?', 'Room: living room', 'kitchen', False),
+    ('What is there?', 'sofa, chair, table', 'There are a sofa, a chair and a table.', True),
+    ('What is there?', 'sofa, chair, table', 'There are a sofa and a chair.', False),
+    ('What is there?', 'sofa, chair', 'sofa, chair, bed', False),
+    ('How are they placed?', 'The sofa is opposite the armchair.', 'They face.', None),
+    ('How many chairs are there?', '6', 'I cannot tell.', False),
+])  # fmt: skip
+def test_sentences_are_graded_by_rule_or_left_open(question, right, said, correct):
+    assert SentenceGrader(KNOWN).grade(question, right, said).correct is correct
+
+
+def test_the_tolerance_for_ways_is_also_chosen_by_the_criterion():
+    grader = SentenceGrader()
+    assert not grader.grade('How far is the bed?', '3 m', '3.4 m').correct
+    assert grader.grade('How far is the bed?', '3 m', '3.4 m', 'Of navigable ones .5').correct
+
+
+@pytest.mark.parametrize(('reply', 'expected'), [
+    ('{"result": "1", "justification": "ok"}', {'result': '1', 'justification': 'ok'}),
+    ('So: {"result": "0"} as I said', {'result': '0'}),
+    ('first line\n{"result": "0"}\n{"result": "1"}', {'result': '0'}),
+    ('{\n"result": "1"\n}', {'error': '{\n"result": "1"\n}'}),
+    ("{'result': '1'}", {'error': "{'result': '1'}"}),
+    ('{"result": "1"} or {"result": "0"}', {'error': '{"result": "1"} or {"result": "0"}'}),
+    ('correct', {'error': 'correct'}),
+])  # fmt: skip
+def test_replies_are_read_with_the_quirks_of_the_published_code(reply, expected):
+    assert read_as_published(reply) == expected
+
+
+def accept(prompt):
+    return json.dumps({'result': '0' if '5 chairs' in prompt else '1', 'justification': 'seen'})
+
+
+def score(*arguments):
+    result = CliRunner().invoke(app, ['score', 'space3d', *map(str, arguments)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return next(csv.DictReader(io.StringIO(result.stdout)))
+
+
+@pytest.fixture
+def models(monkeypatch):
+    monkeypatch.delenv('OPENAI_API_KEY', raising=False)
+    monkeypatch.setenv('GEMINI_API_KEY', 'sk-secret')
+    with LoopbackModels(reply=accept) as server:
+        yield server
+
+
+def compat(folder, server, tmp_path, kind='openai'):
+    return score(
+        folder, '--mode', 'compat', '--judge', f'{kind}:text', '--vision-judge', f'{kind}:eyes',
+        '--base-url', server.url, '--cache', tmp_path / 'cache', '--out', tmp_path / 'out',
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize('kind', ['openai', 'gemini'])
+def test_in_compat_models_judge_all_and_see_the_image(kind, models, tmp_path):
+    folder = made_folder(tmp_path / 'two_rooms')
+    row = compat(folder, models, tmp_path, kind)
+    assert (row['right'], row['questions'], row['by_judge']) == ('2', '3', '3')
+    assert float(row['accuracy']) == pytest.approx(2 / 3)
+    kept = json.loads((tmp_path / 'out/two_rooms/result.json').read_text())
+    assert list(kept['1']) == ['result', 'justification', 'question', 'answer', 'context']
+    assert kept['1']['result'] == '0'
+    assert kept['1']['context'] == 'Number of objects: 6'
+    assert kept['2']['context'] == 'They face each other.'
+    bodies = [json.dumps(item.body) for item in models.received]
+    assert ['image/png' in body for body in bodies] == [False, True, False]
+    assert 'Ground truth answer: 7.903 m' in models.received[2].prompt
+    assert 'Example answer: They face each other.' in models.received[1].prompt
+
+
+def test_an_interrupted_compat_run_goes_on_and_asks_nothing_twice(models, tmp_path):
+    folder = made_folder(tmp_path / 'two_rooms')
+    models.missteps.extend([Misstep('status', 403)])
+    with pytest.raises(LanguageModelError):
+        compat(folder, models, tmp_path)
+    compat(folder, models, tmp_path)
+    file = tmp_path / 'out/two_rooms/result.json'
+    kept = json.loads(file.read_text())
+    kept['1']['result'] = '1'
+    del kept['3']
+    file.write_text(json.dumps(kept))
+    asked = len(models.received)
+    row = compat(folder, models, tmp_path)
+    assert row['right'] == '3', 'what is kept counts as it is'
+    assert len(models.received) == asked, 'the third comes from the cache'
+
+
+def test_what_is_not_answered_is_wrong_and_what_is_no_json_is_an_error(models, tmp_path):
+    folder = made_folder(tmp_path / 'two_rooms', {'1': 'Six.', '3': '8 m'})
+    models.reply = lambda prompt: '{"result":\n "1"}' if 'Six' in prompt else accept(prompt)
+    row = compat(folder, models, tmp_path)
+    assert (row['right'], row['unanswered'], row['errors']) == ('1', '1', '1')
+    kept = json.loads((tmp_path / 'out/two_rooms/result.json').read_text())
+    assert kept['2'] == {'result': '0', 'justification': 'No answer available.'}
+    assert kept['1']['error'] == '{"result":\n "1"}'
+
+
+def test_strict_grades_by_rule_first_and_counts_judged_answers_apart(models, tmp_path):
+    folder = made_folder(tmp_path / 'two_rooms')
+    alone = score(folder, '--out', tmp_path / 'alone')
+    assert (alone['right'], alone['by_rule'], alone['undecided']) == ('1', '2', '1')
+    assert (alone['accuracy'], float(alone['accuracy_of_all'])) == ('0.5', pytest.approx(1 / 3))
+    assert not models.received
+    row = score(
+        folder, '--vision-judge', 'openai:eyes', '--base-url', models.url, '--cache',
+        tmp_path / 'cache', '--out', tmp_path / 'out',
+    )  # fmt: skip
+    assert (row['right'], row['by_rule'], row['by_judge']) == ('2', '2', '1')
+    assert len(models.received) == 1
+    kept = json.loads((tmp_path / 'out/two_rooms/strict.json').read_text())
+    assert [kept[number]['by'] for number in '123'] == ['rule', 'openai/eyes', 'rule']
+
+
+def test_compat_without_a_judge_and_answers_of_another_scene_are_refused(tmp_path):
+    folder = made_folder(tmp_path / 'two_rooms')
+    with pytest.raises(ConfigError, match='--judge'):
+        score(folder, '--mode', 'compat', '--out', tmp_path / 'out')
+    with pytest.raises(ConfigError, match='one scene folder'):
+        score(folder, folder, '--answers', folder / 'answers.json', '--out', tmp_path / 'out')
+    with pytest.raises(ConfigError, match='one name'):
+        score(folder, folder, '--out', tmp_path / 'out')
+    (folder / 'answers.json').write_text(json.dumps({**ANSWERS, '9': 'x'}))
+    with pytest.raises(QuestionError, match='answer 9 has no question'):
+        score(folder, '--out', tmp_path / 'out')

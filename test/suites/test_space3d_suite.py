@@ -1,0 +1,231 @@
+"""Space3D-Bench's kinds of questions about a small flat whose answers are known by hand."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from furnished_graph import thing
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.main import app
+from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.geometry.intrinsics import Intrinsics
+from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.semantics.relations import derive_relations
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.space3d.folder import SceneFolder
+from osmabench_ros.suites.space3d.grading import SentenceGrader
+from osmabench_ros.suites.space3d.suite import SPACE3D
+from osmabench_ros.suites.suite import SuiteContext, make_suite
+from osmabench_ros.vqa.answering.rule import RuleAnswerer
+from osmabench_ros.vqa.answering.space import FloorWays
+from osmabench_ros.vqa.exact.generation import questions_about
+from osmabench_ros.vqa.questions import AnswerType, Inquiry, QueryKind, SpatialCategory
+from osmabench_ros.vqa.wording import parsed
+
+WALL_X, DOOR_Y = (4.0, 4.2), 1.2
+"""A wall parts the flat of 8.2 m x 4 m; its doorway is from y = 0 to DOOR_Y."""
+
+
+def room(node_id, name, low, high):
+    box = AxisAlignedBox(np.array(low), np.array(high))
+    return SceneNode(node_id, NodeKind.ROOM, (ScoredLabel(name, 1.0),), box=box, source_id=name)
+
+
+def in_room(node, room_id):
+    return dataclasses.replace(node, parent=room_id)
+
+
+def flat():
+    """Return two rooms: a table with four stools in a row, and a bed, a shelf and a chest."""
+    nodes = [
+        thing(1, 'floor', (0, 0, -0.1), (8.2, 4, 0.1), kind=NodeKind.BACKGROUND),
+        room(50, 'living room', (0, 0, 0), (4, 4, 2.5)),
+        room(51, 'bedroom', (4.2, 0, 0), (8.2, 4, 2.5)),
+        in_room(thing(3, 'table', (0, 2.85, 0), (1.6, 1.15, 0.7)), 50),
+        *(in_room(thing(4 + i, 'stool', (0.05 + 0.4 * i, 2.4, 0), (0.35, 0.4, 0.5)), 50)
+          for i in range(4)),
+        in_room(thing(9, 'bed', (6.0, 2.8, 0), (2.0, 1.0, 0.5)), 51),
+        in_room(thing(10, 'chest', (4.6, 3.0, 0), (0.6, 0.5, 0.4)), 51),
+        in_room(thing(11, 'television', (0.2, 3.2, 0.7), (0.8, 0.2, 0.5)), 50),
+    ]  # fmt: skip
+    return SceneGraph(tuple(nodes), derive_relations(nodes))
+
+
+def surface(graph):
+    """Return points on the floor, on the parting wall and on the sides of things, 2.5 cm apart."""
+    step = 0.025
+
+    def rectangle(low, high):
+        axes = [np.arange(a, b + step / 2, step) for a, b in zip(low, high, strict=True)]
+        return np.stack(np.meshgrid(*axes, indexing='ij'), -1).reshape(-1, 3)
+
+    parts = [rectangle((0, 0, 0), (8.2, 4, 0))]
+    parts += [rectangle((x, DOOR_Y, 0), (x, 4, 2)) for x in WALL_X]
+    for node in graph.of_kind(NodeKind.OBJECT):
+        low, high = node.box.minimum, node.box.maximum
+        parts += [rectangle((x, low[1], low[2]), (x, high[1], high[2])) for x in (low[0], high[0])]
+        parts += [rectangle((low[0], y, low[2]), (high[0], y, high[2])) for y in (low[1], high[1])]
+        parts.append(rectangle((*low[:2], high[2]), high))
+    return np.concatenate(parts).astype(np.float32)
+
+
+def cloud(points):
+    none = np.zeros(len(points), np.int32)
+    return LabelledCloud(points, none, none)
+
+
+@pytest.fixture(scope='module')
+def truth():
+    graph = flat()
+    names = {node.label for node in graph.nodes if node.kind is not NodeKind.ROOM}
+    labels = LabelSet.from_names('t', names, structure=('floor',))
+    objects = [node.id for node in graph.nodes if node.kind is not NodeKind.ROOM]
+    return GroundTruth(
+        't', 'flat', labels, graph, cloud(surface(graph)), cloud(np.zeros((0, 3), np.float32)),
+        (Pose.identity(),), Intrinsics.from_hfov(64, 48, 1.5), tuple(objects),
+    )  # fmt: skip
+
+
+def perfect_map(truth):
+    header = MapHeader(Provenance('perfect'))
+    dense = DenseMap(truth.surface.points)
+    return SemanticMap(header, truth.graph, dense, label_set=truth.label_set)
+
+
+@pytest.fixture(scope='module')
+def asked(truth):
+    return questions_about(truth, scene='flat', seed=2, count=120, asked=SPACE3D)
+
+
+def said(truth, text, answer_type=AnswerType.NUMBER):
+    (answer,) = RuleAnswerer().answer(perfect_map(truth), [Inquiry('q', text, answer_type)])
+    return answer.value
+
+
+def test_each_of_the_six_kinds_is_asked(asked):
+    assert {item.category for item in asked} == {kind.value for kind in SpatialCategory}
+    assert {item.suite for item in asked} == {'space3d'}
+    kinds = {parsed(item.text).kind for item in asked}
+    new = {QueryKind.CENTER, QueryKind.SAME_ROOM, QueryKind.COUNT_WITH, QueryKind.ROOM_AREA,
+           QueryKind.WALK, QueryKind.WALK_CLOSER, QueryKind.ROUND, QueryKind.ALIKE,
+           QueryKind.ROW, QueryKind.FITS_ON}  # fmt: skip
+    assert new - kinds <= {QueryKind.ALIKE, QueryKind.ROW}, 'only yes and no in pairs are asked'
+
+
+@pytest.mark.parametrize(('text', 'right'), [
+    ('Are the table and the bed in the same room?', 'no'),
+    ('Are the chest and the bed in the same room?', 'yes'),
+    ('How many stools are in the room with the table?', 4),
+    ('How many stools are in the room with the bed?', 0),
+    ('What is the floor area in square metres of the room with the bed?', 16.0),
+    ('How many stools stand right next to the table?', 4),
+    ('Are all stools of the scene equally tall?', 'yes'),
+    ('Do all stools of the scene stand in one straight line?', 'yes'),
+    ('Would the television fit on top of the chest without jutting out?', 'no'),
+    ('Would the chest fit on top of the bed without jutting out?', 'yes'),
+    ('What are the coordinates of the centre of the bed in metres?', (7.0, 3.3, 0.25)),
+    ('Which is the shorter way for a robot from the bed: to the chest or to the table?', 'chest'),
+])  # fmt: skip
+def test_answers_are_those_of_the_flat(text, right, truth):
+    assert said(truth, text) == right
+
+
+def test_a_way_leads_through_the_doorway_and_begins_where_the_robot_may_stand(truth):
+    length_m = said(
+        truth, 'What is the navigable distance in metres between the table and the bed?'
+    )
+    # From beside the table around the door posts, 0.25 m from each, to beside the bed.
+    post = DOOR_Y - 0.25
+    start, goal = (1.85, 3.425), (7.0, 2.55)
+    by_hand_m = (
+        math.dist(start, (WALL_X[0], post))
+        + (WALL_X[1] - WALL_X[0])
+        + math.dist((WALL_X[1], post), goal)
+    )
+    assert length_m == pytest.approx(by_hand_m, abs=0.35)
+    assert length_m > math.dist(start, goal) + 1
+
+
+def test_no_way_leads_through_a_closed_wall_and_none_is_asked_for(truth):
+    points = truth.surface.points
+    y = np.arange(0, DOOR_Y, 0.02)
+    closing = np.stack(np.meshgrid(WALL_X, y, np.arange(0, 2, 0.02), indexing='ij'), -1)
+    closed = np.concatenate([points, closing.reshape(-1, 3).astype(np.float32)])
+    by_id = truth.graph.by_id
+    assert FloorWays(points).between_m(by_id[3].box, by_id[9].box) is not None
+    ways = FloorWays(closed)
+    # Only the larger room can be reached, and the ends are moved to it.
+    through = ways.between_m(by_id[3].box, by_id[9].box)
+    assert through is None or through < 4.5
+    shut = dataclasses.replace(truth, surface=cloud(closed))
+    for item in questions_about(shut, scene='flat', seed=2, count=60, asked=SPACE3D):
+        if parsed(item.text).kind is QueryKind.WALK:
+            assert item.answer < 5
+    assert FloorWays(np.zeros((0, 3))).between_m(by_id[3].box, by_id[9].box) is None
+
+
+def test_a_map_without_points_is_not_asked_for_ways(truth, tmp_path):
+    bare = dataclasses.replace(perfect_map(truth), dense=None)
+    suite = make_suite('space3d', {'count': 60, 'embedding': 'off'})
+    found = suite.evaluate(SuiteContext('flat', bare, truth))
+    by_category = {r.class_name: r for r in found if r.metric == 'accuracy'}
+    assert not by_category['navigation'].applicable
+    assert by_category[''].value == 1.0
+
+
+def test_a_perfect_map_is_right_and_so_is_the_ceiling(truth):
+    suite = make_suite('space3d', {'count': 90})
+    found = suite.evaluate(SuiteContext('flat', perfect_map(truth), truth))
+    overall = {r.metric: r for r in found if not r.class_name}
+    assert overall['accuracy'].value == overall['ceiling_ground_truth'].value == 1.0
+    assert overall['baseline_random_labels'].value < 0.7
+    assert {r.suite for r in found} == {'space3d'}
+
+
+def test_the_same_seed_asks_the_same_and_another_set_of_questions_has_other_ids(truth, asked):
+    again = questions_about(truth, scene='flat', seed=2, count=120, asked=SPACE3D)
+    assert again == asked
+    usual = questions_about(truth, scene='flat', seed=2, count=120)
+    assert not {item.id for item in usual} & {item.id for item in asked}
+    assert all(item.suite == 'exact_questions' for item in usual)
+
+
+@pytest.mark.slow
+def test_an_exported_scene_reads_back_and_its_right_answers_are_graded_right(tmp_path):
+    out = tmp_path / 'seed_3'
+    arguments = ['export-scene', 'apartment', '--seed', '3', '--format', 'space3d', '--out', out]
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    folder = SceneFolder(out)
+    assert len(folder.questions) == 120
+    assert len(folder.detections.rooms) >= 4
+    assert set(folder.detections.room_of.values()) <= set(folder.detections.rooms)
+    grader = SentenceGrader(folder.detections)
+    for number, reference in folder.references.items():
+        grade = grader.grade(
+            folder.questions[number], reference.answer, reference.answer, reference.prompt
+        )
+        assert grade.correct, (folder.questions[number], reference)
+    walked = [
+        (parsed(text), float(folder.references[number].answer.removesuffix(' m')))
+        for number, text in folder.questions.items()
+        if parsed(text).kind is QueryKind.WALK
+    ]
+    assert walked
+    labels = {}
+    for item in folder.detections.objects.values():
+        labels.setdefault(item.class_name, []).append(item.center)
+    compared = 0
+    for query, right_m in walked:
+        ends = [labels.get(phrase, ()) for phrase in query.phrases]
+        if [len(end) for end in ends] == [1, 1]:
+            found_m = folder.navigation.distance_m(ends[0][0], ends[1][0])
+            assert found_m == pytest.approx(right_m, abs=0.5)
+            compared += 1
+    assert compared
