@@ -18,6 +18,7 @@ from osmabench_ros.base.strict import Strict, read_model, validated
 from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
+from osmabench_ros.runs.finished_run import FIGURES, has_figures
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.runs.results.results_folder import MANIFEST, is_held
@@ -164,7 +165,10 @@ class MatrixOnDisk:
             return None
         if classes is None:
             return self._report(run.run_id, file)
-        return _report_without_classes(self.root / run.run_id / file, classes)
+        folder, of_classes = self.root / run.run_id, any(name for *_, name in classes)
+        if run.state is RunState.DONE and not of_classes and has_figures(folder):
+            file = FIGURES
+        return _report_without_classes(folder / file, classes)
 
     @staticmethod
     def _file(run: RunOnDisk) -> str:

@@ -111,10 +111,15 @@ class HeadlineRow:
     cells: tuple[Cell, ...]
 
 
-def headline_table(runs: Sequence[Run]) -> tuple[list[Headline], list[HeadlineRow]]:
-    """Return the columns and the rows of the headline table."""
+def headline_table(
+    runs: Sequence[Run], *, whole: bool = True
+) -> tuple[list[Headline], list[HeadlineRow]]:
+    """Return the columns and the rows of the headline table.
+
+    No cell is the best if these are not the `whole` of the runs: of a part that would mislead.
+    """
     headlines = table_headlines(run.report.metrics for run in runs)
-    best = {item: _best(runs, item) for item in headlines}
+    best = {item: _best(runs, item) if whole else None for item in headlines}
     rows = [
         HeadlineRow(
             run,
