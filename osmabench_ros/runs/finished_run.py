@@ -21,8 +21,9 @@ RESULTS = 'results'
 
 
 FIGURES = 'figures.json'
-"""Beside the report of a run: the same without single classes, which are nineteen parts in
-twenty of it, for the report of many runs."""
+"""Beside the report of a run: what the report of many runs has of it."""
+ACCURACIES = ('accuracy', 'accuracy_of_all')
+"""Metrics that are needed by category too: maps are compared over what all of them can serve."""
 
 
 def finish_run(plan: RunPlan) -> None:
@@ -35,13 +36,13 @@ def finish_run(plan: RunPlan) -> None:
         write_json(manifest, {**before, RESULTS: results})
     if plan.report_file.exists() and not has_figures(plan.directory):
         report = read_model(RunReport, plan.report_file)
-        write_text(plan.directory / FIGURES, over_all_classes(report).model_dump_json())
+        write_text(plan.directory / FIGURES, noted_part(report).model_dump_json())
 
 
-def over_all_classes(report: RunReport) -> RunReport:
-    """Return a report without the figures of single classes."""
-    metrics = tuple(item for item in report.metrics if not item.class_name)
-    return report.model_copy(update={'metrics': metrics})
+def noted_part(report: RunReport) -> RunReport:
+    """Return a report without single classes, which are nineteen parts in twenty of it."""
+    metrics = (x for x in report.metrics if not x.class_name or x.metric in ACCURACIES)
+    return report.model_copy(update={'metrics': tuple(metrics)})
 
 
 def has_figures(directory: Path) -> bool:

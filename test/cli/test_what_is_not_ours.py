@@ -44,6 +44,7 @@ FOLDERS = {
     'map label': 'map label IN/map --label-set IN/map/map.json --out OUT',
     'map export': 'map export ply IN/map --out OUT',
     'report': 'report IN/runs --out OUT',
+    'export': 'export IN/runs --to OUT',
     'compare': 'compare IN/runs IN/runs --out OUT',
     'score trajectory': 'score trajectory IN/a.tum IN/a.tum --out OUT',
     'vqa generate': f'vqa generate OUT/../{RUN} --folder ../OUTNAME',

@@ -74,6 +74,8 @@ def test_every_run_is_on_one_page_with_all_figures_of_the_whole(
 
 def test_the_first_page_is_about_the_whole(large: MatrixOnDisk) -> None:
     text = (large.root / 'report.html').read_text()
+    provenance = text[text.index('id="provenance"') :]
+    assert '<dt>Date</dt><dd>20' in provenance
     assert '6 runs' in text
     assert 'broken.opengl.0 failed: ' in text
     assert 'id="headline-table"' not in text
@@ -105,6 +107,7 @@ def test_the_noted_figures_give_the_same_report(matrix: Matrix, tmp_path: Path) 
         return [here.report(run, {('osma_segmentation', 'macc', '')}) for run in here.runs()]
 
     without = reports()
+    assert any(item.class_name for run in without for item in run.metrics)  # by category
     for run_id in done:
         plan = found.plan(run_id)
         finish_run(plan)

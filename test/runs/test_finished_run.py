@@ -20,7 +20,7 @@ from osmabench_ros.runs.finished_run import (
     FIGURES,
     finish_run,
     has_figures,
-    over_all_classes,
+    noted_part,
     read_finished,
 )
 from osmabench_ros.runs.identity import SceneKey
@@ -118,11 +118,11 @@ def test_a_report_of_something_else_is_told(done: RunPlan) -> None:
         read_finished(done)
 
 
-def test_the_figures_over_all_classes_lie_beside_the_report(done: RunPlan) -> None:
+def test_the_figures_of_no_single_class_lie_beside_the_report(done: RunPlan) -> None:
     whole = read_model(RunReport, done.report_file)
     assert has_figures(done.directory)
     noted = read_model(RunReport, done.directory / FIGURES)
-    assert noted == over_all_classes(whole)
+    assert noted == noted_part(whole)
     of_classes = [item for item in whole.metrics if item.class_name]
     assert of_classes
     assert len(noted.metrics) == len(whole.metrics) - len(of_classes) > 0

@@ -14,6 +14,7 @@ from osmabench_ros.reports.page.figure_tables import figure_table
 from osmabench_ros.reports.page.headline_table import (
     headline_sentence,
     headline_table,
+    machine_rows,
     summary_table,
 )
 from osmabench_ros.reports.page.page import (
@@ -108,7 +109,8 @@ class PagedReport:
             summary=summary_table(runs),
             comparison=comparison,
             power=power_view(runs, comparison),
-            plots={'robustness': trusted(robustness_plot(comparison.conditions))},
+            plots={'robustness': trusted(robustness_plot(comparison.conditions, runs))},
+            machines=machine_rows(runs),
             pages=self._pages,
             folder=self._folder_name,
             runs_a_page=RUNS_A_PAGE,
