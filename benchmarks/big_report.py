@@ -18,14 +18,17 @@ import sys
 import time
 from pathlib import Path
 from shutil import which
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.runs.evaluate.evaluation import REPORT
+from osmabench_ros.runs.finished_run import FIGURES, noted_part
 from osmabench_ros.runs.matrix_on_disk import RUNS, MatrixOnDisk
+from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.runs.results.results_folder import MANIFEST
 
 MOST_S, MOST_GIB, MOST_OPENING_S = 60.0, 2.0, 2.0
@@ -48,27 +51,30 @@ def copy_runs(source: MatrixOnDisk, root: Path, count: int) -> None:
             (root / name).mkdir()
             for file, text in files.items():
                 moved = text.replace(run_id, name).replace(f'"{scene}"', f'"seed_{seed}"')
-                if file == 'report.json':
-                    moved = _noisy(moved, seed, rng)
-                (root / name / file).write_text(moved)
+                if file == REPORT:
+                    _write_report(json.loads(moved), seed, rng, root / name)
+                else:
+                    (root / name / file).write_text(moved)
     manifest['config']['scenes'] = scenes
     (root / MANIFEST).write_text(json.dumps(manifest))
     write_json(root / RUNS, {'runs': names[:count]})
 
 
 def _files_of(run: Path) -> dict[str, str]:
-    return {file.name: file.read_text() for file in sorted(run.glob('*.json'))}
+    files = sorted(file for file in run.glob('*.json') if file.name != FIGURES)
+    return {file.name: file.read_text() for file in files}
 
 
-def _noisy(text: str, seed: int, rng: np.random.Generator) -> str:
-    report = json.loads(text)
-    for record, step in zip(
-        report['metrics'], rng.normal(0, 0.03, len(report['metrics'])), strict=True
-    ):
+def _write_report(report: dict[str, Any], seed: int, rng: np.random.Generator, run: Path) -> None:
+    """Write a report with moved figures, and beside it what the end of a run notes of it."""
+    records = report['metrics']
+    for record, step in zip(records, rng.normal(0, 0.03, len(records)), strict=True):
         record['seed'] = seed
         if record['value'] is not None:
             record['value'] = float(np.clip(record['value'] + step, 0, 1))
-    return json.dumps(report, indent=1, sort_keys=True)
+    (run / REPORT).write_text(json.dumps(report))
+    noted = noted_part(RunReport.model_validate(report))
+    (run / FIGURES).write_text(noted.model_dump_json())
 
 
 def opening_s(page: Path, picture: Path) -> float:

@@ -9,6 +9,8 @@ Progress = Callable[[str, float], None]
 """Gets what is going on, a line for each of several things, and the fraction done, 0 to 1; may
 raise to stop the job."""
 
+FRAME_OF = ', frame '
+"""Begins what changes all the time in a text, which is no line of its own in a log."""
 LAST_SHARE = 0.01
 """Of the last stage, which only finishes up."""
 
@@ -61,7 +63,13 @@ class StagedProgress:
 def shown_progress() -> Iterator[Progress]:
     """Yield a callback that draws a bar on stderr, or one line per step without a terminal."""
     from rich.console import Console
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.progress import Progress as Bars
 
     console = Console(stderr=True)
@@ -70,7 +78,8 @@ def shown_progress() -> Iterator[Progress]:
 
         def show(text: str, _fraction: float) -> None:
             nonlocal last
-            before, last = last, text.splitlines()
+            before = last
+            last = [line.partition(FRAME_OF)[0] for line in text.splitlines()]
             for line in last:
                 if line not in before:
                     console.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -82,6 +91,8 @@ def shown_progress() -> Iterator[Progress]:
         TextColumn('{task.description}', markup=False),
         BarColumn(),
         TimeElapsedColumn(),
+        TextColumn('left'),
+        TimeRemainingColumn(),
         console=console,
         transient=True,
     ) as bars:

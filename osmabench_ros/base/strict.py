@@ -24,7 +24,7 @@ from osmabench_ros.base.limits.reading import shown
 from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, suggestion
 
 Model = TypeVar('Model')
-_LONGEST_VALUE = 60
+_LONGEST_VALUE, _MOST_FAULTS = 60, 10
 _LONGEST_NAME = 100
 _LONGEST_PART_BYTES, _LONGEST_PATH_BYTES = 255, 4095
 """Of Linux: NAME_MAX, and PATH_MAX with its last byte."""
@@ -44,17 +44,28 @@ class Strict(BaseModel):
         if not isinstance(data, Mapping):
             raise ValueError('must be a mapping of keys to values')
         fields = _fields_of(cls)
+        if unknown := [key for key in data if key not in fields]:
+            raise ValueError('; '.join(_unknown(cls, data, unknown)))
         for key, value in data.items():
-            if key not in fields:
-                raise ValueError(
-                    f'unknown key "{shown(str(key))}". {suggestion(str(key), fields)}'
-                )
             # Most values of the records of a report, which there are a million of.
             if type(value) in _PLAIN:
                 continue
             if _holds_bool(value) and not _takes_bool(fields[key].annotation):
                 raise ValueError(f'"{key}": true and false are neither numbers nor texts')
         return data
+
+
+def _unknown(model: type[BaseModel], data: Mapping[Any, Any], keys: list[Any]) -> list[str]:
+    """Return the faults of data with unknown keys: those, and what is wrong with the others."""
+    fields = _fields_of(model)
+    faults = [f'unknown key "{shown(str(key))}". {suggestion(str(key), fields)}' for key in keys]
+    known = {key: value for key, value in data.items() if key not in keys}
+    try:
+        model.model_validate(known)
+    except ValidationError as error:
+        # A key that is missing may be the one that is misspelt.
+        faults += [text for kind, text in _faults(error) if kind != 'missing']
+    return faults
 
 
 _PLAIN = frozenset({str, float, int, NoneType})
@@ -79,7 +90,7 @@ def validated(
         return TypeAdapter(model).validate_python(data)
     except ValidationError as error:
         tail = f'; {remedy}' if remedy else ''
-        raise kind(f'{source}: {first_fault(error)}{tail}') from error
+        raise kind(f'{source}: {all_faults(error)}{tail}') from error
 
 
 def read_model(model: type[Model], file: Path) -> Model:
@@ -90,9 +101,24 @@ def read_model(model: type[Model], file: Path) -> Model:
 
 def first_fault(error: ValidationError) -> str:
     """Return the first fault with its place, if it has one."""
-    fault = error.errors(include_url=False, include_context=False)[0]
-    place = '.'.join(str(part) for part in fault['loc'])
-    return ': '.join(filter(None, (place, fault_text(fault))))
+    return _faults(error)[0][1]
+
+
+def all_faults(error: ValidationError) -> str:
+    """Return the faults with their places, of very many the first."""
+    faults = list(dict.fromkeys(text for _, text in _faults(error)))
+    rest = len(faults) - _MOST_FAULTS
+    more = [f'and {rest} more faults'] if rest > 0 else []
+    return '; '.join([*faults[:_MOST_FAULTS], *more])
+
+
+def _faults(error: ValidationError) -> list[tuple[str, str]]:
+    """Return kind and text of every fault, the text with its place if it has one."""
+    found = []
+    for fault in error.errors(include_url=False, include_context=False):
+        place = '.'.join(str(part) for part in fault['loc'])
+        found.append((fault['type'], ': '.join(filter(None, (place, fault_text(fault))))))
+    return found
 
 
 def fault_text(fault: Any) -> str:

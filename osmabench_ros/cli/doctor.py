@@ -125,10 +125,16 @@ def _show(findings: list[Finding], *, as_json: bool) -> None:
         ]
         typer.echo(json.dumps(document, indent=2))
         return
-    table = Table('part', 'state', 'detail', 'remedy', box=None)
+    table = Table('part', 'state', box=None)
+    table.add_column('detail', overflow='fold')
+    console = Console()
     for item in findings:
         style = STYLE[item.level]
         # Extras of pip look like markup: osmabench_ros[metrics].
-        detail, remedy = escape(item.detail), escape(item.remedy)
-        table.add_row(item.part, f'[{style}]{item.level.value}[/]', detail, remedy)
-    Console().print(table)
+        table.add_row(item.part, f'[{style}]{item.level.value}[/]', escape(item.detail))
+    console.print(table)
+    # Whole and on a line of its own, as it is to be copied.
+    for item in findings:
+        if item.remedy:
+            text = f'[bold]{item.part}[/]: {escape(item.remedy)}'
+            console.print(text, highlight=False, soft_wrap=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import signal
 import sys
 from collections.abc import Mapping
@@ -91,6 +92,7 @@ COMMANDS = {
     'replay': 'record:replay',
     'status': 'report:status',
     'report': 'report:report',
+    'export': 'report:export',
     'compare': 'compare:compare',
     'view': 'view:view',
     'map': 'map:app',
@@ -103,7 +105,6 @@ COMMANDS = {
 app = typer.Typer(
     cls=group_of(COMMANDS),
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -118,6 +119,7 @@ class InterruptedBySignalError(SystemExit):
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+    os.write(2, b'\ninterrupted; ending what runs\n')
     # What follows is the clean-up; a second Ctrl-C must not cut it short.
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)

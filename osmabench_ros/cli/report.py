@@ -1,4 +1,4 @@
-"""`osmabench status`, `osmabench report`: what became of runs, and their report once more."""
+"""`osmabench status`, `report`, `export`: what became of runs, once more and for a paper."""
 
 from __future__ import annotations
 
@@ -112,7 +112,34 @@ def report(
     matrices = _matrices(folders)
     with shown_progress() as progress:
         made = rebuild_report(matrices, out, allow_different=allow_different, progress=progress)
-    print_report(made, out or matrices[0].root)
+    # Of folders that differ none is judged.
+    requirements = () if allow_different else matrices[0].config.requirements
+    print_report(made, out or matrices[0].root, requirements=requirements)
     exit_with_verdict(made)
     if not made.passed:
         raise RunError('not every run has figures yet; osmabench status says which')
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(metavar='OUT', help='Folder of the runs of a matrix.')],
+    to: Annotated[Path, typer.Option(help='Folder of the files.')] = Path('export'),
+    suites: Annotated[
+        list[str] | None,
+        typer.Option('--suite', help='Suites with a table; all by default. May be repeated.'),
+    ] = None,
+) -> None:
+    """Write what a paper takes of runs: tables, figures and references.
+
+    Tables are in Markdown and LaTeX, of the headline figures and of each suite; figures are SVG
+    and PDF; references.bib has the suites, methods and data sets that were used.
+    """
+    from osmabench_ros.base.files import Existing, check_folder
+    from osmabench_ros.reports.export import REFERENCES, export_matrix
+
+    check_folder(to, Existing.REPLACE, REFERENCES)
+    matrices = _matrices([folder])
+    if len(matrices) > 1:
+        names = ', '.join(item.root.name for item in matrices)
+        raise RunError(f'{folder} holds several matrices; name the folder of one of {names}')
+    for file in export_matrix(matrices[0], to, suites or ()):
+        typer.echo(file)

@@ -32,7 +32,7 @@ from osmabench_ros.vqa.published import read_saved_answers
 from osmabench_ros.vqa.run_folder import RunFolder
 from osmabench_ros.vqa.scores import UNSERVED, common_accuracies
 
-_WIDTH = 310
+_WIDTH, _OF_A_TERMINAL = 310, 80
 
 
 def print_estimate(estimate: CostEstimate) -> None:
@@ -60,13 +60,18 @@ def print_records(records: Sequence[MetricRecord]) -> None:
     """Print accuracies in percent, a row a category."""
     parted = {record.metric for record in records if record.class_name}
     metrics = [m for m in dict.fromkeys(r.metric for r in records) if m in parted or not parted]
-    table = Table('category', 'n', *metrics)
-    for category in dict.fromkeys(record.class_name for record in records):
-        own = {r.metric: r for r in records if r.class_name == category}
-        cells = [_cell(own.get(metric)) for metric in metrics]
-        count = str(next(iter(own.values())).n)
-        table.add_row(category or 'all', count, *cells)
-    _console().print(table)
+    categories = list(dict.fromkeys(record.class_name for record in records))
+    named = max(map(len, (*categories, 'category')), default=0)
+    for shown in _side_by_side(metrics, _OF_A_TERMINAL - named - 6):
+        # Words of a name go below each other, so that more figures stand side by side.
+        table = Table('category', 'n', box=None, pad_edge=False, header_style='bold')
+        for metric in shown:
+            table.add_column(metric.replace('_', ' '), justify='right', width=_needed(metric))
+        for category in categories:
+            own = {r.metric: r for r in records if r.class_name == category}
+            cells = [_cell(own.get(metric)) for metric in shown]
+            table.add_row(category or 'all', str(next(iter(own.values())).n), *cells)
+        _console().print(table)
     for record in records:
         if parted and record.metric not in parted:
             typer.echo(f'{record.metric}: {_cell(record)} of {record.n}')
@@ -103,6 +108,23 @@ def _console() -> Console:
     """Return a console; without a terminal no column is cut."""
     console = Console()
     return console if console.is_terminal else Console(width=_WIDTH)
+
+
+def _needed(metric: str) -> int:
+    return max(map(len, metric.split('_')))
+
+
+def _side_by_side(metrics: Sequence[str], width: int) -> list[list[str]]:
+    """Part figures into tables that are at most so many letters wide."""
+    tables: list[list[str]] = []
+    left = 0
+    for metric in metrics:
+        left -= _needed(metric) + 2
+        if not tables or left < 0:
+            tables.append([])
+            left = width - _needed(metric) - 2
+        tables[-1].append(metric)
+    return tables
 
 
 def _cell(record: MetricRecord | None) -> str:

@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -99,6 +100,7 @@ def csv_text(
 _FIGURES = frozenset({float, int, type(None)})
 
 
+@lru_cache(maxsize=4096, typed=True)
 def _in_csv(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()

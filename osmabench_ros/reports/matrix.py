@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 from osmabench_ros.base.files import (
@@ -27,6 +27,7 @@ from osmabench_ros.reports.report_run import Run
 from osmabench_ros.runs.config import MatrixConfig, Requirement
 from osmabench_ros.runs.evaluate.evaluation import versions
 from osmabench_ros.runs.evaluate.over_time import judged_records
+from osmabench_ros.runs.finished_run import ACCURACIES
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.results.report_model import (
     MatrixReport,
@@ -86,7 +87,7 @@ def write_matrix_report(
     if len(plans) > MOST_ON_ONE_PAGE:
         return _write_large_report(config, plans, reports, root, origin)
     done = tuple(reports)
-    runs = _with_common_accuracies(done, {run.run_id: _accuracies(run) for run in done})
+    runs = with_common_accuracies(done)
     judged = judged_records(plans, runs, config.requirements)
     report = _matrix_report(config, plans, runs, judged, origin)
     write_json(root / 'report.json', report.model_dump(mode='json'))
@@ -98,17 +99,12 @@ def write_matrix_report(
 
 def _accuracies(report: RunReport) -> list[Record]:
     """Return the accuracies of a run by category and over all questions."""
-    wanted = ('accuracy', 'accuracy_of_all')
-    return [item for item in report.metrics if item.metric in wanted]
+    return [item for item in report.metrics if item.metric in ACCURACIES]
 
 
-def _with_common_accuracies(
-    runs: Sequence[RunReport], accuracies: Mapping[str, Sequence[Record]]
-) -> tuple[RunReport, ...]:
-    """Return reports with the accuracies over what every map of a scene can serve.
-
-    `accuracies` are those of the runs by run id.
-    """
+def with_common_accuracies(runs: Sequence[RunReport]) -> tuple[RunReport, ...]:
+    """Return reports with the accuracies over what every map of a scene can serve."""
+    accuracies = {run.run_id: _accuracies(run) for run in runs}
     scenes: dict[tuple[object, ...], dict[str, list[MetricRecord]]] = defaultdict(dict)
     for run_id, records in accuracies.items():
         for item in records:
@@ -174,7 +170,6 @@ def _write_large_report(
     required = required_figures(config)
     kept: list[Run] = []
     judged: list[Record] = []
-    accuracies: dict[str, list[Record]] = {}
     with ExitStack() as files:
         folder = files.enter_context(filled_folder(root / PAGES, Existing.REPLACE))
         figures, table = (
@@ -187,13 +182,9 @@ def _write_large_report(
         figures.write('{"runs": [')
         columns = list(Record.model_fields)
         table.write(csv_text(columns, ()))
-
-        def without_classes(report: RunReport) -> RunReport:
-            accuracies[report.run_id] = _accuracies(report)
-            return _without_classes(report, required)
-
         runs = (
-            Run(plan, without_classes(report)) for plan, report in zip(plans, reports, strict=True)
+            Run(plan, _without_classes(report, required))
+            for plan, report in _scene_by_scene(plans, reports)
         )
         while batch := list(islice(runs, RUNS_A_PAGE)):
             for run in batch:
@@ -202,14 +193,21 @@ def _write_large_report(
                 judged += _required(run, config.requirements, required)
                 kept.append(Run(run.plan, _headlines_of(run.report)))
             pages.write_runs(batch)
-        # What all maps can serve is known when the last was read; the first page shows it.
-        shown = _with_common_accuracies([run.report for run in kept], accuracies)
-        kept = [Run(run.plan, report) for run, report in zip(kept, shown, strict=True)]
-        report = _matrix_report(config, plans, shown, judged, origin)
+        report = _matrix_report(config, plans, [run.report for run in kept], judged, origin)
         rest = json.dumps(report.model_dump(mode='json', exclude={'runs'}), sort_keys=True)
         figures.write(f'],\n{rest[1:]}\n')
     pages.write_first_page(report, kept, root)
     return report
+
+
+def _scene_by_scene(
+    plans: Sequence[RunPlan], reports: Iterable[RunReport]
+) -> Iterator[tuple[RunPlan, RunReport]]:
+    """Yield reports with what all maps of a scene can serve; they follow each other."""
+    pairs = zip(plans, reports, strict=True)
+    for _, group in groupby(pairs, lambda pair: pair[0].identity.scene_key):
+        of_scene, found = zip(*group, strict=True)
+        yield from zip(of_scene, with_common_accuracies(found), strict=True)
 
 
 def required_figures(config: MatrixConfig) -> set[tuple[str, str, str]]:

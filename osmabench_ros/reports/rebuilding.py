@@ -109,8 +109,7 @@ def rebuild_report(
             *(note for matrix in matrices for note in _mixed_versions(matrix)),
         ]
         planned = [(member, _plan(member, labels)) for member in done]
-        if not found:
-            planned = _in_order(planned, config)
+        planned = _scenes_together(planned) if found else _in_order(planned, config)
         report = write_matrix_report(
             config,
             [plan for _, plan in planned],
@@ -231,6 +230,15 @@ def _plan(member: _Member, labels: Mapping[Path, str]) -> RunPlan:
     fields['identity'] = dataclasses.replace(plan.identity, mapper=mapper)
     fields['config'] = plan.config.model_copy(update={'requirements': ()})
     return RelocatedPlan(**fields, folder=plan.directory)
+
+
+def _scenes_together(
+    planned: Sequence[tuple[_Member, RunPlan]],
+) -> list[tuple[_Member, RunPlan]]:
+    """Return the runs of several folders scene by scene, as those of one are."""
+    scenes = dict.fromkeys(plan.identity.scene_key for _, plan in planned)
+    place = {key: number for number, key in enumerate(scenes)}
+    return sorted(planned, key=lambda item: place[item[1].identity.scene_key])
 
 
 def _in_order(

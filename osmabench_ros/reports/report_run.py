@@ -86,6 +86,12 @@ def joined(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Run]:
     ]
 
 
+def reference_mappers(runs: Iterable[Run]) -> set[str]:
+    """Return mappers that are told the truth; none where no other is there to compare with."""
+    told = {run.mapper: run.is_reference for run in runs}
+    return set() if all(told.values()) else {name for name, item in told.items() if item}
+
+
 def distinct(texts: Iterable[str]) -> list[str]:
     """Return texts without repetition, in the order of their first occurrence."""
     return list(dict.fromkeys(texts))

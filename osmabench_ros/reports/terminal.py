@@ -12,7 +12,7 @@ from rich.table import Table
 
 from osmabench_ros.reports.cells import plain
 from osmabench_ros.reports.headline import HEADLINES, NOT_APPLICABLE, table_headlines
-from osmabench_ros.runs.config import PacingMode
+from osmabench_ros.runs.config import PacingMode, Requirement
 from osmabench_ros.runs.results.report_model import MatrixReport, Record, RunReport, Status
 from osmabench_ros.runs.results.timings import (
     TIMINGS,
@@ -108,10 +108,17 @@ def _cells(node: Participation) -> list[str]:
     ]
 
 
-def print_report(report: MatrixReport, directory: Path, console: Console | None = None) -> None:
+def print_report(
+    report: MatrixReport,
+    directory: Path,
+    console: Console | None = None,
+    *,
+    requirements: Sequence[Requirement] = (),
+) -> None:
     """Print the headline figures of every run, and the path of the report; default stdout.
 
-    Of many runs only those that did not complete are listed, and not all of them.
+    Of many runs only those that did not complete are listed, and not all of them. Without
+    `requirements` there is nothing to pass.
     """
     console = console or report_console()
     if len(report.runs) > MOST_LISTED:
@@ -124,7 +131,7 @@ def print_report(report: MatrixReport, directory: Path, console: Console | None 
         print_pacing(report.runs, directory, console)
     for warning in report.warnings[:MOST_LISTED]:
         console.print(f'[yellow]warning:[/] {escape(warning)}', highlight=False, soft_wrap=True)
-    verdict = '[green]passed[/]' if report.passed else '[red]failed[/]'
+    verdict = f'[{"green" if report.passed else "red"}]{report.verdict(requirements)}[/]'
     part = f' ({report.part.description})' if report.part else ''
     console.print(f'{report.name}{part}: {verdict}')
     page = escape(str(directory / 'report.html'))

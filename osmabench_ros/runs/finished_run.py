@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from osmabench_ros.base.files import read_json, sha256_of, write_json
+from osmabench_ros.base.files import read_json, sha256_of, write_json, write_text
 from osmabench_ros.base.ledger import absolute
 from osmabench_ros.base.owned_folder import foreign_in
 from osmabench_ros.base.strict import read_model
@@ -20,14 +20,35 @@ RESULTS = 'results'
 """Key of a run's manifest: digests of its files of figures, once they are all there."""
 
 
+FIGURES = 'figures.json'
+"""Beside the report of a run: what the report of many runs has of it."""
+ACCURACIES = ('accuracy', 'accuracy_of_all')
+"""Metrics that are needed by category too: maps are compared over what all of them can serve."""
+
+
 def finish_run(plan: RunPlan) -> None:
-    """Record the digests of a run's results in its manifest."""
+    """Record the digests of a run's results in its manifest, and its figures over all classes."""
     manifest = plan.directory / MANIFEST
     before = read_json(manifest)
     files = (plan.report_file, plan.directory / GROWTH)
     results = {file.name: sha256_of(file) for file in files if file.exists()}
     if before.get(RESULTS) != results:
         write_json(manifest, {**before, RESULTS: results})
+    if plan.report_file.exists() and not has_figures(plan.directory):
+        report = read_model(RunReport, plan.report_file)
+        write_text(plan.directory / FIGURES, noted_part(report).model_dump_json())
+
+
+def noted_part(report: RunReport) -> RunReport:
+    """Return a report without single classes, which are nineteen parts in twenty of it."""
+    metrics = (x for x in report.metrics if not x.class_name or x.metric in ACCURACIES)
+    return report.model_copy(update={'metrics': tuple(metrics)})
+
+
+def has_figures(directory: Path) -> bool:
+    """Return whether the figures of a run are noted, and its report was not written since."""
+    noted, report = directory / FIGURES, directory / 'report.json'
+    return noted.is_file() and noted.stat().st_mtime_ns >= report.stat().st_mtime_ns
 
 
 def read_finished(plan: RunPlan) -> RunReport:

@@ -18,6 +18,7 @@ from osmabench_ros.base.strict import Strict, read_model, validated
 from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
+from osmabench_ros.runs.finished_run import ACCURACIES, FIGURES, has_figures
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.runs.results.results_folder import MANIFEST, is_held
@@ -156,15 +157,19 @@ class MatrixOnDisk:
     ) -> RunReport | None:
         """Return the report of a run, None if it has none yet.
 
-        Of the figures of single classes only `classes` are in it, by suite, metric and class;
-        without, all are. Reading the others of ten thousand runs would take minutes.
+        Of the figures of single classes only `classes` are in it, by suite, metric and class, and
+        the accuracies by category; without, all are. Reading the others of ten thousand runs would
+        take minutes.
         """
         file = self._file(run)
         if not file:
             return None
         if classes is None:
             return self._report(run.run_id, file)
-        return _report_without_classes(self.root / run.run_id / file, classes)
+        folder, of_classes = self.root / run.run_id, any(name for *_, name in classes)
+        if run.state is RunState.DONE and not of_classes and has_figures(folder):
+            file = FIGURES
+        return _report_without_classes(folder / file, classes)
 
     @staticmethod
     def _file(run: RunOnDisk) -> str:
@@ -186,6 +191,7 @@ def _report_without_classes(file: Path, classes: Collection[tuple[str, str, str]
             item
             for item in data['metrics']
             if not item['class_name']
+            or item['metric'] in ACCURACIES
             or (item['suite'], item['metric'], item['class_name']) in classes
         ]
     return validated(RunReport, {**data, 'metrics': metrics}, f'{file} is malformed', RunError)

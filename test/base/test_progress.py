@@ -2,7 +2,7 @@
 
 import pytest
 
-from osmabench_ros.base.progress import shown_progress
+from osmabench_ros.base.progress import FRAME_OF, shown_progress
 
 
 def test_every_step_is_one_line_of_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -12,6 +12,13 @@ def test_every_step_is_one_line_of_plain_text(capsys: pytest.CaptureFixture[str]
         progress('reading the map', 0.5)
         progress(long, 1.0)
     assert capsys.readouterr().err.splitlines() == ['reading the map', long]
+
+
+def test_the_frames_are_counted_on_a_terminal_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown_progress() as progress:
+        for number in range(1, 4):
+            progress(f'[1/2] a: mapping{FRAME_OF}{number} of 3', number / 6)
+    assert capsys.readouterr().err.splitlines() == ['[1/2] a: mapping']
 
 
 def test_of_several_things_at_once_only_what_is_new_is_told(

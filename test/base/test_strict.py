@@ -63,3 +63,21 @@ def test_a_file_of_a_run_that_is_no_model_says_how_to_go_on(tmp_path: Path) -> N
     write_json(tmp_path / 'c.json', {'width': 1.5})
     with pytest.raises(RunError, match=r'c\.json is malformed: width: .*1\.5.*; .* --fresh'):
         read_model(Camera, tmp_path / 'c.json')
+
+
+def test_all_faults_are_named_at_once() -> None:
+    lens = {'focal_px': -1, 'clas': 'fish'}
+    with pytest.raises(ConfigError) as caught:
+        validated(Camera, {'width': 'w', 'lenses': [lens], 'note': {}, 'colour': 1}, 'x.yaml')
+    text = str(caught.value)
+    for fault in (
+        'unknown key "note". Did you mean "notes"?',
+        'unknown key "colour". ',
+        'width: Input should be a valid integer',
+        'lenses.0: unknown key "clas". Did you mean "class"?',
+        'focal_px: Input should be greater than 0 (it is -1)',
+    ):
+        assert text.count(fault) == 1, fault
+    many = {'width': 1, 'lenses': [{'focal_px': -1}] * 30}
+    with pytest.raises(ConfigError, match=r'lenses\.9\.focal_px: .*; and 20 more faults$'):
+        validated(Camera, many, 'x')

@@ -1,9 +1,18 @@
 """The command where Python packages are missing, as before the README's pip line."""
 
+import io
+import os
+import signal
 import subprocess
 import sys
 
 import pytest
+from osmabench_ros.bringup.doctor.finding import Finding, Severity
+from rich.console import Console
+
+from osmabench_ros.cli import doctor
+from osmabench_ros.cli.vqa import print_records
+from osmabench_ros.metrics.record import MetricRecord
 
 START = """
 import importlib.metadata, sys
@@ -33,3 +42,74 @@ def test_what_pip_has_to_install_is_named(package: str, here: str, said: str) ->
     assert said in done.stderr
     assert 'requirements/beside_ros.txt' in done.stderr
     assert 'Traceback' not in done.stderr
+
+
+def test_a_remedy_is_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    remedy = "pip install 'osmabench_ros[metrics]' " + 'another-package-of-a-long-name ' * 8
+    found = Finding('torch', Severity.ABSENT, 'x' * 120, remedy.strip())
+    console = Console(file=io.StringIO(), width=60)
+    monkeypatch.setattr(doctor, 'Console', lambda: console)
+    doctor._show([found], as_json=False)
+    text = console.file.getvalue()
+    assert f'torch: {remedy.strip()}\n' in text
+    assert text.count('x') - remedy.count('x') == 120
+
+
+@pytest.mark.parametrize('words', ['osmabench re', 'osmabench map im', 'osmabench run --dr'])
+def test_the_shell_completes_commands_and_options(words: str) -> None:
+    asked = {'_OSMABENCH_COMPLETE': 'complete_bash', 'COMP_WORDS': words}
+    asked['COMP_CWORD'] = str(words.count(' '))
+    start = (
+        "import sys; sys.argv = ['osmabench']\nfrom osmabench_ros.cli.entry import main\nmain()"
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', start],
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    expected = {'re': ['record', 'replay', 'report'], 'im': ['import'], '--dr': ['--dry-run']}
+    assert done.stdout.split() == expected[words.split()[-1]], done.stderr
+
+
+def test_an_interruption_is_told_before_the_clean_up() -> None:
+    start = """
+import os, signal, sys, typer
+from osmabench_ros.cli.main import main
+app = typer.Typer()
+@app.command()
+def wait() -> None:
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        print('cleaned up', file=sys.stderr, flush=True)
+sys.argv = ['wait']
+main(app)
+"""
+    done = subprocess.run(
+        [sys.executable, '-c', start], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 128 + signal.SIGINT
+    lines = done.stderr.split('\n')
+    assert lines.index('interrupted; ending what runs') < lines.index('cleaned up')
+
+
+def test_accuracies_fit_into_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    metrics = ('accuracy', 'accuracy_answered', *(f'baseline_of_sort_{i}' for i in range(8)))
+    categories = ('', 'Manipulation Pre-condition', 'Existence-Negative')
+    values = {}
+    for category in categories:
+        for number, metric in enumerate(metrics):
+            values[category, metric] = 0.1 + number / 100 + len(category) / 1000
+    print_records(
+        [
+            MetricRecord('vqa', '', metric, category, value, n=184)
+            for (category, metric), value in values.items()
+        ]
+    )
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert sorted(word for word in text.split() if '.' in word) == sorted(
+        f'{100 * value:.1f}' for value in values.values()
+    )

@@ -46,6 +46,7 @@ FOLDERS = {
     'map label': 'map label IN/map --label-set IN/map/map.json --out OUT',
     'map export': 'map export ply IN/map --out OUT',
     'report': 'report IN/runs --out OUT',
+    'export': 'export IN/runs --to OUT',
     'compare': 'compare IN/runs IN/runs --out OUT',
     'score trajectory': 'score trajectory IN/a.tum IN/a.tum --out OUT',
     'score space3d': 'score space3d IN/rooms --out OUT/..',

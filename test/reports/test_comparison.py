@@ -143,4 +143,4 @@ def test_the_page_says_what_was_resampled(html: str) -> None:
 def test_nothing_is_compared_where_there_is_one_run(runs: list[Run], content: PageContent) -> None:
     view = comparison_view(runs[:1], content)
     assert view.conditions == view.mappers == ()
-    assert robustness_plot(view.conditions) == ''
+    assert robustness_plot(view.conditions, runs[:1]) == ''

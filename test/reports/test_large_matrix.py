@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 from pathlib import Path
 
@@ -10,11 +11,13 @@ from reports.runs_on_disk import left_by_a_command
 from reports.synthetic_matrix import HOSTILE, Matrix
 
 from osmabench_ros.base.files import write_json
+from osmabench_ros.errors import RunError
 from osmabench_ros.reports import matrix as reports
 from osmabench_ros.reports.page import paged
 from osmabench_ros.reports.rebuilding import rebuild_report
-from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
-from osmabench_ros.runs.results.report_model import MatrixReport
+from osmabench_ros.runs.finished_run import FIGURES, finish_run
+from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
+from osmabench_ros.runs.results.report_model import MatrixReport, RunReport
 from osmabench_ros.runs.results.results_folder import PAGES
 
 LINK = re.compile(r'href="([^"#]+)"')
@@ -71,6 +74,8 @@ def test_every_run_is_on_one_page_with_all_figures_of_the_whole(
 
 def test_the_first_page_is_about_the_whole(large: MatrixOnDisk) -> None:
     text = (large.root / 'report.html').read_text()
+    provenance = text[text.index('id="provenance"') :]
+    assert '<dt>Date</dt><dd>20' in provenance
     assert '6 runs' in text
     assert 'broken.opengl.0 failed: ' in text
     assert 'id="headline-table"' not in text
@@ -91,6 +96,30 @@ def test_json_and_csv_have_the_figures_over_all_classes(
     with (large.root / 'report.csv').open() as file:
         rows = list(csv.DictReader(file))
     assert [row['metric'] for row in rows] == [item.metric for run in expected for item in run]
+
+
+def test_the_noted_figures_give_the_same_report(matrix: Matrix, tmp_path: Path) -> None:
+    found = left_by_a_command(matrix, tmp_path / 'boxes')
+    done = [run.run_id for run in found.runs() if run.state is RunState.DONE]
+
+    def reports() -> list[RunReport | None]:
+        here = MatrixOnDisk(found.root)
+        return [here.report(run, {('osma_segmentation', 'macc', '')}) for run in here.runs()]
+
+    without = reports()
+    assert any(item.class_name for run in without for item in run.metrics)  # by category
+    for run_id in done:
+        plan = found.plan(run_id)
+        finish_run(plan)
+        # That it is not read any more shows in what is wrong with it.
+        text = plan.report_file.read_text().replace('"value":', '"values":')
+        stamp = (plan.directory / FIGURES).stat().st_mtime_ns
+        plan.report_file.write_text(text)
+        os.utime(plan.report_file, ns=(stamp, stamp))
+    assert reports() == without
+    os.utime(plan.report_file, ns=(stamp + 1, stamp + 1))
+    with pytest.raises(RunError, match='is malformed'):
+        reports()
 
 
 def _is_required(item) -> bool:

@@ -13,6 +13,7 @@ from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.plan import config_digest
 from osmabench_ros.runs.results.report_model import MatrixReport, Status
+from osmabench_ros.runs.results.results_folder import PAGES
 from osmabench_ros.runs.shard import Part
 
 
@@ -108,6 +109,22 @@ def test_the_terminal_shows_every_run(written: MatrixReport, matrix: Matrix):
     assert str(matrix.root / 'report.html') in text
 
 
+def test_there_is_something_to_pass_only_with_requirements(matrix: Matrix, tmp_path):
+    settings = config().model_copy(update={'requirements': ()})
+    done = [
+        plan
+        for plan, run in zip(matrix.plans, matrix.report.runs, strict=True)
+        if run.status is Status.COMPLETE
+    ]
+    runs = [run for run in matrix.report.runs if run.status is Status.COMPLETE]
+    report = write_matrix_report(settings, done, runs, tmp_path)
+    console = Console(file=io.StringIO(), width=200)
+    print_report(report, tmp_path, console)
+    assert 'boxes: complete' in console.file.getvalue()
+    print_report(report, tmp_path, console, requirements=config().requirements)
+    assert 'boxes: passed' in console.file.getvalue()
+
+
 def test_maps_are_compared_over_the_questions_that_all_of_them_can_serve(
     matrix: Matrix, tmp_path, monkeypatch
 ):
@@ -144,6 +161,7 @@ def test_maps_are_compared_over_the_questions_that_all_of_them_can_serve(
     large = write_matrix_report(config(), plans, runs, root)
     assert [r for r in large.metrics if r.metric == 'accuracy_of_common'] == common
     assert 'VQA common' in (root / 'report.html').read_text()
+    assert 'VQA common' in (root / PAGES / '00001.html').read_text()
 
 
 def test_where_all_maps_can_serve_the_same_questions_there_is_one_figure(

@@ -1,7 +1,9 @@
+import importlib
 import itertools
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from importlib.metadata import entry_points
 
 import pytest
 from matplotlib.figure import Figure
@@ -13,6 +15,7 @@ from osmabench_ros.reports.plots.change_plot import change_plot, changes
 from osmabench_ros.reports.plots.class_plot import class_plot
 from osmabench_ros.reports.plots.condition_plots import condition_plot
 from osmabench_ros.reports.plots.question_plot import question_plot
+from osmabench_ros.reports.plots.svg import method_colors
 from osmabench_ros.reports.report_run import Run, joined
 
 VQA = next(item for item in HEADLINES if item.title == 'VQA')
@@ -58,7 +61,7 @@ def test_ids_are_unique_across_the_plots_of_a_page(plots: list[str]):
 def test_colours_come_from_the_page(plots: list[str]):
     for plot in plots:
         assert 'var(--ink)' in plot
-        assert 'var(--series-1)' in plot
+        assert re.search(r'var\(--series-[1-6]\)', plot)
         assert not re.findall(r'#[01][0-9a-f]{5}\b(?!")', plot)
 
 
@@ -107,6 +110,46 @@ def test_references_are_lines_beside_a_method(runs: list[Run]):
     method = Run(replace(runs[1].plan, mapper=command), runs[1].report)
     assert 'oracle (reference)' in condition_plot([runs[0], method])
     assert '(reference)' not in condition_plot(runs[:2])
+
+
+def test_references_are_lines_in_every_plot(runs: list[Run], monkeypatch):
+    command = runs[1].plan.mapper.model_copy(update={'command': ('mine',)})
+    method = [Run(replace(run.plan, mapper=command), run.report) for run in runs[1::2]]
+    mixed = [run for pair in zip(runs[::2], method, strict=True) for run in pair]
+    assert {run.mapper for run in mixed if run.is_reference} == {'oracle'}
+    color = method_colors(['oracle', 'noisy_oracle'])['oracle']
+    plots = {'class_plot': class_plot, 'question_plot': question_plot}
+    for name, plot in {**plots, 'change_plot': lambda r: change_plot(r, no_interval)}.items():
+        for given, drawn in ((mixed, {'lines'}), (runs, {'lines', 'points'})):
+            figures = []
+            module = importlib.import_module(f'osmabench_ros.reports.plots.{name}')
+            monkeypatch.setattr(
+                module, 'inline_svg', lambda figure, *_, f=figures: f.append(figure)
+            )
+            plot(given)
+            marks = [
+                line
+                for axes in figures[0].axes
+                for line in axes.lines
+                if line.get_color() == color and line.get_marker() not in ('', 'None')
+            ]
+            assert bool(marks) == ('points' in drawn), name
+
+
+def test_a_method_keeps_its_colour_in_every_report():
+    bundled = [item.name for item in entry_points(group='osmabench.mappers')]
+    alone = {name: method_colors([name])[name] for name in bundled}
+    others = ['mine', 'ours', 'theirs']
+    assert alone == {name: method_colors([name])[name] for name in reversed(bundled)}
+    mapping = [name for name in bundled if name != 'offline']
+    assert len({alone[name] for name in mapping}) == len(mapping) == 6
+    assert {name: method_colors(mapping)[name] for name in mapping} == {
+        name: alone[name] for name in mapping
+    }
+    for names in itertools.permutations(others):
+        assert method_colors(names) == method_colors(others)
+        assert len(set(method_colors(names).values())) == 3
+    assert set(method_colors([*others, *bundled])) == {*others, *bundled}
 
 
 @pytest.mark.parametrize('count', [3, 5, 10])

@@ -191,6 +191,15 @@ def test_the_sentence_names_the_best_its_loss_and_the_test(runs: list[Run]):
     assert headline_sentence([run for run in runs if run.failed]) == ''
 
 
+def test_references_alone_are_told_without_a_rank(runs: list[Run]):
+    told = [with_values(runs[0], macc=0.9), with_values(runs[1], macc=0.4)]
+    assert all(run.is_reference for run in told)
+    assert headline_sentence(told) == (
+        'No method ran, only references that are told the truth: under “baseline”, mAcc is '
+        '90.0 % for oracle, 40.0 % for noisy_oracle.'
+    )
+
+
 def test_references_do_not_take_part_in_the_sentence(runs: list[Run]):
     told = with_values(runs[0], macc=0.9)
     assert headline_sentence([told, as_method(with_values(runs[1], macc=0.4))]) == (

@@ -1,5 +1,6 @@
 """A run that is done is done as long as nothing that its figures rest on has changed."""
 
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -10,13 +11,21 @@ from runs.plain_room import ground_truth, labelled_map
 
 from osmabench_ros.base.files import write_json, write_text
 from osmabench_ros.base.owned_folder import claim_folder
+from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import RunError
 from osmabench_ros.maps.disk.storage import write_map
-from osmabench_ros.runs.config import parse_config
+from osmabench_ros.runs.config import SuiteConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
-from osmabench_ros.runs.finished_run import finish_run, read_finished
+from osmabench_ros.runs.finished_run import (
+    FIGURES,
+    finish_run,
+    has_figures,
+    noted_part,
+    read_finished,
+)
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.results.report_model import RunReport
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 
 CONFIG = {
@@ -71,7 +80,7 @@ def done(tmp_path: Path) -> RunPlan:
             plan.directory,
             shared / 'questions.jsonl',
         ),
-        [],
+        [SuiteConfig(name='osma_segmentation')],
     )
     write_text(plan.directory / 'growth.json', '{}')
     finish_run(plan)
@@ -107,3 +116,21 @@ def test_a_report_of_something_else_is_told(done: RunPlan) -> None:
         RunError, match=r'report.json is malformed: .*: Field required; restore it'
     ):
         read_finished(done)
+
+
+def test_the_figures_of_no_single_class_lie_beside_the_report(done: RunPlan) -> None:
+    whole = read_model(RunReport, done.report_file)
+    assert has_figures(done.directory)
+    noted = read_model(RunReport, done.directory / FIGURES)
+    assert noted == noted_part(whole)
+    of_classes = [item for item in whole.metrics if item.class_name]
+    assert of_classes
+    assert len(noted.metrics) == len(whole.metrics) - len(of_classes) > 0
+
+
+def test_figures_of_an_earlier_report_count_no_more(done: RunPlan) -> None:
+    noted = (done.directory / FIGURES).stat().st_mtime_ns
+    os.utime(done.report_file, ns=(noted + 1, noted + 1))
+    assert not has_figures(done.directory)
+    finish_run(done)
+    assert has_figures(done.directory)

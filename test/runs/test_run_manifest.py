@@ -2,6 +2,7 @@ import json
 import platform
 import re
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.results import run_manifest as module
 from osmabench_ros.runs.results.run_manifest import (
+    commit_of,
     host_facts,
     renderer,
     run_manifest,
@@ -90,6 +92,28 @@ def test_warnings_are_kept_and_collected_once(plan: RunPlan, home: Path) -> None
     write_run_manifest(plan, 'x', ['dark', 'short'])
     shutil.copytree(plan.root, two.root)
     assert noted_warnings([plan, two]) == ('dark', 'short')
+
+
+def test_the_commit_of_the_sources_is_told(tmp_path: Path) -> None:
+    assert commit_of(tmp_path) == ''
+    git = shutil.which('git')
+    if git is None:
+        pytest.skip('there is no git here')
+
+    def call(*words: str) -> str:
+        person = ('-c', 'user.name=a', '-c', 'user.email=a@b.c')
+        words = (git, '-C', str(tmp_path / 'tree'), *person, *words)
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+    (tmp_path / 'tree').mkdir()
+    call('init')
+    (tmp_path / 'tree' / 'a').write_text('1')
+    call('add', 'a')
+    call('commit', '--message', 'a')
+    assert commit_of(tmp_path / 'tree') == call('rev-parse', 'HEAD')
+    (tmp_path / 'tree' / 'a').write_text('2')
+    commit_of.cache_clear()
+    assert commit_of(tmp_path / 'tree') == f'{call("rev-parse", "HEAD")}, changed since'
 
 
 def test_it_knows_the_machine() -> None:

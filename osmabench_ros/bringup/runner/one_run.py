@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.owned_folder import remove_ours, remove_what_was_left
 from osmabench_ros.base.processes import AttentiveClock
-from osmabench_ros.base.progress import Progress
+from osmabench_ros.base.progress import FRAME_OF, Progress
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.bringup.runner.node_processes import RUN_VARIABLE, NodeProcesses
 from osmabench_ros.bringup.runner.observer import RunObserver
@@ -159,7 +159,8 @@ class _LiveRun:
             self._progress(self._observer.evaluation, 1.0)
             self._finished_s = self._finished_s or now_s
         elif state.frames_total:
-            self._progress('mapping', state.frames_published / state.frames_total)
+            count = f'{FRAME_OF}{state.frames_published} of {state.frames_total}'
+            self._progress(f'mapping{count}', state.frames_published / state.frames_total)
         self._check_stall()
 
     def _check_stall(self) -> None:

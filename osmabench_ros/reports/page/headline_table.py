@@ -76,6 +76,7 @@ def machine_rows(runs: Sequence[Run]) -> list[tuple[str, str]]:
             'GPU': ', '.join(host.get('gpus', ())) or ('none' if host else ''),
             'Operating system': host.get('os', ''),
             'Python': noted.get('versions', {}).get('python', ''),
+            'Commit': noted.get('commit', ''),
         }
         for name, text in told.items():
             if text:
@@ -111,10 +112,15 @@ class HeadlineRow:
     cells: tuple[Cell, ...]
 
 
-def headline_table(runs: Sequence[Run]) -> tuple[list[Headline], list[HeadlineRow]]:
-    """Return the columns and the rows of the headline table."""
+def headline_table(
+    runs: Sequence[Run], *, whole: bool = True
+) -> tuple[list[Headline], list[HeadlineRow]]:
+    """Return the columns and the rows of the headline table.
+
+    No cell is the best if these are not the `whole` of the runs: of a part that would mislead.
+    """
     headlines = table_headlines(run.report.metrics for run in runs)
-    best = {item: _best(runs, item) for item in headlines}
+    best = {item: _best(runs, item) if whole else None for item in headlines}
     rows = [
         HeadlineRow(
             run,
@@ -214,10 +220,11 @@ def _best_mean(
     values = {mean.value for mean in means if mean is not None}
     if headline.is_baseline or len(values) < 2 or len({run.mapper for run in runs}) < 2:
         return None
-    return max(values) if _higher_is_better(runs, headline) else min(values)
+    return max(values) if higher_is_better(runs, headline) else min(values)
 
 
-def _higher_is_better(runs: Sequence[Run], headline: Headline) -> bool:
+def higher_is_better(runs: Sequence[Run], headline: Headline) -> bool:
+    """Return the direction of a figure, upwards if no run has it."""
     found = (record for run in runs if (record := run.headline(headline)) is not None)
     return next((record.higher_is_better for record in found), True)
 
@@ -234,15 +241,18 @@ def _mean_cell(headline: Headline, mean: MeanFigure | None, best: float | None) 
 def headline_sentence(runs: Sequence[Run]) -> str:
     """Return what the figures say: the best method, where it loses, and what a test says of it.
 
-    Methods that are told the truth do not take part, unless there is no other. '' without figures.
+    Methods that are told the truth do not take part; where no other ran, their figures are said
+    without a rank. '' without figures.
     """
     scored = [run for run in runs if not run.failed]
-    competing = [run for run in scored if not run.is_reference] or scored
+    competing = [run for run in scored if not run.is_reference]
+    if not competing:
+        return _of_references(scored)
     columns = table_headlines(run.report.metrics for run in competing)
     headline = next((item for item in columns if not item.is_baseline), None)
     if headline is None:
         return ''
-    condition, sign = baseline_condition(runs), -1 + 2 * _higher_is_better(competing, headline)
+    condition, sign = baseline_condition(runs), -1 + 2 * higher_is_better(competing, headline)
     means = {
         mapper: sign * found.value
         for mapper in distinct(run.mapper for run in competing)
@@ -275,6 +285,25 @@ def headline_sentence(runs: Sequence[Run]) -> str:
         else:
             parts.append('it loses under no other condition')
     return '; '.join(parts) + '.'
+
+
+def _of_references(runs: Sequence[Run]) -> str:
+    columns = table_headlines(run.report.metrics for run in runs)
+    headline = next((item for item in columns if not item.is_baseline), None)
+    if headline is None:
+        return ''
+    condition = baseline_condition(runs)
+    figures = [
+        f'{_with_unit(headline, found.value)} for {mapper}'
+        for mapper in distinct(run.mapper for run in runs)
+        if (found := estimate(runs, mapper, condition, headline)) is not None
+    ]
+    if not figures:
+        return ''
+    return (
+        'No method ran, only references that are told the truth: under '
+        f'“{condition}”, {headline.title} is {", ".join(figures)}.'
+    )
 
 
 Values = Mapping[str, Mapping[tuple[str, ...], float]]

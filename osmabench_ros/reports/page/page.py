@@ -141,7 +141,7 @@ def _plots(
         'changes': trusted(change_plot(scored, interval)),
         'classes': trusted(class_plot(scored)),
         'questions': trusted(question_plot(scored)),
-        'robustness': trusted(robustness_plot(comparison.conditions)),
+        'robustness': trusted(robustness_plot(comparison.conditions, runs)),
         'growth': trusted(plot_over_time(growth)),
         'latency': trusted(latency_plot(pacing.realtime)),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from osmabench_ros.base.files import write_text
@@ -12,9 +12,9 @@ from osmabench_ros.reports.content import PageContent, RunSection
 from osmabench_ros.reports.headline import table_headlines
 from osmabench_ros.reports.page.figure_tables import figure_table
 from osmabench_ros.reports.page.headline_table import (
-    HeadlineRow,
     headline_sentence,
     headline_table,
+    machine_rows,
     summary_table,
 )
 from osmabench_ros.reports.page.page import (
@@ -73,11 +73,10 @@ class PagedReport:
             _file(number - 1) if number else '',
             _file(number + 1) if last < self._total else '',
         )
-        columns, rows = headline_table(runs)
         text = self._environment.get_template('runs_page.html').render(
             name=self._name,
             page=page,
-            headline=(columns, [_without_best(row) for row in rows]),
+            headline=headline_table(runs, whole=False),
             # Pictures and answers are left to the folders of the runs.
             content=_content(runs),
             whole=False,
@@ -110,7 +109,8 @@ class PagedReport:
             summary=summary_table(runs),
             comparison=comparison,
             power=power_view(runs, comparison),
-            plots={'robustness': trusted(robustness_plot(comparison.conditions))},
+            plots={'robustness': trusted(robustness_plot(comparison.conditions, runs))},
+            machines=machine_rows(runs),
             pages=self._pages,
             folder=self._folder_name,
             runs_a_page=RUNS_A_PAGE,
@@ -128,11 +128,6 @@ def _file(number: int) -> str:
 def _content(runs: Sequence[Run]) -> PageContent:
     sections = tuple(RunSection(run, '', None, None, '') for run in runs)
     return PageContent((), sections, {}, {})
-
-
-def _without_best(row: HeadlineRow) -> HeadlineRow:
-    """Return a row in which no cell is the best: of one page that would mislead."""
-    return HeadlineRow(row.run, tuple(replace(cell, best=False) for cell in row.cells))
 
 
 def _at_most(texts: Sequence[str]) -> list[str]:

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from osmabench_ros.metrics.statistics import LEAST_UNITS
 from osmabench_ros.reports.comparison import Contrast
 from osmabench_ros.reports.headline import Headline
-from osmabench_ros.reports.plots.svg import INK, MUTED, SERIES, inline_svg, new_figure, page_style
-from osmabench_ros.reports.report_run import Run, baseline_condition, computed_headlines, distinct
+from osmabench_ros.reports.plots.svg import (
+    INK,
+    MUTED,
+    inline_svg,
+    method_colors,
+    new_figure,
+    page_style,
+)
+from osmabench_ros.reports.report_run import (
+    Run,
+    baseline_condition,
+    computed_headlines,
+    distinct,
+    reference_mappers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,8 +35,8 @@ _LEAST_RANGE = 2.0
 """Percent; what is smaller looks as small as it is."""
 
 
-def robustness_plot(contrasts: Sequence[Contrast]) -> str:
-    """Return relative changes with intervals (Fig. 5 of arXiv 2503.10331), or ''."""
+def robustness_plot(contrasts: Sequence[Contrast], runs: Sequence[Run]) -> str:
+    """Return relative changes of runs with intervals (Fig. 5 of arXiv 2503.10331), or ''."""
     shown = [item for item in contrasts if math.isfinite(item.comparison.robustness.value)]
     # Two figures that differ only in whose rules they follow would crowd out others.
     names = [name for name in distinct(item.figure for item in shown) if 'compat' not in name]
@@ -31,13 +44,14 @@ def robustness_plot(contrasts: Sequence[Contrast]) -> str:
     if not names:
         return ''
     rows = list(dict.fromkeys((item.subject, item.other) for item in shown))
-    mappers = distinct(subject for subject, _ in rows)
+    colors = method_colors(run.mapper for run in runs)
+    references = reference_mappers(runs)
     with page_style('robustness'):
         figure = new_figure(9.3, 0.28 * len(rows) + 1.1)
         grid = figure.subplots(1, len(names), squeeze=False, sharey=True, sharex=True)
         for axes, name in zip(grid.flat, names, strict=True):
             found = {(c.subject, c.other): c for c in shown if c.figure == name}
-            _robustness_panel(axes, rows, found, mappers)
+            _robustness_panel(axes, rows, found, colors, references)
             axes.set_title(name)
         low, high = grid.flat[0].get_xlim()
         grid.flat[0].set_xlim(min(low, -_LEAST_RANGE), max(high, _LEAST_RANGE))
@@ -51,22 +65,32 @@ def _robustness_panel(
     axes: Axes,
     rows: Sequence[tuple[str, str]],
     found: dict[tuple[str, str], Contrast],
-    mappers: Sequence[str],
+    colors: Mapping[str, str],
+    references: Collection[str],
 ) -> None:
     axes.axvline(0.0, color=MUTED, linewidth=1.0)
     for y, row in enumerate(rows):
         if row not in found:
             continue
         change = found[row].comparison.robustness
-        color = SERIES[mappers.index(row[0]) % len(SERIES)]
+        color = colors[row[0]]
         if math.isfinite(change.low):
             axes.hlines(y, 100 * change.low, 100 * change.high, color=INK, linewidth=1.1)
-        axes.plot([100 * change.value], [y], 'o', color=color, markersize=6)
-    axes.set_yticks(range(len(rows)), [f'{mapper} · {condition}' for mapper, condition in rows])
+        _mark(axes, 100 * change.value, y, color, is_line=row[0] in references)
+    titles = [f'{mapper} · {condition}' for mapper, condition in rows]
+    axes.set_yticks(range(len(rows)), titles)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.tick_params(axis='y', length=0)
     axes.grid(axis='x')
     axes.margins(x=0.15)
+
+
+def _mark(axes: Axes, x: float, y: int, color: str, *, is_line: bool) -> None:
+    """Draw a figure as a point, or as the line that a reference is."""
+    if is_line:
+        axes.vlines(x, y - 0.38, y + 0.38, color=color, linewidth=1.8)
+    else:
+        axes.plot([x], [y], 'o', color=color, markersize=6)
 
 
 MOST_PANELS = 5
@@ -159,14 +183,16 @@ def _panel(
     paired_interval: PairedInterval,
 ) -> None:
     rows = [(condition, mapper) for condition in conditions for mapper in mappers]
+    colors, references = method_colors(mappers), reference_mappers(runs)
     axes.axvline(0.0, color=MUTED, linewidth=1.0)
     for y, (condition, mapper) in enumerate(rows):
         change = changes(runs, mapper, condition, headline, paired_interval)
         if change is None:
             continue
-        color = SERIES[mappers.index(mapper) % len(SERIES)]
-        axes.hlines(y, 0.0, change.value, color=color, linewidth=3.0)
-        axes.plot([change.value], [y], 'o', color=color, markersize=6)
+        color, is_line = colors[mapper], mapper in references
+        if not is_line:
+            axes.hlines(y, 0.0, change.value, color=color, linewidth=3.0)
+        _mark(axes, change.value, y, color, is_line=is_line)
         if change.low is not None and change.high is not None:
             axes.hlines(y, change.low, change.high, color=INK, linewidth=1.1)
         axes.annotate(

@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING
 from osmabench_ros.reports.plots.svg import (
     INK,
     MUTED,
-    SERIES,
     SURFACE,
     inline_svg,
+    method_colors,
+    method_handles,
     new_figure,
     page_style,
 )
-from osmabench_ros.reports.report_run import Run, baseline_condition, distinct
+from osmabench_ros.reports.report_run import (
+    Run,
+    baseline_condition,
+    distinct,
+    reference_mappers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,16 +92,20 @@ def _share_bars(axes: Axes, shares: Mapping[str, float]) -> None:
 def _iou_dots(axes: Axes, runs: Sequence[Run], names: list[str]) -> None:
     mappers = distinct(run.mapper for run in runs)
     conditions = distinct(run.condition for run in runs)
+    colors, references = method_colors(mappers), reference_mappers(runs)
     key, step = (SEGMENTATION, 'strict', 'iou'), min(0.28, 0.8 / len(mappers))
     for y in range(len(names)):
         axes.axhline(y, color=SURFACE, linewidth=8.5, zorder=0)
     for i, mapper in enumerate(mappers):
-        color, offset = SERIES[i % len(SERIES)], (i - (len(mappers) - 1) / 2) * step
+        color, offset = colors[mapper], (i - (len(mappers) - 1) / 2) * step
         for y, name in enumerate(names):
             values = [class_value(runs, mapper, item, key, name) for item in conditions]
             known = [100 * value for value in values if value is not None]
             if known:
                 axes.hlines(y + offset, min(known), max(known), color=color, linewidth=1.4)
+            if mapper in references:
+                axes.vlines(known, y + offset - 0.3, y + offset + 0.3, color=color, linewidth=1.8)
+                continue
             for j, value in enumerate(values):
                 if value is not None:
                     filled = conditions[j] == baseline_condition(runs)
@@ -116,12 +126,8 @@ def _iou_dots(axes: Axes, runs: Sequence[Run], names: list[str]) -> None:
 
 def _legend(figure: Figure, runs: Sequence[Run]) -> None:
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
 
-    handles: list[Patch | Line2D] = [
-        Patch(color=SERIES[i % len(SERIES)], label=mapper)
-        for i, mapper in enumerate(distinct(run.mapper for run in runs))
-    ]
+    handles = method_handles(distinct(run.mapper for run in runs), reference_mappers(runs))
     for j, condition in enumerate(distinct(run.condition for run in runs)):
         filled = condition == baseline_condition(runs)
         handles.append(

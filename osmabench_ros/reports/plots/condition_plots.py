@@ -7,8 +7,23 @@ from typing import TYPE_CHECKING
 
 from osmabench_ros.reports.headline import Headline
 from osmabench_ros.reports.pacing import TimedRun
-from osmabench_ros.reports.plots.svg import INK, MUTED, SERIES, inline_svg, new_figure, page_style
-from osmabench_ros.reports.report_run import Run, computed_headlines, distinct, estimate
+from osmabench_ros.reports.plots.svg import (
+    INK,
+    MUTED,
+    SERIES,
+    inline_svg,
+    method_colors,
+    method_handles,
+    new_figure,
+    page_style,
+)
+from osmabench_ros.reports.report_run import (
+    Run,
+    computed_headlines,
+    distinct,
+    estimate,
+    reference_mappers,
+)
 from osmabench_ros.runs.results.timings import Participation
 
 if TYPE_CHECKING:
@@ -106,12 +121,6 @@ def _panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
     return figure, panels[:count]
 
 
-def _references(runs: Sequence[Run]) -> set[str]:
-    """Return mappers that are told the truth; none where no other is there to compare with."""
-    found = {run.mapper for run in runs if run.is_reference}
-    return found if any(run.mapper not in found for run in runs) else set()
-
-
 def _bars(
     axes: Axes,
     runs: Sequence[Run],
@@ -120,23 +129,24 @@ def _bars(
     width_in: float,
 ) -> None:
     mappers = distinct(run.mapper for run in runs)
-    references = _references(runs)
+    references = reference_mappers(runs)
+    colors = method_colors(mappers)
     barred = [mapper for mapper in mappers if mapper not in references]
     width = _BAR_GROUP / max(1, len(barred))
     most_numbered = int(_USED_SHARE * _BAR_GROUP * width_in / _NUMBER_IN)
     factor = 100.0 if headline.percent else 1.0
-    for i, mapper in enumerate(mappers):
+    for mapper in mappers:
         for j, condition in enumerate(conditions):
             found = estimate(runs, mapper, condition, headline)
             if found is None:
                 continue
             if mapper in references:
                 ends = j - _BAR_GROUP / 2, j + _BAR_GROUP / 2
-                axes.hlines(factor * found.value, *ends, color=_color(i), linewidth=1.8)
+                axes.hlines(factor * found.value, *ends, color=colors[mapper], linewidth=1.8)
                 continue
             x = j + (barred.index(mapper) - (len(barred) - 1) / 2) * width
             value = factor * found.value
-            axes.bar(x, value, width * 0.92, color=_color(i))
+            axes.bar(x, value, width * 0.92, color=colors[mapper])
             top = value
             if found.low is not None and found.high is not None:
                 top = factor * found.high
@@ -179,19 +189,5 @@ def _constant(axes: Axes, runs: Sequence[Run], headline: Headline) -> None:
 
 
 def _legend(figure: Figure, runs: Sequence[Run]) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    mappers = distinct(run.mapper for run in runs)
-    references = _references(runs)
-    handles = [
-        Line2D([], [], color=_color(i), linewidth=1.8, label=f'{mapper} (reference)')
-        if mapper in references
-        else Patch(color=_color(i), label=mapper)
-        for i, mapper in enumerate(mappers)
-    ]
+    handles = method_handles(distinct(run.mapper for run in runs), reference_mappers(runs))
     figure.legend(handles=handles, loc='outside upper left', ncols=min(len(handles), 6))
-
-
-def _color(index: int) -> str:
-    return SERIES[index % len(SERIES)]

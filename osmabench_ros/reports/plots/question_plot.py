@@ -6,8 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from osmabench_ros.reports.plots.svg import INK, MUTED, SERIES, inline_svg, new_figure, page_style
-from osmabench_ros.reports.report_run import Run, distinct
+from osmabench_ros.reports.plots.svg import (
+    INK,
+    MUTED,
+    inline_svg,
+    method_colors,
+    new_figure,
+    page_style,
+)
+from osmabench_ros.reports.report_run import Run, distinct, reference_mappers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,11 +109,14 @@ def _runs(axes: Axes, runs: Sequence[Run], groups: list[str], category: str, y: 
         record = own[0].records.get((QUESTIONS, None, 'accuracy', category))
         if len(own) == 1 and record is not None and record.low is not None:
             axes.hlines(height, 100 * record.low, 100 * (record.high or 0.0), color=color)
+        if own[0].mapper in reference_mappers(runs):
+            axes.vlines(100 * value, height - step / 2, height + step / 2, color, linewidth=1.8)
+            continue
         axes.plot([100 * value], [height], _marker(runs, own[0]), color=color, markersize=5)
 
 
 def _color(runs: Sequence[Run], run: Run) -> str:
-    return SERIES[distinct(item.mapper for item in runs).index(run.mapper) % len(SERIES)]
+    return method_colors(item.mapper for item in runs)[run.mapper]
 
 
 def _marker(runs: Sequence[Run], run: Run) -> str:
@@ -117,10 +127,16 @@ def _marker(runs: Sequence[Run], run: Run) -> str:
 def _legend(figure: Figure, runs: Sequence[Run], groups: list[str]) -> None:
     from matplotlib.lines import Line2D
 
+    references = reference_mappers(runs)
     first = {title: next(run for run in runs if run.title == title) for title in groups}
     handles = [
         Line2D(
-            [], [], marker=_marker(runs, run), color=_color(runs, run), markersize=5, label=title
+            [],
+            [],
+            marker='' if run.mapper in references else _marker(runs, run),
+            color=_color(runs, run),
+            markersize=5,
+            label=f'{title} (reference)' if run.mapper in references else title,
         )
         for title, run in first.items()
     ]

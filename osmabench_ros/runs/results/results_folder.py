@@ -123,7 +123,8 @@ def refuse_foreign_results(root: Path, plans: Sequence[RunPlan] = ()) -> None:
         parts = (plan.map_directory, plan.snapshots_directory, plan.directory / 'logs')
         refuse_foreign((*folders, *parts), folders=True)
         refuse_remains((plan.shared_directory, plan.map_directory))
-        refuse_foreign((plan.report_file, plan.directory / TIMINGS, plan.directory / MANIFEST))
+        files = ('report.json', 'figures.json', TIMINGS, MANIFEST)
+        refuse_foreign(plan.directory / name for name in files)
 
 
 def write_manifest(

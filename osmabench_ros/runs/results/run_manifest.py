@@ -61,6 +61,20 @@ def ros_facts() -> dict[str, str]:
     }
 
 
+@lru_cache(maxsize=4)
+def commit_of(tree: Path = Path(__file__).parents[3]) -> str:
+    """Return the commit of the tree of sources, and whether it was changed; '' without one."""
+    program = shutil.which('git')
+    if program is None or not (tree / '.git').exists():
+        return ''
+    found = [
+        _output_of([program, '-C', str(tree), *words])
+        for words in (('rev-parse', 'HEAD'), ('status', '--porcelain', '--untracked-files=no'))
+    ]
+    commit, changes = (lines[0] if lines else '' for lines in found)
+    return f'{commit}, changed since' if commit and changes else commit
+
+
 @lru_cache(maxsize=1)
 def host_facts() -> dict[str, Any]:
     """Return processor, cores, memory, GPUs and operating system."""
@@ -92,7 +106,13 @@ def _gpus() -> list[str]:
     program = shutil.which('nvidia-smi')
     if program is None:
         return []
-    command = [program, '--query-gpu=name,driver_version,memory.total', '--format=csv,noheader']
+    return _output_of(
+        [program, '--query-gpu=name,driver_version,memory.total', '--format=csv,noheader']
+    )
+
+
+def _output_of(command: list[str]) -> list[str]:
+    """Return the lines that a program prints, none if it fails."""
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command
             command, capture_output=True, text=True, timeout=_QUERY_S, check=True
@@ -169,6 +189,7 @@ def run_manifest(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ())
         'config': without_home(_config(plan)),
         'inputs': _inputs(plan, scene_digest),
         'versions': package_versions(),
+        'commit': commit_of(),
         'ros': ros_facts(),
         'renderer': renderer(identity.simulator),
         'host': host_facts(),

@@ -1,0 +1,115 @@
+"""`osmabench export`: what a paper takes of a matrix."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from reports.runs_on_disk import left_by_a_command
+from reports.synthetic_matrix import Matrix
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.reports.export import PaperTable, export_matrix, headline_paper_table, read_runs
+from osmabench_ros.reports.plots.condition_plots import condition_plot
+from osmabench_ros.reports.report_run import Run
+from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
+
+
+@pytest.fixture(scope='module')
+def left(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> MatrixOnDisk:
+    return left_by_a_command(matrix, tmp_path_factory.mktemp('export') / 'boxes')
+
+
+@pytest.fixture(scope='module')
+def out(left: MatrixOnDisk, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp('paper') / 'files'
+    words = ['export', str(left.root), '--to', str(folder)]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    files = sorted(item for item in folder.rglob('*') if item.is_file())
+    assert result.output.split() == [str(file) for file in files if file.name[0] != '.']
+    return folder
+
+
+def test_the_tables_hold_the_figures_of_the_runs(out: Path, left: MatrixOnDisk) -> None:
+    [_, _, *rows] = [
+        [cell.strip() for cell in line.split('|')[1:-1]]
+        for line in (out / 'headline.md').read_text().splitlines()
+        if line.startswith('|')
+    ]
+    runs = read_runs(left)
+    assert [row[:2] for row in rows] == [
+        [run.condition, f'{run.mapper} (reference)'.replace('_', r'\_')] for run in runs
+    ]
+    macc = [run.records['osma_segmentation', 'strict', 'macc', ''].value for run in runs]
+    assert [row[2] for row in rows] == [f'{100 * value:.1f}' for value in macc]
+    suite = (out / 'osma_segmentation.md').read_text()
+    assert f'| macc | strict | {" | ".join(f"{value:.4g}" for value in macc)} |' in suite
+
+
+def test_the_best_method_of_a_condition_is_bold_and_no_reference_is(left: MatrixOnDisk) -> None:
+    runs = read_runs(left)
+    assert headline_paper_table(runs).best == frozenset()
+    command = {'command': ('mine',)}
+    others = [
+        Run(
+            _changed(run.plan, mapper=run.plan.mapper.model_copy(update=command)),
+            run.report,
+        )
+        for run in runs
+    ]
+    table = headline_paper_table(others)
+    column = table.columns.index('mAcc')
+    assert [row for row, at in sorted(table.best) if at == column] == [0, 2]
+    assert '**' in table.markdown()
+    assert r'\textbf{' in table.latex()
+
+
+def _changed(plan, **changes):
+    from dataclasses import replace
+
+    return replace(plan, **changes)
+
+
+def test_what_is_special_to_latex_and_markdown_is_escaped() -> None:
+    table = PaperTable('a_b', ('x & y', '50 %'), ((r'a\b{c}', '1 | 2'),), 1)
+    assert r'x \& y & 50 \% \\' in table.latex()
+    assert r'a\textbackslash{}b\{c\} & 1 | 2 \\' in table.latex()
+    assert r'| a\\b{c} | 1 \| 2 |' in table.markdown()
+
+
+def test_figures_have_the_light_colours_of_the_page(out: Path, left: MatrixOnDisk) -> None:
+    names = {file.stem for file in (out / 'figures').iterdir()}
+    assert names == {'conditions', 'changes', 'classes', 'questions', 'robustness'}
+    for name in names:
+        text = (out / 'figures' / f'{name}.svg').read_text()
+        ElementTree.fromstring(text)
+        assert 'var(--' not in text
+        assert '#161b26' in text  # --ink
+        assert (out / 'figures' / f'{name}.pdf').read_bytes().startswith(b'%PDF-')
+    # The page gets its own again.
+    assert 'var(--ink)' in condition_plot(read_runs(left))
+
+
+def test_the_references_are_those_of_what_was_used(out: Path) -> None:
+    text = (out / 'references.bib').read_text()
+    assert re.findall(r'^@\w+\{(\w+),', text, re.MULTILINE) == ['popov2025osmabench']
+    assert text.count('{') == text.count('}')
+    assert '% no reference is known for dataset boxes\n' in text
+
+
+def test_a_suite_that_was_not_run_is_refused(left: MatrixOnDisk, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='has suite "osma".*osma_segmentation'):
+        export_matrix(left, tmp_path / 'out', ['osma'])
+    assert not (tmp_path / 'out').exists()
+    files = export_matrix(left, tmp_path / 'out', ['exact_questions'])
+    assert {file.stem for file in files if file.suffix == '.tex'} == {
+        'headline',
+        'exact_questions',
+    }
+    (tmp_path / 'out' / 'mine.txt').write_text('mine')
+    export_matrix(left, tmp_path / 'out', ['osma_segmentation'])
+    assert not (tmp_path / 'out' / 'exact_questions.tex').exists()
+    assert (tmp_path / 'out' / 'mine.txt').read_text() == 'mine'
