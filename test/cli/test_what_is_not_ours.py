@@ -68,7 +68,7 @@ FILES = {
 }
 READERS = {
     'conditions list', 'map check', 'map info', 'map methods', 'replay', 'score answers',
-    'score confusion', 'status', 'vqa judge-check',
+    'score confusion', 'score hypo3d', 'status', 'vqa judge-check',
 }  # fmt: skip
 LOOKERS = {'doctor'}
 """Those that only look whether there is room at --out."""

@@ -109,7 +109,8 @@ class Hypo3DSuite:
         for run in Run:
             part, metric = _of(questions, run), f'accuracy_{run.value}'
             changed = [replace(item, category=item.provenance['change']) for item in part]
-            left_out = [*unserved, *({item.category for item in changed} if unserved else ())]
+            mixed = {item.provenance['change'] for item in part if item.category in unserved}
+            left_out = [*unserved, *mixed]
             for group, overall in ((part, True), (changed, False)):
                 found += [
                     record
