@@ -98,6 +98,8 @@ class SupervisedProcess:
                     'check its command'
                 ) from error
         self._sampled_s = self._descended_s = 0.0
+        self.disk_was_full = False
+        """Whether the disk of its log was full when it was polled."""
         self._members = [psutil.Process(self._process.pid)]
         self._guard = _guard(self._process.pid)
 
@@ -128,6 +130,7 @@ class SupervisedProcess:
     def poll(self) -> int | None:
         """Return the exit code, None while it runs; samples memory too."""
         code, now_s = self._process.poll(), time.monotonic()
+        self.disk_was_full |= self._disk_is_full()
         if code is None and now_s - self._sampled_s >= self.sample_every_s:
             self._sampled_s = now_s
             self._sample(self._family_lately(now_s))
@@ -161,10 +164,15 @@ class SupervisedProcess:
     def log_end(self) -> str:
         """Return the last lines of its log, and the path of the log."""
         lines = self.log_file.read_text('utf-8', 'replace').splitlines()[-self.tail_lines :]
-        # What it had to say may not have fitted either.
-        if shutil.disk_usage(self.log_file.parent).free < FULL_BELOW_BYTES:
+        # What it had to say may not have fitted either; as it ended it may have made room.
+        if self.disk_was_full or self._disk_is_full():
             lines.append(f'No space left on device: {self.log_file.parent}; free disk space')
         return '\n    '.join((f'end of {self.log_file}:', *lines))
+
+    def _disk_is_full(self) -> bool:
+        with contextlib.suppress(OSError):  # somebody removed the folder
+            return shutil.disk_usage(self.log_file.parent).free < FULL_BELOW_BYTES
+        return False
 
     def interrupt(self) -> None:
         """Send it and what it started what Ctrl-C sends, and do not wait."""

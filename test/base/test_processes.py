@@ -69,3 +69,16 @@ def test_a_process_whose_log_is_on_a_full_disk_ended_for_that(
     assert process.reason().startswith('ended with code 1; end of ')
     assert (f'No space left on device: {tmp_path}' in process.reason()) is told
     process.stop()
+
+
+def test_a_process_that_made_room_as_it_ended_is_told_to_have_had_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = [0]
+    monkeypatch.setattr(shutil, 'disk_usage', lambda folder: SimpleNamespace(free=free[0]))
+    command = [sys.executable, '-c', 'import time; time.sleep(60)']
+    process = SupervisedProcess('worker', command, tmp_path / 'worker.log', os.environ)
+    assert process.poll() is None
+    free[0] = 2**30
+    process.stop()
+    assert f'No space left on device: {tmp_path}' in process.reason()

@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from osmabench_ros.bringup.doctor.finding import Finding, Severity
 from rich.console import Console
 
+from osmabench_ros.bringup.doctor.preflight import Finding, Severity
 from osmabench_ros.cli import doctor
 from osmabench_ros.cli.vqa import print_records
 from osmabench_ros.metrics.record import MetricRecord

@@ -105,6 +105,7 @@ class ManagedProcess(SupervisedProcess):
     def forget_peaks(self) -> None:
         """Measure from now on."""
         self.peak_memory_bytes, self.peak_gpu_memory_bytes = 0, None
+        self.disk_was_full = False
 
     def reason(self) -> str:
         """Return the error that it printed, if any; else as for every process."""
