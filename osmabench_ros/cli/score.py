@@ -121,12 +121,7 @@ def answers(
         read_saved_answers(files), reference_condition=reference, baselines=baselines
     )
     rows = _flat(table, with_changes=bool(reference))
-    if table_format is TableFormat.JSON:
-        typer.echo(json.dumps(rows, indent=1))
-        return
-    writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(rows)
+    _print_rows(rows, table_format)
 
 
 @app.command()
@@ -143,6 +138,10 @@ def hypo3d(
     """
     embedder = SentenceEmbedder() if SentenceEmbedder.is_available() else None
     rows = [asdict(row) for row in hypo3d_scores(read_hypo3d(files), embedder)]
+    _print_rows(rows, table_format)
+
+
+def _print_rows(rows: Sequence[dict[str, Any]], table_format: TableFormat) -> None:
     if table_format is TableFormat.JSON:
         typer.echo(json.dumps(rows, indent=1))
         return

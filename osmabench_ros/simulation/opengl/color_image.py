@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -72,7 +73,7 @@ def _is_plain(lighting: Lighting) -> bool:
     return dark and lighting.ambient * lighting.exposure == 1.0
 
 
-class FilmImage(CompatImage):
+class FilmImage(CompatImage, ABC):
     """The image with the tone curve of a film, which asks in several places what a pixel shows."""
 
     def __init__(self, drawing: Drawing, lighting_pass: LightingPass, exposure: Exposure) -> None:
@@ -96,10 +97,10 @@ class FilmImage(CompatImage):
         """Return whether the image under this light would be a copy of the surface colours."""
         return lighting.compat and super().copies_albedo(lighting)
 
+    @abstractmethod
     def _fill(
         self, surfaces: SurfaceImages, camera_pose: Pose, lighting: Lighting, /, *, tone: bool
-    ) -> None:
-        raise NotImplementedError
+    ) -> None: ...
 
     def release(self) -> None:
         """Free images and programs."""
